@@ -1,3 +1,3 @@
-"""Kaa: an Apache-Kafka-compatible event-streaming platform in Python, with its data pipeline on Spark."""
+"""Kaa: an Apache-Kafka-compatible event-streaming platform whose data pipeline runs on Spark."""
 
 __version__ = "0.1.0"
