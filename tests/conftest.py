@@ -1,4 +1,4 @@
-"""Options shared by every test: hypothesis draws the same examples in each run, without a deadline."""
+"""Options of every test: hypothesis draws the same examples in each run, without a deadline."""
 
 from __future__ import annotations
 
