@@ -1,0 +1,1 @@
+"""Record batches: view, build, validate, compress."""

@@ -1,0 +1,1 @@
+# Part of kaa.records._kernel.

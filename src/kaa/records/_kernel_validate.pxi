@@ -1,0 +1,1 @@
+# Deep validation of a record area.
