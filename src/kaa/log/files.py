@@ -1,0 +1,320 @@
+"""The file system as the log sees it: a Protocol and its real implementation.
+
+Everything in ``kaa.log`` that touches a disk goes through ``Files`` and ``File``, so that the same
+code runs on the in-memory twin (``kaa.log.sim_files``), which loses, tears and refuses writes on
+demand. The contract that both keep, and that the crash tests rely on:
+
+* Positions are explicit: an open file has no cursor, so a reader never disturbs a writer.
+* A write that returns has written everything; one that raises may have written any prefix of it.
+* Written data survives a crash of the process. It survives a power cut only after ``sync``.
+* Creating, renaming and removing names survives a power cut only after ``sync_directory`` of the
+  folder that holds the name. Operations on names of one folder become durable in order.
+* A file that is renamed or unlinked stays readable through every handle opened before.
+
+``write_atomically`` is the one way small files (checkpoints, properties) are replaced: content
+into ``<name>.tmp``, sync, rename over the old file, sync of the folder. After a crash at any step
+the name holds the whole old or the whole new content; a left-over ``.tmp`` is ignored by readers
+and overwritten by the next writer.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from kaa.limits import WRITE_VECTORS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Buffer = bytes | bytearray | memoryview
+
+TEMPORARY_SUFFIX = ".tmp"
+
+
+class File(Protocol):
+    """One open file. ``descriptor`` is what sendfile takes, -1 where there is none."""
+
+    @property
+    def descriptor(self) -> int: ...
+
+    def size(self) -> int: ...
+
+    def read(self, length: int, position: int) -> bytes:
+        """Up to ``length`` bytes; fewer only at the end of the file."""
+        ...
+
+    def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
+        """Fills the buffer from ``position``, returns how much of it; less only at the end."""
+        ...
+
+    def write(self, buffers: Sequence[Buffer], position: int) -> int:
+        """Writes all buffers behind each other at ``position``; returns their total length."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cuts the file to ``size`` bytes, or extends it with zeros."""
+        ...
+
+    def sync(self) -> None:
+        """Makes content and size durable. An error is final: the lost pages are gone."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class DirectoryLock(Protocol):
+    """The hold of one process on a log directory, until released or until the process ends."""
+
+    def release(self) -> None: ...
+
+
+class Files(Protocol):
+    """Names and folders. Paths are plain strings with ``/``; errors are ``OSError``."""
+
+    def open(self, path: str) -> File:
+        """An existing file for reading and writing; FileNotFoundError if there is none."""
+        ...
+
+    def create(self, path: str) -> File:
+        """An empty file for reading and writing, whatever was there before."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int:
+        """When the content was last changed; Kafka falls back on it for retention."""
+        ...
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
+
+    def list_directory(self, path: str) -> list[str]:
+        """The names in a folder, sorted."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Creates the folder and its parents; does nothing where it exists."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Replaces ``target`` in one step. Both names are in the same folder."""
+        ...
+
+    def unlink(self, path: str) -> None: ...
+
+    def remove_directory(self, path: str) -> None:
+        """Removes an empty folder."""
+        ...
+
+    def sync_directory(self, path: str) -> None: ...
+
+    def lock(self, path: str) -> DirectoryLock:
+        """Takes the lock file, creating it; BlockingIOError when somebody else has it."""
+        ...
+
+
+def read_whole(files: Files, path: str) -> bytes:
+    file = files.open(path)
+    try:
+        return file.read(file.size(), 0)
+    finally:
+        file.close()
+
+
+def write_atomically(files: Files, path: str, content: bytes) -> None:
+    """Replaces a small file so that a crash leaves the whole old or the whole new content."""
+    temporary = path + TEMPORARY_SUFFIX
+    file = files.create(temporary)
+    try:
+        file.write([content], 0)
+        file.sync()
+    finally:
+        file.close()
+    files.rename(temporary, path)
+    files.sync_directory(path.rpartition("/")[0])
+
+
+def unlink_if_exists(files: Files, path: str) -> bool:
+    try:
+        files.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def remove_tree(files: Files, path: str) -> None:
+    """Removes a folder and what it holds. Interrupted, it can be repeated."""
+    for name in files.list_directory(path):
+        child = f"{path}/{name}"
+        if files.is_directory(child):
+            remove_tree(files, child)
+        else:
+            unlink_if_exists(files, child)
+    files.remove_directory(path)
+
+
+class RealFile:
+    """A file of the operating system."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @property
+    def descriptor(self) -> int:
+        return self._descriptor
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def read(self, length: int, position: int) -> bytes:
+        data = os.pread(self._descriptor, length, position)
+        if len(data) == length or not data:
+            return data
+        parts = [data]
+        missing = length - len(data)
+        position += len(data)
+        while missing and (data := os.pread(self._descriptor, missing, position)):
+            parts.append(data)
+            missing -= len(data)
+            position += len(data)
+        return b"".join(parts)
+
+    def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
+        view = memoryview(buffer)
+        done = 0
+        while done < len(view):
+            count = os.preadv(self._descriptor, [view[done:]], position + done)
+            if count == 0:
+                break
+            done += count
+        return done
+
+    def write(self, buffers: Sequence[Buffer], position: int) -> int:
+        if len(buffers) > WRITE_VECTORS_MAX:
+            buffers = [b"".join(buffers)]
+        total = sum(map(len, buffers))
+        written = os.pwritev(self._descriptor, buffers, position)
+        if written != total:
+            self._write_rest(buffers, position, written)
+        return total
+
+    def _write_rest(self, buffers: Sequence[Buffer], position: int, written: int) -> None:
+        """A short write: the disk is nearly full, or a signal came between two pages."""
+        rest = memoryview(b"".join(buffers))
+        while written < len(rest):
+            count = os.pwrite(self._descriptor, rest[written:], position + written)
+            if count == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            written += count
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def sync(self) -> None:
+        _sync(self._descriptor)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class RealDirectoryLock:
+    """Two locks on one file: Java's kind keeps a Kafka out, the other a second broker of ours.
+
+    A POSIX record lock is what ``FileChannel.tryLock`` takes, but it belongs to the process, so a
+    second broker in the same process would get it too; ``flock`` belongs to the open file.
+    """
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            if error.errno in {errno.EACCES, errno.EAGAIN}:
+                raise BlockingIOError(error.errno, "the directory is locked", path) from error
+            raise
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class RealFiles:
+    """The operating system's files, without following a link in the last part of a path."""
+
+    def open(self, path: str) -> RealFile:
+        return RealFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW))
+
+    def create(self, path: str) -> RealFile:
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        return RealFile(os.open(path, flags, 0o644))
+
+    def exists(self, path: str) -> bool:
+        return Path(path).exists()
+
+    def is_directory(self, path: str) -> bool:
+        try:
+            return stat.S_ISDIR(os.lstat(path).st_mode)
+        except FileNotFoundError:
+            return False
+
+    def size(self, path: str) -> int:
+        return Path(path).stat().st_size
+
+    def modified_ms(self, path: str) -> int:
+        return Path(path).stat().st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
+    def list_directory(self, path: str) -> list[str]:
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries)
+
+    def make_directory(self, path: str) -> None:
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        Path(source).replace(target)
+
+    def unlink(self, path: str) -> None:
+        Path(path).unlink()
+
+    def remove_directory(self, path: str) -> None:
+        Path(path).rmdir()
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: str) -> RealDirectoryLock:
+        return RealDirectoryLock(path)
+
+
+def _sync(descriptor: int) -> None:
+    """Data and the size needed to read it. macOS has no fdatasync, and fsync stops at the drive."""
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+    elif hasattr(fcntl, "F_FULLFSYNC"):
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
