@@ -1,17 +1,20 @@
 """Every bound of the system, in one place, with its unit in the name.
 
-A bound protects a process from its input: a frame, a count, a queue or a cache that could otherwise grow
-without end. Settings that an operator may change live in ``kaa.config``; what stands here is what Kaa itself
-promises never to exceed, whatever the settings say.
+A bound protects a process from its input: a frame, a count, a queue or a cache that could otherwise
+grow without end. Settings that an operator may change live in ``kaa.config``; what stands here is
+what Kaa itself promises never to exceed, whatever the settings say.
 """
 
-# --- wire -----------------------------------------------------------------------------------------------
-# Elements of all arrays of one message together, and tagged fields of one section. Each element costs an object
-# far larger than its bytes, so the remaining length alone does not bound memory (CVE-2026-111108, -111115).
+# --- wire
+# -----------------------------------------------------------------------------------------------
+# Elements of all arrays of one message together, and tagged fields of one section. Each element
+# costs an object far larger than its bytes, so the remaining length alone does not bound memory
+# (CVE-2026-111108, -111115).
 WIRE_REQUEST_ELEMENTS_MAX = 1_000_000
 WIRE_RESPONSE_ELEMENTS_MAX = 16_000_000
 WIRE_TAGGED_FIELDS_MAX = 10_000
-# The same before a connection is authenticated, when only ApiVersions and the SASL requests are decoded.
+# The same before a connection is authenticated, when only ApiVersions and the SASL requests are
+# decoded.
 WIRE_UNAUTHENTICATED_ELEMENTS_MAX = 256
 WIRE_UNAUTHENTICATED_TAGGED_FIELDS_MAX = 64
 # Kafka's own bound on a string in either encoding.
@@ -19,6 +22,18 @@ WIRE_STRING_BYTES_MAX = 32_767
 # A request header: two int16, one int32, one int16-prefixed client id, and its tagged fields.
 WIRE_HEADER_TAGGED_FIELDS_MAX = 64
 
-# --- log ------------------------------------------------------------------------------------------------
+# --- log
+# ------------------------------------------------------------------------------------------------
 # Buffers of one vectored write; the systems we run on take 1,024 and refuse more.
 WRITE_VECTORS_MAX = 1_024
+
+# --- config
+# --------------------------------------------------------------------------------------------- A
+# properties file, the settings in it, and one setting. A PEM chain in a setting is the longest
+# honest value.
+CONFIG_FILE_BYTES_MAX = 4 * 1024 * 1024
+CONFIG_SETTINGS_MAX = 20_000
+CONFIG_VALUE_CHARACTERS_MAX = 1024 * 1024
+CONFIG_LIST_ENTRIES_MAX = 10_000
+# How much of a refused value a message repeats.
+CONFIG_SHOWN_CHARACTERS_MAX = 512

@@ -1,0 +1,127 @@
+"""A codec reads and writes one version of one message, with code compiled at its first use.
+
+A schema is never interpreted while a message passes. For each version the fields are walked once
+and a function of straight-line Python is written and compiled (`decoder`, `encoder`), with nested
+structs as loops inside it, so that a message costs one call whatever its shape. Neighbouring fields
+of fixed width, and the length or count that follows them in the old encoding, are packed and
+unpacked by one `struct` call.
+
+What a codec promises:
+
+- Bad bytes raise WireError and nothing else. Before an array is made, its count is compared with
+  what the remaining bytes can hold and with a budget of elements for the whole message, so that
+  time and memory are bounded by the length of the input and by `kaa.limits`.
+- What a decoder returns refers to the input through records fields only: they are slices of the
+  caller's buffer, and all else is copied out of it.
+- Records are never copied by an encoder: `encode_parts` returns the encoded bytes cut where records
+  stand, with the caller's own objects between the pieces.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from kaa import limits
+from kaa.wire.decoder import compile_decoder, has_records
+from kaa.wire.encoder import compile_encoder
+from kaa.wire.primitives import WireError
+from kaa.wire.schema import Request
+
+if TYPE_CHECKING:
+    from kaa.wire.decoder import Decoder
+    from kaa.wire.encoder import Encoder
+    from kaa.wire.schema import Message, Struct
+
+    Buffer = bytes | bytearray | memoryview
+
+
+class Codec:
+    """Reads and writes one version of one message. Get it from `Message.codec`, which keeps it."""
+
+    __slots__ = ("_decode", "_elements_max", "_encode", "_keeps_view", "message", "version")
+
+    def __init__(self, message: type[Message], version: int) -> None:
+        self.message = message
+        self.version = version
+        self._decode: Decoder | None = None
+        self._encode: Encoder | None = None
+        self._keeps_view = has_records(message, version)
+        is_request = issubclass(message, Request)
+        self._elements_max = (
+            limits.WIRE_REQUEST_ELEMENTS_MAX if is_request else limits.WIRE_RESPONSE_ELEMENTS_MAX
+        )
+
+    def decode(self, buffer: Buffer) -> Any:
+        """Reads one message that fills `buffer`."""
+        message, position = self.decode_prefix(buffer)
+        if position != len(buffer):
+            rest = len(buffer) - position
+            raise WireError(f"{self._name()} is followed by {rest} bytes that are not part of it")
+        return message
+
+    def decode_prefix(
+        self,
+        buffer: Buffer,
+        position: int = 0,
+        *,
+        elements_max: int | None = None,
+        tagged_fields_max: int = limits.WIRE_TAGGED_FIELDS_MAX,
+    ) -> tuple[Any, int]:
+        """Reads one message at `position`; returns it and the position after it."""
+        decode = self._decode
+        if decode is None:
+            decode = self._decode = compile_decoder(self.message, self.version)
+        if self._keeps_view:
+            source: Buffer = buffer if isinstance(buffer, memoryview) else memoryview(buffer)
+        else:
+            source = buffer if isinstance(buffer, bytes) else bytes(buffer)
+        budget = self._elements_max if elements_max is None else elements_max
+        try:
+            return decode(source, position, len(source), budget, tagged_fields_max)
+        except WireError as error:
+            raise WireError(f"{self._name()}: {error}") from None
+        except (IndexError, struct.error):
+            raise WireError(f"{self._name()} is cut short") from None
+        except UnicodeDecodeError:
+            raise WireError(f"{self._name()} has a string that is not UTF-8") from None
+
+    def encode(self, message: Struct) -> bytes:
+        """The whole message as one bytes object."""
+        return b"".join(self.encode_parts(message))
+
+    def encode_parts(self, message: Struct, prefix: bytes | bytearray = b"") -> list[Any]:
+        """The message behind `prefix` as buffers in order; the records among them are the caller's
+        own objects.
+        """
+        out = bytearray(prefix)
+        splices: list[tuple[int, Any]] = []
+        self.encode_into(message, out, splices)
+        if not splices:
+            return [out]
+        whole = memoryview(out)
+        parts: list[Any] = []
+        start = 0
+        for position, records in splices:
+            parts += (whole[start:position], records)
+            start = position
+        if start < len(out):
+            parts.append(whole[start:])
+        return parts
+
+    def encode_into(self, message: Struct, out: bytearray, splices: list[tuple[int, Any]]) -> None:
+        """Appends the message to `out` and the records to leave room for, with their positions, to
+        `splices`.
+        """
+        encode = self._encode
+        if encode is None:
+            encode = self._encode = compile_encoder(self.message, self.version)
+        try:
+            encode(message, out, splices)
+        except WireError as error:
+            raise WireError(f"{self._name()}: {error}") from None
+        except (AttributeError, TypeError, ValueError, OverflowError, struct.error) as error:
+            raise WireError(f"{self._name()} has a field of the wrong type: {error}") from error
+
+    def _name(self) -> str:
+        return f"{self.message.__name__} v{self.version}"

@@ -1,0 +1,62 @@
+"""Produce, key 0. Appends record batches to partitions."""
+
+from kaa.wire.primitives import Uuid
+from kaa.wire.schema import Int16, Int32, Int64, Records, Request, Response, Struct, field
+
+
+class PartitionProduceData(Struct):
+    index: Int32 = field("0+")
+    records: Records | None = field("0+")
+
+
+class TopicProduceData(Struct):
+    name: str = field("0-12", ignorable=True)
+    topic_id: Uuid = field("13+", ignorable=True)
+    partition_data: list[PartitionProduceData] = field("0+")
+
+
+class ProduceRequest(Request, key=0, versions="3-13", flexible="9+"):
+    transactional_id: str | None = field("3+", default=None)
+    acks: Int16 = field("0+")
+    timeout_ms: Int32 = field("0+")
+    topic_data: list[TopicProduceData] = field("0+")
+
+
+class BatchIndexAndErrorMessage(Struct):
+    batch_index: Int32 = field("8+")
+    batch_index_error_message: str | None = field("8+", default=None)
+
+
+class LeaderIdAndEpoch(Struct):
+    leader_id: Int32 = field("10+", default=-1)
+    leader_epoch: Int32 = field("10+", default=-1)
+
+
+class PartitionProduceResponse(Struct):
+    index: Int32 = field("0+")
+    error_code: Int16 = field("0+")
+    base_offset: Int64 = field("0+")
+    log_append_time_ms: Int64 = field("2+", default=-1, ignorable=True)
+    log_start_offset: Int64 = field("5+", default=-1, ignorable=True)
+    record_errors: list[BatchIndexAndErrorMessage] = field("8+", ignorable=True)
+    error_message: str | None = field("8+", default=None, ignorable=True)
+    current_leader: LeaderIdAndEpoch | None = field("10+", tag=0)
+
+
+class TopicProduceResponse(Struct):
+    name: str = field("0-12", ignorable=True)
+    topic_id: Uuid = field("13+", ignorable=True)
+    partition_responses: list[PartitionProduceResponse] = field("0+")
+
+
+class NodeEndpoint(Struct):
+    node_id: Int32 = field("10+")
+    host: str = field("10+")
+    port: Int32 = field("10+")
+    rack: str | None = field("10+", default=None)
+
+
+class ProduceResponse(Response, key=0, versions="3-13", flexible="9+"):
+    responses: list[TopicProduceResponse] = field("0+")
+    throttle_time_ms: Int32 = field("1+", ignorable=True)
+    node_endpoints: list[NodeEndpoint] = field("10+", tag=0)

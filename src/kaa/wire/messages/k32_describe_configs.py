@@ -1,0 +1,51 @@
+"""DescribeConfigs, key 32. Describes the settings of topics, brokers, groups and client metrics."""
+
+from kaa.wire.schema import Int8, Int16, Int32, Request, Response, Struct, field
+
+
+class DescribeConfigsResource(Struct):
+    resource_type: Int8 = field("0+")
+    resource_name: str = field("0+")
+    configuration_keys: list[str] | None = field("0+")
+
+
+class DescribeConfigsRequest(
+    Request,
+    key=32,
+    versions="1-4",
+    flexible="4+",
+    listeners=("broker", "controller"),
+):
+    resources: list[DescribeConfigsResource] = field("0+")
+    include_synonyms: bool = field("1+")
+    include_documentation: bool = field("3+")
+
+
+class DescribeConfigsSynonym(Struct):
+    name: str = field("1+")
+    value: str | None = field("1+")
+    source: Int8 = field("1+")
+
+
+class DescribeConfigsResourceResult(Struct):
+    name: str = field("0+")
+    value: str | None = field("0+")
+    read_only: bool = field("0+")
+    config_source: Int8 = field("1+", default=-1, ignorable=True)
+    is_sensitive: bool = field("0+")
+    synonyms: list[DescribeConfigsSynonym] = field("1+", ignorable=True)
+    config_type: Int8 = field("3+", ignorable=True)
+    documentation: str | None = field("3+", ignorable=True)
+
+
+class DescribeConfigsResult(Struct):
+    error_code: Int16 = field("0+")
+    error_message: str | None = field("0+")
+    resource_type: Int8 = field("0+")
+    resource_name: str = field("0+")
+    configs: list[DescribeConfigsResourceResult] = field("0+")
+
+
+class DescribeConfigsResponse(Response, key=32, versions="1-4", flexible="4+"):
+    throttle_time_ms: Int32 = field("0+")
+    results: list[DescribeConfigsResult] = field("0+")

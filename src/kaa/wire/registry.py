@@ -1,0 +1,177 @@
+"""Every API of the pinned Kafka: its key, its two messages, its headers and its ranges of versions.
+
+The message classes are the source; this table adds only the names, from which a module is found
+when an API is first used (`FETCH = 1` is `FetchRequest` and `FetchResponse` in
+`messages/k01_fetch.py`).
+
+Two ranges are told apart. *Served* are the versions that a node accepts. *Advertised* is what
+ApiVersions tells clients, and differs for one API: Produce says it starts at 0, because librdkafka
+would otherwise refuse to use compression, though versions 0 to 2 are refused (KAFKA-18659). A
+highest version that is still unstable is in neither unless unstable versions are enabled.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from kaa.wire.primitives import Versions
+
+if TYPE_CHECKING:
+    from kaa.wire.schema import Request, Response
+
+
+class ApiKey(IntEnum):
+    """The keys of Kafka's requests. 4 to 7 were removed with ZooKeeper and are never answered."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
+    INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
+    END_TXN = 26
+    WRITE_TXN_MARKERS = 27
+    TXN_OFFSET_COMMIT = 28
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    ALTER_REPLICA_LOG_DIRS = 34
+    DESCRIBE_LOG_DIRS = 35
+    SASL_AUTHENTICATE = 36
+    CREATE_PARTITIONS = 37
+    CREATE_DELEGATION_TOKEN = 38
+    RENEW_DELEGATION_TOKEN = 39
+    EXPIRE_DELEGATION_TOKEN = 40
+    DESCRIBE_DELEGATION_TOKEN = 41
+    DELETE_GROUPS = 42
+    ELECT_LEADERS = 43
+    INCREMENTAL_ALTER_CONFIGS = 44
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
+    OFFSET_DELETE = 47
+    DESCRIBE_CLIENT_QUOTAS = 48
+    ALTER_CLIENT_QUOTAS = 49
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
+    VOTE = 52
+    BEGIN_QUORUM_EPOCH = 53
+    END_QUORUM_EPOCH = 54
+    DESCRIBE_QUORUM = 55
+    ALTER_PARTITION = 56
+    UPDATE_FEATURES = 57
+    ENVELOPE = 58
+    FETCH_SNAPSHOT = 59
+    DESCRIBE_CLUSTER = 60
+    DESCRIBE_PRODUCERS = 61
+    BROKER_REGISTRATION = 62
+    BROKER_HEARTBEAT = 63
+    UNREGISTER_BROKER = 64
+    DESCRIBE_TRANSACTIONS = 65
+    LIST_TRANSACTIONS = 66
+    ALLOCATE_PRODUCER_IDS = 67
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONSUMER_GROUP_DESCRIBE = 69
+    CONTROLLER_REGISTRATION = 70
+    GET_TELEMETRY_SUBSCRIPTIONS = 71
+    PUSH_TELEMETRY = 72
+    ASSIGN_REPLICAS_TO_DIRS = 73
+    LIST_CONFIG_RESOURCES = 74
+    DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_GROUP_HEARTBEAT = 76
+    SHARE_GROUP_DESCRIBE = 77
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
+    ADD_RAFT_VOTER = 80
+    REMOVE_RAFT_VOTER = 81
+    UPDATE_RAFT_VOTER = 82
+    INITIALIZE_SHARE_GROUP_STATE = 83
+    READ_SHARE_GROUP_STATE = 84
+    WRITE_SHARE_GROUP_STATE = 85
+    DELETE_SHARE_GROUP_STATE = 86
+    READ_SHARE_GROUP_STATE_SUMMARY = 87
+    STREAMS_GROUP_HEARTBEAT = 88
+    STREAMS_GROUP_DESCRIBE = 89
+    DESCRIBE_SHARE_GROUP_OFFSETS = 90
+    ALTER_SHARE_GROUP_OFFSETS = 91
+    DELETE_SHARE_GROUP_OFFSETS = 92
+
+
+PRODUCE_ADVERTISED_VERSION_MIN: Final = 0
+
+
+class Api:
+    """One API; `api` gives it by its key."""
+
+    __slots__ = ("key", "request", "response")
+
+    def __init__(self, key: ApiKey, request: type[Request], response: type[Response]) -> None:
+        self.key = key
+        self.request = request
+        self.response = response
+
+    @property
+    def name(self) -> str:
+        """Kafka's name, for example `DescribeCluster`."""
+        return self.request.__name__.removesuffix("Request")
+
+    @property
+    def listener_types(self) -> tuple[str, ...]:
+        """The kinds of listener that serve it: `broker`, `controller` or both."""
+        return self.request.listener_types
+
+    def served_versions(self, *, unstable: bool = False) -> Versions:
+        """The versions a node accepts; `unstable` adds a highest version that may still change."""
+        low, high = self.request.valid_versions
+        if self.request.latest_version_unstable and not unstable:
+            high -= 1
+        return Versions(low, high)
+
+    def advertised_versions(self, *, unstable: bool = False) -> Versions:
+        """The versions that ApiVersions names."""
+        served = self.served_versions(unstable=unstable)
+        if self.key is ApiKey.PRODUCE:
+            return Versions(PRODUCE_ADVERTISED_VERSION_MIN, served.high)
+        return served
+
+    def request_header_version(self, version: int) -> int:
+        return 2 if version in self.request.flexible_versions else 1
+
+    def response_header_version(self, version: int) -> int:
+        """ApiVersions keeps version 0: a client reads its answer before it knows what a node
+        speaks.
+        """
+        if self.key is ApiKey.API_VERSIONS:
+            return 0
+        return 1 if version in self.response.flexible_versions else 0
+
+
+@cache
+def api(key: int) -> Api:
+    """The API with this key, its messages loaded; raises ValueError for a key that Kafka does not
+    have.
+    """
+    member = ApiKey(key)
+    module = import_module(f"kaa.wire.messages.k{member.value:02d}_{member.name.lower()}")
+    name = member.name.title().replace("_", "")
+    return Api(member, getattr(module, f"{name}Request"), getattr(module, f"{name}Response"))
