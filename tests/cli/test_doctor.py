@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+
+from kaa.cli import doctor
+from kaa.cli.doctor import CORE_PACKAGES, Finding
+from kaa.records import kernel
+from kaa.spark.java import Java
+
+
+def test_every_part_is_reported_and_the_core_works() -> None:
+    answer = CliRunner().invoke(doctor.command, ["-o", "json"])
+    assert answer.exit_code == 0, answer.output
+    findings = {row["part"]: Finding(**row) for row in json.loads(answer.output)}
+    optional = {"uvloop", "java", "pyspark", "pyarrow", "maven"}
+    assert set(findings) == {"python", "kernel", *CORE_PACKAGES, *optional}
+    for part in CORE_PACKAGES:
+        assert findings[part].state == "ok", findings[part]
+    assert {finding.state for finding in findings.values()} <= {"ok", "absent"}
+
+
+def test_table_has_one_line_per_part() -> None:
+    lines = CliRunner().invoke(doctor.command).output.splitlines()
+    assert lines[0].split() == ["PART", "STATE", "DETAIL"]
+    assert len(lines) == 1 + len(list(doctor.find()))
+
+
+def test_a_broken_core_part_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(doctor.CORE_PACKAGES, "lz4", ("lz4", "lz4.nosuch"))
+    answer = CliRunner().invoke(doctor.command)
+    assert answer.exit_code == 1
+    assert "pip install lz4" in answer.output
+
+
+def test_missing_compiler_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> ModuleType:
+        if name == "kaa.records._kernel":
+            raise ImportError("not built")
+        return import_module(name)
+
+    monkeypatch.setattr(kernel, "KERNEL_NAME", "python")
+    monkeypatch.setattr(doctor, "import_module", refuse)
+    finding = doctor.kernel()
+    assert finding.state == "absent"
+    assert "not built" in finding.detail
+    assert "apt install gcc" in finding.detail
+
+
+def test_java_is_named_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "find_java", lambda: Java(Path("/opt/java"), 21, "JAVA_HOME"))
+    assert doctor.java() == Finding("java", "ok", "21 from JAVA_HOME at /opt/java")
+    monkeypatch.setattr(doctor, "find_java", lambda: None)
+    assert doctor.java().state == "absent"
+
+
+def test_maven_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert doctor.maven().state == "absent"
