@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from kaa import limits
 from kaa.wire.decoder import compile_decoder, has_records
 from kaa.wire.encoder import compile_encoder
+from kaa.wire.plan import compile_plan
 from kaa.wire.primitives import WireError
 from kaa.wire.schema import Request
 
@@ -39,7 +40,15 @@ if TYPE_CHECKING:
 class Codec:
     """Reads and writes one version of one message. Get it from `Message.codec`, which keeps it."""
 
-    __slots__ = ("_decode", "_elements_max", "_encode", "_keeps_view", "message", "version")
+    __slots__ = (
+        "_decode",
+        "_elements_max",
+        "_encode",
+        "_keeps_view",
+        "_needs_bytes",
+        "message",
+        "version",
+    )
 
     def __init__(self, message: type[Message], version: int) -> None:
         self.message = message
@@ -47,6 +56,7 @@ class Codec:
         self._decode: Decoder | None = None
         self._encode: Encoder | None = None
         self._keeps_view = has_records(message, version)
+        self._needs_bytes = False
         is_request = issubclass(message, Request)
         self._elements_max = (
             limits.WIRE_REQUEST_ELEMENTS_MAX if is_request else limits.WIRE_RESPONSE_ELEMENTS_MAX
@@ -65,18 +75,17 @@ class Codec:
         buffer: Buffer,
         position: int = 0,
         *,
-        elements_max: int | None = None,
+        elements_max: int = 0,
         tagged_fields_max: int = limits.WIRE_TAGGED_FIELDS_MAX,
     ) -> tuple[Any, int]:
         """Reads one message at `position`; returns it and the position after it."""
-        decode = self._decode
-        if decode is None:
-            decode = self._decode = compile_decoder(self.message, self.version)
-        if self._keeps_view:
-            source: Buffer = buffer if isinstance(buffer, memoryview) else memoryview(buffer)
-        else:
-            source = buffer if isinstance(buffer, bytes) else bytes(buffer)
-        budget = self._elements_max if elements_max is None else elements_max
+        decode = self._decode or self._compile_decoder()
+        source = buffer
+        if self._keeps_view and not isinstance(buffer, memoryview):
+            source = memoryview(buffer)
+        elif self._needs_bytes and not isinstance(buffer, bytes):
+            source = bytes(buffer)
+        budget = elements_max or self._elements_max
         try:
             return decode(source, position, len(source), budget, tagged_fields_max)
         except WireError as error:
@@ -85,6 +94,15 @@ class Codec:
             raise WireError(f"{self._name()} is cut short") from None
         except UnicodeDecodeError:
             raise WireError(f"{self._name()} has a string that is not UTF-8") from None
+
+    def _compile_decoder(self) -> Decoder:
+        decode = compile_plan(self.message, self.version)
+        if decode is None:
+            # Generated Python is quickest on bytes; a view is kept where records are cut out of it.
+            self._needs_bytes = not self._keeps_view
+            decode = compile_decoder(self.message, self.version)
+        self._decode = decode
+        return decode
 
     def encode(self, message: Struct) -> bytes:
         """The whole message as one bytes object."""

@@ -1,0 +1,19 @@
+from typing import Any
+
+class StructPlan:
+    def __init__(
+        self,
+        cls: type,
+        fields: list[tuple[Any, ...]],
+        tagged: list[tuple[Any, ...]],
+        is_flexible: bool,
+    ) -> None: ...
+    def decode(
+        self,
+        buffer: bytes | bytearray | memoryview,
+        position: int,
+        end: int,
+        budget: int,
+        tags_max: int,
+        /,
+    ) -> tuple[Any, int]: ...
