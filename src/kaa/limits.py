@@ -26,6 +26,12 @@ WIRE_HEADER_TAGGED_FIELDS_MAX = 64
 # ------------------------------------------------------------------------------------------------
 # Buffers of one vectored write; the systems we run on take 1,024 and refuse more.
 WRITE_VECTORS_MAX = 1_024
+# A checkpoint names each partition of a log directory once: 200,000 of the longest names.
+CHECKPOINT_FILE_BYTES_MAX = 64 * 1024 * 1024
+# Entries of an index in memory: at most this much unwritten, and as much of the last lookup.
+INDEX_BLOCK_BYTES = 4_096
+# Producer state of one partition, as a file: ten million producers at 46 bytes.
+PRODUCER_SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024
 
 # --- config
 # --------------------------------------------------------------------------------------------- A
@@ -37,3 +43,16 @@ CONFIG_VALUE_CHARACTERS_MAX = 1024 * 1024
 CONFIG_LIST_ENTRIES_MAX = 10_000
 # How much of a refused value a message repeats.
 CONFIG_SHOWN_CHARACTERS_MAX = 512
+
+# --- records --------------------------------------------------------------------------------------
+# Streamed decompression hands out at most this much at a time where the codec leaves the choice
+# (an lz4 block may have 4 MiB, a snappy block 64/3 times its input), from input slices this long.
+DECOMPRESSION_CHUNK_BYTES = 64 * 1024
+DECOMPRESSION_INPUT_SLICE_BYTES = 16 * 1024
+# A batch or a record expanded in memory as a whole. Validation never does that.
+BATCH_EXPANDED_BYTES_MAX = 512 * 1024 * 1024
+# Refused records that one answer names; the error of the batch stands without them.
+RECORD_ERRORS_MAX = 10_000
+# Kernel work of this size and above runs without the interpreter lock; below, dropping and taking
+# the lock again costs more than it gives.
+KERNEL_UNLOCKED_BYTES_MIN = 32 * 1024
