@@ -217,15 +217,21 @@ cdef object read_field(Op* op, Reader* reader):
     if op.is_array:
         return read_array(op, reader)
     if op.kind == STRUCT:
-        if op.is_nullable:
-            need(reader, 1)
-            reader.position += 1
-            if reader.data[reader.position - 1] > 127:
-                return None
+        if op.is_nullable and is_null_struct(op, reader):
+            return None
         return read_struct(<StructPlan>op.plan, reader)
     if op.kind >= STRING:
         return read_variable(op, reader, op.is_nullable)
     return read_fixed(op.kind, reader)
+
+
+cdef inline int is_null_struct(Op* op, Reader* reader) except -1:
+    """The byte before a nullable struct: for null it is negative, or 0 in a tagged field."""
+    need(reader, 1)
+    reader.position += 1
+    if op.tag >= 0:
+        return reader.data[reader.position - 1] == 0
+    return reader.data[reader.position - 1] > 127
 
 
 cdef object read_array(Op* op, Reader* reader):

@@ -156,13 +156,16 @@ class _DecoderWriter:
         return "bytes(buf[p:e])" if self.is_view else "buf[p:e]"
 
     def nested(self, field: Field, target: str) -> None:
-        """A struct in place: a nullable one has a byte before it, negative for null."""
+        """A struct in place: a nullable one has a byte before it, which for null is negative, or 0
+        in a tagged field.
+        """
         source = self.source
         self.flush()
         nullable = self.version in field.nullable
         if nullable:
+            is_null = "== 0" if self.version in field.tagged else "> 127"
             source.line("p += 1")
-            source.line("if buf[p - 1] > 127:")
+            source.line(f"if buf[p - 1] {is_null}:")
             source.line(f"    {target} = None")
             source.line("else:")
             source.indent += 1

@@ -156,8 +156,9 @@ class _EncoderWriter:
         name = source.fresh("o")
         if nullable:
             self.flush()
+            null = 0 if self.version in field.tagged else 255
             source.line(f"{name} = {value}")
-            source.line(f"if {name} is None: {self.out}.append(255)")
+            source.line(f"if {name} is None: {self.out}.append({null})")
             source.line("else:")
             source.indent += 1
             source.line(f"{self.out}.append(1)")

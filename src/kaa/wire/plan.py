@@ -65,7 +65,7 @@ def _present(field: Field, version: int, is_flexible: bool) -> tuple[Any, ...]:
     compact = is_flexible and field.flexible
     size_min = smallest_size(field, version, is_flexible=compact) if field.is_array else 0
     nullable = version in field.nullable
-    tag = -1 if field.tag is None else field.tag
+    tag = field.tag if is_flexible and version in field.tagged else -1
     return (field.name, kind, field.is_array, nullable, compact, size_min, tag, None, plan)
 
 

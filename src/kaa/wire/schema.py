@@ -12,9 +12,9 @@ The annotation is the wire type, `X | None` makes a field nullable (in all of it
 of the constructor and then has its default. The structs of a message stand before it in the same
 module.
 
-A tagged struct is `None` when absent; every other struct is always there. Nothing is compiled at
-import: the constructor of a class is made at its first call and the codec of a version at its first
-use (see `codec`).
+A tagged struct is `None` when absent, unless `nullable` says that null itself can be written; every
+other struct is always there. Nothing is compiled at import: the constructor of a class is made at
+its first call and the codec of a version at its first use (see `codec`).
 """
 
 from __future__ import annotations
@@ -151,14 +151,15 @@ class Field:
         # elements.
         self.element = _element(get_args(kind)[0] if self.is_array else kind)
         is_tagged_struct = spec.tag is not None and self.is_struct and not self.is_array
+        none_is_absent = is_tagged_struct and spec.nullable is None
         self.nullable = NO_VERSIONS
         if spec.nullable is not None:
             self.nullable = Versions.parse(spec.nullable)
-        elif optional and not is_tagged_struct:
+        elif optional and not none_is_absent:
             self.nullable = self.versions
         self.default = spec.default
         if spec.default is _UNSET:
-            self.default = None if is_tagged_struct else self._type_default()
+            self.default = None if none_is_absent else self._type_default()
 
     @property
     def is_struct(self) -> bool:

@@ -79,9 +79,7 @@ class ConsumerGroupMemberMetadataValue(
     subscribed_topic_regex: str | None = field("0+")
     rebalance_timeout_ms: Int32 = field("0+", default=-1)
     server_assignor: str | None = field("0+")
-    classic_member_metadata: ClassicMemberMetadata | None = field(
-        "0+", nullable="0+", default=None, tag=0
-    )
+    classic_member_metadata: ClassicMemberMetadata | None = field("0+", nullable="0+", tag=0)
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(CoordinatorKey, record_type=6, versions="0"):
@@ -135,7 +133,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(CoordinatorKey, record_type=8, ver
 class TopicPartitions(Struct):
     topic_id: Uuid = field("0+")
     partitions: list[Int32] = field("0+")
-    assignment_epochs: list[Int32] | None = field("0+", default=None, tag=0)
+    assignment_epochs: list[Int32] | None = field("0+", tag=0)
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(

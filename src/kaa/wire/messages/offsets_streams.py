@@ -30,7 +30,7 @@ class StreamsGroupMetadataValue(CoordinatorValue, record_type=17, versions="0", 
     epoch: Int32 = field("0+")
     metadata_hash: Int64 = field("0+")
     validated_topology_epoch: Int32 = field("0+", default=-1, tag=0)
-    last_assignment_configs: list[LastAssignmentConfig] | None = field("0+", default=None, tag=1)
+    last_assignment_configs: list[LastAssignmentConfig] | None = field("0+", tag=1)
 
 
 class StreamsGroupMemberMetadataKey(CoordinatorKey, record_type=19, versions="0"):
@@ -122,7 +122,7 @@ class StreamsGroupCurrentMemberAssignmentKey(CoordinatorKey, record_type=22, ver
 class CurrentMemberAssignmentTaskIds(Struct):
     subtopology_id: str = field("0+")
     partitions: list[Int32] = field("0+")
-    assignment_epochs: list[Int32] | None = field("0+", default=None, tag=0)
+    assignment_epochs: list[Int32] | None = field("0+", tag=0)
 
 
 class StreamsGroupCurrentMemberAssignmentValue(
