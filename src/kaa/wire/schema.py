@@ -227,7 +227,7 @@ class Struct(metaclass=StructType):
     specs: ClassVar[dict[str, FieldSpec]]
     if TYPE_CHECKING:
         # Tagged fields that this version of Kafka does not know, by tag; None if there are none.
-        unknown_tags: dict[int, bytes] | None
+        unknown_tags: dict[int, bytes] | None = None
 
     def __init__(self, **values: Any) -> None:
         from kaa.wire.source import compile_constructor
