@@ -1,0 +1,156 @@
+"""Small identity files: whose directory, whose partition, and how the last process ended.
+
+``meta.properties`` in each log directory, in Java's properties form (written by formatting, read at
+every start)::
+
+    #
+    #Sun Nov 15 22:18:04 UTC 2026
+    node.id=1
+    directory.id=5J6L0MVnWQaAW_LIBm5POA
+    version=1
+    cluster.id=n53sArB6TG2hTv5AHy__bA
+
+``partition.metadata`` in each partition folder, without a newline at its end::
+
+    version: 0
+    topic_id: V_LrTKgvTQuiw0fIqCOqyQ
+
+``.kafka_cleanshutdown``, written as the last act of a clean stop and removed as the first act of
+the next start, before anything is served, so that a stale one can never skip a recovery::
+
+    {"version": 0, "brokerEpoch": 15}
+
+Ids are 128-bit numbers in URL-safe base64 without padding. All three are replaced atomically.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kaa.log.errors import CorruptFileError
+from kaa.log.files import read_whole, unlink_if_exists, write_atomically
+from kaa.log.names import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FILE, PARTITION_METADATA_FILE
+
+if TYPE_CHECKING:
+    from kaa.log.files import Files
+
+META_PROPERTIES_VERSION = 1
+_PARTITION_METADATA_VERSION = 0
+_CLEAN_SHUTDOWN_VERSION = 0
+_NO_BROKER_EPOCH = -1
+
+
+def encode_id(value: UUID) -> str:
+    return urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+
+
+def decode_id(text: str) -> UUID:
+    """The id of a text of 22 characters; ValueError for anything else."""
+    if len(text) != 22:
+        raise ValueError(f"{text!r} is not an id")
+    return UUID(bytes=urlsafe_b64decode(text + "=="))
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Identity of a log directory. Version 0 had ``broker.id`` and no directory id."""
+
+    node_id: int
+    cluster_id: str
+    directory_id: UUID | None
+    version: int = META_PROPERTIES_VERSION
+
+
+def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
+    """The identity of the directory; None if it was never formatted."""
+    path = f"{directory}/{META_PROPERTIES_FILE}"
+    try:
+        content = read_whole(files, path)
+    except FileNotFoundError:
+        return None
+    values: dict[str, str] = {}
+    for line in content.decode("utf-8", "replace").splitlines():
+        name, separator, value = line.partition("=")
+        if separator and not line.startswith(("#", "!")):
+            values[name.strip()] = value.strip()
+    try:
+        version = int(values["version"])
+        directory_id = values.get("directory.id")
+        return MetaProperties(
+            node_id=int(values["node.id" if version > 0 else "broker.id"]),
+            cluster_id=values["cluster.id"],
+            directory_id=decode_id(directory_id) if directory_id else None,
+            version=version,
+        )
+    except (KeyError, ValueError) as error:
+        raise CorruptFileError(path, f"has no proper {error}") from None
+
+
+def write_meta_properties(
+    files: Files, directory: str, properties: MetaProperties, comment: str
+) -> None:
+    """``comment`` is the line in which Java writes the time."""
+    lines = [
+        "#",
+        f"#{comment}",
+        f"cluster.id={properties.cluster_id}",
+        f"node.id={properties.node_id}",
+        f"version={properties.version}",
+    ]
+    if properties.directory_id is not None:
+        lines.insert(3, f"directory.id={encode_id(properties.directory_id)}")
+    content = "".join(f"{line}\n" for line in lines).encode()
+    write_atomically(files, f"{directory}/{META_PROPERTIES_FILE}", content)
+
+
+def read_topic_id(files: Files, folder: str) -> UUID | None:
+    """The topic id in a partition folder; None if the file is not there."""
+    path = f"{folder}/{PARTITION_METADATA_FILE}"
+    try:
+        content = read_whole(files, path)
+    except FileNotFoundError:
+        return None
+    try:
+        lines = content.decode("ascii").splitlines()
+        values = dict(line.split(": ", 1) for line in lines if line)
+        version, topic_id = int(values["version"]), decode_id(values["topic_id"].strip())
+    except (KeyError, ValueError):
+        raise CorruptFileError(path, "is not a version and a topic id") from None
+    if version != _PARTITION_METADATA_VERSION:
+        raise CorruptFileError(path, f"version {version} is unknown")
+    if topic_id.int == 0:
+        raise CorruptFileError(path, "the topic id is zero")
+    return topic_id
+
+
+def write_topic_id(files: Files, folder: str, topic_id: UUID) -> None:
+    content = f"version: {_PARTITION_METADATA_VERSION}\ntopic_id: {encode_id(topic_id)}".encode()
+    write_atomically(files, f"{folder}/{PARTITION_METADATA_FILE}", content)
+
+
+def read_clean_shutdown(files: Files, directory: str) -> int | None:
+    """The broker epoch of a clean stop, -1 where it is unknown; None after any other end."""
+    try:
+        content = read_whole(files, f"{directory}/{CLEAN_SHUTDOWN_FILE}")
+    except FileNotFoundError:
+        return None
+    try:
+        return int(json.loads(content)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        # Versions before 3.7 left an empty file; the stop was clean, the epoch is not known.
+        return _NO_BROKER_EPOCH
+
+
+def write_clean_shutdown(files: Files, directory: str, broker_epoch: int) -> None:
+    marker = {"version": _CLEAN_SHUTDOWN_VERSION, "brokerEpoch": broker_epoch}
+    content = json.dumps(marker, separators=(",", ":")).encode()
+    write_atomically(files, f"{directory}/{CLEAN_SHUTDOWN_FILE}", content)
+
+
+def remove_clean_shutdown(files: Files, directory: str) -> None:
+    if unlink_if_exists(files, f"{directory}/{CLEAN_SHUTDOWN_FILE}"):
+        files.sync_directory(directory)

@@ -1,0 +1,129 @@
+"""Identity files, against the bytes that Kafka writes."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from kaa.log.errors import CorruptFileError
+from kaa.log.files import read_whole
+from kaa.log.properties import (
+    MetaProperties,
+    decode_id,
+    encode_id,
+    read_clean_shutdown,
+    read_meta_properties,
+    read_topic_id,
+    remove_clean_shutdown,
+    write_clean_shutdown,
+    write_meta_properties,
+    write_topic_id,
+)
+from kaa.log.sim_files import SimFiles
+
+KAFKA_META = b"""#
+#Sun Nov 15 22:18:04 UTC 2026
+node.id=1
+directory.id=5J6L0MVnWQaAW_LIBm5POA
+version=1
+cluster.id=n53sArB6TG2hTv5AHy__bA
+"""
+
+
+def _files(**contents: bytes) -> SimFiles:
+    files = SimFiles()
+    files.make_directory("/d")
+    for name, content in contents.items():
+        _write(files, "/d/" + name, content)
+    return files
+
+
+def _write(files: SimFiles, path: str, content: bytes) -> None:
+    file = files.create(path)
+    file.write([content], 0)
+    file.close()
+
+
+def test_ids_have_22_characters() -> None:
+    assert encode_id(decode_id("V_LrTKgvTQuiw0fIqCOqyQ")) == "V_LrTKgvTQuiw0fIqCOqyQ"
+    with pytest.raises(ValueError, match="not an id"):
+        decode_id("short")
+
+
+def test_kafkas_meta_properties_are_read() -> None:
+    files = _files()
+    _write(files, "/d/meta.properties", KAFKA_META)
+    assert read_meta_properties(files, "/d") == MetaProperties(
+        node_id=1,
+        cluster_id="n53sArB6TG2hTv5AHy__bA",
+        directory_id=decode_id("5J6L0MVnWQaAW_LIBm5POA"),
+    )
+
+
+def test_version_0_has_a_broker_id() -> None:
+    files = _files()
+    _write(files, "/d/meta.properties", b"version=0\nbroker.id=7\ncluster.id=x\n")
+    assert read_meta_properties(files, "/d") == MetaProperties(7, "x", None, 0)
+
+
+def test_meta_properties_are_read_back() -> None:
+    files = _files()
+    properties = MetaProperties(3, "cluster", UUID(int=5))
+    assert read_meta_properties(files, "/d") is None
+    write_meta_properties(files, "/d", properties, "now")
+    assert read_meta_properties(files, "/d") == properties
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"version=1\n", b"version=x\nnode.id=1\n", b"version=1\nnode.id=1\n"]
+)
+def test_incomplete_meta_properties_are_corrupt(content: bytes) -> None:
+    files = _files()
+    _write(files, "/d/meta.properties", content)
+    with pytest.raises(CorruptFileError):
+        read_meta_properties(files, "/d")
+
+
+def test_partition_metadata_bytes_are_kafkas() -> None:
+    files = _files()
+    assert read_topic_id(files, "/d") is None
+    write_topic_id(files, "/d", decode_id("V_LrTKgvTQuiw0fIqCOqyQ"))
+    content = read_whole(files, "/d/partition.metadata")
+    assert content == b"version: 0\ntopic_id: V_LrTKgvTQuiw0fIqCOqyQ"
+    assert read_topic_id(files, "/d") == decode_id("V_LrTKgvTQuiw0fIqCOqyQ")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"version: 1\ntopic_id: V_LrTKgvTQuiw0fIqCOqyQ",
+        b"version: 0\ntopic_id: short",
+        b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",
+        b"\xff",
+    ],
+)
+def test_broken_partition_metadata_is_corrupt(content: bytes) -> None:
+    files = _files()
+    _write(files, "/d/partition.metadata", content)
+    with pytest.raises(CorruptFileError):
+        read_topic_id(files, "/d")
+
+
+def test_clean_shutdown_marker() -> None:
+    files = _files()
+    assert read_clean_shutdown(files, "/d") is None
+    write_clean_shutdown(files, "/d", 15)
+    content = read_whole(files, "/d/.kafka_cleanshutdown")
+    assert content == b'{"version":0,"brokerEpoch":15}'
+    assert read_clean_shutdown(files, "/d") == 15
+    remove_clean_shutdown(files, "/d")
+    remove_clean_shutdown(files, "/d")
+    assert read_clean_shutdown(files.restart("lost"), "/d") is None
+
+
+def test_an_empty_marker_is_a_clean_stop_of_unknown_epoch() -> None:
+    files = _files()
+    _write(files, "/d/.kafka_cleanshutdown", b"")
+    assert read_clean_shutdown(files, "/d") == -1
