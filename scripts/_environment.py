@@ -5,7 +5,7 @@ that decides what an installation looks like: pyproject.toml, constraints.txt, t
 the Python version, and whether this machine can compile C. While the key stands and the wanted
 extras are there, nothing is done, within a few milliseconds. Otherwise the environment is brought
 up to date: another Python makes a new one, another key installs Kaa again (which compiles the
-kernel), a new extra is added to what is there. The stamp is written last, so that an installation
+kernels), a new extra is added to what is there. The stamp is written last, so that an installation
 that was interrupted is done again.
 
 Whoever installs holds a lock on the folder of the repository; other scripts wait for it.
@@ -81,8 +81,8 @@ def environment_key() -> str:
 
 def kernel_sources() -> list[Path]:
     """Lists the Cython sources."""
-    folder = ROOT / "src" / "kaa" / "records"
-    return sorted(path for path in folder.iterdir() if path.suffix in {".pyx", ".pxi"})
+    found = (ROOT / "src" / "kaa").glob("*/_kernel*")
+    return sorted(path for path in found if path.suffix in {".pyx", ".pxi"})
 
 
 def can_compile() -> bool:
@@ -91,12 +91,12 @@ def can_compile() -> bool:
 
 
 def missing_for_compiling() -> str:
-    """Names what is missing to compile the kernel, or nothing."""
+    """Names what is missing to compile the kernels, or nothing."""
     compiler = os.environ.get("CC", "cc").split()[0]
     if not any(shutil.which(name) for name in (compiler, "gcc", "clang")):
         return "a C compiler"
     if not Path(sysconfig.get_path("include"), "Python.h").is_file():
-        return "the C headers of Python"
+        return "the headers of Python"
     return ""
 
 

@@ -29,6 +29,7 @@ from scripts._environment import (
     VENV,
     SetupError,
     Stamp,
+    kernel_sources,
     missing_for_compiling,
     read_stamp,
 )
@@ -135,25 +136,30 @@ def _has_java() -> bool:
     return find_java() is not None
 
 
+def _kernel_builds() -> list[Path]:
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    sources = [path for path in kernel_sources() if path.suffix == ".pyx"]
+    return [path.with_name(path.stem + suffix) for path in sources]
+
+
 def _remove_kernel_builds() -> None:
     """A build that fails or is skipped must not leave an older kernel in use."""
-    folder = ROOT / "src" / "kaa" / "records"
-    for name in ("_kernel.c", "_kernel" + sysconfig.get_config_var("EXT_SUFFIX")):
-        (folder / name).unlink(missing_ok=True)
+    for path in _kernel_builds():
+        path.unlink(missing_ok=True)
+        path.with_name("_kernel.c").unlink(missing_ok=True)
 
 
 def _say_whether_compiled() -> None:
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    if (ROOT / "src" / "kaa" / "records" / f"_kernel{suffix}").exists():
+    if all(path.exists() for path in _kernel_builds()):
         return
     missing = missing_for_compiling()
     if missing:
         _say(
-            f"The slower pure-Python kernel is used, since {missing} is missing"
+            f"The slower pure-Python kernels are used, for lack of {missing}"
             " (Debian, Ubuntu: apt install gcc python3-dev; macOS: xcode-select --install)."
         )
     else:
-        _say(f"The slower pure-Python kernel is used: compiling failed, {LOG} says why.")
+        _say(f"The slower pure-Python kernels are used: compiling failed, {LOG} says why.")
 
 
 def _run_pip(label: str, arguments: list[str], beside_pid: int | None) -> None:

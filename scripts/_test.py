@@ -1,0 +1,186 @@
+"""Runs the tests group by group, each with a budget of time, and sums them up in a table.
+
+With arguments, pytest runs once with just these.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+from scripts._environment import SetupError, ensure
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTEST = [sys.executable, "-m", "pytest"]
+# Two workers, as many as the smallest machine that the budgets are meant for has cores.
+PARALLEL = ["-n", "2", "--dist", "loadgroup"]
+NOTHING_COLLECTED = 5
+
+
+class Group(NamedTuple):
+    """Tests that share a budget. A test file belongs to the group with the longest prefix."""
+
+    name: str
+    budget_minutes: int
+    prefixes: tuple[str, ...]
+
+
+GROUPS = (
+    Group(
+        "wire and records",
+        4,
+        (
+            "tests/conformance/test_records",
+            "tests/conformance/test_wire",
+            "tests/fuzz",
+            "tests/oracle",
+            "tests/unit/oracle",
+            "tests/unit/records",
+            "tests/unit/wire",
+        ),
+    ),
+    Group(
+        "broker",
+        9,
+        (
+            "tests/clients",
+            "tests/conformance",
+            "tests/simulation",
+            "tests/transcripts",
+            "tests/unit",
+        ),
+    ),
+    Group(
+        "coordinators",
+        7,
+        (
+            "tests/clients/groups",
+            "tests/conformance/coordinators",
+            "tests/simulation/coordinators",
+            "tests/transcripts/coordinators",
+            "tests/unit/coordinators",
+        ),
+    ),
+    Group("Spark", 10, ("tests/spark", "tests/unit/spark")),
+    Group(
+        "experience",
+        3,
+        (
+            "tests/cli",
+            "tests/console",
+            "tests/unit/console",
+            "tests/unit/test_",
+            "tests/unit/testing",
+        ),
+    ),
+)
+
+
+class Outcome(NamedTuple):
+    """How the tests of a group ended."""
+
+    name: str
+    passed: int
+    failed: int
+    skipped: int
+    seconds: float
+    budget_seconds: int
+    exit_code: int
+
+
+def group_of(path: str) -> Group | None:
+    """Finds the group of a test file by the longest prefix of its path."""
+    matching = [
+        (len(prefix), group)
+        for group in GROUPS
+        for prefix in group.prefixes
+        if path.startswith(prefix)
+    ]
+    return max(matching, key=lambda pair: pair[0])[1] if matching else None
+
+
+def all_files() -> list[str]:
+    """Lists every test file, relative to the root."""
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))
+
+
+def run(group: Group, files: list[str]) -> Outcome:
+    """Runs the tests of one group."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.xml")
+        command = [*PYTEST, *PARALLEL, "-q", f"--junitxml={report}", *files]
+        exit_code = subprocess.run(command, check=False, cwd=ROOT).returncode
+        passed, failed, skipped = counts(report)
+    if exit_code == NOTHING_COLLECTED:
+        exit_code = 0
+    if exit_code and not failed:
+        failed = 1  # The run itself broke, before or beside the tests.
+    seconds = time.monotonic() - started
+    return Outcome(
+        group.name, passed, failed, skipped, seconds, group.budget_minutes * 60, exit_code
+    )
+
+
+def counts(report: Path) -> tuple[int, int, int]:
+    """Counts passed, failed and skipped tests of a report."""
+    if not report.is_file():
+        return 0, 0, 0
+    total = failed = skipped = 0
+    for suite in ET.parse(report).getroot().iter("testsuite"):  # noqa: S314 - our own file.
+        total += int(suite.attrib["tests"])
+        failed += int(suite.attrib["failures"]) + int(suite.attrib["errors"])
+        skipped += int(suite.attrib["skipped"])
+    return total - failed - skipped, failed, skipped
+
+
+def print_summary(outcomes: list[Outcome]) -> None:
+    """Prints the table, and the totals as the last line."""
+    print(f"\n{'group':<18}{'tests':>7}{'failed':>8}{'skipped':>9}{'seconds':>9}{'budget':>8}")
+    for outcome in outcomes:
+        tests = outcome.passed + outcome.failed + outcome.skipped
+        over = "  over budget" if outcome.seconds > outcome.budget_seconds else ""
+        print(
+            f"{outcome.name:<18}{tests:>7}{outcome.failed:>8}{outcome.skipped:>9}"
+            f"{outcome.seconds:>9.0f}{outcome.budget_seconds:>8}{over}"
+        )
+    passed = sum(outcome.passed for outcome in outcomes)
+    failed = sum(outcome.failed for outcome in outcomes)
+    skipped = sum(outcome.skipped for outcome in outcomes)
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+
+
+def main(arguments: list[str]) -> int:
+    """Runs all groups, or what the arguments name."""
+    if arguments:
+        os.execv(PYTEST[0], [*PYTEST, *arguments])  # noqa: S606 - there is no shell to use.
+    files: dict[str, list[str]] = {group.name: [] for group in GROUPS}
+    for path in all_files():
+        group = group_of(path)
+        if group is None:
+            print(f"{path} belongs to no group; add its folder to scripts/_test.py.")
+            return 1
+        files[group.name].append(path)
+    if any(path.startswith("tests/spark") for path in files["Spark"]):
+        try:
+            ensure(["spark"])
+        except SetupError as error:
+            print(error)
+            return 1
+    outcomes = []
+    for group in GROUPS:
+        if files[group.name]:
+            print(f"--- {group.name}", flush=True)
+            outcomes.append(run(group, files[group.name]))
+    print_summary(outcomes)
+    return 1 if any(outcome.failed or outcome.exit_code for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
