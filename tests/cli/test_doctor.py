@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from kaa.cli import doctor
 from kaa.cli.doctor import CORE_PACKAGES, Finding
-from kaa.records import kernel
 from kaa.spark.java import Java
 
 
@@ -40,16 +39,25 @@ def test_a_broken_core_part_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_missing_compiler_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> ModuleType:
-        if name == "kaa.records._kernel":
-            raise ImportError("not built")
-        return import_module(name)
+        raise ImportError(f"no {name}")
 
-    monkeypatch.setattr(kernel, "KERNEL_NAME", "python")
     monkeypatch.setattr(doctor, "import_module", refuse)
     finding = doctor.kernel()
     assert finding.state == "absent"
-    assert "not built" in finding.detail
+    assert "no kaa.records._kernel" in finding.detail
     assert "apt install gcc" in finding.detail
+
+
+def test_twins_that_were_asked_for_are_no_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "import_module", ModuleType)
+    monkeypatch.setenv("KAA_PURE_PYTHON", "1")
+    assert doctor.kernel().detail == "the pure-Python twins, as KAA_PURE_PYTHON asks"
+
+
+def test_all_compiled_modules_are_looked_at() -> None:
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))
+    built = {module["name"] for module in project["tool"]["setuptools"]["ext-modules"]}
+    assert set(doctor.KERNELS) == built
 
 
 def test_java_is_named_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:

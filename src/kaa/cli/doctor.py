@@ -17,6 +17,7 @@ import click
 
 from kaa.cli.output import output_option, print_json, print_table
 from kaa.spark.java import JAVA_MAJOR_VERSION_MIN, find_java
+from kaa.twins import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +40,9 @@ CORE_PACKAGES = {
 }
 """Part -> package, and the module whose import proves that it works."""
 
+KERNELS = ("kaa.records._kernel", "kaa.wire._kernel")
+"""The compiled modules, each of which has a twin in pure Python."""
+
 
 def find() -> Iterator[Finding]:
     """Looks at each part in turn."""
@@ -54,22 +58,24 @@ def find() -> Iterator[Finding]:
 
 
 def kernel() -> Finding:
-    """Tells which of the twin kernels runs."""
-    from kaa.records.kernel import KERNEL_NAME
-
-    if KERNEL_NAME == "cython":
-        return Finding("kernel", "ok", "compiled")
-    try:
-        import_module("kaa.records._kernel")
-    except ImportError as error:
+    """Tells whether the compiled kernels run, or their Python twins."""
+    errors = []
+    for name in KERNELS:
+        try:
+            import_module(name)
+        except ImportError as error:
+            errors.append(str(error))
+    if errors:
         return Finding(
             "kernel",
             "absent",
-            f"the slower pure-Python twin runs ({error}); install a C compiler and the headers of"
-            " Python (Debian, Ubuntu: apt install gcc python3-dev; macOS: xcode-select --install),"
-            " then install Kaa again",
+            f"a slower pure-Python twin runs ({'; '.join(errors)}); install a C compiler and the"
+            " headers of Python (Debian, Ubuntu: apt install gcc python3-dev; macOS: xcode-select"
+            " --install), then install Kaa again",
         )
-    return Finding("kernel", "ok", "the pure-Python twin, as KAA_PURE_PYTHON asks")
+    if compiled(KERNELS[0]) is None:
+        return Finding("kernel", "ok", "the pure-Python twins, as KAA_PURE_PYTHON asks")
+    return Finding("kernel", "ok", "compiled")
 
 
 def core(part: str, package: str, module: str) -> Finding:
