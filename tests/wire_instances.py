@@ -93,7 +93,7 @@ class InstanceMaker:
     def _unknown_tags(self, struct_class: type[WireStruct]) -> dict[int, bytes] | None:
         known = {field.tag for field in fields_of(struct_class)}
         tags = self.random.sample(
-            (0, 1, 5, 127, 128, 20_000, 0x7FFF_FFFF), self.random.randrange(4)
+            (0, 1, 5, 127, 128, 20_000, 0x7FFF_FFFE), self.random.randrange(4)
         )
         return {tag: self._bytes(long=False) for tag in sorted(tags) if tag not in known} or None
 
