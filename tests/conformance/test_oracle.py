@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from base64 import b64encode
+from json import loads
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,40 @@ def test_a_tool_runs_inside_the_jvm(oracle: Oracle, tmp_path: Path) -> None:
     refused = oracle.run_tool("TopicCommand", "--list")
     assert (refused.code, refused.out) == (1, "")
     assert "--bootstrap-server" in refused.err
+
+
+def test_the_shell_prints_a_schema() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.oracle", "schemas", "FetchRequest"],
+        capture_output=True,
+        check=True,
+    )
+    assert loads(done.stdout)["apiKey"] == 1
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("", "1 skipped"), ("true", "1 error")])
+def test_without_java_tests_skip_but_fail_in_ci(tmp_path: Path, ci: str, outcome: str) -> None:
+    test = tmp_path / "test_needs_oracle.py"
+    test.write_text("def test_it(oracle): pass")
+    environment = {"PATH": "", "CI": ci, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    options = [
+        "-q",
+        "-ra",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "tests.oracle.plugin",
+        f"--rootdir={tmp_path}",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(test)],
+        capture_output=True,
+        check=False,
+        env=environment,
+        text=True,
+    )
+    assert outcome in done.stdout
+    assert "the command 'java' is missing" in done.stdout
 
 
 def test_the_whole_run_shares_one_jvm(oracle: Oracle) -> None:

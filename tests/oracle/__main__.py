@@ -45,7 +45,7 @@ def _print_schemas(name: str | None) -> None:
     schemas = kafka_schemas()
     if name is None:
         for schema in schemas.values():
-            print(f"{schema['name']:<45} {schema['type']:<9} {schema['validVersions']}")
+            print(f"{schema['name']:<45} {schema['type']:<17} {schema['validVersions']}")
     elif name in schemas:
         print(json.dumps(schemas[name], indent=2))
     else:

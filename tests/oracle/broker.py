@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Self
 
-from tests.oracle.environment import OracleUnavailableError, locked
-from tests.oracle.jvm import Jvm
+from tests.oracle.environment import locked
+from tests.oracle.jvm import Jvm, JvmLostError
 
 HEAP_MB: Final = 512
 START_SECONDS_MAX: Final = 90
@@ -76,7 +76,7 @@ class RealKafka:
         item = {"name": "StorageTool", "arguments": arguments, "timeoutMs": 60_000}
         result = self.jvm.call_one("tool.run", item)
         if result["code"] != 0:
-            raise OracleUnavailableError(f"StorageTool failed: {result['out']}{result['err']}")
+            raise JvmLostError(f"StorageTool failed: {result['out']}{result['err']}")
         return str(result["out"])
 
 

@@ -30,7 +30,6 @@ from typing import Any, Final, Self
 
 from kaa.wire.primitives import Uuid
 from tests.oracle.environment import (
-    OracleUnavailableError,
     Progress,
     alive,
     cache_folder,
@@ -51,7 +50,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 class JvmLostError(Exception):
-    """The JVM went away in the middle of a call; the message ends with what it printed last."""
+    """The JVM did not start or went away; the message ends with what it printed last."""
 
 
 class Jvm:
@@ -159,10 +158,17 @@ def _start(folder: Path, java: list[str]) -> socket.socket:
     path = folder / "socket"
     path.unlink(missing_ok=True)
     pid = _spawn([*java, "kaa.oracle.Server", str(path), str(IDLE_MS)], folder / "log")
-    wait_until(lambda: path.exists() or not alive(pid), START_SECONDS_MAX)
-    if connection := _connect(folder):
-        return connection
-    raise OracleUnavailableError(f"the oracle JVM did not start:\n{_log_tail(folder)}")
+    connection: socket.socket | None = None
+
+    def started_or_dead() -> bool:
+        nonlocal connection
+        connection = _connect(folder)
+        return connection is not None or not alive(pid)
+
+    wait_until(started_or_dead, START_SECONDS_MAX)
+    if connection is None:
+        raise JvmLostError(f"the JVM did not start\n{_log_tail(folder)}")
+    return connection
 
 
 def _log_tail(folder: Path) -> str:
@@ -239,7 +245,7 @@ def _compile(sources: list[Path], jar_folder: Path, folder: Path) -> None:
     )
     if done.returncode != 0:
         shutil.rmtree(work, ignore_errors=True)
-        raise OracleUnavailableError(f"the oracle does not compile:\n{done.stderr}")
+        raise JvmLostError(f"our Java code does not compile\n{done.stderr}")
     work.rename(folder)
 
 
