@@ -1,1 +1,521 @@
-# Deep validation of a record area.
+# Deep validation: every record of one batch, from a contiguous area or from streamed chunks.
+#
+# A record that lies whole in the chunk takes `scan_record`, which changes nothing until it has seen
+# the whole record. Where a chunk ends inside a record, `resume_record` goes field by field and
+# remembers where it stopped: the stage, the bytes still to skip, the varint begun. Neither keeps a
+# byte of any field, so a batch is validated in constant memory however far it expands.
+#
+# With `checks_lengths`, a record must fill its declared length exactly. Without, lengths are read
+# and ignored, because Kafka ignores them in compressed batches that it does not rewrite.
+
+from libc.stdlib cimport free, realloc
+
+cdef enum:
+    SCAN_MORE = 0
+    SCAN_DONE = 1
+    SCAN_INVALID = 2
+    SCAN_ILLEGAL_LENGTH = 3
+
+cdef enum:
+    STEP_OK = 0
+    STEP_SHORT = 1
+    STEP_INVALID = 2
+    STEP_ILLEGAL_LENGTH = 3
+
+cdef enum:
+    SCAN_ERROR_NO_KEY = 1
+    SCAN_ERROR_TIMESTAMP = 2
+    SCAN_ERROR_APPEND_TIME = 3
+
+cdef enum:
+    STAGE_LENGTH = 0
+    STAGE_ATTRIBUTES = 1
+    STAGE_TIMESTAMP = 2
+    STAGE_OFFSET = 3
+    STAGE_KEY = 4
+    STAGE_VALUE = 5
+    STAGE_HEADER_COUNT = 6
+    STAGE_HEADER_KEY = 7
+    STAGE_HEADER_VALUE = 8
+    STAGE_END = 9
+
+
+cdef struct ScanError:
+    int32_t index
+    int32_t kind
+    int64_t timestamp
+
+
+cdef struct Scan:
+    # What to check; never changes.
+    int32_t record_count
+    int64_t base_timestamp
+    int64_t append_time
+    int64_t now_ms
+    int64_t before_max_ms
+    int64_t after_max_ms
+    bint is_append_time
+    bint is_create_time_topic
+    bint requires_key
+    bint checks_lengths
+    bint tracks_canonical
+    # What the records seen so far add up to.
+    int32_t record_index
+    int64_t max_timestamp
+    int32_t max_timestamp_offset_delta
+    bint is_consecutive
+    bint is_canonical
+    bint has_timestamp_error
+    int64_t scanned_bytes
+    int64_t canonical_bytes
+    ScanError* errors
+    Py_ssize_t error_count
+    Py_ssize_t error_room
+    Py_ssize_t error_count_max
+    # The record that the last chunk ended in.
+    int stage
+    int64_t record_left
+    int64_t skip_left
+    bint skips_header_key
+    uint64_t varint_raw
+    int varint_shift
+    int64_t timestamp_delta
+    int32_t offset_delta
+    int32_t key_length
+    int32_t headers_left
+
+
+cdef void scan_note_error(Scan* scan, int kind, int64_t timestamp) noexcept nogil:
+    cdef Py_ssize_t room
+    cdef ScanError* grown
+    if kind != SCAN_ERROR_NO_KEY:
+        scan.has_timestamp_error = True
+    if scan.error_count >= scan.error_count_max:
+        return
+    if scan.error_count == scan.error_room:
+        room = 64 if scan.error_room == 0 else scan.error_room * 2
+        grown = <ScanError*>realloc(scan.errors, room * sizeof(ScanError))
+        if grown == NULL:
+            return
+        scan.errors = grown
+        scan.error_room = room
+    scan.errors[scan.error_count].index = scan.record_index
+    scan.errors[scan.error_count].kind = kind
+    scan.errors[scan.error_count].timestamp = timestamp
+    scan.error_count += 1
+
+
+cdef inline void scan_complete_record(
+    Scan* scan, int64_t timestamp_delta, int32_t offset_delta, int32_t key_length
+) noexcept nogil:
+    # Unsigned arithmetic: what hostile deltas overflow must wrap, as it does in Java.
+    cdef int64_t timestamp, age
+    timestamp = <int64_t>(<uint64_t>scan.base_timestamp + <uint64_t>timestamp_delta)
+    if scan.is_append_time:
+        timestamp = scan.append_time
+    if scan.requires_key and key_length < 0:
+        scan_note_error(scan, SCAN_ERROR_NO_KEY, timestamp)
+    elif scan.is_create_time_topic and timestamp != -1:
+        age = <int64_t>(<uint64_t>scan.now_ms - <uint64_t>timestamp)
+        if age > scan.before_max_ms or <int64_t>(0 - <uint64_t>age) > scan.after_max_ms:
+            scan_note_error(scan, SCAN_ERROR_TIMESTAMP, timestamp)
+    elif scan.is_append_time:
+        scan_note_error(scan, SCAN_ERROR_APPEND_TIME, timestamp)
+    if timestamp > scan.max_timestamp:
+        scan.max_timestamp = timestamp
+        scan.max_timestamp_offset_delta = offset_delta
+    if offset_delta != scan.record_index:
+        scan.is_consecutive = False
+    if scan.tracks_canonical and (
+        timestamp < -1 or (scan.record_index == 0 and timestamp_delta != 0)
+    ):
+        scan.is_canonical = False
+    scan.record_index += 1
+
+
+cdef inline bint scan_is_ascii(const uint8_t* data, Py_ssize_t size) noexcept nogil:
+    cdef uint8_t bits = 0
+    cdef Py_ssize_t at
+    for at in range(size):
+        bits |= data[at]
+    return bits < 0x80
+
+
+cdef inline void scan_track_length(Scan* scan, int32_t length) noexcept nogil:
+    scan.canonical_bytes += varint_size(length)
+    if length > 0:
+        scan.canonical_bytes += length
+    elif length < -1:
+        scan.is_canonical = False
+
+
+cdef inline int scan_field(
+    const uint8_t* data, Py_ssize_t* position, Py_ssize_t limit, int32_t* length
+) noexcept nogil:
+    # One length and as many bytes; a negative length stands for none.
+    cdef int status = read_varint(data, position, limit, length)
+    if status != VARINT_OK:
+        return status
+    if length[0] > 0:
+        if length[0] > limit - position[0]:
+            return VARINT_SHORT
+        position[0] += length[0]
+    return VARINT_OK
+
+
+cdef inline int scan_short_of(Scan* scan, int status) noexcept nogil:
+    # Running out of bytes inside a record whose length is known to be there is an error of the
+    # record; otherwise the next chunk may bring them.
+    if status == VARINT_SHORT and not scan.checks_lengths:
+        return STEP_SHORT
+    return STEP_INVALID
+
+
+cdef inline int scan_record(
+    Scan* scan, const uint8_t* data, Py_ssize_t* position, Py_ssize_t limit
+) noexcept nogil:
+    cdef Py_ssize_t at = position[0]
+    cdef Py_ssize_t end = limit
+    cdef int32_t length, offset_delta, key_length, value_length, header_count
+    cdef int64_t timestamp_delta
+    cdef uint8_t attributes
+    cdef int status = read_varint(data, &at, limit, &length)
+    if status != VARINT_OK:
+        return STEP_SHORT if status == VARINT_SHORT else STEP_ILLEGAL_LENGTH
+    if scan.checks_lengths:
+        if length <= 0:
+            return STEP_INVALID
+        if length > limit - at:
+            return STEP_SHORT
+        end = at + length
+    elif at >= end:
+        return STEP_SHORT
+    attributes = data[at]
+    at += 1
+    status = read_varlong(data, &at, end, &timestamp_delta)
+    if status != VARINT_OK:
+        return scan_short_of(scan, status)
+    status = read_varint(data, &at, end, &offset_delta)
+    if status != VARINT_OK:
+        return scan_short_of(scan, status)
+    status = scan_field(data, &at, end, &key_length)
+    if status != VARINT_OK:
+        return scan_short_of(scan, status)
+    status = scan_field(data, &at, end, &value_length)
+    if status != VARINT_OK:
+        return scan_short_of(scan, status)
+    status = read_varint(data, &at, end, &header_count)
+    if status != VARINT_OK:
+        return scan_short_of(scan, status)
+    if header_count != 0:
+        status = scan_headers(scan, data, &at, end, header_count)
+        if status != STEP_OK:
+            return status
+    if scan.checks_lengths and at != end:
+        return STEP_INVALID
+    if scan.tracks_canonical:
+        if attributes != 0:
+            scan.is_canonical = False
+        scan.canonical_bytes += varint_size(length) + 1 + varlong_size(timestamp_delta)
+        scan.canonical_bytes += varint_size(offset_delta) + varint_size(header_count)
+        scan_track_length(scan, key_length)
+        scan_track_length(scan, value_length)
+    scan_complete_record(scan, timestamp_delta, offset_delta, key_length)
+    position[0] = at
+    return STEP_OK
+
+
+cdef int scan_headers(
+    Scan* scan, const uint8_t* data, Py_ssize_t* position, Py_ssize_t limit, int32_t count
+) noexcept nogil:
+    cdef int32_t length
+    cdef int status
+    cdef int64_t canonical_bytes = scan.canonical_bytes
+    cdef Py_ssize_t at = position[0]
+    if count < 0:
+        return STEP_INVALID
+    while count > 0:
+        status = scan_field(data, &at, limit, &length)
+        if status == VARINT_OK and length < 0:
+            return STEP_INVALID
+        if status == VARINT_OK and scan.tracks_canonical:
+            scan_track_length(scan, length)
+            if not scan_is_ascii(data + at - length, length):
+                scan.is_canonical = False
+        if status == VARINT_OK:
+            status = scan_field(data, &at, limit, &length)
+        if status != VARINT_OK:
+            # A record that is short now is scanned again from its start.
+            scan.canonical_bytes = canonical_bytes
+            return scan_short_of(scan, status)
+        if scan.tracks_canonical:
+            scan_track_length(scan, length)
+        count -= 1
+    position[0] = at
+    return STEP_OK
+
+
+cdef int resume_varint(
+    Scan* scan, const uint8_t* data, Py_ssize_t* position, Py_ssize_t limit, int bytes_max
+) noexcept nogil:
+    # Leaves the value in `varint_raw` and clears `varint_shift`.
+    cdef uint8_t byte
+    if scan.varint_shift == 0:
+        scan.varint_raw = 0
+    while position[0] < limit:
+        byte = data[position[0]]
+        position[0] += 1
+        scan.varint_raw |= <uint64_t>(byte & 0x7F) << scan.varint_shift
+        if byte < 0x80:
+            scan.varint_shift = 0
+            return VARINT_OK
+        scan.varint_shift += 7
+        if scan.varint_shift == 7 * bytes_max:
+            return VARINT_LONG
+    return VARINT_SHORT
+
+
+cdef int resume_skip(
+    Scan* scan, const uint8_t* data, Py_ssize_t* position, Py_ssize_t limit
+) noexcept nogil:
+    cdef Py_ssize_t size = limit - position[0]
+    if size > scan.skip_left:
+        size = scan.skip_left
+    if scan.skips_header_key and scan.tracks_canonical:
+        if not scan_is_ascii(data + position[0], size):
+            scan.is_canonical = False
+    position[0] += size
+    scan.skip_left -= size
+    return STEP_SHORT if scan.skip_left > 0 else STEP_OK
+
+
+cdef int resume_enter_field(Scan* scan, int32_t length) noexcept nogil:
+    # A length has been read: its bytes are skipped next.
+    if scan.tracks_canonical:
+        scan_track_length(scan, length)
+    scan.skips_header_key = scan.stage == STAGE_HEADER_KEY
+    scan.skip_left = length if length > 0 else 0
+    return STEP_OK
+
+
+cdef int resume_field(
+    Scan* scan, const uint8_t* data, Py_ssize_t* position, Py_ssize_t limit
+) noexcept nogil:
+    # Finishes one field and moves to the next stage, or says what stops it.
+    cdef int status
+    cdef int32_t value
+    if scan.skip_left > 0:
+        return resume_skip(scan, data, position, limit)
+    if scan.stage == STAGE_ATTRIBUTES:
+        if position[0] >= limit:
+            return STEP_SHORT
+        if data[position[0]] != 0:
+            scan.is_canonical = False
+        scan.canonical_bytes += 1
+        position[0] += 1
+        scan.stage = STAGE_TIMESTAMP
+        return STEP_OK
+    if scan.stage == STAGE_TIMESTAMP:
+        status = resume_varint(scan, data, position, limit, VARLONG_BYTES_MAX)
+        if status != VARINT_OK:
+            return STEP_SHORT if status == VARINT_SHORT else STEP_INVALID
+        scan.timestamp_delta = zigzag_decode64(scan.varint_raw)
+        scan.canonical_bytes += varlong_size(scan.timestamp_delta)
+        scan.stage = STAGE_OFFSET
+        return STEP_OK
+    status = resume_varint(scan, data, position, limit, VARINT_BYTES_MAX)
+    if status == VARINT_SHORT:
+        return STEP_SHORT
+    if status == VARINT_LONG:
+        return STEP_ILLEGAL_LENGTH if scan.stage == STAGE_LENGTH else STEP_INVALID
+    value = zigzag_decode32(<uint32_t>scan.varint_raw)
+    if scan.stage == STAGE_LENGTH:
+        if scan.checks_lengths and value <= 0:
+            return STEP_INVALID
+        scan.record_left = value
+        scan.canonical_bytes += varint_size(value)
+        scan.stage = STAGE_ATTRIBUTES
+        return STEP_OK
+    if scan.stage == STAGE_OFFSET:
+        scan.offset_delta = value
+        scan.canonical_bytes += varint_size(value)
+        scan.stage = STAGE_KEY
+        return STEP_OK
+    return resume_content(scan, value)
+
+
+cdef int resume_content(Scan* scan, int32_t value) noexcept nogil:
+    # The varint of a key, a value or a header has been read.
+    if scan.stage == STAGE_KEY:
+        scan.key_length = value
+        resume_enter_field(scan, value)
+        scan.stage = STAGE_VALUE
+    elif scan.stage == STAGE_VALUE:
+        resume_enter_field(scan, value)
+        scan.stage = STAGE_HEADER_COUNT
+    elif scan.stage == STAGE_HEADER_COUNT:
+        if value < 0:
+            return STEP_INVALID
+        scan.headers_left = value
+        scan.canonical_bytes += varint_size(value)
+        scan.stage = STAGE_HEADER_KEY if value > 0 else STAGE_END
+    elif scan.stage == STAGE_HEADER_KEY:
+        if value < 0:
+            return STEP_INVALID
+        resume_enter_field(scan, value)
+        scan.stage = STAGE_HEADER_VALUE
+    else:
+        resume_enter_field(scan, value)
+        scan.headers_left -= 1
+        scan.stage = STAGE_HEADER_KEY if scan.headers_left > 0 else STAGE_END
+    return STEP_OK
+
+
+cdef int resume_record(
+    Scan* scan, const uint8_t* data, Py_ssize_t* position, Py_ssize_t limit
+) noexcept nogil:
+    cdef Py_ssize_t start, end
+    cdef int status
+    cdef bint is_bounded
+    while scan.stage != STAGE_END or scan.skip_left > 0:
+        is_bounded = scan.checks_lengths and scan.stage != STAGE_LENGTH
+        start = position[0]
+        end = limit
+        if is_bounded and scan.record_left < limit - start:
+            end = start + scan.record_left
+        status = resume_field(scan, data, position, end)
+        if is_bounded:
+            scan.record_left -= position[0] - start
+        if status == STEP_SHORT and is_bounded and scan.record_left == 0:
+            return STEP_INVALID
+        if status != STEP_OK:
+            return status
+    if scan.checks_lengths and scan.record_left != 0:
+        return STEP_INVALID
+    scan.stage = STAGE_LENGTH
+    scan_complete_record(scan, scan.timestamp_delta, scan.offset_delta, scan.key_length)
+    return STEP_OK
+
+
+cdef int scan_chunk(Scan* scan, const uint8_t* data, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t position = 0
+    cdef int status = STEP_OK
+    # Both are true only between two chunks that one record spans.
+    cdef bint is_inside = scan.stage != STAGE_LENGTH or scan.varint_shift != 0
+    scan.scanned_bytes += size
+    while scan.record_index < scan.record_count:
+        if not is_inside:
+            status = scan_record(scan, data, &position, size)
+        if is_inside or status == STEP_SHORT:
+            status = resume_record(scan, data, &position, size)
+            is_inside = False
+        if status == STEP_SHORT:
+            return SCAN_MORE
+        if status != STEP_OK:
+            return SCAN_INVALID if status == STEP_INVALID else SCAN_ILLEGAL_LENGTH
+    return SCAN_DONE if position == size else SCAN_INVALID
+
+
+cdef class RecordScanner:
+    """One batch being validated: ``feed`` its records in chunks of any size, then ``finish``."""
+
+    cdef Scan scan
+    cdef int status
+    cdef Py_ssize_t unlocked_bytes_min
+
+    def __cinit__(
+        self,
+        *,
+        int32_t record_count,
+        int64_t base_timestamp,
+        append_time,
+        int64_t now_ms,
+        int64_t before_max_ms,
+        int64_t after_max_ms,
+        bint is_create_time_topic,
+        bint requires_key,
+        bint checks_lengths,
+        bint tracks_canonical,
+        Py_ssize_t error_count_max,
+        Py_ssize_t unlocked_bytes_min,
+    ):
+        memset(&self.scan, 0, sizeof(Scan))
+        self.scan.record_count = record_count
+        self.scan.base_timestamp = base_timestamp
+        self.scan.is_append_time = append_time is not None
+        self.scan.append_time = 0 if append_time is None else append_time
+        self.scan.now_ms = now_ms
+        self.scan.before_max_ms = before_max_ms
+        self.scan.after_max_ms = after_max_ms
+        self.scan.is_create_time_topic = is_create_time_topic
+        self.scan.requires_key = requires_key
+        self.scan.checks_lengths = checks_lengths
+        self.scan.tracks_canonical = tracks_canonical
+        self.scan.error_count_max = error_count_max
+        self.scan.max_timestamp = -1
+        self.scan.max_timestamp_offset_delta = -1
+        self.scan.is_consecutive = True
+        self.scan.is_canonical = True
+        self.status = SCAN_DONE if record_count == 0 else SCAN_MORE
+        self.unlocked_bytes_min = unlocked_bytes_min
+
+    def __dealloc__(self):
+        free(self.scan.errors)
+
+    def feed(self, const uint8_t[::1] chunk not None) -> int:
+        """Scans the next bytes; anything behind the last record makes the batch invalid."""
+        cdef Py_ssize_t size = chunk.shape[0]
+        if size == 0 or self.status > SCAN_DONE:
+            return self.status
+        if size >= self.unlocked_bytes_min:
+            with nogil:
+                self.status = scan_chunk(&self.scan, &chunk[0], size)
+        else:
+            self.status = scan_chunk(&self.scan, &chunk[0], size)
+        return self.status
+
+    def finish(self) -> int:
+        """Says that no bytes follow: a record that still misses some makes the batch invalid."""
+        if self.status == SCAN_MORE:
+            self.status = SCAN_INVALID
+        return self.status
+
+    @property
+    def record_index(self) -> int:
+        return self.scan.record_index
+
+    @property
+    def max_timestamp(self) -> int:
+        return self.scan.max_timestamp
+
+    @property
+    def max_timestamp_offset_delta(self) -> int:
+        return self.scan.max_timestamp_offset_delta
+
+    @property
+    def is_consecutive(self) -> bool:
+        return self.scan.is_consecutive
+
+    @property
+    def is_canonical(self) -> bool:
+        return (
+            self.scan.tracks_canonical
+            and self.scan.is_canonical
+            and self.scan.canonical_bytes == self.scan.scanned_bytes
+        )
+
+    @property
+    def has_timestamp_error(self) -> bool:
+        return self.scan.has_timestamp_error
+
+    @property
+    def scanned_bytes(self) -> int:
+        return self.scan.scanned_bytes
+
+    @property
+    def errors(self) -> list:
+        cdef Py_ssize_t at
+        return [
+            (self.scan.errors[at].index, self.scan.errors[at].kind, self.scan.errors[at].timestamp)
+            for at in range(self.scan.error_count)
+        ]

@@ -6,6 +6,7 @@ speed differs (``KERNEL_NAME`` says which one is in use: ``cython`` or ``python`
 
 from importlib import import_module
 from os import environ
+from typing import TYPE_CHECKING
 
 
 def _kernel_name() -> str:
@@ -19,3 +20,10 @@ def _kernel_name() -> str:
 
 
 KERNEL_NAME = _kernel_name()
+
+if TYPE_CHECKING or KERNEL_NAME == "python":
+    from kaa.records._pure_validate import RecordScanner
+else:
+    from kaa.records._kernel import RecordScanner
+
+__all__ = ["KERNEL_NAME", "RecordScanner"]
