@@ -32,6 +32,11 @@ CHECKPOINT_FILE_BYTES_MAX = 64 * 1024 * 1024
 INDEX_BLOCK_BYTES = 4_096
 # Producer state of one partition, as a file: ten million producers at 46 bytes.
 PRODUCER_SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024
+# What a walk over a segment reads at once: to find one batch, and to scan them all.
+SEEK_WINDOW_BYTES = 8_192
+SCAN_WINDOW_BYTES = 1024 * 1024
+# Batch starts that a log remembers, so that reads at its end need no index.
+LOG_RECENT_POSITIONS_MAX = 64
 
 # --- config
 # --------------------------------------------------------------------------------------------- A
@@ -56,3 +61,31 @@ RECORD_ERRORS_MAX = 10_000
 # Kernel work of this size and above runs without the interpreter lock; below, dropping and taking
 # the lock again costs more than it gives.
 KERNEL_UNLOCKED_BYTES_MIN = 32 * 1024
+
+# --- quorum ---------------------------------------------------------------------------------------
+# Voters of the metadata quorum; more than a handful make it slower and no safer.
+QUORUM_VOTERS_MAX = 128
+# Replicas that fetch the metadata log without voting and are remembered for DescribeQuorum, and how
+# long one is remembered after its last fetch (Kafka's session time).
+QUORUM_OBSERVERS_MAX = 10_000
+QUORUM_OBSERVER_SESSION_MS = 300_000
+# Fetches that wait at the leader for records; one more is answered empty at once.
+QUORUM_PARKED_FETCHES_MAX = 10_000
+# Transitions kept to explain a fault.
+QUORUM_STORY_LINES_MAX = 64
+# Transitions that one event may lead to before the machine hands its effects out.
+QUORUM_TRANSITIONS_PER_EVENT_MAX = 16
+
+# --- net
+# ------------------------------------------------------------------------------------------------
+# Input is read into one buffer shared by the connections of a listener.
+NET_SCRATCH_BYTES = 1 << 18
+# The first size of a connection's own buffer, for a frame that did not arrive in one piece.
+NET_FRAME_BUFFER_BYTES_MIN = 1 << 12
+# Answers of one connection that are not known yet, or wait behind such; then its socket is not
+# read.
+NET_PARKED_ANSWERS_MAX = 1_000
+# Bytes of answers that one connection has not taken; then its socket is not read.
+NET_QUEUED_BYTES_MAX = 8 << 20
+# How long a listener that ran out of descriptors does not accept.
+NET_ACCEPT_PAUSE_SECONDS = 0.2

@@ -1,0 +1,1 @@
+"""Settings: Kafka's names, types, defaults and rules for brokers, topics, groups, clients."""
