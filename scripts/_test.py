@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTEST = [sys.executable, "-m", "pytest"]
 # Two workers, as many as the smallest machine that the budgets are meant for has cores.
 PARALLEL = ["-n", "2", "--dist", "loadgroup"]
-NOTHING_COLLECTED = 5
 
 
 class Group(NamedTuple):
@@ -118,10 +117,8 @@ def run(group: Group, files: list[str]) -> Outcome:
         command = [*PYTEST, *PARALLEL, "-q", f"--junitxml={report}", *files]
         exit_code = subprocess.run(command, check=False, cwd=ROOT).returncode
         passed, failed, skipped = counts(report)
-    if exit_code == NOTHING_COLLECTED:
-        exit_code = 0
     if exit_code and not failed:
-        failed = 1  # The run itself broke, before or beside the tests.
+        failed = 1  # The run itself broke, or found no test in these files.
     seconds = time.monotonic() - started
     return Outcome(
         group.name, passed, failed, skipped, seconds, group.budget_minutes * 60, exit_code

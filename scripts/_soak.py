@@ -1,0 +1,66 @@
+"""Runs what needs time rather than thought: fuzz targets and long tests, each for a while.
+
+A fuzz target is a program ``tests/fuzz/fuzz_NAME.py`` that takes libFuzzer's arguments; a long test
+is a program ``tests/soak/NAME.py`` that takes ``--seconds``. Both end by themselves when their time
+is over, and fail by their exit code. What fuzzing finds is kept where the target says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SECONDS_EACH = 60
+GRACE_SECONDS = 120
+
+
+def programs() -> dict[str, list[str]]:
+    """Finds the programs: name -> module and the argument that gives it its time."""
+    fuzz = sorted((ROOT / "tests" / "fuzz").glob("fuzz_*.py"))
+    soak = sorted((ROOT / "tests" / "soak").glob("[!_]*.py"))
+    return {
+        **{path.stem: [f"tests.fuzz.{path.stem}", "-max_total_time={}"] for path in fuzz},
+        **{path.stem: [f"tests.soak.{path.stem}", "--seconds={}"] for path in soak},
+    }
+
+
+def run(name: str, command: list[str], seconds: int) -> bool:
+    """Runs one program; tells whether it went well."""
+    print(f"--- {name}", flush=True)
+    started = time.monotonic()
+    module, time_argument = command
+    try:
+        code: int | str = subprocess.run(
+            [sys.executable, "-m", module, time_argument.format(seconds)],
+            check=False,
+            cwd=ROOT,
+            timeout=seconds + GRACE_SECONDS,
+        ).returncode
+    except subprocess.TimeoutExpired:
+        code = "did not end"
+    state = "ok" if code == 0 else f"FAILED ({code})"
+    print(f"{name:<30} {time.monotonic() - started:6.0f} s  {state}", flush=True)
+    return code == 0
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the named programs, or all, one after the other."""
+    parser = argparse.ArgumentParser(prog="scripts/soak", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=SECONDS_EACH, help="time of each program")
+    parser.add_argument("name", nargs="*", help="what to run; all if nothing is named")
+    options = parser.parse_args(arguments)
+    found = programs()
+    unknown = set(options.name) - set(found)
+    if unknown:
+        parser.error(f"no such program: {', '.join(sorted(unknown))}; there are {', '.join(found)}")
+    results = [run(name, found[name], options.seconds) for name in options.name or found]
+    print(f"{results.count(True)} passed, {results.count(False)} failed")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

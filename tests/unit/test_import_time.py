@@ -1,0 +1,55 @@
+"""Starting up is part of the experience: budgets over a bare interpreter, in milliseconds.
+
+Bare and measured runs alternate, so that a busy machine slows both; the medians are compared.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from statistics import median
+
+import pytest
+
+RUNS = 9
+
+KAA = "from kaa.cli import main; main()"
+
+BUDGETS_MS = {
+    "import kaa.wire": (["-c", "import kaa.wire"], 60),
+    "kaa --help": (["-c", KAA, "--help"], 150),
+    "kaa version": (["-c", KAA, "version"], 150),
+}
+
+
+def run_ms(arguments: list[str]) -> float:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    return (time.perf_counter() - started) * 1000
+
+
+@pytest.mark.parametrize("name", BUDGETS_MS)
+def test_start_up_stays_within_its_budget(name: str) -> None:
+    arguments, budget_ms = BUDGETS_MS[name]
+    run_ms(arguments)  # Writes the compiled files that every later run reads.
+    pairs = [(run_ms(["-c", "pass"]), run_ms(arguments)) for _ in range(RUNS)]
+    bare_ms = median(bare for bare, _ in pairs)
+    cost_ms = median(measured for _, measured in pairs) - bare_ms
+    assert cost_ms < budget_ms, f"{name}: {cost_ms:.0f} ms over a bare {bare_ms:.0f} ms"
+
+
+FORBIDDEN_MODULES = {
+    "import kaa.wire": ["asyncio", "click", "kaa.wire.messages", "logging", "socket"],
+    "from kaa.cli.root import root": ["asyncio", "kaa.broker", "kaa.records", "rich", "socket"],
+}
+
+
+@pytest.mark.parametrize("statement", FORBIDDEN_MODULES)
+def test_what_is_not_used_is_not_loaded(statement: str) -> None:
+    program = f"import sys; {statement}; print(*sys.modules)"
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    )
+    loaded = set(answer.stdout.split())
+    assert loaded.isdisjoint(FORBIDDEN_MODULES[statement])
