@@ -16,6 +16,7 @@ A reader keeps what it does not know, so that a message passed on loses nothing.
 
 from __future__ import annotations
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final, NamedTuple, Self
 
@@ -61,6 +62,8 @@ class Versions(NamedTuple):
 VERSION_MAX: Final = 32_767
 NO_VERSIONS: Final = Versions(0, -1)
 
+_UUID_TEXT: Final = re.compile("[A-Za-z0-9_-]{22}(==)?")
+
 
 class Uuid(bytes):
     """Sixteen bytes that print as Kafka prints a uuid: URL-safe base64 without padding."""
@@ -69,11 +72,12 @@ class Uuid(bytes):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads the 22 characters that `str` gives; raises ValueError on anything else."""
-        raw = urlsafe_b64decode(text + "==") if len(text) <= 24 else b""
-        if len(raw) != 16:
+        """Reads the 22 characters that `str` gives, with or without padding; raises ValueError on
+        anything else.
+        """
+        if _UUID_TEXT.fullmatch(text) is None:
             raise ValueError(f"{text[:40]!r} is not a Kafka uuid (22 base64 characters)")
-        return cls(raw)
+        return cls(urlsafe_b64decode(text[:22] + "=="))
 
     def __str__(self) -> str:
         return urlsafe_b64encode(self).decode()[:22]
