@@ -1,0 +1,377 @@
+"""One client's connection: frames in, answers out in order, and back-pressure.
+
+**Frames.** A frame is an int32 size and that many bytes. All connections of a listener read into
+one shared scratch buffer; a frame that is whole in there is dispatched from there, without a copy.
+What is left of an unfinished frame moves into a buffer of the connection's own, which grows with
+what was received and never with what was announced. An idle connection owns no buffer.
+
+**Order.** As in Kafka, a frame is dispatched when the one before it is done, with one exception: an
+answer may be *parked* (a produce that was appended and now waits for replication), and then later
+frames go on. Answers leave in the order of their requests whatever the order in which they become
+known.
+
+**Back-pressure.** With too many parked answers, too many queued bytes, or a frame under way that is
+not parked, the socket is not read; the client's own buffers fill, and it waits.
+
+**Buffers.** A dispatcher may keep views of a frame only until it returns, or, if it returns `Later`
+with `keeps_frame`, until that is done: the scratch buffer is then left to it and a new one is
+taken.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from kaa import limits
+from kaa.net.outbox import Outbox
+from kaa.net.pages import ColdPages, warm
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from kaa.net.outbox import Place
+    from kaa.net.transport import Transport
+
+_SIZE: Final = struct.Struct(">i")
+
+
+class Later(NamedTuple):
+    """An answer that is not known yet."""
+
+    parts: asyncio.Future[list[Any]]
+    # Later frames of the connection are dispatched meanwhile.
+    is_parked: bool = False
+    # Views of the frame are in use until `parts` is done.
+    keeps_frame: bool = False
+
+
+class CloseConnectionError(Exception):
+    """Raised by a dispatcher whose client can only be cut off; the text says why."""
+
+
+class Dispatcher(Protocol):
+    """Turns a frame, without its size, into parts to send, into no parts, or into Later."""
+
+    def __call__(self, connection: Connection, frame: memoryview, /) -> list[Any] | Later: ...
+
+
+class Surroundings(Protocol):
+    """What a connection needs of the listener that accepted it."""
+
+    loop: asyncio.AbstractEventLoop
+    # Where cold pages are read.
+    executor: Executor
+    frame_bytes_max: int
+
+    def scratch(self) -> memoryview: ...
+
+    def replace_scratch(self) -> None: ...
+
+    def closed(self, connection: Connection, reason: str) -> None: ...
+
+
+class Connection:
+    """See the module's text."""
+
+    __slots__ = (
+        "_buffer",
+        "_dispatch",
+        "_fileno",
+        "_have",
+        "_is_busy",
+        "_is_closing",
+        "_is_reading",
+        "_is_warming",
+        "_is_writing",
+        "_outbox",
+        "_surroundings",
+        "_transport",
+        "active_at",
+        "facts",
+        "frame_count",
+        "is_closed",
+        "listener_name",
+        "peer",
+    )
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        transport: Transport,
+        dispatch: Dispatcher,
+        *,
+        listener_name: str,
+        peer: str,
+    ) -> None:
+        self._surroundings = surroundings
+        self._transport = transport
+        self._fileno = transport.fileno()
+        self._dispatch = dispatch
+        self._outbox = Outbox(transport)
+        # Bytes that were received and not dispatched, from the start of a frame; None if there are
+        # none.
+        self._buffer: bytearray | None = None
+        self._have = 0
+        # A dispatched frame that is not parked: no other is dispatched before it is done.
+        self._is_busy = False
+        self._is_reading = False
+        self._is_writing = False
+        self._is_warming = False
+        # No more frames are taken; the connection ends when its answers have left.
+        self._is_closing = False
+        self.is_closed = False
+        self.listener_name = listener_name
+        self.peer = peer
+        # Loop time of the last input, for closing idle connections.
+        self.active_at = surroundings.loop.time()
+        self.frame_count = 0
+        # What the dispatcher remembers of this client: its principal, its software.
+        self.facts: dict[str, Any] = {}
+        self._update_reading()
+
+    @property
+    def is_idle(self) -> bool:
+        """No request under way and no answer owed."""
+        return not self._is_busy and self._outbox.is_empty and self._buffer is None
+
+    # --- input
+
+    def _readable(self) -> None:
+        self.active_at = self._surroundings.loop.time()
+        try:
+            while self._receive() and self._transport.may_hold_input and self._wants_input():
+                pass
+        except BlockingIOError:
+            self._update_writing()
+        except CloseConnectionError as error:
+            self.close(str(error))
+        except (OSError, EOFError) as error:
+            self.close(str(error) or type(error).__name__)
+        else:
+            self._update_reading()
+
+    def _receive(self) -> bool:
+        """Takes one piece of input and dispatches what is whole; False if the client is gone."""
+        if self._buffer is not None:
+            return self._receive_more(self._buffer)
+        scratch = self._surroundings.scratch()
+        count = self._transport.recv_into(scratch)
+        if count == 0:
+            self.close("the client closed")
+            return False
+        used = self._take_frames(scratch, count)
+        if not self.is_closed and used < count:
+            self._keep(scratch[used:count])
+        return not self.is_closed
+
+    def _receive_more(self, buffer: bytearray) -> bool:
+        """Continues an unfinished frame in the connection's own buffer."""
+        if self._have == len(buffer):
+            buffer = self._buffer = self._grown(buffer)
+        with memoryview(buffer) as view:
+            count = self._transport.recv_into(view[self._have :])
+        if count == 0:
+            self.close("the client closed within a frame")
+            return False
+        self._have += count
+        self._take_kept()
+        return not self.is_closed
+
+    def _take_kept(self) -> None:
+        """Dispatches the whole frames of the connection's own buffer."""
+        buffer, have = self._buffer, self._have
+        if buffer is None:
+            return
+        used = self._take_frames(memoryview(buffer), have)
+        if used == 0 or self.is_closed:
+            return
+        self._buffer = None
+        if used < have:
+            self._keep(memoryview(buffer)[used:have])
+
+    def _keep(self, rest: memoryview) -> None:
+        self._buffer = bytearray(max(len(rest), limits.NET_FRAME_BUFFER_BYTES_MIN))
+        self._buffer[: len(rest)] = rest
+        self._have = len(rest)
+
+    def _grown(self, buffer: bytearray) -> bytearray:
+        """A larger copy: twice the size, but not beyond the frame that is being received."""
+        (size,) = _SIZE.unpack_from(buffer)
+        target = min(2 * len(buffer), _SIZE.size + size)
+        grown = bytearray(max(target, len(buffer) + 1))
+        grown[: len(buffer)] = buffer
+        return grown
+
+    def _take_frames(self, view: memoryview, have: int) -> int:
+        """Dispatches whole frames from the front of `view`; returns the bytes they took."""
+        position = 0
+        while have - position >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(view, position)
+            if not 0 < size <= self._surroundings.frame_bytes_max:
+                raise CloseConnectionError(
+                    f"a frame of {size} bytes is outside 1..{self._surroundings.frame_bytes_max}"
+                )
+            end = position + _SIZE.size + size
+            if end > have or not self._may_dispatch():
+                break
+            self._take_frame(view[position + _SIZE.size : end])
+            position = end
+            if self.is_closed:
+                break
+        return position
+
+    def _take_frame(self, frame: memoryview) -> None:
+        self.frame_count += 1
+        answer = self._dispatch(self, frame)
+        if isinstance(answer, list):
+            if self._outbox.is_empty and answer:
+                self._send_at_once(answer)
+            elif answer:
+                self._outbox.fill(self._outbox.open(), answer)
+            return
+        place = self._outbox.open()
+        self._is_busy = not answer.is_parked
+        if answer.keeps_frame and self._buffer is None:
+            self._surroundings.replace_scratch()
+        answer.parts.add_done_callback(self._answered(place, is_busy=not answer.is_parked))
+
+    def _send_at_once(self, parts: list[Any]) -> None:
+        self._outbox.fill(self._outbox.open(), parts)
+        self._flush()
+
+    def _answered(self, place: Place, *, is_busy: bool) -> Callable[[asyncio.Future[Any]], None]:
+        def done(future: asyncio.Future[list[Any]]) -> None:
+            if self.is_closed:
+                _drop(future)
+                return
+            if future.cancelled() or future.exception() is not None:
+                self.close("a request could not be answered")
+                return
+            self._outbox.fill(place, future.result())
+            if is_busy:
+                self._is_busy = False
+            self._flush()
+            self._resume()
+
+        return done
+
+    def _resume(self) -> None:
+        """Goes on with frames that were received while the connection could not take them."""
+        if self.is_closed:
+            return
+        try:
+            if self._buffer is not None and self._may_dispatch():
+                self._take_kept()
+        except CloseConnectionError as error:
+            self.close(str(error))
+        self._update_reading()
+
+    # --- back-pressure
+
+    def _may_dispatch(self) -> bool:
+        return (
+            not self._is_busy
+            and not self._is_closing
+            and len(self._outbox) < limits.NET_PARKED_ANSWERS_MAX
+            and self._outbox.bytes_queued < limits.NET_QUEUED_BYTES_MAX
+        )
+
+    def _wants_input(self) -> bool:
+        return not self.is_closed and self._may_dispatch()
+
+    def _update_reading(self) -> None:
+        wanted = self._wants_input()
+        if wanted and not self._is_reading:
+            self._surroundings.loop.add_reader(self._fileno, self._readable)
+        elif not wanted and self._is_reading and not self.is_closed:
+            self._surroundings.loop.remove_reader(self._fileno)
+        self._is_reading = wanted
+
+    # --- output
+
+    def _flush(self) -> None:
+        if self._is_warming or self.is_closed:
+            return
+        try:
+            self._outbox.send()
+        except ColdPages as pages:
+            self._warm(pages)
+        except (OSError, EOFError) as error:
+            self.close(str(error) or type(error).__name__)
+            return
+        self._update_writing()
+        if self._is_closing and self._outbox.is_empty:
+            self.close("done")
+
+    def _update_writing(self) -> None:
+        if self.is_closed:
+            return
+        wanted = self._transport.wants_write or (self._outbox.is_sendable and not self._is_warming)
+        if wanted and not self._is_writing:
+            self._surroundings.loop.add_writer(self._fileno, self._writable)
+        elif not wanted and self._is_writing:
+            self._surroundings.loop.remove_writer(self._fileno)
+        self._is_writing = wanted
+
+    def _writable(self) -> None:
+        self._flush()
+        self._resume()
+        if not self.is_closed and self._transport.wants_write:
+            # The transport has bytes of its own to send, as in a handshake: reading moves it on.
+            self._readable()
+
+    def _warm(self, pages: ColdPages) -> None:
+        self._is_warming = True
+        surroundings = self._surroundings
+        future = surroundings.loop.run_in_executor(
+            surroundings.executor, warm, pages.descriptor, pages.position, pages.length
+        )
+
+        def done(future: asyncio.Future[None]) -> None:
+            self._is_warming = False
+            # A failed read shows itself again when the piece is sent.
+            _drop(future)
+            if not self.is_closed:
+                self._outbox.warmed(pages)
+                self._flush()
+                self._resume()
+
+        future.add_done_callback(done)
+
+    # --- end
+
+    def finish(self) -> None:
+        """Takes no more frames; closes when every answer that is owed has left."""
+        self._is_closing = True
+        if self.is_idle or (not self._is_busy and self._outbox.is_empty):
+            self.close("done")
+        else:
+            self._update_reading()
+
+    def close(self, reason: str) -> None:
+        """Ends the connection now; answers still owed are dropped."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        loop = self._surroundings.loop
+        if self._is_reading:
+            loop.remove_reader(self._fileno)
+        if self._is_writing:
+            loop.remove_writer(self._fileno)
+        self._is_reading = self._is_writing = False
+        self._outbox.release()
+        self._buffer = None
+        self._transport.close()
+        self._surroundings.closed(self, reason)
+
+
+def _drop(future: asyncio.Future[Any]) -> None:
+    """Takes the result of a future that nobody waits for, and gives back the files in it."""
+    if future.cancelled() or future.exception() is not None:
+        return
+    for part in future.result() or ():
+        if hasattr(part, "release") and not isinstance(part, bytes | bytearray | memoryview):
+            part.release()

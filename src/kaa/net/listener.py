@@ -1,0 +1,234 @@
+"""A listening socket: accepts connections within limits, and ends them.
+
+Limits are checked when a client is accepted, before anything is read from it: the connections of
+this listener (`max.connections`), and those of one address (`max.connections.per.ip`, with an
+address's IPv6-mapped form counted as the same). A client over a limit is closed at once, as Kafka
+closes it. Connections without input for `connections.max.idle.ms` are closed by a sweep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from kaa import limits
+from kaa.net.connection import Connection
+from kaa.net.transport import PlainTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from concurrent.futures import Executor
+
+    from kaa.net.connection import Dispatcher
+    from kaa.net.transport import Transport
+
+_ACCEPTS_PER_TURN_MAX: Final = 64
+# After these the process is short of something that time may bring back.
+_EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSettings:
+    """What an operator can set about a listener."""
+
+    name: str
+    host: str
+    port: int
+    frame_bytes_max: int = 104_857_600
+    backlog: int = 50
+    connections_max: int = 2_147_483_647
+    connections_per_address_max: int = 2_147_483_647
+    connections_per_address_overrides: Mapping[str, int] = field(default_factory=dict)
+    idle_seconds_max: float = 600.0
+
+
+@dataclass(slots=True)
+class ListenerCounts:
+    """Counted since the start."""
+
+    accepted: int = 0
+    refused: int = 0
+    closed_idle: int = 0
+
+
+class Listener:
+    """Owns the listening socket and every connection that came through it."""
+
+    def __init__(
+        self,
+        settings: ListenerSettings,
+        dispatch: Dispatcher,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+        transport: Callable[[socket.socket], Transport] = PlainTransport,
+        on_close: Callable[[Connection, str], None] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.loop = loop
+        self.executor = executor
+        self.frame_bytes_max = settings.frame_bytes_max
+        self.counts = ListenerCounts()
+        self.connections: set[Connection] = set()
+        self._dispatch = dispatch
+        self._transport = transport
+        self._on_close = on_close
+        self._by_address: Counter[str] = Counter()
+        self._socket: socket.socket | None = None
+        self._scratch = memoryview(bytearray(limits.NET_SCRATCH_BYTES))
+        self._drained: asyncio.Event = asyncio.Event()
+        self._resume_handle: asyncio.TimerHandle | None = None
+
+    # --- what connections need
+
+    def scratch(self) -> memoryview:
+        return self._scratch
+
+    def replace_scratch(self) -> None:
+        """Leaves the buffer to the request that still uses it."""
+        self._scratch = memoryview(bytearray(limits.NET_SCRATCH_BYTES))
+
+    def closed(self, connection: Connection, reason: str) -> None:
+        self.connections.discard(connection)
+        address = connection.peer
+        self._by_address[address] -= 1
+        if self._by_address[address] <= 0:
+            del self._by_address[address]
+        if not self.connections:
+            self._drained.set()
+        if self._on_close is not None:
+            self._on_close(connection, reason)
+
+    # --- start and stop
+
+    def bind(self) -> int:
+        """Binds the socket and returns its port, which is the system's choice for port 0."""
+        self._socket = _bound(self.settings.host, self.settings.port)
+        return self.port
+
+    @property
+    def port(self) -> int:
+        assert self._socket is not None, "the listener is not bound"
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    def start(self) -> None:
+        """Accepts from now on."""
+        assert self._socket is not None, "the listener is not bound"
+        self._socket.listen(self.settings.backlog)
+        self.loop.add_reader(self._socket.fileno(), self._acceptable)
+
+    def stop_accepting(self) -> None:
+        if self._resume_handle is not None:
+            self._resume_handle.cancel()
+        if self._socket is not None:
+            self.loop.remove_reader(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+
+    async def drain(self, seconds: float) -> int:
+        """Lets requests under way finish, then closes; returns how many were cut off."""
+        self._drained.clear()
+        for connection in tuple(self.connections):
+            connection.finish()
+        if self.connections:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._drained.wait()
+            except TimeoutError:
+                pass
+        left = len(self.connections)
+        self.close_connections("the node is stopping")
+        return left
+
+    def close_connections(self, reason: str) -> None:
+        for connection in tuple(self.connections):
+            connection.close(reason)
+
+    def sweep_idle(self) -> None:
+        """Closes connections without input for too long; called every few seconds."""
+        oldest = self.loop.time() - self.settings.idle_seconds_max
+        for connection in tuple(self.connections):
+            if connection.active_at < oldest:
+                self.counts.closed_idle += 1
+                connection.close("idle")
+
+    # --- accept
+
+    def _acceptable(self) -> None:
+        assert self._socket is not None
+        for _ in range(_ACCEPTS_PER_TURN_MAX):
+            try:
+                sock, address = self._socket.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    raise
+                self._pause_accepting()
+                return
+            self._accept(sock, _plain_address(str(address[0])))
+
+    def _accept(self, sock: socket.socket, address: str) -> None:
+        settings = self.settings
+        most = settings.connections_per_address_overrides.get(
+            address, settings.connections_per_address_max
+        )
+        if len(self.connections) >= settings.connections_max or self._by_address[address] >= most:
+            self.counts.refused += 1
+            sock.close()
+            return
+        self.counts.accepted += 1
+        self._by_address[address] += 1
+        connection = Connection(
+            self,
+            self._transport(sock),
+            self._dispatch,
+            listener_name=settings.name,
+            peer=address,
+        )
+        self.connections.add(connection)
+
+    def _pause_accepting(self) -> None:
+        """Out of descriptors: the ready socket would spin the loop, so it is left alone for a
+        while.
+        """
+        assert self._socket is not None
+        self.loop.remove_reader(self._socket.fileno())
+        self._resume_handle = self.loop.call_later(
+            limits.NET_ACCEPT_PAUSE_SECONDS, self._resume_accepting
+        )
+
+    def _resume_accepting(self) -> None:
+        if self._socket is not None:
+            self.loop.add_reader(self._socket.fileno(), self._acceptable)
+
+
+def _plain_address(address: str) -> str:
+    """An IPv4 client of an IPv6 socket counts as the address it has."""
+    return address.removeprefix("::ffff:") if "." in address else address
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A bound socket; an empty host means every interface, of IPv6 too where there is one."""
+    is_dual = not host and socket.has_dualstack_ipv6()
+    wildcard = "::" if is_dual else "0.0.0.0"  # noqa: S104  An empty host asks for every interface.
+    found = socket.getaddrinfo(
+        host or wildcard, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    family, _, _, _, address = found[0]
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_dual:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.setblocking(False)
+        sock.bind(address)
+    except OSError:
+        sock.close()
+        raise
+    return sock

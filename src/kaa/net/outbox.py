@@ -1,0 +1,158 @@
+"""Answers on their way out of a connection, in the order of their requests.
+
+A request takes its place when it is dispatched (`open`), and its answer may fill the place at once,
+later, or with nothing. Only the filled places at the front are sent. An answer is a list of buffers
+and file regions.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from kaa.net.pages import ColdPages, is_cached
+from kaa.net.transport import FILE_PIECE_BYTES
+
+if TYPE_CHECKING:
+    from kaa.net.transport import Transport
+
+# Below every system's limit on the buffers of one call.
+_PARTS_PER_SEND_MAX: Final = 64
+
+_BUFFERS: Final = (bytes, bytearray, memoryview)
+
+
+class Place:
+    """The place of one answer; `parts` is None until it is known."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self) -> None:
+        self.parts: list[Any] | None = None
+
+
+class Outbox:
+    """The answers that one connection still owes or is sending."""
+
+    __slots__ = ("_offset", "_parts", "_places", "_transport", "_warm_to", "bytes_queued")
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._places: deque[Place] = deque()
+        # What is being sent: parts of answers at the front, the first one from `_offset` on.
+        self._parts: deque[Any] = deque()
+        self._offset = 0
+        # Up to here the first part, a region, is known to be in memory.
+        self._warm_to = 0
+        # The bytes of filled places and of `_parts`, for back-pressure.
+        self.bytes_queued = 0
+
+    def __len__(self) -> int:
+        """Answers that are not known yet or wait behind such."""
+        return len(self._places)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._places and not self._parts
+
+    @property
+    def is_sendable(self) -> bool:
+        return bool(self._parts) or bool(self._places and self._places[0].parts is not None)
+
+    def open(self) -> Place:
+        """Takes the next place."""
+        place = Place()
+        self._places.append(place)
+        return place
+
+    def fill(self, place: Place, parts: list[Any]) -> None:
+        """Fills a place; an empty list means that the request has no answer."""
+        place.parts = parts
+        for part in parts:
+            self.bytes_queued += len(part)
+
+    def send(self) -> bool:
+        """Sends what can be sent; True if nothing sendable is left.
+
+        Raises OSError if the connection is gone, EOFError if a file had fewer bytes than promised,
+        and ColdPages if a piece of a file must be warmed first (`warmed` tells that it was).
+        """
+        try:
+            while True:
+                self._advance()
+                if not self._parts:
+                    return True
+                if isinstance(self._parts[0], _BUFFERS):
+                    self._send_buffers()
+                else:
+                    self._send_region()
+        except BlockingIOError:
+            return False
+
+    def _advance(self) -> None:
+        places = self._places
+        while places and places[0].parts is not None:
+            self._parts += places.popleft().parts or ()
+
+    def _send_buffers(self) -> None:
+        parts = self._parts
+        if len(parts) == 1:
+            first = parts[0]
+            batch = [memoryview(first)[self._offset :] if self._offset else first]
+        else:
+            batch = []
+            for part in parts:
+                if not isinstance(part, _BUFFERS) or len(batch) == _PARTS_PER_SEND_MAX:
+                    break
+                batch.append(part)
+            if self._offset:
+                batch[0] = memoryview(batch[0])[self._offset :]
+        self._sent(self._transport.send(batch))
+
+    def _send_region(self) -> None:
+        region = self._parts[0]
+        if self._offset < len(region):
+            self._check_pages(region)
+            sent = self._transport.send_file(region, self._offset)
+            if sent == 0:
+                # Its length stands in the frame already, so that the stream cannot be mended.
+                raise EOFError("a segment ended before the bytes that were promised")
+            self._sent(sent)
+        else:
+            self._sent(0)
+
+    def _check_pages(self, region: Any) -> None:
+        if self._offset < self._warm_to or region.descriptor < 0:
+            return
+        length = min(len(region) - self._offset, FILE_PIECE_BYTES)
+        position = region.position + self._offset
+        if not is_cached(region.descriptor, position, length):
+            raise ColdPages(region.descriptor, position, length)
+        self._warm_to = self._offset + length
+
+    def warmed(self, pages: ColdPages) -> None:
+        """The piece that was cold is in memory now and is sent without being asked about again."""
+        self._warm_to = self._offset + pages.length
+
+    def _sent(self, count: int) -> None:
+        """Drops `count` bytes from the front, and every part that is done."""
+        self.bytes_queued -= count
+        self._offset += count
+        parts = self._parts
+        while parts and self._offset >= len(parts[0]):
+            self._offset -= len(parts[0])
+            self._warm_to = 0
+            part = parts.popleft()
+            if not isinstance(part, _BUFFERS):
+                part.release()
+
+    def release(self) -> None:
+        """Gives back every file region; the connection is gone."""
+        self._advance()
+        waiting = [part for place in self._places for part in place.parts or ()]
+        for part in (*self._parts, *waiting):
+            if not isinstance(part, _BUFFERS):
+                part.release()
+        self._parts.clear()
+        self._places.clear()
+        self.bytes_queued = 0

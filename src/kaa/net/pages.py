@@ -1,0 +1,56 @@
+"""Whether the bytes of a file are in memory, so that sending them will not wait for a disk.
+
+`sendfile` on a page that is not cached stalls the whole event loop for the time of a disk read.
+Linux can say so beforehand: `preadv` with RWF_NOWAIT fails where it would have to wait. The first
+and the last page of a piece are asked for; a piece with a hole between them is rare and costs one
+stall, not an error. Where the call or the flag does not exist (macOS, some file systems),
+everything counts as cached.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+_NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
+_WARM_BYTES: Final = 1 << 18
+
+
+class ColdPages(Exception):  # noqa: N818  It is a state to be dealt with, not an error.
+    """The next piece of a file is not in memory; `warm` brings it there, off the loop."""
+
+    def __init__(self, descriptor: int, position: int, length: int) -> None:
+        super().__init__(descriptor, position, length)
+        self.descriptor = descriptor
+        self.position = position
+        self.length = length
+
+
+def is_cached(descriptor: int, position: int, length: int) -> bool:
+    """True if the first and last byte can be read without waiting, or if that cannot be known."""
+    return _is_byte_cached(descriptor, position) and _is_byte_cached(
+        descriptor, position + length - 1
+    )
+
+
+def _is_byte_cached(descriptor: int, position: int) -> bool:
+    if _NOWAIT is None:
+        return True
+    try:
+        os.preadv(descriptor, [bytearray(1)], position, _NOWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def warm(descriptor: int, position: int, length: int) -> None:
+    """Reads the bytes and drops them, which leaves them in the page cache; runs in a thread."""
+    scratch = bytearray(min(length, _WARM_BYTES))
+    end = position + length
+    while position < end:
+        read = os.preadv(descriptor, [memoryview(scratch)[: end - position]], position)
+        if read == 0:
+            return
+        position += read
