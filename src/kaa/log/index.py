@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING
 
 from kaa.limits import INDEX_BLOCK_BYTES
 from kaa.log.errors import CorruptFileError
-from kaa.log.files import unlink_if_exists
 
 if TYPE_CHECKING:
     from kaa.log.files import File, Files
@@ -101,7 +100,7 @@ class IndexFile(ABC):
         self.entries = self._pending_start = self._valid_entries(entries)
         self._block = b""
         self._load_last()
-        self.release()
+        self.close()
 
     def _valid_entries(self, entries: int) -> int:
         """The entries before the zero tail of a preallocated file."""
@@ -128,21 +127,11 @@ class IndexFile(ABC):
         self._stored_bytes = stored
         return file
 
-    def release(self) -> None:
-        """Closes the descriptor of an index at rest; the next use opens it again."""
+    def close(self) -> None:
+        """Closes the descriptor; the next use opens it again. Entries not written stay here."""
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    close = release
-
-    def rename(self, path: str) -> None:
-        self._files.rename(self.path, path)
-        self.path = path
-
-    def delete(self) -> None:
-        self.close()
-        unlink_if_exists(self._files, self.path)
 
     # --- entries ---------------------------------------------------------------------------
 

@@ -123,15 +123,6 @@ class TransactionIndex:
         """The file for the caller to sync, if there is one to which something was written."""
         return self._file
 
-    def rename(self, path: str) -> None:
-        if self._files.exists(self.path):
-            self._files.rename(self.path, path)
-        self.path = path
-
-    def delete(self) -> None:
-        self.close()
-        unlink_if_exists(self._files, self.path)
-
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

@@ -169,14 +169,16 @@ def test_fullness() -> None:
     assert [*full, times.is_full] == [False, True]
 
 
-def test_rename_and_delete() -> None:
+def test_a_closed_index_opens_again_where_it_is_now() -> None:
     files = _files()
     index = _offset_index(files, [(1001, 1)])
     index.flush()
-    index.rename("/d/j")
+    index.append(1002, 2)
+    index.close()
+    files.rename("/d/i", "/d/j")
+    index.path = "/d/j"
     assert index.lookup(1001) == (1001, 1)
-    index.release()
-    assert index.lookup(1001) == (1001, 1)
-    index.delete()
-    assert files.list_directory("/d") == []
+    index.flush()
+    assert files.size("/d/j") == 16
+    index.close()
     assert files.open_handles == 0

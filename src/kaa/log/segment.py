@@ -1,0 +1,490 @@
+"""A segment: a run of batches in one file, with its three indexes.
+
+``<offset>.log`` holds record batches behind each other, nothing else. Its name is a lower bound of
+its offsets. Only the last segment of a log is written; the others are read, replaced as a whole by
+compaction, or deleted.
+
+Appending writes the bytes first; size, index entries and the greatest timestamp follow in memory
+(``commit``). A crash in between leaves bytes behind ``size``, which the recovery scan either takes
+as the valid batches they are or cuts off. Index entries point at the start of a batch and carry its
+last offset, so a reader can tell a damaged index: the batch found there has another last offset.
+The index is then built anew from the log.
+
+Readers get a ``SegmentRegion``, which counts as a reference. The descriptor is closed when the
+segment is closed and the last reference is released, never under a reader.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.log.errors import CorruptFileError
+from kaa.log.files import unlink_if_exists
+from kaa.log.index import RELATIVE_OFFSET_MAX, OffsetIndex, TimeIndex
+from kaa.log.names import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_name,
+)
+from kaa.log.scan import find_batch, iter_headers, whole_batches_end
+from kaa.log.transaction_index import TransactionIndex
+from kaa.records.batch import NO_TIMESTAMP
+from kaa.records.errors import CorruptRecordsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kaa.log.config import LogConfig
+    from kaa.log.files import Buffer, File, Files
+    from kaa.log.scan import BatchExtent, StoredBatch
+
+_NOT_LOADED = -2
+
+
+class SegmentRegion:
+    """Whole batches of a segment, for sendfile or for reading. Release it exactly once."""
+
+    __slots__ = ("length", "position", "segment")
+
+    def __init__(self, segment: Segment, position: int, length: int) -> None:
+        segment.references += 1
+        self.segment = segment
+        self.position = position
+        self.length = length
+
+    @property
+    def descriptor(self) -> int:
+        """For sendfile; -1 if the file is in memory."""
+        return self.segment.file.descriptor
+
+    def read(self) -> bytes:
+        return self.segment.file.read(self.length, self.position)
+
+    def release(self) -> None:
+        self.segment.release()
+
+
+class Segment:
+    """One segment on disk. Indexes and descriptor are opened at their first use."""
+
+    __slots__ = (
+        "_bytes_since_index_entry",
+        "_closed",
+        "_config",
+        "_file",
+        "_files",
+        "_first_timestamp",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_offset_index",
+        "_time_index",
+        "base_offset",
+        "created_ms",
+        "folder",
+        "is_new",
+        "jitter_ms",
+        "references",
+        "size",
+        "suffix",
+        "transaction_index",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        suffix: str = "",
+        created_ms: int = 0,
+        jitter_ms: int = 0,
+    ) -> None:
+        self._files = files
+        self._config = config
+        self.folder = folder
+        self.base_offset = base_offset
+        self.suffix = suffix
+        """What is behind the usual names: "", ".cleaned", ".swap" or ".deleted"."""
+        self.created_ms = created_ms
+        self.jitter_ms = jitter_ms
+        self.size = 0
+        """Bytes of batches. The file may be longer, by what is being written or preallocated."""
+        self.references = 0
+        self.is_new = False
+        """Whether its name may still be lost: the folder was not synced since it was created."""
+        self._file: File | None = None
+        self._closed = False
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self.transaction_index = TransactionIndex(
+            files, self.path(TRANSACTION_INDEX_SUFFIX), base_offset
+        )
+        self._bytes_since_index_entry = 0
+        self._first_timestamp: int | None = None
+        self._max_timestamp = _NOT_LOADED
+        self._max_timestamp_offset = base_offset
+
+    # --- life ------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        files: Files,
+        folder: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        suffix: str = "",
+        created_ms: int = 0,
+        jitter_ms: int = 0,
+    ) -> Segment:
+        """A new, empty segment; files of an earlier one with the same name are gone."""
+        segment = cls(
+            files,
+            folder,
+            base_offset,
+            config,
+            suffix=suffix,
+            created_ms=created_ms,
+            jitter_ms=jitter_ms,
+        )
+        segment._file = files.create(segment.path(LOG_SUFFIX))
+        if config.preallocate and not suffix:
+            segment._file.truncate(config.segment_bytes)
+        segment._new_indexes()
+        segment.transaction_index.reset()
+        segment._max_timestamp = NO_TIMESTAMP
+        segment.is_new = True
+        return segment
+
+    @classmethod
+    def load(cls, files: Files, folder: str, base_offset: int, config: LogConfig) -> Segment:
+        """A segment that is there; its content is looked at when needed."""
+        segment = cls(files, folder, base_offset, config)
+        path = segment.path(LOG_SUFFIX)
+        segment.size = files.size(path)
+        segment.created_ms = files.modified_ms(path)
+        return segment
+
+    def path(self, suffix: str) -> str:
+        return f"{self.folder}/{file_name(self.base_offset, suffix)}{self.suffix}"
+
+    @property
+    def file(self) -> File:
+        if self._file is None:
+            self._file = self._files.open(self.path(LOG_SUFFIX))
+        return self._file
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offset_index is None:
+            self._load_indexes()
+            assert self._offset_index is not None
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._load_indexes()
+            assert self._time_index is not None
+        return self._time_index
+
+    def _load_indexes(self) -> None:
+        offset_index, time_index = self._index_objects()
+        try:
+            offset_index.load()
+            time_index.load()
+        except (CorruptFileError, FileNotFoundError):
+            self.rebuild_indexes()
+        else:
+            self._offset_index, self._time_index = offset_index, time_index
+
+    def _index_objects(self) -> tuple[OffsetIndex, TimeIndex]:
+        bytes_max = self._config.segment_index_bytes
+        offset_path, time_path = self.path(OFFSET_INDEX_SUFFIX), self.path(TIME_INDEX_SUFFIX)
+        return (
+            OffsetIndex(self._files, offset_path, self.base_offset, bytes_max),
+            TimeIndex(self._files, time_path, self.base_offset, bytes_max),
+        )
+
+    def _new_indexes(self) -> None:
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.close()
+        self._offset_index, self._time_index = self._index_objects()
+        self._offset_index.create()
+        self._time_index.create()
+
+    def rebuild_indexes(self) -> None:
+        """Builds offset and time index from the log, for a damaged or missing one."""
+        end = self.size
+        self.reset_indexes()
+        self.size = 0
+        try:
+            for batch in iter_headers(self.file, 0, end):
+                self.commit(((batch.last_offset, batch.max_timestamp, batch.size_in_bytes),))
+        finally:
+            self.size = end
+        self.seal()
+
+    def reset_indexes(self) -> None:
+        """Starts the offset and time index anew; what is committed from now on fills them."""
+        self._new_indexes()
+        self._bytes_since_index_entry = 0
+        self._max_timestamp = NO_TIMESTAMP
+        self._max_timestamp_offset = self.base_offset
+
+    def release(self) -> None:
+        """Gives back a reference."""
+        assert self.references > 0
+        self.references -= 1
+        if self._closed and self.references == 0:
+            self._close_file()
+
+    def close(self) -> None:
+        """Closes everything, the log file only after its last reader."""
+        self._closed = True
+        self._close_indexes()
+        if self.references == 0:
+            self._close_file()
+
+    def rest(self) -> None:
+        """Closes the descriptors of a segment that nobody is using; the next use opens them."""
+        self._close_indexes()
+        if self.references == 0:
+            self._close_file()
+
+    def _close_indexes(self) -> None:
+        for index in (self._offset_index, self._time_index, self.transaction_index):
+            if index is not None:
+                index.close()
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def rename(self, suffix: str) -> None:
+        """Changes what is behind the names of all files, the log first.
+
+        Recovery decides by the log file; indexes without their log are rubbish to it.
+        """
+        old_paths = [self.path(kind) for kind in SEGMENT_SUFFIXES]
+        self.suffix = suffix
+        for old_path, kind in zip(old_paths, SEGMENT_SUFFIXES, strict=True):
+            if kind == LOG_SUFFIX or self._files.exists(old_path):
+                self._files.rename(old_path, self.path(kind))
+        self._follow_paths()
+
+    def set_folder(self, folder: str) -> None:
+        """Follows a rename of the folder. Open descriptors stay valid."""
+        self.folder = folder
+        self._follow_paths()
+
+    def _follow_paths(self) -> None:
+        self.transaction_index.path = self.path(TRANSACTION_INDEX_SUFFIX)
+        if self._offset_index is not None:
+            self._offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
+        if self._time_index is not None:
+            self._time_index.path = self.path(TIME_INDEX_SUFFIX)
+
+    def delete(self) -> None:
+        """Removes the files; readers keep what they have open."""
+        self.close()
+        for suffix in SEGMENT_SUFFIXES:
+            unlink_if_exists(self._files, self.path(suffix))
+
+    # --- appending -------------------------------------------------------------------------
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Writes behind the last batch. Only a system call, so it may run on another thread."""
+        self.file.write(buffers, self.size)
+
+    def commit(self, batches: Iterable[tuple[int, int, int]]) -> None:
+        """Makes written batches part of the segment: (last offset, max timestamp, size) each."""
+        position = self.size
+        for last_offset, max_timestamp, size in batches:
+            if max_timestamp > self.max_timestamp:
+                self._max_timestamp = max_timestamp
+                self._max_timestamp_offset = last_offset
+            if self._first_timestamp is None:
+                self._first_timestamp = max_timestamp
+            if self._bytes_since_index_entry > self._config.index_interval_bytes:
+                self.offset_index.append(last_offset, position)
+                self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+                self._bytes_since_index_entry = 0
+            self._bytes_since_index_entry += size
+            position += size
+        self.size = position
+
+    def should_roll(self, now_ms: int, size: int, max_timestamp: int, last_offset: int) -> bool:
+        """Whether batches of ``size`` bytes belong into a new segment."""
+        if self.size > self._config.segment_bytes - size:
+            return True
+        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            return True
+        age_ms_max = self._config.segment_age_ms_max - self.jitter_ms
+        if self.size > 0 and self._age_ms(now_ms, max_timestamp) > age_ms_max:
+            return True
+        return self.offset_index.is_full or self.time_index.is_full
+
+    def _age_ms(self, now_ms: int, max_timestamp: int) -> int:
+        """By record timestamps; by the clock where records have none."""
+        first = self.first_timestamp
+        return max_timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def seal(self) -> None:
+        """Completes the indexes when nothing will be appended any more."""
+        self.time_index.maybe_append(self.max_timestamp, self._max_timestamp_offset)
+        self.offset_index.flush()
+        self.time_index.flush()
+        if self._config.preallocate:
+            self.file.truncate(self.size)
+
+    def flush_indexes(self) -> list[File]:
+        """Writes what the indexes hold back; returns every file of the segment, to be synced."""
+        found = [self.file, self.offset_index.flush(), self.time_index.flush()]
+        transaction_file = self.transaction_index.flush()
+        return found if transaction_file is None else [*found, transaction_file]
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def locate(self, offset: int) -> BatchExtent | None:
+        """The first batch whose last offset is at least ``offset``."""
+        entry_offset, position = self.offset_index.lookup(offset)
+        try:
+            if position and not self._is_batch(position, entry_offset):
+                raise CorruptRecordsError(f"no batch ends with {entry_offset} at {position}")
+            return find_batch(self.file, position, self.size, offset)
+        except CorruptRecordsError:
+            if position == 0:
+                raise
+            self.rebuild_indexes()
+            _, position = self.offset_index.lookup(offset)
+            return find_batch(self.file, position, self.size, offset)
+
+    def _is_batch(self, position: int, last_offset: int) -> bool:
+        """Whether an index entry is right: that a batch with this last offset starts there."""
+        if not 0 <= position < self.size:
+            return False
+        try:
+            found = find_batch(self.file, position, self.size, 0)
+        except CorruptRecordsError:
+            return False
+        return found is not None and found.last_offset == last_offset
+
+    def end_of_batches(self, start: int, bytes_max: int, end: int) -> int:
+        """Where to stop reading at ``start`` so that whole batches of ``bytes_max`` at most fit."""
+        limit = start + bytes_max
+        if limit >= end:
+            return end
+        entry_offset, position = self.offset_index.lookup_position(limit)
+        if position <= start or not self._is_batch(position, entry_offset):
+            position = start
+        return whole_batches_end(self.file, position, self.size, limit)
+
+    def batches_from(self, position: int) -> Iterable[StoredBatch]:
+        return iter_headers(self.file, position, self.size)
+
+    def read_next_offset(self) -> int:
+        """The offset behind the last batch; the base offset if there is none."""
+        _, position = self.offset_index.lookup(self.offset_index.last_offset)
+        next_offset = self.base_offset
+        for batch in iter_headers(self.file, position, self.size):
+            next_offset = batch.next_offset
+        return next_offset
+
+    # --- timestamps ------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> int:
+        """The greatest timestamp of all batches, -1 if none has one."""
+        if self._max_timestamp == _NOT_LOADED:
+            self._max_timestamp = self.time_index.last_timestamp
+            self._max_timestamp_offset = self.time_index.last_offset
+        return self._max_timestamp
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """Last offset of the first batch with the greatest timestamp."""
+        return self._max_timestamp_offset if self.max_timestamp >= 0 else self.base_offset
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What retention goes by: the greatest timestamp, or else the age of the file."""
+        if self.max_timestamp >= 0:
+            return self.max_timestamp
+        return self.modified_ms
+
+    @property
+    def modified_ms(self) -> int:
+        return self._files.modified_ms(self.path(LOG_SUFFIX))
+
+    @property
+    def first_timestamp(self) -> int:
+        """Greatest timestamp of the first batch; -1 if there is no batch or no timestamp."""
+        if self._first_timestamp is None:
+            first = next(iter(iter_headers(self.file, 0, self.size)), None)
+            if first is None:
+                return NO_TIMESTAMP
+            self._first_timestamp = first.max_timestamp
+        return self._first_timestamp
+
+    def find_by_timestamp(self, timestamp: int, start_offset: int) -> StoredBatch | None:
+        """The first batch from ``start_offset`` on that has a record at or after ``timestamp``."""
+        found, offset = self.time_index.lookup(timestamp)
+        if (found, offset) != (NO_TIMESTAMP, self.base_offset):
+            extent = self.locate(offset)
+            if extent is None or self._batch_at(extent.position).max_timestamp != found:
+                self.rebuild_indexes()
+                _, offset = self.time_index.lookup(timestamp)
+        extent = self.locate(max(offset, start_offset))
+        if extent is not None:
+            for batch in iter_headers(self.file, extent.position, self.size):
+                if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
+                    return batch
+        return None
+
+    def _batch_at(self, position: int) -> StoredBatch:
+        return next(iter(iter_headers(self.file, position, self.size)))
+
+    # --- truncation ------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Removes the batches with records at or above ``offset``; returns the bytes removed."""
+        extent = self.locate(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.transaction_index.truncate_to(offset)
+        removed = 0
+        if extent is not None:
+            removed = self.size - extent.position
+            self.size = extent.position
+            self.file.truncate(self.size)
+        if self.size == 0:
+            self.created_ms = now_ms
+            self._first_timestamp = None
+        self._bytes_since_index_entry = 0
+        self._find_max_timestamp()
+        return removed
+
+    def _find_max_timestamp(self) -> None:
+        """Takes the greatest timestamp from the time index and what lies behind its last entry."""
+        self._max_timestamp = self.time_index.last_timestamp
+        self._max_timestamp_offset = self.time_index.last_offset
+        _, position = self.offset_index.lookup(self._max_timestamp_offset)
+        for batch in iter_headers(self.file, position, self.size):
+            if batch.max_timestamp > self._max_timestamp:
+                self._max_timestamp = batch.max_timestamp
+                self._max_timestamp_offset = batch.last_offset
+
+    def cut_file(self) -> int:
+        """Cuts off what is behind the last batch; returns how many bytes that were."""
+        excess = self.file.size() - self.size
+        if excess > 0:
+            self.file.truncate(self.size)
+        return excess
