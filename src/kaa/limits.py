@@ -56,6 +56,14 @@ DECOMPRESSION_CHUNK_BYTES = 64 * 1024
 DECOMPRESSION_INPUT_SLICE_BYTES = 16 * 1024
 # A batch or a record expanded in memory as a whole. Validation never does that.
 BATCH_EXPANDED_BYTES_MAX = 512 * 1024 * 1024
+# One read of record batches as Arrow columns; a caller may ask for less. A column of int32 offsets
+# ends at 2 GiB, and both bounds together keep every column below it.
+ARROW_READ_ROWS_MAX = 16 * 1024 * 1024
+ARROW_READ_BYTES_MAX = 2**31 - 1
+# Record batches are encoded into a buffer of about this size, or of one batch, before they leave it.
+ARROW_ENCODE_CHUNK_BYTES = 1024 * 1024
+# The map of a log cleaner; Kafka's dedupe buffer has the same bound per thread.
+OFFSET_MAP_BYTES_MAX = 2**31 - 1
 # Refused records that one answer names; the error of the batch stands without them.
 RECORD_ERRORS_MAX = 10_000
 # Kernel work of this size and above runs without the interpreter lock; below, dropping and taking

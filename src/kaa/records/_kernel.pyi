@@ -1,9 +1,12 @@
-# Types of the compiled kernel, one section per included part.
+# Types of the compiled kernel: those of its Python twins, one line per included part.
 
-# --- validate (_kernel_validate.pxi) ---
-
-# --- arrow (_kernel_arrow.pxi) ---
-
-# --- compaction (_kernel_compaction.pxi) ---
-
-# --- murmur2 (_kernel_murmur2.pxi) ---
+from kaa.records._pure_arrow import ArrowDecoder as ArrowDecoder
+from kaa.records._pure_arrow import encode_rows as encode_rows
+from kaa.records._pure_arrow import order_by_partition as order_by_partition
+from kaa.records._pure_compaction import offset_map_flags as offset_map_flags
+from kaa.records._pure_compaction import offset_map_get as offset_map_get
+from kaa.records._pure_compaction import offset_map_scan as offset_map_scan
+from kaa.records._pure_compaction import retain_records as retain_records
+from kaa.records._pure_murmur2 import murmur2 as murmur2
+from kaa.records._pure_murmur2 import murmur2_partitions as murmur2_partitions
+from kaa.records._pure_validate import RecordScanner as RecordScanner
