@@ -1,0 +1,437 @@
+"""The cluster as its metadata says it is: what remains when every record is applied in order.
+
+An image changes only by `replay`, and `records` gives the records that make an equal one, which is
+what a snapshot holds. Values inside (a broker, a partition, a client quota) are immutable and
+replaced as a whole, so that a copy of an image is cheap. A node has one image of committed records,
+which everyone reads, and an active controller has a second one that is ahead of it by what it has
+written and not yet committed.
+
+`take_delta` tells what changed since it was last asked, so that a broker can act on just that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from kaa.wire.messages.metadata_cluster import (
+    BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from kaa.wire.messages.metadata_settings import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from kaa.wire.messages.metadata_topics import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kaa.wire.messages.metadata_cluster import (
+        BrokerEndpoint,
+        BrokerFeature,
+        ControllerEndpoint,
+        ControllerFeature,
+    )
+    from kaa.wire.messages.metadata_settings import (
+        EntityData,
+    )
+    from kaa.wire.primitives import Uuid
+    from kaa.wire.schema import MetadataRecord
+
+NO_LEADER = -1
+_LEADER_UNCHANGED = -2
+
+
+class Endpoint(NamedTuple):
+    """Where a node listens under a listener's name."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+class VersionRange(NamedTuple):
+    """The levels of a feature that a node supports."""
+
+    low: int
+    high: int
+
+
+class BrokerImage(NamedTuple):
+    """A registered broker."""
+
+    id: int
+    epoch: int
+    incarnation_id: Uuid
+    endpoints: tuple[Endpoint, ...]
+    features: dict[str, VersionRange]
+    rack: str | None
+    # A fenced broker leads nothing and is not shown to clients.
+    is_fenced: bool
+    is_in_controlled_shutdown: bool
+    directories: tuple[Uuid, ...]
+    cordoned_directories: tuple[Uuid, ...] | None
+
+    def endpoint(self, listener_name: str) -> Endpoint | None:
+        return next((found for found in self.endpoints if found.name == listener_name), None)
+
+
+class ControllerImage(NamedTuple):
+    """A registered controller."""
+
+    id: int
+    incarnation_id: Uuid
+    zk_migration_ready: bool
+    endpoints: tuple[Endpoint, ...]
+    features: dict[str, VersionRange]
+
+
+class PartitionImage(NamedTuple):
+    """A partition: who holds it, who is in sync, who leads."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    leader_recovery_state: int = 0
+    removing_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    directories: tuple[Uuid, ...] = ()
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+
+class TopicImage:
+    """A topic and its partitions by number."""
+
+    __slots__ = ("id", "name", "partitions")
+
+    def __init__(self, name: str, topic_id: Uuid) -> None:
+        self.name = name
+        self.id = topic_id
+        self.partitions: dict[int, PartitionImage] = {}
+
+    def copy(self) -> TopicImage:
+        other = TopicImage(self.name, self.id)
+        other.partitions = dict(self.partitions)
+        return other
+
+
+# A configured resource: its type, as in Kafka's ConfigResource, and its name.
+Resource = tuple[int, str]
+# What a client quota applies to: pairs of entity type and name, None for the default; sorted.
+QuotaEntity = tuple[tuple[str, str | None], ...]
+
+
+class Delta:
+    """What changed between two moments."""
+
+    __slots__ = ("brokers", "configs", "deleted_topics", "features", "partitions", "quotas")
+
+    def __init__(self) -> None:
+        # Topic id and partition number of each partition that is new or changed and still exists.
+        self.partitions: set[tuple[Uuid, int]] = set()
+        self.deleted_topics: dict[Uuid, TopicImage] = {}
+        self.brokers: set[int] = set()
+        self.configs: set[Resource] = set()
+        self.quotas: set[QuotaEntity] = set()
+        self.features: set[str] = set()
+
+
+_REPLAYS: dict[type[MetadataRecord], Callable[[ClusterImage, Any], None]] = {}
+
+Replay = TypeVar("Replay", bound="Callable[[ClusterImage, Any], None]")
+
+
+def _replays(record_class: type[MetadataRecord]) -> Callable[[Replay], Replay]:
+    """Marks the method that applies a kind of record."""
+
+    def mark(replay: Replay) -> Replay:
+        _REPLAYS[record_class] = replay
+        return replay
+
+    return mark
+
+
+class ClusterImage:
+    """See the module's text."""
+
+    def __init__(self) -> None:
+        self.features: dict[str, int] = {}
+        self.brokers: dict[int, BrokerImage] = {}
+        self.controllers: dict[int, ControllerImage] = {}
+        self.topics: dict[str, TopicImage] = {}
+        # The same topics by id.
+        self.topics_by_id: dict[Uuid, TopicImage] = {}
+        self.configs: dict[Resource, dict[str, str]] = {}
+        self.quotas: dict[QuotaEntity, dict[str, float]] = {}
+        self.next_producer_id = 0
+        # Kept for snapshots and for the security stage; nothing here interprets them.
+        self.acls: dict[Uuid, AccessControlEntryRecord] = {}
+        self.scram_credentials: dict[tuple[str, int], UserScramCredentialRecord] = {}
+        self.delegation_tokens: dict[str, DelegationTokenRecord] = {}
+        self.producer_ids_record: ProducerIdsRecord | None = None
+        self._delta = Delta()
+
+    def copy(self) -> ClusterImage:
+        """An image that can go its own way; its delta starts empty."""
+        other = ClusterImage()
+        other.features = dict(self.features)
+        other.brokers = dict(self.brokers)
+        other.controllers = dict(self.controllers)
+        other.topics = {name: topic.copy() for name, topic in self.topics.items()}
+        other.topics_by_id = {topic.id: topic for topic in other.topics.values()}
+        other.configs = {resource: dict(values) for resource, values in self.configs.items()}
+        other.quotas = {entity: dict(values) for entity, values in self.quotas.items()}
+        other.next_producer_id = self.next_producer_id
+        other.acls = dict(self.acls)
+        other.scram_credentials = dict(self.scram_credentials)
+        other.delegation_tokens = dict(self.delegation_tokens)
+        other.producer_ids_record = self.producer_ids_record
+        return other
+
+    def take_delta(self) -> Delta:
+        delta, self._delta = self._delta, Delta()
+        return delta
+
+    def replay(self, record: MetadataRecord) -> None:
+        """Applies one record. Records that change no state, such as NoOpRecord, are passed over."""
+        replay = _REPLAYS.get(type(record))
+        if replay is not None:
+            replay(self, record)
+
+    def records(self) -> Iterator[MetadataRecord]:
+        """Records that make an equal image, in an order in which they can be replayed."""
+        from kaa.controller.image_records import records_of
+
+        return records_of(self)
+
+    # --- nodes and features
+
+    @_replays(FeatureLevelRecord)
+    def _replay_feature(self, record: FeatureLevelRecord) -> None:
+        self._delta.features.add(record.name)
+        if record.feature_level:
+            self.features[record.name] = record.feature_level
+        else:
+            self.features.pop(record.name, None)
+
+    @_replays(RegisterBrokerRecord)
+    def _replay_register_broker(self, record: RegisterBrokerRecord) -> None:
+        cordoned = record.cordoned_log_dirs
+        self.brokers[record.broker_id] = BrokerImage(
+            id=record.broker_id,
+            epoch=record.broker_epoch,
+            incarnation_id=record.incarnation_id,
+            endpoints=_endpoints(record.end_points),
+            features=_ranges(record.features),
+            rack=record.rack,
+            is_fenced=record.fenced,
+            is_in_controlled_shutdown=record.in_controlled_shutdown,
+            directories=tuple(record.log_dirs),
+            cordoned_directories=None if cordoned is None else tuple(cordoned),
+        )
+        self._delta.brokers.add(record.broker_id)
+
+    @_replays(UnregisterBrokerRecord)
+    def _replay_unregister_broker(self, record: UnregisterBrokerRecord) -> None:
+        self.brokers.pop(record.broker_id, None)
+        self._delta.brokers.add(record.broker_id)
+
+    @_replays(FenceBrokerRecord)
+    def _replay_fence(self, record: FenceBrokerRecord) -> None:
+        self._change_broker(record.id, is_fenced=True)
+
+    @_replays(UnfenceBrokerRecord)
+    def _replay_unfence(self, record: UnfenceBrokerRecord) -> None:
+        self._change_broker(record.id, is_fenced=False)
+
+    @_replays(BrokerRegistrationChangeRecord)
+    def _replay_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
+        changes: dict[str, Any] = {}
+        # In each of the two, 1 sets, -1 clears and 0 leaves as it is.
+        if record.fenced:
+            changes["is_fenced"] = record.fenced > 0
+        if record.in_controlled_shutdown:
+            changes["is_in_controlled_shutdown"] = record.in_controlled_shutdown > 0
+        if record.log_dirs:
+            changes["directories"] = tuple(record.log_dirs)
+        if record.cordoned_log_dirs is not None:
+            changes["cordoned_directories"] = tuple(record.cordoned_log_dirs)
+        self._change_broker(record.broker_id, **changes)
+
+    def _change_broker(self, broker_id: int, **changes: Any) -> None:
+        self.brokers[broker_id] = self.brokers[broker_id]._replace(**changes)
+        self._delta.brokers.add(broker_id)
+
+    @_replays(RegisterControllerRecord)
+    def _replay_register_controller(self, record: RegisterControllerRecord) -> None:
+        self.controllers[record.controller_id] = ControllerImage(
+            id=record.controller_id,
+            incarnation_id=record.incarnation_id,
+            zk_migration_ready=record.zk_migration_ready,
+            endpoints=_endpoints(record.end_points),
+            features=_ranges(record.features),
+        )
+
+    @_replays(ProducerIdsRecord)
+    def _replay_producer_ids(self, record: ProducerIdsRecord) -> None:
+        self.next_producer_id = record.next_producer_id
+        self.producer_ids_record = record
+
+    # --- topics
+
+    @_replays(TopicRecord)
+    def _replay_topic(self, record: TopicRecord) -> None:
+        topic = TopicImage(record.name, record.topic_id)
+        self.topics[record.name] = self.topics_by_id[record.topic_id] = topic
+
+    @_replays(RemoveTopicRecord)
+    def _replay_remove_topic(self, record: RemoveTopicRecord) -> None:
+        topic = self.topics_by_id.pop(record.topic_id)
+        del self.topics[topic.name]
+        self._delta.deleted_topics[topic.id] = topic
+        self._delta.partitions -= {(topic.id, number) for number in topic.partitions}
+
+    @_replays(PartitionRecord)
+    def _replay_partition(self, record: PartitionRecord) -> None:
+        topic = self.topics_by_id[record.topic_id]
+        topic.partitions[record.partition_id] = PartitionImage(
+            replicas=tuple(record.replicas),
+            isr=tuple(record.isr),
+            leader=record.leader,
+            leader_epoch=record.leader_epoch,
+            partition_epoch=record.partition_epoch,
+            leader_recovery_state=record.leader_recovery_state,
+            removing_replicas=tuple(record.removing_replicas),
+            adding_replicas=tuple(record.adding_replicas),
+            directories=tuple(record.directories),
+            eligible_leader_replicas=tuple(record.eligible_leader_replicas or ()),
+            last_known_elr=tuple(record.last_known_elr or ()),
+        )
+        self._delta.partitions.add((topic.id, record.partition_id))
+
+    @_replays(PartitionChangeRecord)
+    def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        topic = self.topics_by_id[record.topic_id]
+        before = topic.partitions[record.partition_id]
+        changes: dict[str, Any] = {"partition_epoch": before.partition_epoch + 1}
+        for name in _PARTITION_LISTS:
+            value = getattr(record, name)
+            if value is not None:
+                changes[name] = tuple(value)
+        if record.leader != _LEADER_UNCHANGED:
+            changes["leader"] = record.leader
+            changes["leader_epoch"] = before.leader_epoch + 1
+        if record.leader_recovery_state >= 0:
+            changes["leader_recovery_state"] = record.leader_recovery_state
+        topic.partitions[record.partition_id] = before._replace(**changes)
+        self._delta.partitions.add((topic.id, record.partition_id))
+
+    @_replays(ClearElrRecord)
+    def _replay_clear_elr(self, record: ClearElrRecord) -> None:
+        topics = [self.topics[record.topic_name]] if record.topic_name else self.topics.values()
+        for topic in topics:
+            for number, partition in topic.partitions.items():
+                if partition.eligible_leader_replicas or partition.last_known_elr:
+                    topic.partitions[number] = partition._replace(
+                        eligible_leader_replicas=(), last_known_elr=()
+                    )
+
+    # --- settings
+
+    @_replays(ConfigRecord)
+    def _replay_config(self, record: ConfigRecord) -> None:
+        resource = (record.resource_type, record.resource_name)
+        self._delta.configs.add(resource)
+        if record.value is not None:
+            self.configs.setdefault(resource, {})[record.name] = record.value
+            return
+        values = self.configs.get(resource, {})
+        values.pop(record.name, None)
+        if not values:
+            self.configs.pop(resource, None)
+
+    @_replays(ClientQuotaRecord)
+    def _replay_quota(self, record: ClientQuotaRecord) -> None:
+        entity = quota_entity(record.entity)
+        self._delta.quotas.add(entity)
+        if not record.remove:
+            self.quotas.setdefault(entity, {})[record.key] = record.value
+            return
+        values = self.quotas.get(entity, {})
+        values.pop(record.key, None)
+        if not values:
+            self.quotas.pop(entity, None)
+
+    @_replays(AccessControlEntryRecord)
+    def _replay_acl(self, record: AccessControlEntryRecord) -> None:
+        self.acls[record.id] = record
+
+    @_replays(RemoveAccessControlEntryRecord)
+    def _replay_remove_acl(self, record: RemoveAccessControlEntryRecord) -> None:
+        self.acls.pop(record.id, None)
+
+    @_replays(UserScramCredentialRecord)
+    def _replay_scram(self, record: UserScramCredentialRecord) -> None:
+        self.scram_credentials[record.name, record.mechanism] = record
+
+    @_replays(RemoveUserScramCredentialRecord)
+    def _replay_remove_scram(self, record: RemoveUserScramCredentialRecord) -> None:
+        self.scram_credentials.pop((record.name, record.mechanism), None)
+
+    @_replays(DelegationTokenRecord)
+    def _replay_token(self, record: DelegationTokenRecord) -> None:
+        self.delegation_tokens[record.token_id] = record
+
+    @_replays(RemoveDelegationTokenRecord)
+    def _replay_remove_token(self, record: RemoveDelegationTokenRecord) -> None:
+        self.delegation_tokens.pop(record.token_id, None)
+
+
+_PARTITION_LISTS = (
+    "isr",
+    "replicas",
+    "removing_replicas",
+    "adding_replicas",
+    "directories",
+    "eligible_leader_replicas",
+    "last_known_elr",
+)
+
+
+def quota_entity(entity: list[EntityData]) -> QuotaEntity:
+    return tuple(sorted(((part.entity_type, part.entity_name) for part in entity), key=str))
+
+
+def _endpoints(found: list[BrokerEndpoint] | list[ControllerEndpoint]) -> tuple[Endpoint, ...]:
+    return tuple(
+        Endpoint(point.name, point.host, point.port, point.security_protocol) for point in found
+    )
+
+
+def _ranges(found: list[BrokerFeature] | list[ControllerFeature]) -> dict[str, VersionRange]:
+    return {
+        feature.name: VersionRange(feature.min_supported_version, feature.max_supported_version)
+        for feature in found
+    }
