@@ -11,6 +11,7 @@ socket, whatever the number of workers, and a second one is a real Kafka broker.
     jvm           starting, sharing and ending a JVM; frames
     model         questions and answers
     client        class Oracle, the questions as methods
+    log           class JavaLog, a partition log kept by Kafka's own log layer
     broker        class RealKafka, a broker with defaults for tests
     plugin        the pytest fixtures: oracle, kafka_schemas, real_kafka
 
@@ -21,6 +22,7 @@ Where Java or Maven is missing the fixtures skip and say why; when CI is set the
 
 from tests.oracle.client import Oracle
 from tests.oracle.environment import OracleUnavailableError
+from tests.oracle.log import Appended, JavaLog, LogState, ProducerState
 from tests.oracle.model import (
     ApiKeyRow,
     Batch,
@@ -43,9 +45,12 @@ from tests.oracle.schemas import Schema, java_class_name
 
 __all__ = [
     "ApiKeyRow",
+    "Appended",
     "Batch",
     "ErrorRow",
     "JavaError",
+    "JavaLog",
+    "LogState",
     "MessageBytes",
     "MessageClass",
     "MessageJson",
@@ -56,6 +61,7 @@ __all__ = [
     "Oracle",
     "OracleUnavailableError",
     "Produced",
+    "ProducerState",
     "Record",
     "RecordsRead",
     "Schema",

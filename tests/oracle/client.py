@@ -7,12 +7,13 @@ JavaError in the place of each answer that Kafka refused. Its singular twin rais
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from tests.oracle.environment import Progress, silent
 from tests.oracle.jvm import CALL_SECONDS_MAX, Jvm, java_command
+from tests.oracle.log import JavaLog
 from tests.oracle.model import (
     ApiKeyRow,
     Batch,
@@ -171,6 +172,12 @@ class Oracle:
         """Where the Java producer sends each key."""
         answers = self.jvm.call("murmur2", [{"key": key, "partitions": count} for key in keys])
         return [answer["partition"] for answer in answers]
+
+    def open_log(
+        self, folder: Path, config: Mapping[str, str] | None = None, **how: Any
+    ) -> JavaLog:
+        """Open a partition log with Kafka's log layer; see JavaLog for how."""
+        return JavaLog(self.jvm, folder, config, **how)
 
     # Tools
 

@@ -3,7 +3,6 @@ package kaa.oracle;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.function.Supplier;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.record.TimestampType;
@@ -14,7 +13,6 @@ import org.apache.kafka.common.requests.ProduceRequest;
 import org.apache.kafka.common.requests.ProduceResponse;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.PrimitiveRef;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogValidator;
 import org.apache.kafka.storage.internals.log.RecordValidationException;
@@ -29,7 +27,7 @@ final class RecordValidator {
         try {
             return validate(item, counters);
         } catch (RuntimeException refused) {
-            throw refusal(refused, counters);
+            throw refusal(refused, counters.row);
         }
     }
 
@@ -49,7 +47,7 @@ final class RecordValidator {
         LogValidator validator = new LogValidator(
             records,
             new TopicPartition(item.path("topic").asText("topic"), item.path("partition").asInt()),
-            new FixedTime(item.path("now").asLong()),
+            new ManualTime(item.path("now").asLong()),
             source,
             compression,
             item.path("compacted").asBoolean(),
@@ -87,7 +85,8 @@ final class RecordValidator {
         return source;
     }
 
-    private static FailureWithDetail refusal(RuntimeException refused, Counters counters) {
+    /** A refused append, with the records at fault where the broker names them. */
+    static FailureWithDetail refusal(RuntimeException refused, ObjectNode counters) {
         ObjectNode detail;
         if (refused instanceof RecordValidationException invalid) {
             detail = Json.failure(invalid.invalidException());
@@ -98,7 +97,7 @@ final class RecordValidator {
         } else {
             detail = Json.failure(refused);
         }
-        detail.set("counters", counters.row);
+        detail.set("counters", counters);
         return new FailureWithDetail(refused, detail);
     }
 
@@ -133,29 +132,6 @@ final class RecordValidator {
         @Override
         public void recordNoKeyCompactedTopic() {
             count("noKeyCompactedTopic");
-        }
-    }
-
-    /** A clock that stands still at the asked moment. */
-    private record FixedTime(long nowMs) implements Time {
-        @Override
-        public long milliseconds() {
-            return nowMs;
-        }
-
-        @Override
-        public long nanoseconds() {
-            return nowMs * 1_000_000;
-        }
-
-        @Override
-        public void sleep(long ms) {
-            throw new UnsupportedOperationException("this clock does not move");
-        }
-
-        @Override
-        public void waitObject(Object object, Supplier<Boolean> condition, long deadlineMs) {
-            throw new UnsupportedOperationException("this clock does not move");
         }
     }
 }

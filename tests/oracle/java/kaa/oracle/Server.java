@@ -49,6 +49,7 @@ public final class Server {
         operations.put("records.validate", RecordValidator::validate);
         operations.put("murmur2", Tables::murmur2);
         operations.put("tool.run", new Tools()::run);
+        new Logs().register(operations);
         Broker broker = new Broker();
         operations.put("broker.start", broker::start);
         operations.put("broker.stop", broker::stop);
