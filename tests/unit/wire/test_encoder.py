@@ -1,0 +1,211 @@
+"""Encoders against bytes written by hand, and what a version cannot carry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from kaa.wire import UUID_ZERO, Uuid
+from kaa.wire.primitives import WireError
+from kaa.wire.schema import RECORDS, Field, Fixed, Message, Struct, fields_of
+from tests.unit.wire.samples import (
+    FLEXIBLE,
+    OLD,
+    ROWS,
+    TEXT,
+    Leaf,
+    Sample,
+    flexible_sample,
+    old_sample,
+)
+from tests.wire_instances import InstanceMaker, Shape, message_versions
+
+
+def test_every_type_in_the_old_encoding() -> None:
+    sample, data = old_sample()
+    assert sample.encode(OLD) == data
+
+
+def test_every_type_and_tagged_fields_in_the_flexible_encoding() -> None:
+    sample, data = flexible_sample()
+    assert sample.encode(FLEXIBLE) == data
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row.field))
+def test_each_field_stands_where_it_belongs(row: Any) -> None:
+    """With all other fields at their defaults, so that a swap of two fields cannot hide."""
+    plain = Sample().encode(FLEXIBLE)
+    data = Sample(**{row.field: row.value}).encode(FLEXIBLE)
+    assert bytes.fromhex(row.flexible) in data
+    assert Sample.decode(data, FLEXIBLE) == Sample(**{row.field: row.value})
+    assert (data == plain) == (Sample() == Sample(**{row.field: row.value}))
+
+
+def test_tagged_fields_at_their_defaults_are_left_out() -> None:
+    sample = Sample(tagged_leaf=Leaf(), tagged_leaf_or_null=Leaf(), tagged_strings=None)
+    assert sample.encode(FLEXIBLE) == Sample().encode(FLEXIBLE)
+    assert sample.encode(FLEXIBLE).endswith(b"\x00")
+
+
+def test_unknown_tags_need_a_flexible_version() -> None:
+    sample = Sample(unknown_tags={9: b"x"})
+    assert sample.encode(FLEXIBLE).endswith(b"\x01\x09\x01x")
+    with pytest.raises(WireError, match="this version has no tagged fields"):
+        sample.encode(OLD)
+    nested = Sample(leaf=Leaf(unknown_tags={1: b""}))
+    with pytest.raises(WireError, match="this version has no tagged fields"):
+        nested.encode(OLD)
+
+
+def test_empty_unknown_tags_are_none_at_all() -> None:
+    assert Sample(unknown_tags={}).encode(FLEXIBLE) == Sample().encode(FLEXIBLE)
+    assert Sample(unknown_tags={}) == Sample()
+
+
+@pytest.mark.parametrize("length", [126, 127, 16_382, 16_383, 32_767])
+def test_lengths_at_the_borders_of_the_varint(length: int) -> None:
+    sample = Sample(string="s" * length, data=b"d" * length, int32s=[length] * length)
+    for version in (OLD, FLEXIBLE):
+        assert Sample.decode(sample.encode(version), version) == sample
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"string": "s" * 32_768},
+        {"string": "ž" * 16_384},
+        {"strings": ["s" * 32_768]},
+        {"string": None},
+        {"string": 5},
+        {"string": "\ud800"},
+        {"strings": [None]},
+        {"strings": None},
+        {"data": None},
+        {"data": "text"},
+        {"datas": [None]},
+        {"int8": 128},
+        {"int16": -32_769},
+        {"int32": 2**31},
+        {"int64": -(2**63) - 1},
+        {"uint16": -1},
+        {"uint32": 2**32},
+        {"int32": "1"},
+        {"int32": 1.0},
+        {"float64": "1.0"},
+        {"int32s": [2**31]},
+        {"int32s": None},
+        {"uuids": [None]},
+        {"leaf": None},
+        {"leaves": [None]},
+        {"leaves": None},
+    ],
+    ids=str,
+)
+def test_a_value_that_its_type_cannot_hold_is_refused(values: dict[str, Any]) -> None:
+    for version in (OLD, FLEXIBLE):
+        with pytest.raises(WireError):
+            Sample(**values).encode(version)
+
+
+def test_nan_is_carried() -> None:
+    data = Sample(float64=math.nan).encode(OLD)
+    assert math.isnan(Sample.decode(data, OLD).float64)
+
+
+def test_ignorable_fields_are_dropped_and_others_refused() -> None:
+    plain = Sample().encode(FLEXIBLE)
+    assert Sample(ignored=6, ignored_struct=Leaf(number=1)).encode(FLEXIBLE) == plain
+    with pytest.raises(WireError, match="this version cannot carry wanted"):
+        Sample(wanted="x").encode(FLEXIBLE)
+    assert Sample.decode(Sample(wanted="x").encode(3), 3).wanted == "x"
+
+
+def different(field: Field) -> Any:
+    """A value of the field's type that is not its default."""
+    if field.is_array:
+        return None if field.default else [_element(field)]
+    return _element(field)
+
+
+def _element(field: Field) -> Any:
+    element = field.element
+    if isinstance(element, Fixed):
+        if element.name == "bool":
+            return not field.default
+        return Uuid(b"\x01" * 16) if element.name == "uuid" else 1 if field.default != 1 else 2
+    if element is str:
+        return TEXT
+    if element is bytes or element is RECORDS:
+        return b"\x01"
+    struct = element()
+    # Of a struct every field that the version carries may be absent elsewhere, so one with a value
+    # that nothing drops is set.
+    first = next(each for each in fields_of(element) if not each.is_struct)
+    setattr(struct, first.name, different(first))
+    return struct
+
+
+def struct_paths(struct: Struct) -> Iterator[Struct]:
+    """A struct and all that it holds."""
+    yield struct
+    for field in fields_of(type(struct)):
+        value = getattr(struct, field.name)
+        if field.is_struct and value is not None:
+            for nested in value if field.is_array else [value]:
+                yield from struct_paths(nested)
+
+
+def test_every_field_of_every_message_is_refused_or_dropped_by_versions_without_it() -> None:
+    refused = dropped = 0
+    for message, version in message_versions():
+        full = InstanceMaker(Random(0), message, version).make(Shape.FULL)
+        data = full.encode(version)
+        for struct in struct_paths(full):
+            for field in fields_of(type(struct)):
+                if version in field.versions:
+                    continue
+                default = getattr(struct, field.name)
+                setattr(struct, field.name, different(field))
+                if field.ignorable:
+                    assert full.encode(version) == data, (message, version, field.name)
+                    dropped += 1
+                else:
+                    with pytest.raises(WireError, match=f"cannot carry {field.name}$"):
+                        full.encode(version)
+                    refused += 1
+                setattr(struct, field.name, default)
+    assert refused > 500
+    assert dropped > 500
+
+
+def test_null_is_refused_by_versions_that_cannot_say_it() -> None:
+    checked = 0
+    for message, version in message_versions():
+        full = InstanceMaker(Random(0), message, version).make(Shape.FULL)
+        for struct in struct_paths(full):
+            for field in fields_of(type(struct)):
+                if not can_be_null_elsewhere(field, message, version):
+                    continue
+                value = getattr(struct, field.name)
+                setattr(struct, field.name, None)
+                with pytest.raises(WireError):
+                    full.encode(version)
+                setattr(struct, field.name, value)
+                checked += 1
+    assert checked > 5
+
+
+def can_be_null_elsewhere(field: Field, message: type[Message], version: int) -> bool:
+    nullable = field.nullable.within(message.valid_versions)
+    return version in field.versions and nullable.high >= 0 and version not in nullable
+
+
+def test_a_uuid_of_zeros_is_the_default() -> None:
+    assert Sample().uuid == UUID_ZERO
+    assert Sample(uuid=UUID_ZERO).encode(0) == Sample().encode(0)
+    with pytest.raises(WireError, match="cannot carry uuid"):
+        Sample(uuid=Uuid(b"\x01" * 16)).encode(0)
