@@ -86,8 +86,9 @@ class Lz4Compressor:
         )
 
 
-def read_lz4(data: memoryview) -> Iterator[Buffer]:
-    flags, block_bytes_max, position = _lz4_header(data)
+def read_lz4(data: memoryview, *, checks_header: bool = True) -> Iterator[Buffer]:
+    """``checks_header`` off is for magic 0, whose writers computed that checksum wrongly."""
+    flags, block_bytes_max, position = _lz4_header(data, checks_header)
     has_checksum = bool(flags & _LZ4_HAS_BLOCK_CHECKSUM)
     while True:
         if len(data) - position < _UINT32_LE.size:
@@ -110,7 +111,7 @@ def read_lz4(data: memoryview) -> Iterator[Buffer]:
         raise CompressionError("lz4 data ends inside the content checksum")
 
 
-def _lz4_header(data: memoryview) -> tuple[int, int, int]:
+def _lz4_header(data: memoryview, checks_checksum: bool) -> tuple[int, int, int]:
     """Flags, greatest block size and position of the first block."""
     if len(data) < len(_LZ4_HEADER) or data[:4] != _LZ4_MAGIC:
         raise CompressionError("not an lz4 frame")
@@ -122,7 +123,7 @@ def _lz4_header(data: memoryview) -> tuple[int, int, int]:
     end = 6 + (8 if flags & _LZ4_HAS_CONTENT_SIZE else 0)
     if len(data) <= end:
         raise CompressionError("lz4 frame header ends early")
-    if data[end] != _xxh32_short(data[4:end]) >> 8 & 0xFF:
+    if checks_checksum and data[end] != _xxh32_short(data[4:end]) >> 8 & 0xFF:
         raise CompressionError("lz4 frame header checksum does not fit")
     return flags, 1 << 2 * (descriptor >> 4) + 8, end + 1
 
