@@ -1,0 +1,278 @@
+"""What a replica does of its own accord: the timers of each state and the requests that are due.
+ `look_around` does what is due now and gives the time at which to look again. A transition may make
+more due at once; the machine calls it until nothing is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.quorum.effects import Stopped
+from kaa.quorum.leader import Leader
+from kaa.quorum.messages import (
+    HIGH_WATERMARK_UNKNOWN,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    VoteRequest,
+)
+from kaa.quorum.replies import leave_prospective
+from kaa.quorum.serving import answer_ready_fetches
+from kaa.quorum.states import (
+    Candidate,
+    Follower,
+    Prospective,
+    Unattached,
+)
+from kaa.quorum.voters import ReplicaKey, node_at
+
+if TYPE_CHECKING:
+    from kaa.quorum.messages import (
+        Request,
+    )
+    from kaa.quorum.replica import Replica
+    from kaa.quorum.states import (
+        Resigned,
+        SnapshotDownload,
+    )
+
+
+def earliest(*times_ms: int | None) -> int | None:
+    """The first of some times, of which None is never."""
+    return min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
+
+
+def look_around(replica: Replica) -> int | None:
+    """Do what is due; gives the next time something can be due, at most now if it already is, None
+    if never.
+    """
+    state = replica.state
+    if isinstance(state, Leader):
+        return _lead(replica, state)
+    if isinstance(state, Follower):
+        return _follow(replica, state)
+    if isinstance(state, Unattached):
+        return _look_for_leader(replica, state)
+    if isinstance(state, Prospective):
+        return _ask_for_pre_votes(replica, state)
+    if isinstance(state, Candidate):
+        return _ask_for_votes(replica, state)
+    return _hand_over(replica, state)
+
+
+def finish_shutdown(replica: Replica) -> bool:
+    """Whether the replica may stop: nobody needs it to find a leader, or the time is up."""
+    deadline_ms = replica.shutdown_deadline_ms
+    if deadline_ms is None:
+        return False
+    if not replica.is_voter or replica.is_only_voter or replica.has_remote_leader:
+        replica.emit(Stopped(clean=True))
+        return True
+    if replica.now_ms >= deadline_ms:
+        replica.emit(Stopped(clean=False))
+        return True
+    return False
+
+
+# --- leader ---------------------------------------------------------------------------------------
+
+
+def _lead(replica: Replica, state: Leader) -> int | None:
+    now_ms = replica.now_ms
+    check_quorum_ms = state.check_quorum_deadline_ms if len(state.voters) > 1 else None
+    lost_majority = check_quorum_ms is not None and now_ms >= check_quorum_ms
+    if lost_majority:
+        replica.report(
+            f"resigns from epoch {state.epoch}: no majority of the voters fetched for"
+            f" {state.check_quorum_timeout_ms} ms"
+        )
+    if lost_majority or state.resign_requested or replica.shutdown_deadline_ms is not None:
+        replica.become_resigned()
+        return now_ms
+    answer_ready_fetches(replica, state)
+    if now_ms >= state.begin_quorum_epoch_deadline_ms:
+        interval_ms = replica.config.begin_quorum_epoch_timeout_ms
+        for voter in state.silent_voters(now_ms, interval_ms):
+            _send_to_voter(replica, voter, _begin_quorum_epoch(replica, voter))
+        # At least a millisecond on, or a fetch timeout of 0 would never let the loop end.
+        state.begin_quorum_epoch_deadline_ms = now_ms + max(1, interval_ms)
+    begin_ms = state.begin_quorum_epoch_deadline_ms if len(state.voters) > 1 else None
+    parked_ms = min((parked.deadline_ms for parked in state.parked_fetches), default=None)
+    return earliest(check_quorum_ms, begin_ms, parked_ms)
+
+
+def _begin_quorum_epoch(replica: Replica, voter: ReplicaKey) -> Request:
+    return BeginQuorumEpochRequest(
+        replica.cluster_id, voter, replica.local.id, replica.epoch, replica.local_endpoints
+    )
+
+
+def _send_to_voter(replica: Replica, voter: ReplicaKey, request: Request) -> int | None:
+    node = replica.voter_node(voter.id)
+    return None if node is None else replica.try_send(node, lambda: request)
+
+
+def _hand_over(replica: Replica, state: Resigned) -> int | None:
+    """Tell the voters to elect another leader, then look for it like everybody else."""
+    retry_ms = earliest(
+        *(
+            _send_to_voter(replica, ReplicaKey(voter_id), _end_quorum_epoch(replica, state))
+            for voter_id in sorted(state.unacknowledged)
+        )
+    )
+    if replica.shutdown_deadline_ms is not None:
+        return earliest(retry_ms, replica.shutdown_deadline_ms)
+    if replica.now_ms >= state.election_deadline_ms:
+        replica.become_unattached(state.epoch + 1)
+        return replica.now_ms
+    return earliest(retry_ms, state.election_deadline_ms)
+
+
+def _end_quorum_epoch(replica: Replica, state: Resigned) -> Request:
+    return EndQuorumEpochRequest(
+        replica.cluster_id,
+        replica.local.id,
+        state.epoch,
+        replica.local_endpoints,
+        state.preferred_successors,
+    )
+
+
+# --- elections ------------------------------------------------------------------------------------
+
+
+def _ask_for_pre_votes(replica: Replica, state: Prospective) -> int | None:
+    if replica.shutdown_deadline_ms is not None:
+        return earliest(_send_votes(replica, state), replica.shutdown_deadline_ms)
+    if replica.now_ms >= state.election_deadline_ms:
+        leave_prospective(replica, state)
+        return replica.now_ms
+    return earliest(_send_votes(replica, state), state.election_deadline_ms)
+
+
+def _ask_for_votes(replica: Replica, state: Candidate) -> int | None:
+    if state.ballot.is_won:
+        replica.advance_nominee()
+        return replica.now_ms
+    if replica.shutdown_deadline_ms is not None:
+        return earliest(_send_votes(replica, state), replica.shutdown_deadline_ms)
+    if replica.now_ms >= state.election_deadline_ms:
+        replica.become_prospective()
+        return replica.now_ms
+    return earliest(_send_votes(replica, state), state.election_deadline_ms)
+
+
+def _send_votes(replica: Replica, state: Prospective | Candidate) -> int | None:
+    if state.ballot.is_lost or not replica.is_log_settled:
+        # A nominee is elected on the strength of its log, which must not shrink by a crash after it
+        # got the vote.
+        return None
+    pre_vote = isinstance(state, Prospective)
+    next_ms: int | None = None
+    for voter_id in state.ballot.open():
+        voter = replica.voter_set.get(voter_id)
+        if voter is not None:
+            request = _vote(replica, voter.key, pre_vote)
+            next_ms = earliest(next_ms, _send_to_voter(replica, voter.key, request))
+    return next_ms
+
+
+def _vote(replica: Replica, voter: ReplicaKey, pre_vote: bool) -> Request:
+    end = replica.log.end()
+    return VoteRequest(
+        replica.cluster_id,
+        voter,
+        replica.local,
+        replica.epoch,
+        end.epoch,
+        end.offset,
+        pre_vote,
+    )
+
+
+# --- following ------------------------------------------------------------------------------------
+
+
+def _look_for_leader(replica: Replica, state: Unattached) -> int | None:
+    if not replica.is_voter:
+        return _fetch_from_bootstrap(replica)
+    if replica.shutdown_deadline_ms is not None:
+        return replica.shutdown_deadline_ms
+    if state.election_deadline_ms is None:
+        # Was an observer until its voter set changed.
+        state.election_deadline_ms = replica.election_deadline_ms()
+    if replica.now_ms >= state.election_deadline_ms:
+        replica.become_prospective()
+        return replica.now_ms
+    return earliest(_fetch_from_bootstrap(replica), state.election_deadline_ms)
+
+
+def _follow(replica: Replica, state: Follower) -> int | None:
+    if not replica.is_voter:
+        return _fetch_from_best_node(replica, state)
+    if replica.now_ms >= state.fetch_deadline_ms:
+        replica.become_prospective()
+        return replica.now_ms
+    return earliest(_fetch_from_best_node(replica, state), state.fetch_deadline_ms)
+
+
+def _fetch_from_best_node(replica: Replica, state: Follower) -> int | None:
+    """Fetch from the leader; while it does not answer, ask a bootstrap server whether there is
+    another.
+    """
+    if not replica.is_log_settled:
+        # A fetch acknowledges all before its offset; that must be on disk first.
+        return None
+    leader_id = -1 if state.leader_id is None else state.leader_id
+    leader = node_at(leader_id, state.leader_endpoints, replica.listener)
+    connections, now_ms = replica.connections, replica.now_ms
+    if leader is None:
+        return _fetch_from_bootstrap(replica)
+    if connections.has_timed_out(leader.id, now_ms):
+        connections.forget(leader.id)
+        elsewhere_ms = _fetch_from_bootstrap(replica)
+        return now_ms if elsewhere_ms is None else elsewhere_ms
+    if connections.is_backing_off(leader.id, now_ms):
+        return _fetch_from_bootstrap(replica)
+    if connections.has_request_under_way(now_ms):
+        return connections.next_change_ms(now_ms)
+    download = state.download
+    if download is not None:
+        return replica.try_send(leader, lambda: _fetch_snapshot(replica, download))
+    return replica.try_send(leader, lambda: _fetch(replica))
+
+
+def _fetch_from_bootstrap(replica: Replica) -> int | None:
+    if not replica.is_log_settled:
+        return None
+    node = replica.connections.ready_bootstrap(replica.now_ms)
+    if node is not None:
+        return replica.try_send(node, lambda: _fetch(replica))
+    return replica.connections.next_change_ms(replica.now_ms)
+
+
+def _fetch(replica: Replica) -> Request:
+    end = replica.log.end()
+    high_watermark = replica.state.high_watermark
+    return FetchRequest(
+        cluster_id=replica.cluster_id,
+        replica=replica.local,
+        leader_epoch=replica.epoch,
+        fetch_offset=end.offset,
+        last_fetched_epoch=end.epoch,
+        high_watermark=HIGH_WATERMARK_UNKNOWN if high_watermark is None else high_watermark,
+        max_wait_ms=replica.config.fetch_max_wait_ms,
+        max_bytes=replica.config.fetch_max_bytes,
+    )
+
+
+def _fetch_snapshot(replica: Replica, download: SnapshotDownload) -> Request:
+    return FetchSnapshotRequest(
+        replica.cluster_id,
+        replica.local,
+        replica.epoch,
+        download.snapshot_id,
+        download.position,
+        replica.config.fetch_snapshot_max_bytes,
+    )

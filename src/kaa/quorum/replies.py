@@ -1,0 +1,289 @@
+"""Responses to this replica's own requests, and log writes that have reached the disk.
+ Every handler says whether the exchange was of use. If not, the node is left alone for the retry
+backoff.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.quorum.effects import (
+    AppendAsFollower,
+    AppendToSnapshot,
+    BeginSnapshot,
+    DiscardSnapshot,
+    InstallSnapshot,
+    TruncateLog,
+)
+from kaa.quorum.leader import Leader
+from kaa.quorum.log_view import truncation_offset
+from kaa.quorum.messages import (
+    BeginQuorumEpochResponse,
+    ErrorResponse,
+    FetchResponse,
+    FetchSnapshotResponse,
+    VoteResponse,
+)
+from kaa.quorum.serving import follow_if_newer, high_watermark_moved
+from kaa.quorum.states import Candidate, Follower, Prospective, Resigned, SnapshotDownload
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    from kaa.quorum.events import LogWritten, VoterSetRead
+    from kaa.quorum.log_view import OffsetAndEpoch
+    from kaa.quorum.messages import (
+        LeaderResponse,
+        Response,
+    )
+    from kaa.quorum.replica import Replica
+
+
+def handle_response(
+    replica: Replica, node_id: int, correlation_id: int, response: Response
+) -> None:
+    """Handle an answer that is still wanted; drop any other."""
+    if not replica.connections.is_expected(node_id, correlation_id):
+        return
+    if isinstance(response, ErrorResponse):
+        of_use = _handle_error(replica, node_id, response.error)
+    else:
+        of_use = _handle_leader_response(replica, node_id, response)
+    replica.connections.answered(node_id, correlation_id, of_use, replica.now_ms)
+
+
+def _handle_error(replica: Replica, node_id: int, error: Errors) -> bool:
+    if error is Errors.UNSUPPORTED_VERSION and isinstance(replica.state, Prospective):
+        # A voter too old for pre-votes: elect as it knows it.
+        replica.become_candidate()
+        return True
+    if error is not Errors.BROKER_NOT_AVAILABLE:
+        replica.report(f"request to {node_id} failed with {error.name}")
+    return False
+
+
+def _handle_leader_response(replica: Replica, node_id: int, response: LeaderResponse) -> bool:
+    handled = _handle_common(replica, response)
+    if handled is not None:
+        return handled
+    if isinstance(response, FetchResponse):
+        return _handle_fetch_response(replica, node_id, response)
+    if isinstance(response, FetchSnapshotResponse):
+        return _handle_fetch_snapshot_response(replica, node_id, response)
+    if response.error is not Errors.NONE:
+        replica.report(f"{node_id} answered {type(response).__name__} with {response.error.name}")
+        return False
+    if isinstance(response, VoteResponse):
+        _handle_vote_response(replica, node_id, response.vote_granted)
+    elif isinstance(response, BeginQuorumEpochResponse):
+        _handle_begin_quorum_epoch_response(replica, node_id)
+    elif isinstance(replica.state, Resigned):
+        replica.state.unacknowledged.discard(node_id)
+    return True
+
+
+def _handle_common(replica: Replica, response: LeaderResponse) -> bool | None:
+    """What leader and epoch in an answer mean, whatever was asked; None when the answer itself
+    still counts.
+    """
+    error, epoch, leader_id = response.error, response.leader_epoch, response.leader_id
+    endpoints = response.leader_endpoints
+    if not endpoints and leader_id is not None:
+        endpoints = replica.voter_set.endpoints(leader_id)
+    state = replica.state
+    if epoch < state.epoch or error is Errors.UNKNOWN_LEADER_EPOCH:
+        # The other is behind and will learn. A fetch is better tried elsewhere, a little later.
+        return not isinstance(response, FetchResponse)
+    if epoch > state.epoch or error in (
+        Errors.FENCED_LEADER_EPOCH,
+        Errors.NOT_LEADER_OR_FOLLOWER,
+    ):
+        return follow_if_newer(replica, leader_id, epoch, endpoints) and replica.state is not state
+    is_news = leader_id is not None and (leader_id != state.leader_id or not state.leader_endpoints)
+    if is_news and not follow_if_newer(replica, leader_id, epoch, endpoints):
+        return False
+    if error in (Errors.BROKER_NOT_AVAILABLE, Errors.INVALID_VOTER_KEY):
+        # It is shutting down; or it came back with another disk and is not the voter that it was.
+        return False
+    return None
+
+
+# --- elections ------------------------------------------------------------------------------------
+
+
+def _handle_vote_response(replica: Replica, voter_id: int, granted: bool) -> None:
+    state = replica.state
+    if not isinstance(state, Prospective | Candidate):
+        return
+    if isinstance(state, Candidate) and state.ballot.answer(voter_id) is not None:
+        # A voter's word in an election is its last.
+        return
+    state.ballot.record(voter_id, granted)
+    replica.advance_nominee()
+    if replica.state is state and isinstance(state, Prospective) and state.ballot.is_lost:
+        leave_prospective(replica, state)
+
+
+def leave_prospective(replica: Replica, state: Prospective) -> None:
+    """Not enough replicas miss the leader: go back to it, or to looking for one."""
+    if state.leader_id is not None and state.leader_endpoints:
+        replica.become_follower(state.epoch, state.leader_id, state.leader_endpoints)
+    else:
+        replica.become_unattached(state.epoch, state.leader_id)
+
+
+def _handle_begin_quorum_epoch_response(replica: Replica, voter_id: int) -> None:
+    if isinstance(replica.state, Leader):
+        progress = replica.state.voters.get(voter_id)
+        if progress is not None:
+            progress.has_acknowledged_leader = True
+
+
+# --- fetches --------------------------------------------------------------------------------------
+
+
+def _handle_fetch_response(replica: Replica, node_id: int, response: FetchResponse) -> bool:
+    state = replica.state
+    if response.error is not Errors.NONE:
+        replica.report(f"{node_id} answered a fetch with {response.error.name}")
+        return False
+    if not isinstance(state, Follower) or response.leader_id != state.leader_id:
+        # A bootstrap server that knows no leader either.
+        return False
+    of_use = True
+    if response.diverging is not None:
+        _truncate(replica, response.diverging)
+    elif response.snapshot_id is not None:
+        of_use = _begin_download(replica, state, response.snapshot_id)
+    else:
+        if len(response.records):
+            # Whoever votes, or may be made to, acknowledges with its next fetch what must then be
+            # on its disk.
+            flush = replica.is_voter or replica.can_become_voter
+            replica.emit(
+                AppendAsFollower(replica.next_write_id(), state.epoch, response.records, flush)
+            )
+        if response.high_watermark is not None:
+            _leader_high_watermark(state, response.high_watermark)
+        advance_follower_high_watermark(replica, state)
+    _fetch_succeeded(replica, state)
+    return of_use
+
+
+def _fetch_succeeded(replica: Replica, state: Follower) -> None:
+    state.has_fetched = True
+    state.fetch_deadline_ms = replica.now_ms + replica.config.fetch_timeout_ms
+
+
+def _leader_high_watermark(state: Follower, high_watermark: int) -> None:
+    known = state.leader_high_watermark
+    if known is None or known < high_watermark:
+        state.leader_high_watermark = high_watermark
+
+
+def advance_follower_high_watermark(replica: Replica, state: Follower) -> None:
+    """Follow the leader's high watermark as far as the local log goes, once that is on disk."""
+    if state.leader_high_watermark is None or not replica.is_log_settled:
+        return
+    reached = min(state.leader_high_watermark, replica.log.end().offset)
+    if state.high_watermark is None or state.high_watermark < reached:
+        state.high_watermark = reached
+        replica.advance_high_watermark(reached)
+
+
+def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
+    offset = truncation_offset(replica.log, diverging)
+    if offset < replica.committed_offset:
+        raise replica.fault(
+            f"the leader asks to truncate to {offset}, below the high watermark"
+            f" {replica.committed_offset}: committed records were lost somewhere"
+        )
+    replica.voters.truncate_to(offset)
+    replica.emit(TruncateLog(replica.next_write_id(), offset))
+
+
+# --- snapshots ------------------------------------------------------------------------------------
+
+
+def _begin_download(replica: Replica, state: Follower, snapshot_id: OffsetAndEpoch) -> bool:
+    if snapshot_id.offset < replica.committed_offset:
+        raise replica.fault(
+            f"the leader offers the snapshot {snapshot_id}, which ends below the high watermark"
+            f" {replica.committed_offset}"
+        )
+    if snapshot_id <= replica.log.end():
+        replica.report(f"the leader offers {snapshot_id}, the log ends at {replica.log.end()}")
+        return False
+    state.download = SnapshotDownload(snapshot_id)
+    replica.emit(BeginSnapshot(snapshot_id))
+    return True
+
+
+def _handle_fetch_snapshot_response(
+    replica: Replica, node_id: int, response: FetchSnapshotResponse
+) -> bool:
+    state = replica.state
+    if not isinstance(state, Follower) or state.download is None:
+        return False
+    download = state.download
+    if response.error is Errors.SNAPSHOT_NOT_FOUND or response.snapshot_id is None:
+        # The leader has a newer one by now; the next fetch tells which.
+        _drop_download(replica, state)
+        _fetch_succeeded(replica, state)
+        return response.error in (Errors.NONE, Errors.SNAPSHOT_NOT_FOUND)
+    is_next_piece = (
+        response.error is Errors.NONE
+        and response.snapshot_id == download.snapshot_id
+        and response.position == download.position
+        and 0 < len(response.records) <= response.size_bytes - download.position
+    )
+    if not is_next_piece:
+        replica.report(
+            f"{node_id} answered {response.error.name} with {len(response.records)} bytes at"
+            f" {response.position} of {response.size_bytes} of the snapshot {response.snapshot_id},"
+            f" asked for {download.snapshot_id} at {download.position}"
+        )
+        _drop_download(replica, state)
+        return False
+    replica.emit(AppendToSnapshot(download.snapshot_id, download.position, response.records))
+    download.position += len(response.records)
+    if download.position == response.size_bytes:
+        state.download = None
+        replica.voters.clear()
+        replica.emit(InstallSnapshot(replica.next_write_id(), download.snapshot_id))
+        # A snapshot holds committed records only.
+        _leader_high_watermark(state, download.snapshot_id.offset)
+    _fetch_succeeded(replica, state)
+    return True
+
+
+def _drop_download(replica: Replica, state: Follower) -> None:
+    if state.download is not None:
+        replica.emit(DiscardSnapshot(state.download.snapshot_id))
+        state.download = None
+
+
+# --- the log and the voter set --------------------------------------------------------------------
+
+
+def handle_log_written(replica: Replica, written: LogWritten) -> None:
+    """Count what is on disk now."""
+    if not replica.writes_completed < written.write_id <= replica.writes_requested:
+        raise replica.fault(
+            f"log write {written.write_id} was reported, writes {replica.writes_completed + 1}"
+            f" to {replica.writes_requested} are open"
+        )
+    replica.writes_completed = written.write_id
+    state = replica.state
+    if isinstance(state, Leader):
+        if state.local_written(written.end_offset):
+            high_watermark_moved(replica, state)
+    elif isinstance(state, Follower):
+        advance_follower_high_watermark(replica, state)
+
+
+def handle_voter_set(replica: Replica, read: VoterSetRead) -> None:
+    """A voter set is in force from here on."""
+    replica.voters.append(read.offset, read.voters)
+    state = replica.state
+    if isinstance(state, Leader) and state.set_voters(read.voters):
+        high_watermark_moved(replica, state)
