@@ -13,7 +13,6 @@ highest version that is still unstable is in neither unless unstable versions ar
 from __future__ import annotations
 
 from enum import IntEnum
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -166,12 +165,21 @@ class Api:
         return 1 if version in self.response.flexible_versions else 0
 
 
-@cache
+# Keyed by number, so that an ApiKey and its plain number find the same object.
+_apis: Final[dict[int, Api]] = {}
+
+
 def api(key: int) -> Api:
     """The API with this key, its messages loaded; raises ValueError for a key that Kafka does not
     have.
     """
-    member = ApiKey(key)
+    found = _apis.get(key)
+    if found is None:
+        found = _apis[key] = _load(ApiKey(key))
+    return found
+
+
+def _load(member: ApiKey) -> Api:
     module = import_module(f"kaa.wire.messages.k{member.value:02d}_{member.name.lower()}")
     name = member.name.title().replace("_", "")
     return Api(member, getattr(module, f"{name}Request"), getattr(module, f"{name}Response"))
