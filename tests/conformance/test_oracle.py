@@ -187,6 +187,13 @@ def test_a_tool_runs_inside_the_jvm(oracle: Oracle, tmp_path: Path) -> None:
     assert "--bootstrap-server" in refused.err
 
 
+def test_a_tool_that_ends_its_process_leaves_the_jvm_alone(oracle: Oracle) -> None:
+    pid = oracle.pid()
+    usage = oracle.run_tool("MetadataShell", "--help")
+    assert "usage: kafka-metadata-shell" in usage.out
+    assert oracle.pid() == pid
+
+
 def test_the_shell_prints_a_schema() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.oracle", "schemas", "FetchRequest"],

@@ -39,8 +39,15 @@ from tests.oracle.model import (
 Answer = TypeVar("Answer")
 
 HEAP_MB: Final = 512
-#: These tools end their process without asking anyone, so they get one of their own.
-_OWN_PROCESS: Final = {"VerifiableProducer", "VerifiableConsumer", "VerifiableShareConsumer"}
+#: These tools may end their process without asking anyone, so they get one of their own.
+_OWN_PROCESS: Final = {
+    "ClusterTool",
+    "MetadataShell",
+    "TransactionalMessageCopier",
+    "VerifiableConsumer",
+    "VerifiableProducer",
+    "VerifiableShareConsumer",
+}
 
 
 class Oracle:

@@ -25,6 +25,7 @@ import struct
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -87,11 +88,9 @@ class Jvm:
 
     def stop(self) -> None:
         """End the JVM now, whoever else uses it, and wait until its folder is gone."""
-        with self._turn:
+        with self._turn, suppress(JvmLostError):
             self._send({"op": "stop", "items": [None]})
-            while self._socket.recv(4096):
-                pass
-            self._socket.close()
+            self._receive()
 
     def call(
         self, operation: str, items: Sequence[Any], timeout_s: float = CALL_SECONDS_MAX
