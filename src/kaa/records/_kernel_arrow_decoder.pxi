@@ -221,59 +221,57 @@ cdef class ArrowDecoder:
         # The batch at the cursor is framed already and lies within the buffer.
         cdef BatchHeader header
         cdef Py_ssize_t start = self.cursor.position
-        cdef Py_ssize_t skipped = 0
+        cdef object batch
         find_batch(&self.cursor, &header)
+        batch = self.source[start : start + header.bytes]
         if header.magic != 2:
-            self.hold(self.upgrade(self.source[start : start + header.bytes]))
+            batch = memoryview(self.upgrade(batch))
+            self.hold(batch)
             if self.records_view.len < BATCH_HEADER_BYTES:
                 raise CorruptRecordsError("a batch of an older magic became none of magic 2")
             read_batch_header(<const uint8_t*>self.records_view.buf, &header)
-            skipped = BATCH_HEADER_BYTES
             if header.base_offset >= self.cursor.end_offset:
                 self.cursor.batch_next_offset = self.cursor.end_offset
                 self.finish_range()
                 return 0
         elif self.cursor.watches_producers and header.producer_id > -1:
-            if self.is_aborted(&header):
+            if self.is_aborted(&header, batch):
                 pass_batch(&self.cursor, &header)
                 return 0
         if header.is_control or header.last_offset < self.cursor.next_offset:
             pass_batch(&self.cursor, &header)
             return 0
-        if skipped == 0:
-            self.hold(self.records_of(&header))
+        self.hold(self.records_of(&header, batch))
         if enter_batch(
             &self.cursor,
             &header,
-            <const uint8_t*>self.records_view.buf + skipped,
-            self.records_view.len - skipped,
+            <const uint8_t*>self.records_view.buf,
+            self.records_view.len,
         ) != RUN_BATCH_OPEN:
             raise self.invalid()
         return 0
 
-    cdef object records_of(self, BatchHeader* header):
-        # Only while the batch of `header` is still the one at the cursor.
-        cdef Py_ssize_t start = self.cursor.position
-        payload = self.source[start + BATCH_HEADER_BYTES : start + header.bytes]
+    cdef object records_of(self, BatchHeader* header, object batch):
+        payload = batch[BATCH_HEADER_BYTES:]
         return payload if header.codec == 0 else self.expand(payload, header.codec)
 
-    cdef bint is_aborted(self, BatchHeader* header) except -1:
+    cdef bint is_aborted(self, BatchHeader* header, object batch) except -1:
         while self.aborted and self.aborted[0][0] <= header.last_offset:
             self.aborted_producers.add(self.aborted.popleft()[1])
         if not header.is_control:
             return header.is_transactional and header.producer_id in self.aborted_producers
-        if self.is_abort_marker(header):
+        if self.is_abort_marker(header, batch):
             self.aborted_producers.discard(header.producer_id)
             self.cursor.watches_producers = bool(self.aborted or self.aborted_producers)
         return False
 
-    cdef bint is_abort_marker(self, BatchHeader* header) except -1:
+    cdef bint is_abort_marker(self, BatchHeader* header, object batch) except -1:
         # The key of a marker: int16 version, int16 type, which is 0 for an abort.
         cdef Record record
         cdef Py_ssize_t at = 0
         if header.record_count <= 0:
             return False
-        self.hold(self.records_of(header))
+        self.hold(self.records_of(header, batch))
         self.cursor.problem = parse_record(
             <const uint8_t*>self.records_view.buf, &at, self.records_view.len, &record
         )

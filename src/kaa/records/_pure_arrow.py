@@ -306,11 +306,9 @@ class ArrowDecoder:
             return
         size, magic = framed
         view = self._source[self.position : self.position + size]
-        if magic == MAGIC_V2:
-            header = _read_batch_header(view, 0)
-            records: Buffer | None = None
-        else:
-            header, records = self._upgraded(view)
+        if magic != MAGIC_V2:
+            view = self._upgraded(view)
+        header = _read_batch_header(view, 0)
         if header.base_offset >= self._end_offset:
             self._batch_next_offset = self._end_offset
             self._finish_range()
@@ -323,8 +321,7 @@ class ArrowDecoder:
             self._next_offset = max(self._next_offset, header.next_offset)
             self.position += size
             return
-        if records is None:
-            records = self._records_of(header, view)
+        records = self._records_of(header, view)
         check_area(records, header.record_count)
         self._batch_next_offset = header.next_offset
         self._header = header
@@ -358,12 +355,12 @@ class ArrowDecoder:
             f"no batch has the size or the magic found at position {self.position}"
         )
 
-    def _upgraded(self, view: memoryview) -> tuple[_BatchHeader, Buffer]:
+    def _upgraded(self, view: memoryview) -> memoryview:
         assert self._upgrade is not None
         batch = self._upgrade(view)
         if len(batch) < HEADER_BYTES:
             raise CorruptRecordsError("a batch of an older magic became none of magic 2")
-        return _read_batch_header(batch, 0), memoryview(batch)[HEADER_BYTES:]
+        return memoryview(batch)
 
     def _records_of(self, header: _BatchHeader, view: memoryview) -> Buffer:
         payload = view[HEADER_BYTES:]

@@ -38,8 +38,9 @@ from kaa.records.batch import (
     CompressionType,
 )
 from kaa.records.compress import decompress_all
-from kaa.records.errors import CorruptRecordsError
+from kaa.records.errors import CorruptRecordsError, InvalidRecordError
 from kaa.records.kernel import KERNEL_NAME
+from kaa.records.legacy import LegacyBatch, upgrade_batch
 
 if TYPE_CHECKING or KERNEL_NAME == "python":
     from kaa.records._pure_arrow import ArrowDecoder
@@ -131,7 +132,8 @@ class ColumnReader:
         intact = memoryview(buffer)
         if check_crcs:
             intact, self._corruption = _intact_batches(intact, end_offset)
-        self._decoder = ArrowDecoder(intact, start_offset, end_offset, aborted, _expand)
+        upgrade = _upgrade_checked if check_crcs else _upgrade
+        self._decoder = ArrowDecoder(intact, start_offset, end_offset, aborted, _expand, upgrade)
 
     @property
     def next_offset(self) -> int:
@@ -192,13 +194,29 @@ def _expand(payload: memoryview, codec: int) -> bytes:
     return decompress_all(CompressionType(codec), payload)
 
 
+def _upgrade(entry: memoryview) -> bytearray:
+    try:
+        return upgrade_batch(LegacyBatch(entry))
+    except ValueError as error:
+        raise InvalidRecordError(f"a message that magic 2 cannot hold: {error}") from error
+
+
+def _upgrade_checked(entry: memoryview) -> bytearray:
+    batch = LegacyBatch(entry)
+    if not batch.is_valid_crc():
+        raise CorruptRecordsError(
+            f"the checksum of the message at offset {batch.last_offset} does not fit"
+        )
+    return _upgrade(entry)
+
+
 def _intact_batches(
     buffer: memoryview, end_offset: int
 ) -> tuple[memoryview, CorruptRecordsError | None]:
     """The part before the first batch whose checksum does not fit, and what is wrong with that.
 
     Stops where there is no batch: the decoder says so when it gets there. Old magic has checksums
-    of another kind, which reading it looks at.
+    of another kind, which are looked at when it is upgraded.
     """
     position = 0
     while len(buffer) - position >= HEADER_BYTES:

@@ -1,7 +1,7 @@
 """What a log cleaner needs of batches: which offset is the latest of each key, and what to keep.
 
-A cleaner reads the dirty part of a log twice. First it fills an ``OffsetMap`` with the latest offset
-of every key, until the map is full::
+A cleaner reads the dirty part of a log twice. First it fills an ``OffsetMap`` with the latest
+offset of every key, until the map is full::
 
     offset_map = OffsetMap(memory_bytes, seed)
     for batch in iter_batches(segment):
@@ -97,19 +97,21 @@ class OffsetMap:
 
         In a full map everything up to ``latest_offset`` is known, and nothing behind it. Records
         of control batches have no keys in this sense, those of aborted transactions do not count.
+        A map that met a bad batch is full until it is cleared: nobody knows how many keys it took.
         """
         if not batch.is_control and not is_aborted:
-            size, latest_offset, is_full = offset_map_scan(
+            records = expanded_records(batch)
+            size, self.size = self.size, self.size_max
+            self.size, latest_offset, is_full = offset_map_scan(
                 self._table,
                 self._seed,
-                self.size,
+                size,
                 self.size_max,
-                expanded_records(batch),
+                records,
                 batch.record_count,
                 batch.base_offset,
                 start_offset,
             )
-            self.size = size
             self.advance(latest_offset)
             if is_full:
                 return True
@@ -204,7 +206,7 @@ def retain(
 
 
 def empty_batch(batch: RecordBatch) -> bytearray:
-    """The batch without any record: what stays of a producer's last batch, whose sequence counts."""
+    """The batch without any record: it stays where it is the last to tell a producer's sequence."""
     return assemble_batch(
         (),
         base_offset=batch.base_offset,
