@@ -31,12 +31,14 @@ from kaa.records.batch import (
     SEQUENCE_MAX,
     decrement_sequence,
 )
+from kaa.records.control import ControlRecordType
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kaa.records.batch import RecordBatch
+    from kaa.records.control import EndTransactionMarker
 
 BATCHES_RETAINED = 5
 NO_OFFSET = -1
@@ -66,11 +68,6 @@ class BatchMetadata(NamedTuple):
     @property
     def first_offset(self) -> int:
         return self.last_offset - self.offset_delta
-
-
-class EndTransactionMarker(NamedTuple):
-    is_abort: bool
-    coordinator_epoch: int
 
 
 class CompletedTransaction(NamedTuple):
@@ -250,7 +247,7 @@ class ProducerAppend:
                 updated.producer_id,
                 updated.transaction_first_offset,
                 batch.base_offset,
-                marker.is_abort,
+                marker.control_type is ControlRecordType.ABORT,
             )
         updated.set_epoch(batch.producer_epoch)
         updated.coordinator_epoch = marker.coordinator_epoch

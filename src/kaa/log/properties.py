@@ -20,7 +20,7 @@ the next start, before anything is served, so that a stale one can never skip a 
 
     {"version": 0, "brokerEpoch": 15}
 
-Ids are 128-bit numbers in URL-safe base64 without padding. All three are replaced atomically.
+Ids are 128-bit numbers in URL-safe base64 without padding.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kaa.log.files import read_whole, unlink_if_exists, write_atomically
 from kaa.log.names import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FILE, PARTITION_METADATA_FILE
 
 if TYPE_CHECKING:
-    from kaa.log.files import Files
+    from kaa.log.files import File, Files
 
 META_PROPERTIES_VERSION = 1
 _PARTITION_METADATA_VERSION = 0
@@ -127,9 +127,15 @@ def read_topic_id(files: Files, folder: str) -> UUID | None:
     return topic_id
 
 
-def write_topic_id(files: Files, folder: str, topic_id: UUID) -> None:
+def write_topic_id(files: Files, folder: str, topic_id: UUID) -> File:
+    """Writes the file of a new folder; the first flush of the log syncs and closes it.
+
+    Torn by a power cut before that, it is as empty as the log, and the cluster knows the id.
+    """
     content = f"version: {_PARTITION_METADATA_VERSION}\ntopic_id: {encode_id(topic_id)}".encode()
-    write_atomically(files, f"{folder}/{PARTITION_METADATA_FILE}", content)
+    file = files.create(f"{folder}/{PARTITION_METADATA_FILE}")
+    file.write([content], 0)
+    return file
 
 
 def read_clean_shutdown(files: Files, directory: str) -> int | None:

@@ -242,31 +242,22 @@ class Segment:
         """Gives back a reference."""
         assert self.references > 0
         self.references -= 1
-        if self._closed and self.references == 0:
-            self._close_file()
+        if self._closed:
+            self.rest()
 
     def close(self) -> None:
-        """Closes everything, the log file only after its last reader."""
+        """Closes all files, as soon as nobody reads or syncs them."""
         self._closed = True
-        self._close_indexes()
-        if self.references == 0:
-            self._close_file()
+        self.rest()
 
     def rest(self) -> None:
         """Closes the descriptors of a segment that nobody is using; the next use opens them."""
-        self._close_indexes()
-        if self.references == 0:
-            self._close_file()
-
-    def _close_indexes(self) -> None:
-        for index in (self._offset_index, self._time_index, self.transaction_index):
-            if index is not None:
-                index.close()
-
-    def _close_file(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self.references:
+            return
+        for part in (self._file, self._offset_index, self._time_index, self.transaction_index):
+            if part is not None:
+                part.close()
+        self._file = None
 
     def rename(self, suffix: str) -> None:
         """Changes what is behind the names of all files, the log first.
@@ -376,6 +367,10 @@ class Segment:
         except CorruptRecordsError:
             return False
         return found is not None and found.last_offset == last_offset
+
+    def end_of_first_batch(self, position: int) -> int:
+        """Where the batch ends that starts at ``position``."""
+        return self._batch_at(position).file_end
 
     def end_of_batches(self, start: int, bytes_max: int, end: int) -> int:
         """Where to stop reading at ``start`` so that whole batches of ``bytes_max`` at most fit."""

@@ -1,0 +1,92 @@
+"""Making a log durable, off the loop.
+
+``UnifiedLog.flush_job`` collects on the loop what has to be synced, ``run`` makes the system calls
+on any thread, ``UnifiedLog.complete_flush`` moves the recovery point. Everything below the recovery
+point is durable: data, the indexes and producer snapshots of every segment that ends below it, and
+the leader epochs that start below it. What recovery builds anew in any case, the indexes of the
+active segment, is synced only at a clean stop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.log.files import write_atomically
+from kaa.log.names import LEADER_EPOCH_CHECKPOINT_FILE
+
+if TYPE_CHECKING:
+    from kaa.log.files import File, Files
+    from kaa.log.segment import Segment
+
+
+class FlushJob:
+    """Files to sync so that everything below ``offset`` is durable."""
+
+    __slots__ = (
+        "_epochs",
+        "_files",
+        "_folder",
+        "_others",
+        "_segments",
+        "_sync_folder",
+        "_sync_parent",
+        "_syncs",
+        "generation",
+        "offset",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        offset: int,
+        generation: int,
+        segments: list[Segment],
+        others: list[File],
+        epochs: bytes | None,
+        *,
+        whole_active: bool,
+        new_folder: bool,
+    ) -> None:
+        self._files = files
+        self._folder = folder
+        self.offset = offset
+        self.generation = generation
+        """Of the log when the job was made; a truncation since then makes the job worthless."""
+        self._segments = segments
+        self._others = others
+        """Snapshots and whatever else was written since the last flush; closed with the job."""
+        self._epochs = epochs
+        self._syncs: list[File] = []
+        for segment in segments:
+            segment.references += 1
+            is_active = segment is segments[-1]
+            if is_active and not whole_active:
+                self._syncs.append(segment.file)
+            else:
+                self._syncs += segment.flush_indexes()
+        self._sync_folder = bool(others) or any(segment.is_new for segment in segments)
+        self._sync_parent = new_folder
+
+    def run(self) -> None:
+        """System calls only. OSError means that the directory is broken; never try again."""
+        for file in self._syncs:
+            file.sync()
+        for file in self._others:
+            file.sync()
+        if self._epochs is not None:
+            path = f"{self._folder}/{LEADER_EPOCH_CHECKPOINT_FILE}"
+            write_atomically(self._files, path, self._epochs)
+        elif self._sync_folder:
+            self._files.sync_directory(self._folder)
+        if self._sync_parent:
+            self._files.sync_directory(self._folder.rpartition("/")[0])
+
+    def close(self, *, done: bool) -> None:
+        """Gives the files back, on the loop."""
+        for file in self._others:
+            file.close()
+        for segment in self._segments:
+            if done:
+                segment.is_new = False
+            segment.release()

@@ -1,0 +1,394 @@
+"""Loading a log from its folder, after a clean stop or after anything else.
+
+After a clean stop nothing is scanned: the end of the log is found from the end of its last index,
+and producer state from the snapshot taken at the stop. Otherwise:
+
+1. Left-overs go. ``.deleted`` and ``.tmp`` files were on their way out. ``.cleaned`` files belong
+   to a compaction that did not finish; with them goes every ``.swap`` file at or above their lowest
+   offset, since the renames from one to the other had not finished either. The remaining ``.swap``
+   files are complete and replace the segments in the range that they span: those are deleted, then
+   the swap files renamed. Every step can be repeated: a crash during recovery is one more crash.
+2. Every segment from the one that holds the recovery point on is scanned: each batch is checked
+   (size, magic, checksum, rising offsets), indexes are built anew, producer state and leader epochs
+   brought up to date. The first batch that fails ends the log there: the file is cut, and later
+   segments are removed. The same happens at a gap between two segments (the tail of the first was
+   lost and the second was not), except in compacted logs, where gaps are natural.
+3. What lies below the recovery point is taken as it is; it was synced.
+
+The recovery point itself does not move: what was scanned is readable, but not known to be on
+stable storage before the next flush.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaa.limits import SCAN_WINDOW_BYTES
+from kaa.log.config import LogManagerConfig
+from kaa.log.errors import CorruptFileError
+from kaa.log.files import TEMPORARY_SUFFIX, read_whole, unlink_if_exists
+from kaa.log.leader_epochs import LeaderEpochCache
+from kaa.log.log import UnifiedLog
+from kaa.log.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT_FILE,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
+    base_offset_of,
+    file_name,
+    folder_name,
+)
+from kaa.log.producer_snapshots import ProducerSnapshots
+from kaa.log.producer_state import ProducerState
+from kaa.log.properties import read_topic_id, write_topic_id
+from kaa.log.replay import (
+    load_newest_snapshot,
+    note_completed_transaction,
+    replay_batch,
+    replay_segments,
+)
+from kaa.log.scan import iter_headers, iter_valid
+from kaa.log.segment import Segment
+from kaa.log.segments import Segments
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from random import Random
+    from uuid import UUID
+
+    from kaa.log.config import LogConfig
+    from kaa.log.dirs import LogDirectory
+    from kaa.log.files import Files
+    from kaa.log.names import TopicPartition
+
+_RAFT_SNAPSHOT_DELETED_SUFFIX = ".checkpoint.deleted"
+_OFFSET_MAX = 2**63 - 1
+
+
+class RecoveryProgress(NamedTuple):
+    """Where the recovery of a log is; handed out often enough for a loop to stay responsive."""
+
+    partition: TopicPartition
+    segments_remaining: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """What the checkpoints and the clean-shutdown marker of the directory say about a log."""
+
+    now_ms: int
+    clean: bool = False
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    manager: LogManagerConfig = field(default_factory=LogManagerConfig)
+
+
+def create_log(
+    directory: LogDirectory,
+    partition: TopicPartition,
+    topic_id: UUID | None,
+    config: LogConfig,
+    random: Random,
+    options: LoadOptions,
+) -> UnifiedLog:
+    """A new, empty log in a folder of its own. OSError is the caller's."""
+    folder = f"{directory.path}/{folder_name(partition)}"
+    directory.files.make_directory(folder)
+    loader = _Loader(directory, folder, partition, config, options)
+    loader.topic_id = topic_id
+    loader.add_empty_segment()
+    log = loader.finish(random)
+    if topic_id is not None:
+        log.unsynced_files.append(write_topic_id(directory.files, folder, topic_id))
+    log.is_new = True
+    return log
+
+
+def load_log(
+    directory: LogDirectory,
+    folder: str,
+    partition: TopicPartition,
+    config: LogConfig,
+    random: Random,
+    options: LoadOptions,
+) -> Generator[RecoveryProgress, None, UnifiedLog]:
+    """The log in ``folder``. OSError is the caller's."""
+    loader = _Loader(directory, folder, partition, config, options)
+    yield from loader.load()
+    return loader.finish(random)
+
+
+class _Loader:
+    """The steps of loading, with what they share."""
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        folder: str,
+        partition: TopicPartition,
+        config: LogConfig,
+        options: LoadOptions,
+    ) -> None:
+        self._directory = directory
+        self._files: Files = directory.files
+        self._folder = folder
+        self._partition = partition
+        self._config = config
+        self._options = options
+        self._segments = Segments()
+        self._snapshots = ProducerSnapshots(self._files, folder)
+        self._state = ProducerState(options.manager.producer_id_expiration_ms)
+        self._epochs = LeaderEpochCache()
+        self._rescan: set[int] = set()
+        """Base offsets of segments whose transaction index cannot be read."""
+        self._log_end_offset = options.log_start_offset
+        self.topic_id: UUID | None = None
+
+    def load(self) -> Iterator[RecoveryProgress]:
+        names = clean_up_folder(self._files, self._folder, self._config)
+        self._snapshots.scan(names)
+        self._load_topic_id()
+        self._load_segments(names)
+        self._load_epochs()
+        if not self._options.clean or self._rescan:
+            yield from self._recover()
+        self._find_end()
+        if not len(self._segments):
+            self.add_empty_segment()
+        self._epochs.truncate_from_end(self._log_end_offset)
+        self._epochs.truncate_from_start(self._options.log_start_offset)
+        yield from self._load_producer_state()
+        if not self._options.clean:
+            # A name that a killed process left may not be durable, and nobody else would notice.
+            self._files.sync_directory(self._folder)
+
+    def finish(self, random: Random) -> UnifiedLog:
+        options = self._options
+        end = self._log_end_offset
+        recovery_point = end if options.clean else min(options.recovery_point, end)
+        return UnifiedLog(
+            self._directory,
+            self._folder,
+            self._partition,
+            self.topic_id,
+            self._config,
+            self._segments,
+            self._state,
+            self._snapshots,
+            self._epochs,
+            random,
+            log_start_offset=max(options.log_start_offset, self._segments.first.base_offset),
+            log_end_offset=end,
+            recovery_point=min(self._rescan | {recovery_point}),
+            verify_transactions=options.manager.transaction_partition_verification_enable,
+            now_ms=options.now_ms,
+        )
+
+    def add_empty_segment(self) -> None:
+        self._log_end_offset = self._options.log_start_offset
+        segment = Segment.create(
+            self._files,
+            self._folder,
+            self._log_end_offset,
+            self._config,
+            created_ms=self._options.now_ms,
+        )
+        self._segments.add(segment)
+
+    # --- files -----------------------------------------------------------------------------
+
+    def _load_topic_id(self) -> None:
+        try:
+            self.topic_id = read_topic_id(self._files, self._folder)
+        except CorruptFileError:
+            # Written before the first flush; the cluster's metadata will tell it again.
+            self.topic_id = None
+
+    def _load_segments(self, names: list[str]) -> None:
+        present = set(names)
+        for name in names:
+            base_offset = base_offset_of(name)
+            if base_offset is None:
+                continue
+            if name == file_name(base_offset, LOG_SUFFIX):
+                segment = Segment.load(self._files, self._folder, base_offset, self._config)
+                self._segments.add(segment)
+                try:
+                    _ = segment.transaction_index.entries
+                except CorruptFileError:
+                    self._rescan.add(base_offset)
+            elif (
+                name.endswith(SEGMENT_SUFFIXES)
+                and file_name(base_offset, LOG_SUFFIX) not in present
+            ):
+                self._files.unlink(f"{self._folder}/{name}")
+
+    def _load_epochs(self) -> None:
+        path = f"{self._folder}/{LEADER_EPOCH_CHECKPOINT_FILE}"
+        try:
+            self._epochs = LeaderEpochCache.decode(path, read_whole(self._files, path))
+        except FileNotFoundError:
+            return
+        except CorruptFileError:
+            self._rebuild_epochs()
+
+    def _rebuild_epochs(self) -> None:
+        """Every batch carries its epoch; only epochs without a batch are lost for good."""
+        for segment in self._segments:
+            for batch in iter_headers(segment.file, 0, segment.size):
+                self._take_epoch(batch.partition_leader_epoch, batch.base_offset)
+
+    def _take_epoch(self, epoch: int, base_offset: int) -> None:
+        latest = self._epochs.latest_epoch
+        if epoch >= 0 and (latest is None or epoch > latest):
+            self._epochs.assign(epoch, base_offset)
+
+    # --- scanning --------------------------------------------------------------------------
+
+    def _recover(self) -> Iterator[RecoveryProgress]:
+        """Scans from the segment of the recovery point on, or from a damaged one before it."""
+        start = _OFFSET_MAX if self._options.clean else self._options.recovery_point
+        unflushed = self._segments.between(min(self._rescan, default=start), _OFFSET_MAX)
+        if not unflushed:
+            return
+        first = unflushed[0]
+        yield from self._load_state_up_to(first.base_offset)
+        next_offset = first.base_offset
+        for number, segment in enumerate(unflushed):
+            has_gap = segment.base_offset > next_offset and not self._config.compact
+            if segment.base_offset < next_offset or (has_gap and number > 0):
+                self._remove(unflushed[number:])
+                return
+            for offset in self._recover_segment(segment):
+                yield RecoveryProgress(self._partition, len(unflushed) - number, offset)
+            next_offset = self._state.end_offset
+            if segment.cut_file() > 0:
+                self._remove(unflushed[number + 1 :])
+                return
+
+    def _load_state_up_to(self, offset: int) -> Iterator[RecoveryProgress]:
+        start_offset = self._options.log_start_offset
+        load_newest_snapshot(
+            self._state, self._snapshots, start_offset, offset, self._options.now_ms
+        )
+        for end in replay_segments(self._state, self._segments, start_offset, offset):
+            yield RecoveryProgress(self._partition, 0, end)
+
+    def _recover_segment(self, segment: Segment) -> Iterator[int]:
+        """Takes over the valid batches of a segment; yields offsets on the way."""
+        state = self._state
+        state.end_offset = segment.base_offset
+        if segment.base_offset > max([self._options.log_start_offset, *self._snapshots.offsets]):
+            self._write_snapshot()
+        end = segment.size
+        segment.size = 0
+        segment.reset_indexes()
+        segment.transaction_index.reset()
+        next_yield = SCAN_WINDOW_BYTES
+        for batch in iter_valid(segment.file, 0, end):
+            if batch.base_offset < segment.base_offset:
+                break
+            segment.commit(((batch.last_offset, batch.max_timestamp, batch.size_in_bytes),))
+            self._take_epoch(batch.partition_leader_epoch, batch.base_offset)
+            completed = replay_batch(state, segment, batch)
+            if completed is not None:
+                note_completed_transaction(state, segment, completed)
+            if batch.file_position >= next_yield:
+                next_yield = batch.file_position + SCAN_WINDOW_BYTES
+                yield batch.next_offset
+        segment.seal()
+
+    def _write_snapshot(self) -> None:
+        self._snapshots.write(self._state.end_offset, self._state.producers.values()).close()
+
+    def _remove(self, segments: list[Segment]) -> None:
+        """Deletes segments behind the end of the log, the newest first, so that no hole appears."""
+        for segment in reversed(segments):
+            self._segments.remove(segment)
+            segment.delete()
+            if segment.base_offset in self._snapshots.offsets:
+                self._snapshots.delete(segment.base_offset)
+
+    # --- the end ---------------------------------------------------------------------------
+
+    def _find_end(self) -> None:
+        if not len(self._segments):
+            return
+        self._log_end_offset = self._segments.active.read_next_offset()
+        if self._log_end_offset < self._options.log_start_offset:
+            # Files were removed behind our back; what is left lies below the start of the log.
+            self._remove(list(self._segments))
+            self._epochs.clear()
+
+    def _load_producer_state(self) -> Iterator[RecoveryProgress]:
+        end = self._log_end_offset
+        self._snapshots.remove_strays(set(self._segments.base_offsets))
+        start_offset = max(self._options.log_start_offset, self._segments.first.base_offset)
+        if self._options.clean and not self._snapshots.offsets:
+            # Nobody who writes snapshots was ever here; a scan of the whole log would find nothing.
+            self._state.clear(end)
+        elif self._state.end_offset != end or self._options.clean:
+            load_newest_snapshot(
+                self._state, self._snapshots, start_offset, end, self._options.now_ms
+            )
+            for offset in replay_segments(self._state, self._segments, start_offset, end):
+                yield RecoveryProgress(self._partition, 0, offset)
+        if end > (self._snapshots.offsets[-1] if self._snapshots.offsets else start_offset):
+            self._write_snapshot()
+
+
+def clean_up_folder(files: Files, folder: str, config: LogConfig) -> list[str]:
+    """Removes what was on its way out, finishes or undoes a swap; returns the names that stay."""
+    cleaned: list[str] = []
+    swaps: list[str] = []
+    kept: list[str] = []
+    for name in files.list_directory(folder):
+        if name.endswith(CLEANED_SUFFIX):
+            cleaned.append(name)
+        elif name.endswith(SWAP_SUFFIX):
+            swaps.append(name)
+        elif name.endswith(_RAFT_SNAPSHOT_DELETED_SUFFIX):
+            kept.append(name)
+        elif name.endswith((TEMPORARY_SUFFIX, DELETED_SUFFIX)):
+            files.unlink(f"{folder}/{name}")
+        else:
+            kept.append(name)
+    if not cleaned and not swaps:
+        return kept
+    lowest_cleaned = min((base_offset_of(name) or 0 for name in cleaned), default=_OFFSET_MAX)
+    for name in list(swaps):
+        if (base_offset_of(name) or 0) >= lowest_cleaned:
+            swaps.remove(name)
+            files.unlink(f"{folder}/{name}")
+    for name in cleaned:
+        files.unlink(f"{folder}/{name}")
+    _finish_swaps(files, folder, swaps, config)
+    return files.list_directory(folder)
+
+
+def _finish_swaps(files: Files, folder: str, swaps: list[str], config: LogConfig) -> None:
+    """Deletes the segments that complete swap files replace, then gives these their names."""
+    for name in swaps:
+        base_offset = base_offset_of(name)
+        if base_offset is None or not name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
+            continue
+        swap = Segment(files, folder, base_offset, config, suffix=SWAP_SUFFIX)
+        swap.size = files.size(swap.path(LOG_SUFFIX))
+        end_offset = base_offset
+        for batch in iter_headers(swap.file, 0, swap.size):
+            end_offset = batch.next_offset
+        swap.close()
+        for other in files.list_directory(folder):
+            other_offset = base_offset_of(other)
+            if (
+                other_offset is not None
+                and other.endswith(SEGMENT_SUFFIXES)
+                and base_offset <= other_offset < max(end_offset, base_offset + 1)
+            ):
+                unlink_if_exists(files, f"{folder}/{other}")
+    for name in swaps:
+        files.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(SWAP_SUFFIX)}")
