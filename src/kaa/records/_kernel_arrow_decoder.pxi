@@ -122,7 +122,10 @@ cdef class ArrowDecoder:
     cdef Py_buffer records_view
     cdef int has_source, has_records
     cdef bint exhausted
-    cdef object source, expand, upgrade, failure
+    cdef object source, expand, upgrade
+    # What is wrong with the bytes at the cursor, as (class, message): an exception kept with its
+    # traceback would keep this object alive, and with it the caller's buffer.
+    cdef tuple failure
     cdef object aborted             # of (first offset, producer id), the earliest first
     cdef set aborted_producers
 
@@ -166,7 +169,7 @@ cdef class ArrowDecoder:
         cdef RowsBuilder rows
         cdef int status
         if self.failure is not None:
-            raise self.failure
+            raise self.failure[0](self.failure[1])
         rows = RowsBuilder(columns, rows_max, min(bytes_max, INT32_BYTES_MAX), timestamp_scale)
         rows.start(&self.cursor)
         while not self.exhausted:
@@ -185,7 +188,7 @@ cdef class ArrowDecoder:
                 try:
                     self.go_on(status)
                 except RecordsError as error:
-                    self.failure = error
+                    self.failure = (type(error), str(error))
                     if rows.out.rows == 0:
                         raise
                     break
@@ -221,6 +224,8 @@ cdef class ArrowDecoder:
         # The batch at the cursor is framed already and lies within the buffer.
         cdef BatchHeader header
         cdef Py_ssize_t start = self.cursor.position
+        cdef const uint8_t* records = NULL
+        cdef Py_ssize_t records_bytes = 0
         cdef object batch
         find_batch(&self.cursor, &header)
         batch = self.source[start : start + header.bytes]
@@ -241,19 +246,26 @@ cdef class ArrowDecoder:
         if header.is_control or header.last_offset < self.cursor.next_offset:
             pass_batch(&self.cursor, &header)
             return 0
-        self.hold(self.records_of(&header, batch))
-        if enter_batch(
-            &self.cursor,
-            &header,
-            <const uint8_t*>self.records_view.buf,
-            self.records_view.len,
-        ) != RUN_BATCH_OPEN:
+        self.find_records(&header, batch, &records, &records_bytes)
+        if enter_batch(&self.cursor, &header, records, records_bytes) != RUN_BATCH_OPEN:
             raise self.invalid()
         return 0
 
-    cdef object records_of(self, BatchHeader* header, object batch):
-        payload = batch[BATCH_HEADER_BYTES:]
-        return payload if header.codec == 0 else self.expand(payload, header.codec)
+    cdef int find_records(
+        self, BatchHeader* header, object batch, const uint8_t** records, Py_ssize_t* size
+    ) except -1:
+        # Where the records of a batch lie: in the source, in an upgraded batch, or expanded.
+        if header.codec != 0:
+            self.hold(self.expand(batch[BATCH_HEADER_BYTES:], header.codec))
+            records[0] = <const uint8_t*>self.records_view.buf
+            size[0] = self.records_view.len
+        elif header.magic != 2:
+            records[0] = <const uint8_t*>self.records_view.buf + BATCH_HEADER_BYTES
+            size[0] = self.records_view.len - BATCH_HEADER_BYTES
+        else:
+            records[0] = self.cursor.source + self.cursor.position + BATCH_HEADER_BYTES
+            size[0] = header.bytes - BATCH_HEADER_BYTES
+        return 0
 
     cdef bint is_aborted(self, BatchHeader* header, object batch) except -1:
         while self.aborted and self.aborted[0][0] <= header.last_offset:
@@ -268,13 +280,13 @@ cdef class ArrowDecoder:
     cdef bint is_abort_marker(self, BatchHeader* header, object batch) except -1:
         # The key of a marker: int16 version, int16 type, which is 0 for an abort.
         cdef Record record
+        cdef const uint8_t* records = NULL
+        cdef Py_ssize_t size = 0
         cdef Py_ssize_t at = 0
         if header.record_count <= 0:
             return False
-        self.hold(self.records_of(header, batch))
-        self.cursor.problem = parse_record(
-            <const uint8_t*>self.records_view.buf, &at, self.records_view.len, &record
-        )
+        self.find_records(header, batch, &records, &size)
+        self.cursor.problem = parse_record(records, &at, size, &record)
         if self.cursor.problem != RECORD_OK:
             raise self.invalid()
         if record.key_bytes < 4 or record.key[0] >= 0x80:

@@ -243,7 +243,9 @@ class ArrowDecoder:
         self._aborted = deque(sorted((first, producer) for producer, first in aborted))
         self._aborted_producers: set[int] = set()
         self._watches_producers = bool(self._aborted)
-        self._failure: RecordsError | None = None
+        # What is wrong with the bytes at hand: an exception kept with its traceback would keep
+        # this object alive, and with it the caller's buffer.
+        self._failure: tuple[type[RecordsError], str] | None = None
         # The batch at hand; no records remain between batches.
         self._header = _BatchHeader(0, 0, 0, 0, 0, 0, 0)
         self._records: Buffer = b""
@@ -256,14 +258,15 @@ class ArrowDecoder:
 
     def read(self, columns: int, rows_max: int, bytes_max: int, timestamp_scale: int) -> Rows:
         if self._failure is not None:
-            raise self._failure
+            kind, message = self._failure
+            raise kind(message)
         rows = _Rows(columns, rows_max, bytes_max, timestamp_scale)
         try:
             while not self.is_exhausted and self._decode_batch(rows):
                 if not self.is_exhausted:
                     self._open_batch()
         except RecordsError as error:
-            self._failure = error
+            self._failure = (type(error), str(error))
             if rows.count == 0:
                 raise
         return rows.finish()

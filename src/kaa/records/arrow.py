@@ -128,7 +128,7 @@ class ColumnReader:
         self.partition = partition
         self.timestamp_unit: TimestampUnit = timestamp_unit
         self._end_offset = end_offset
-        self._corruption: CorruptRecordsError | None = None
+        self._corruption: str | None = None
         intact = memoryview(buffer)
         if check_crcs:
             intact, self._corruption = _intact_batches(intact, end_offset)
@@ -164,7 +164,7 @@ class ColumnReader:
             _TIMESTAMP_SCALES[self.timestamp_unit],
         )
         if count == 0 and self._corruption is not None and self._is_corruption_next():
-            raise self._corruption
+            raise CorruptRecordsError(self._corruption)
         return ColumnBuffers(
             row_count=count,
             timestamp_unit=self.timestamp_unit,
@@ -210,9 +210,7 @@ def _upgrade_checked(entry: memoryview) -> bytearray:
     return _upgrade(entry)
 
 
-def _intact_batches(
-    buffer: memoryview, end_offset: int
-) -> tuple[memoryview, CorruptRecordsError | None]:
+def _intact_batches(buffer: memoryview, end_offset: int) -> tuple[memoryview, str | None]:
     """The part before the first batch whose checksum does not fit, and what is wrong with that.
 
     Stops where there is no batch: the decoder says so when it gets there. Old magic has checksums
@@ -229,7 +227,9 @@ def _intact_batches(
                 buffer[position + CRC_POSITION : position + ATTRIBUTES_POSITION], "big"
             )
             if crc32c(buffer[position + ATTRIBUTES_POSITION : end]) != stored:
-                error = f"the checksum of the batch at offset {base_offset} does not fit"
-                return buffer[:position], CorruptRecordsError(error)
+                return (
+                    buffer[:position],
+                    f"the checksum of the batch at offset {base_offset} does not fit",
+                )
         position = end
     return buffer, None
