@@ -35,6 +35,8 @@ GROUPS = (
         "wire and records",
         4,
         (
+            "tests/conformance/test_errors",
+            "tests/conformance/test_oracle",
             "tests/conformance/test_records",
             "tests/conformance/test_wire",
             "tests/fuzz",

@@ -48,7 +48,10 @@ TEST_FOLDERS = {"cli": "tests/cli", "console": "tests/console"}
 """Packages whose tests do not live in tests/unit/<package>."""
 
 WITHOUT_OWN_TEST = {
+    "config/tables/*": "tables of settings, compared with Kafka's own as a whole",
     "limits.py": "numbers alone; each is tested where it is used",
+    "log/errors.py": "exceptions alone; each is tested where it is raised",
+    "records/_pure_*": "twins of the compiled kernel, run by the same tests as it",
     "wire/messages/*": "every message is compared with its schema by one suite over all of them",
     "wire/version.py": "one constant",
 }
