@@ -71,20 +71,18 @@ BROKER_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
 
 def topic_defaults(broker: ConfigValues) -> dict[str, ConfigValue]:
     """What a topic without settings of its own gets from its broker."""
-    defaults = {name: _broker_value(broker, name) for name in BROKER_SYNONYMS}
-    # However the broker writes "for ever", the topic says -1.
-    retention_ms = defaults["retention.ms"]
-    assert isinstance(retention_ms, int)
-    defaults["retention.ms"] = max(retention_ms, -1)
-    return defaults
+    return {name: topic_default(broker, name) for name in BROKER_SYNONYMS}
 
 
-def _broker_value(broker: ConfigValues, topic_name: str) -> ConfigValue:
+def topic_default(broker: ConfigValues, topic_name: str) -> ConfigValue:
+    """What the broker gives for one topic setting: the first of its synonyms that is set."""
     for broker_name, factor in BROKER_SYNONYMS[topic_name]:
         value = broker.value(broker_name)
-        if value is None:
-            continue
-        return value * factor if factor != 1 and isinstance(value, int) else value
+        if isinstance(value, int) and topic_name == "retention.ms":
+            # However the broker writes "for ever", the topic says -1.
+            return max(value * factor, -1)
+        if value is not None:
+            return value * factor if isinstance(value, int) and factor != 1 else value
     raise AssertionError(f"no broker setting gives {topic_name} a value")
 
 

@@ -146,6 +146,20 @@ def split_list(text: str) -> tuple[str, ...]:
     return tuple(re.split(_COMMA, text)) if text else ()
 
 
+def parse_pairs(name: str, text: str) -> dict[str, str]:
+    """``key:value`` pairs between commas; the last colon of a pair parts it."""
+    pairs: dict[str, str] = {}
+    # Java's split drops empty entries at the end.
+    for entry in split_list(text.rstrip(",")):
+        key, colon, value = entry.rpartition(":")
+        if not colon:
+            raise ConfigError(
+                f"Cannot read the entry {shown(entry)} of {name}: write name:value pairs."
+            )
+        pairs[trimmed(key)] = trimmed(value)
+    return pairs
+
+
 def _parse_boolean(name: str, text: str, text_trimmed: str) -> bool:
     upper = text_trimmed.upper()
     if upper == "TRUE":

@@ -1,0 +1,318 @@
+"""The configuration of one node: all sources merged, every value checked, nothing done yet.
+
+``load_broker_config`` reads merged settings and either gives a ``BrokerConfig``, with the names
+worth a warning, or raises ``InvalidConfigError`` with one message for every setting that has to
+change. It opens no file and no socket, so that a node with a wrong configuration has touched
+nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from kaa.config.addresses import HostPort, Voter, parse_host_port, parse_voter
+from kaa.config.broker import BROKER
+from kaa.config.definition import (
+    ConfigKey,
+    ConfigProblem,
+    ConfigValues,
+    InvalidConfigError,
+)
+from kaa.config.listeners import NAMES as LISTENER_NAMES
+from kaa.config.listeners import Listeners, resolve_listeners
+from kaa.config.rules import CONSUMER_ASSIGNORS, connection_overrides, rule_problems
+from kaa.config.sources import Setting, Settings
+from kaa.config.topic import topic_default
+from kaa.config.unsupported import INEFFECTIVE, is_removed, listener_refusals, refusals
+from kaa.config.values import ConfigError, ConfigValue
+
+LISTENER_PREFIX = "listener.name."
+_SUGGESTION_CUTOFF = 0.8
+# Settings handed to plug-ins whole; those plug-ins are refused by a setting of their own.
+_PLUGIN_PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")
+
+
+class BrokerConfig(ConfigValues):
+    """The settings of a node, checked. Getters take Kafka's names; properties are what needs
+    working out.
+    """
+
+    __slots__ = (
+        "_listener_values",
+        "dynamic_broker",
+        "dynamic_default",
+        "listeners",
+        "settings",
+        "texts",
+    )
+
+    def __init__(
+        self,
+        values: Mapping[str, ConfigValue],
+        settings: Settings,
+        texts: Mapping[str, str],
+        listeners: Listeners,
+        listener_values: Mapping[str, Mapping[str, ConfigValue]],
+        dynamic_default: Mapping[str, str] | None = None,
+        dynamic_broker: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(values)
+        self.settings: Final = settings
+        """What the file, the environment and the command line say, by name."""
+        self.texts: Final = texts
+        """What all sources together say, the dynamic ones included, before defaults."""
+        self.listeners: Final = listeners
+        self._listener_values = listener_values
+        self.dynamic_default: Final = dict(dynamic_default or {})
+        """What the cluster says for every broker."""
+        self.dynamic_broker: Final = dict(dynamic_broker or {})
+        """What the cluster says for this broker."""
+
+    @property
+    def node_id(self) -> int:
+        return self.get_int("node.id")
+
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        """``log.dirs``, or ``log.dir`` where it is not set."""
+        dirs = self.get_optional_list("log.dirs")
+        return self.get_list("log.dir") if dirs is None else dirs
+
+    @property
+    def metadata_log_dir(self) -> str:
+        """``metadata.log.dir``, or the first of the log directories."""
+        return self.get_optional_string("metadata.log.dir") or self.log_dirs[0]
+
+    @property
+    def cordoned_log_dirs(self) -> tuple[str, ...]:
+        """Directories that take no new partitions; ``*`` is worked out."""
+        cordoned = self.get_optional_list("cordoned.log.dirs") or ()
+        return self.log_dirs if "*" in cordoned else cordoned
+
+    @property
+    def quorum_voters(self) -> tuple[Voter, ...]:
+        name = "controller.quorum.voters"
+        return tuple(parse_voter(name, entry) for entry in self.get_list(name))
+
+    @property
+    def quorum_bootstrap_servers(self) -> tuple[HostPort, ...]:
+        name = "controller.quorum.bootstrap.servers"
+        return tuple(
+            parse_host_port(name, entry, entry, "{host}:{port}") for entry in self.get_list(name)
+        )
+
+    @property
+    def max_connections_per_ip_overrides(self) -> dict[str, int]:
+        return connection_overrides(self)
+
+    @property
+    def log_retention_ms(self) -> int:
+        """How long records are kept; -1 for ever."""
+        return self._topic_default_ms("retention.ms")
+
+    @property
+    def log_roll_ms(self) -> int:
+        return self._topic_default_ms("segment.ms")
+
+    @property
+    def log_roll_jitter_ms(self) -> int:
+        return self._topic_default_ms("segment.jitter.ms")
+
+    @property
+    def log_flush_interval_ms(self) -> int:
+        return self._topic_default_ms("flush.ms")
+
+    @property
+    def consumer_assignors(self) -> tuple[str, ...]:
+        """``group.consumer.assignors`` by their short names."""
+        return tuple(CONSUMER_ASSIGNORS[name] for name in self.get_list("group.consumer.assignors"))
+
+    def _topic_default_ms(self, topic_name: str) -> int:
+        value = topic_default(self, topic_name)
+        assert isinstance(value, int)
+        return value
+
+    def listener_values(self, listener: str) -> ConfigValues:
+        """The settings as one listener sees them, with its ``listener.name.<name>.`` settings on
+        top.
+
+        Those of a SASL mechanism keep the mechanism in front, as in ``plain.sasl.jaas.config``.
+        """
+        return ConfigValues({**self._values, **self._listener_values.get(listener.lower(), {})})
+
+
+class LoadedConfig(NamedTuple):
+    """A configuration, and what an operator may want to know about it."""
+
+    config: BrokerConfig
+    unknown_names: tuple[str, ...]
+    """Set, but no setting of Kafka or Kaa."""
+    removed_names: tuple[str, ...]
+    """Set, but dropped by Kafka before the version that Kaa follows."""
+    ineffective_names: tuple[str, ...]
+    """Set, and of no use outside a JVM."""
+    warnings: tuple[str, ...]
+    """Sentences about all of the above, and about settings that do not fit well together."""
+
+
+def load_broker_config(settings: Settings) -> LoadedConfig:
+    """Checks merged settings as a whole; raises ``InvalidConfigError`` with every problem found."""
+    config = check_settings(settings, {name: s.text for name, s in settings.items()})
+    unknown, removed, ineffective = _classify(settings)
+    warnings = (
+        *_unknown_warnings(unknown, settings),
+        *_summary("Kafka has dropped these settings, delete them", removed),
+        *_summary("These settings have no effect in Kaa", ineffective),
+        *_shadow_warnings(settings),
+        *_value_warnings(config),
+    )
+    return LoadedConfig(config, unknown, removed, ineffective, warnings)
+
+
+def check_settings(
+    settings: Settings,
+    texts: Mapping[str, str],
+    dynamic_default: Mapping[str, str] | None = None,
+    dynamic_broker: Mapping[str, str] | None = None,
+) -> BrokerConfig:
+    """The configuration that ``texts`` give; ``settings`` and the dynamic ones are kept for
+    reference.
+    """
+    texts = with_id_synonym(texts)
+    parsed, problems = BROKER.parse_collecting(texts)
+    listener_values, listener_problems = _parse_listener_settings(texts)
+    values = ConfigValues(parsed)
+    problems += [*listener_problems, *rule_problems(values), *refusals(values)]
+    listeners = None
+    if all(name in values for name in LISTENER_NAMES):
+        listeners, more = resolve_listeners(values, texts)
+        problems += more
+        if listeners is not None:
+            problems += listener_refusals(listeners)
+    if problems or listeners is None:
+        raise InvalidConfigError(_one_each(problems, settings))
+    return BrokerConfig(
+        parsed, settings, texts, listeners, listener_values, dynamic_default, dynamic_broker
+    )
+
+
+def with_id_synonym(texts: Mapping[str, str]) -> dict[str, str]:
+    """``node.id`` and ``broker.id`` stand for each other when only one is given."""
+    filled = dict(texts)
+    if "node.id" in filled:
+        filled.setdefault("broker.id", filled["node.id"])
+    elif "broker.id" in filled:
+        filled["node.id"] = filled["broker.id"]
+    return filled
+
+
+def _one_each(
+    problems: list[ConfigProblem], settings: Mapping[str, Setting]
+) -> Iterator[ConfigProblem]:
+    """The first problem of each setting, saying where the setting is, if anywhere."""
+    seen = set()
+    for name, message in problems:
+        if name not in seen:
+            seen.add(name)
+            place = f" (set in {settings[name].place})" if name in settings else ""
+            yield ConfigProblem(name, message + place)
+
+
+def listener_setting(name: str) -> tuple[str, str, ConfigKey | None] | None:
+    """Listener, setting and key of a name with a listener prefix; ``None`` without one.
+
+    The setting of a SASL mechanism carries the mechanism in front, which its key does not have.
+    """
+    if not name.startswith(LISTENER_PREFIX):
+        return None
+    listener, dot, base = name.removeprefix(LISTENER_PREFIX).partition(".")
+    if not dot:
+        return None
+    key = BROKER.get(base) or BROKER.get(base.partition(".")[2])
+    return listener, base, key
+
+
+def _parse_listener_settings(
+    texts: Mapping[str, str],
+) -> tuple[dict[str, dict[str, ConfigValue]], list[ConfigProblem]]:
+    values: dict[str, dict[str, ConfigValue]] = {}
+    problems: list[ConfigProblem] = []
+    for name, text in texts.items():
+        parts = listener_setting(name)
+        if parts is None or parts[2] is None:
+            continue
+        listener, base, key = parts[0], parts[1], parts[2]
+        try:
+            values.setdefault(listener, {})[base] = key.parse(text, name)
+        except ConfigError as error:
+            problems.append(ConfigProblem(name, str(error)))
+    return values, problems
+
+
+def _classify(
+    settings: Settings,
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Sorted names that are unknown, removed from Kafka, and without effect."""
+    unknown, removed, ineffective = [], [], []
+    for name in sorted(settings):
+        if name in BROKER:
+            if name in INEFFECTIVE:
+                ineffective.append(name)
+        elif is_removed(name):
+            removed.append(name)
+        elif not name.startswith(_PLUGIN_PREFIXES):
+            parts = listener_setting(name)
+            if parts is None or parts[2] is None or parts[0] != parts[0].lower():
+                unknown.append(name)
+    return tuple(unknown), tuple(removed), tuple(ineffective)
+
+
+def _unknown_warnings(unknown: tuple[str, ...], settings: Settings) -> Iterator[str]:
+    for name in unknown:
+        import difflib
+
+        hint = ""
+        if name.startswith(LISTENER_PREFIX) and name != name.lower():
+            hint = " Write the name of the listener in small letters."
+        elif close := difflib.get_close_matches(name, BROKER.names(), 1, _SUGGESTION_CUTOFF):
+            hint = f" Did you mean {close[0]}?"
+        yield f"Unknown setting {name} in {settings[name].place} is ignored.{hint}"
+
+
+def _summary(what: str, names: tuple[str, ...]) -> Iterator[str]:
+    if names:
+        yield f"{what}: {', '.join(names)}."
+
+
+_SYNONYMS = (
+    ("log.dirs", "log.dir"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+)
+
+
+def _shadow_warnings(settings: Settings) -> Iterator[str]:
+    """An override that loses against a synonym from elsewhere surprises; say so."""
+    for synonyms in _SYNONYMS:
+        given = [settings[name] for name in synonyms if name in settings]
+        for loser in given[1:]:
+            if loser.source is not given[0].source:
+                yield (
+                    f"{loser.name} in {loser.place} has no effect, because {given[0].name} in "
+                    f"{given[0].place} comes first."
+                )
+
+
+def _value_warnings(config: BrokerConfig) -> Iterator[str]:
+    heartbeat_ms = config.get_int("broker.heartbeat.interval.ms")
+    session_ms = config.get_int("broker.session.timeout.ms")
+    if heartbeat_ms * 2 > session_ms:
+        yield (
+            f"broker.heartbeat.interval.ms ({heartbeat_ms}) should be at most half of "
+            f"broker.session.timeout.ms ({session_ms}), or one lost heartbeat fences the broker."
+        )
+    opened = {endpoint.listener.lower() for endpoint in config.listeners.all}
+    named = {parts[0] for name in config.settings if (parts := listener_setting(name))}
+    for listener in sorted(named - opened):
+        yield f"There is no listener for the settings that start with {LISTENER_PREFIX}{listener}."

@@ -1,0 +1,92 @@
+"""Listeners, voters and addresses as text."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaa.config.addresses import (
+    Endpoint,
+    HostPort,
+    ListenerText,
+    SecurityProtocol,
+    Voter,
+    parse_host_port,
+    parse_listener,
+    parse_voter,
+)
+from kaa.config.values import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "listener"),
+    [
+        ("PLAINTEXT://localhost:9092", ("PLAINTEXT", "localhost", 9092)),
+        ("plaintext://:0", ("PLAINTEXT", "", 0)),
+        ("MY_NAME-1://10.0.0.1:1", ("MY_NAME-1", "10.0.0.1", 1)),
+        ("A://[::1]:9092", ("A", "::1", 9092)),
+        ("A://::1:9092", ("A", "::1", 9092)),
+        (
+            "A://[fe80::b1da:69ca:57f7:63d8%eth0]:9092",
+            ("A", "fe80::b1da:69ca:57f7:63d8%eth0", 9092),
+        ),
+        ("A://0.0.0.0:65535", ("A", "0.0.0.0", 65535)),
+    ],
+)
+def test_listener(text: str, listener: tuple[str, str, int]) -> None:
+    assert parse_listener("listeners", text) == ListenerText(*listener)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "localhost:9092",
+        "A:/localhost:9092",
+        "A://localhost",
+        "A://localhost:",
+        "A://localhost:x",
+        "A://localhost:-1",
+        "A://localhost:65536",
+        "A://localhost:99999999999999999999",
+        "A://local host:9092",
+        "://localhost:9092",
+        " ://localhost:9092",
+        "A://localhost:9092/path",
+    ],
+)
+def test_no_listener(text: str) -> None:
+    with pytest.raises(ConfigError, match="listeners"):
+        parse_listener("listeners", text)
+
+
+def test_voters() -> None:
+    assert parse_voter("voters", "1@host:9093") == Voter(1, "host", 9093)
+    assert parse_voter("voters", "+2@[::1]:0") == Voter(2, "::1", 0)
+    for text in ("host:9093", "1@host", "x@host:1", "1@2@host:1", "9999999999@h:1", "@h:1", ""):
+        with pytest.raises(ConfigError, match="voters"):
+            parse_voter("voters", text)
+
+
+def test_host_and_port() -> None:
+    form = "{host}:{port}"
+    assert parse_host_port("servers", "h", "h:1", form) == HostPort("h", 1)
+    assert parse_host_port("servers", "h", "SSL://h:1", form) == HostPort("h", 1)
+    assert str(HostPort("::1", 9)) == "[::1]:9"
+    assert str(HostPort("h", 9)) == "h:9"
+    with pytest.raises(ConfigError, match="servers"):
+        parse_host_port("servers", "h:70000", "h:70000", form)
+
+
+def test_an_endpoint_is_written_as_it_is_read() -> None:
+    endpoint = Endpoint("A", SecurityProtocol.PLAINTEXT, "::1", 9092)
+    assert str(endpoint) == "A://[::1]:9092"
+    assert parse_listener("listeners", str(endpoint)) == ("A", "::1", 9092)
+
+
+@given(st.text())
+def test_hostile_text_gives_a_config_error_at_most(text: str) -> None:
+    for parse in (parse_listener, parse_voter):
+        with suppress(ConfigError):
+            assert parse("name", text).port in range(65_536)

@@ -1,0 +1,76 @@
+"""What this version refuses, ignores, and knows as removed."""
+
+import pytest
+
+from kaa.config import ConfigValues
+from kaa.config.addresses import Endpoint, SecurityProtocol
+from kaa.config.broker import BROKER
+from kaa.config.listeners import Listeners
+from kaa.config.unsupported import (
+    INEFFECTIVE,
+    REFUSED_NAMES,
+    is_removed,
+    listener_refusals,
+    refusals,
+)
+
+GOOD = {
+    "process.roles": "controller,broker",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+}
+
+
+def refused(settings: dict[str, str]) -> dict[str, str]:
+    values, problems = BROKER.parse_collecting({**GOOD, **settings})
+    assert problems == []
+    return dict(refusals(ConfigValues(values)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("alter.config.policy.class.name", "a.Policy"),
+        ("create.topic.policy.class.name", "a.Policy"),
+        ("client.quota.callback.class", "a.Quota"),
+        ("config.providers", "file"),
+        ("remote.log.storage.system.enable", "true"),
+        ("controller.quorum.auto.join.enable", "true"),
+        ("principal.builder.class", "a.Builder"),
+        ("process.roles", "broker"),
+        ("process.roles", "controller"),
+        ("controller.quorum.voters", "1@a:1,2@b:1"),
+        ("controller.quorum.bootstrap.servers", "a:1,b:1"),
+    ],
+)
+def test_refused(name: str, text: str) -> None:
+    found = refused({name: text})
+    assert list(found) == [name]
+    assert "this version of Kaa does not have" in found[name]
+    assert name in REFUSED_NAMES
+
+
+def test_the_defaults_are_not_refused() -> None:
+    assert refused({}) == {}
+    assert refused({"authorizer.class.name": "", "config.providers": ""}) == {}
+    assert list(refusals(ConfigValues({}))) == []
+
+
+def test_secured_listeners_are_refused_together() -> None:
+    secured = [
+        Endpoint(protocol.value, protocol, "", 9092 + index)
+        for index, protocol in enumerate(SecurityProtocol)
+    ]
+    listeners = Listeners(tuple(secured), (), (), (), (), "", frozenset())
+    (problem,) = listener_refusals(listeners)
+    assert problem.name == "listeners"
+    assert "SSL (SSL), SASL_PLAINTEXT (SASL_PLAINTEXT), SASL_SSL (SASL_SSL)" in problem.message
+    assert list(listener_refusals(listeners._replace(all=tuple(secured[:1])))) == []
+
+
+def test_names_are_real_settings_and_removed_ones_are_not() -> None:
+    assert all(name in BROKER for name in INEFFECTIVE | set(REFUSED_NAMES))
+    assert not any(is_removed(name) for name in BROKER.names())
+    for name in ("zookeeper.connect", "inter.broker.protocol.version", "port"):
+        assert is_removed(name)
