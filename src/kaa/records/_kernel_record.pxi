@@ -23,6 +23,8 @@ cdef enum:
     LEGACY_RECORD_BYTES_MIN = 14
     RECORD_BYTES_MIN = 7
     INT32_BYTES_MAX = 0x7FFFFFFF
+    # All columns of encode_rows with their validity, the order and the output are 19.
+    BUFFERS_MAX = 24
 
 cdef enum:
     RECORD_OK = 0
@@ -183,7 +185,7 @@ cdef void read_batch_header(const uint8_t* data, BatchHeader* header) noexcept n
 
 cdef class BufferSet:
     # Holds the buffers of input columns for as long as a call uses their addresses.
-    cdef Py_buffer views[16]
+    cdef Py_buffer views[BUFFERS_MAX]
     cdef int count
 
     def __dealloc__(self):
@@ -195,6 +197,8 @@ cdef class BufferSet:
         # The address of a buffer, which must hold so many bytes; NULL for None.
         if buffer is None:
             return NULL
+        if self.count == BUFFERS_MAX:
+            raise AssertionError("no call has so many buffers")
         PyObject_GetBuffer(buffer, &self.views[self.count], PyBUF_SIMPLE)
         self.count += 1
         if self.views[self.count - 1].len < bytes_min:
