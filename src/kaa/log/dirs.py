@@ -90,7 +90,7 @@ class LogDirectory:
             raise self.fail(error) from error
 
     def checkpoint_recovery_points(self) -> None:
-        offsets = {partition: log.recovery_point for partition, log in self.logs.items()}
+        offsets = {partition: log.recovery_checkpoint for partition, log in self.logs.items()}
         self.write_checkpoint(RECOVERY_POINT_CHECKPOINT_FILE, offsets)
 
     def checkpoint_log_start_offsets(self) -> None:

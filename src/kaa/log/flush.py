@@ -1,10 +1,13 @@
 """Making a log durable, off the loop.
 
 ``UnifiedLog.flush_job`` collects on the loop what has to be synced, ``run`` makes the system calls
-on any thread, ``UnifiedLog.complete_flush`` moves the recovery point. Everything below the recovery
-point is durable: data, the indexes and producer snapshots of every segment that ends below it, and
-the leader epochs that start below it. What recovery builds anew in any case, the indexes of the
-active segment, is synced only at a clean stop.
+on any thread, ``UnifiedLog.complete_flush`` moves the recovery point. Below the recovery point all
+data is durable, and so are the leader epochs that start there.
+
+The indexes of the active segment are not synced with it, since recovery builds them anew in any
+case; they are synced when the segment has been sealed, and at a clean stop. Recovery must therefore
+never start behind a segment whose indexes are not synced: what goes into the checkpoint is
+``UnifiedLog.recovery_checkpoint``, which lies inside the oldest such segment.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ class FlushJob:
     """Files to sync so that everything below ``offset`` is durable."""
 
     __slots__ = (
+        "_completed",
         "_epochs",
         "_files",
         "_folder",
@@ -58,13 +62,15 @@ class FlushJob:
         """Snapshots and whatever else was written since the last flush; closed with the job."""
         self._epochs = epochs
         self._syncs: list[File] = []
+        self._completed: list[Segment] = []
+        """Segments that are synced as a whole."""
         for segment in segments:
             segment.references += 1
-            is_active = segment is segments[-1]
-            if is_active and not whole_active:
-                self._syncs.append(segment.file)
-            else:
+            if segment is not segments[-1] or whole_active:
                 self._syncs += segment.flush_indexes()
+                self._completed.append(segment)
+            else:
+                self._syncs.append(segment.file)
         self._sync_folder = bool(others) or any(segment.is_new for segment in segments)
         self._sync_parent = new_folder
 
@@ -86,6 +92,9 @@ class FlushJob:
         """Gives the files back, on the loop."""
         for file in self._others:
             file.close()
+        if done:
+            for segment in self._completed:
+                segment.is_synced = True
         for segment in self._segments:
             if done:
                 segment.is_new = False

@@ -457,19 +457,38 @@ class UnifiedLog:
         others, self.unsynced_files = self.unsynced_files, []
         epochs = self.leader_epochs.encode() if self.leader_epochs.dirty else None
         self.leader_epochs.dirty = False
-        segments = self.segments.between(self.recovery_point, 2**63)
         with self._storage():
             return FlushJob(
                 self.directory.files,
                 self.folder,
                 offset,
                 self.generation,
-                segments,
+                self._unsynced_segments(),
                 others,
                 epochs,
                 whole_active=whole_active,
                 new_folder=self.is_new,
             )
+
+    def _unsynced_segments(self) -> list[Segment]:
+        """The active segment and those before it that a flush has not completed yet."""
+        found = [self.segments.active]
+        for segment in self.segments.newest_first():
+            if segment is not found[0]:
+                if segment.is_synced:
+                    break
+                found.append(segment)
+        return found[::-1]
+
+    @property
+    def recovery_checkpoint(self) -> int:
+        """Where recovery has to start: the recovery point, or inside an unsynced segment."""
+        oldest = self._unsynced_segments()[0]
+        if oldest.is_synced or oldest.size == 0:
+            return self.recovery_point
+        following = self.segments.higher(oldest.base_offset)
+        end_offset = self.log_end_offset if following is None else following.base_offset
+        return min(self.recovery_point, end_offset - 1)
 
     def complete_flush(self, job: FlushJob, now_ms: int) -> None:
         """After ``job.run`` has succeeded."""

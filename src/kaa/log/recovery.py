@@ -163,7 +163,7 @@ class _Loader:
         self._epochs.truncate_from_start(self._options.log_start_offset)
         yield from self._load_producer_state()
         if not self._options.clean:
-            # A name that a killed process left may not be durable, and nobody else would notice.
+            # Names that a killed process left may not be durable, and nobody else would notice.
             self._files.sync_directory(self._folder)
 
     def finish(self, random: Random) -> UnifiedLog:
@@ -216,6 +216,7 @@ class _Loader:
                 continue
             if name == file_name(base_offset, LOG_SUFFIX):
                 segment = Segment.load(self._files, self._folder, base_offset, self._config)
+                segment.is_synced = True
                 self._segments.add(segment)
                 try:
                     _ = segment.transaction_index.entries
@@ -286,11 +287,12 @@ class _Loader:
             self._write_snapshot()
         end = segment.size
         segment.size = 0
+        segment.is_synced = False
         segment.reset_indexes()
         segment.transaction_index.reset()
         next_yield = SCAN_WINDOW_BYTES
         for batch in iter_valid(segment.file, 0, end):
-            if batch.base_offset < segment.base_offset:
+            if not segment.can_hold(batch.base_offset, batch.last_offset):
                 break
             segment.commit(((batch.last_offset, batch.max_timestamp, batch.size_in_bytes),))
             self._take_epoch(batch.partition_leader_epoch, batch.base_offset)

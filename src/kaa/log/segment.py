@@ -85,6 +85,7 @@ class Segment:
         "created_ms",
         "folder",
         "is_new",
+        "is_synced",
         "jitter_ms",
         "references",
         "size",
@@ -116,6 +117,8 @@ class Segment:
         self.references = 0
         self.is_new = False
         """Whether its name may still be lost: the folder was not synced since it was created."""
+        self.is_synced = False
+        """Whether data and indexes are on stable storage, all of them."""
         self._file: File | None = None
         self._closed = False
         self._offset_index: OffsetIndex | None = None
@@ -224,8 +227,12 @@ class Segment:
         end = self.size
         self.reset_indexes()
         self.size = 0
+        next_offset = self.base_offset
         try:
             for batch in iter_headers(self.file, 0, end):
+                if not self.can_hold(max(batch.base_offset, next_offset), batch.last_offset):
+                    break
+                next_offset = batch.next_offset
                 self.commit(((batch.last_offset, batch.max_timestamp, batch.size_in_bytes),))
         finally:
             self.size = end
@@ -311,6 +318,16 @@ class Segment:
             self._bytes_since_index_entry += size
             position += size
         self.size = position
+        self.is_synced = False
+
+    def can_hold(self, base_offset: int, last_offset: int) -> bool:
+        """Whether a batch of these offsets can be in this segment and its indexes."""
+        return (
+            self.base_offset
+            <= base_offset
+            <= last_offset
+            <= self.base_offset + (RELATIVE_OFFSET_MAX)
+        )
 
     def should_roll(self, now_ms: int, size: int, max_timestamp: int, last_offset: int) -> bool:
         """Whether batches of ``size`` bytes belong into a new segment."""
@@ -452,6 +469,7 @@ class Segment:
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Removes the batches with records at or above ``offset``; returns the bytes removed."""
         extent = self.locate(offset)
+        self.is_synced = False
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)

@@ -27,6 +27,9 @@ class Segments:
         """Over a copy: the caller may add and remove while it walks."""
         return iter(list(self._segments))
 
+    def newest_first(self) -> Iterator[Segment]:
+        return reversed(self._segments)
+
     @property
     def base_offsets(self) -> list[int]:
         return list(self._bases)

@@ -61,6 +61,8 @@ def reload(
 ) -> UnifiedLog:
     """The log as the next process loads it, with the recovery point of the checkpoint."""
     directory = LogDirectory(files, ROOT)
+    if not clean:
+        files.sync_directory(ROOT)
     if recovery_point is None:
         table = directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT_FILE)
         recovery_point = table.get(PARTITION, 0)

@@ -1,0 +1,84 @@
+"""Appends of idempotent and transactional producers to a log."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaa.log.config import LogManagerConfig
+from kaa.log.errors import LogError
+from kaa.log.producer_state import AppendOrigin
+from kaa.wire.errors import Errors
+from tests.unit.log.batches import ABORT, batch, marker
+from tests.unit.log.logs import new_disk, new_log, stored_batches
+
+
+def _write(sequence: int) -> bytearray:
+    return batch(2, producer_id=7, producer_epoch=0, sequence=sequence, timestamp=500)
+
+
+def _transactional(sequence: int) -> bytearray:
+    return batch(1, producer_id=7, producer_epoch=0, sequence=sequence, transactional=True)
+
+
+def test_a_retry_gets_the_offsets_of_the_first_attempt() -> None:
+    log = new_log(new_disk())
+    log.append(batch(3), leader_epoch=0, now_ms=0)
+    log.append(_write(0), leader_epoch=0, now_ms=0)
+    log.append(_write(2), leader_epoch=0, now_ms=0)
+    for sequence, offset in ((0, 3), (2, 5)):
+        info = log.append(_write(sequence), leader_epoch=0, now_ms=0)
+        assert info.is_duplicate
+        assert (info.first_offset, info.last_offset) == (offset, offset + 1)
+        assert info.log_append_time_ms == 501
+    assert log.log_end_offset == 7
+    assert len(stored_batches(log)) == 3
+
+
+def test_a_refused_batch_changes_nothing() -> None:
+    log = new_log(new_disk())
+    log.append(_write(0), leader_epoch=0, now_ms=0)
+    with pytest.raises(LogError) as caught:
+        log.append(_write(6), leader_epoch=9, now_ms=0)
+    assert caught.value.error is Errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.log_end_offset == 2
+    assert log.leader_epochs.latest_epoch == 0
+    log.append(_write(2), leader_epoch=0, now_ms=0)
+
+
+def test_a_failed_append_can_be_tried_again_by_plan() -> None:
+    log = new_log(new_disk())
+    plan = log.prepare_append(_write(0), leader_epoch=0, now_ms=0)
+    assert log.log_end_offset == 0
+    plan.write()
+    assert log.log_end_offset == 0
+    log.complete_append(plan, now_ms=0)
+    assert log.log_end_offset == 2
+    assert log.producer_state.producers[7].last_sequence == 1
+
+
+def test_transactions_need_a_verified_guard() -> None:
+    log = new_log(new_disk(), manager=LogManagerConfig())
+    with pytest.raises(LogError) as caught:
+        log.append(_transactional(0), leader_epoch=0, now_ms=0)
+    assert caught.value.error is Errors.INVALID_TXN_STATE
+    state = log.producer_state
+    guard = state.start_verification(7, 0, 0, supports_epoch_bump=False, now_ms=0)
+    log.append(_transactional(0), leader_epoch=0, now_ms=0, guard=guard)
+    log.append(_transactional(1), leader_epoch=0, now_ms=0)
+    end = marker(ABORT, 7, 0)
+    log.append(end, leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
+    with pytest.raises(LogError):
+        log.append(_transactional(2), leader_epoch=0, now_ms=0, guard=guard)
+
+
+def test_followers_learn_producers_and_transactions() -> None:
+    leader, follower = new_log(new_disk()), new_log(new_disk())
+    contents = [_write(0), _transactional(2), marker(ABORT, 7, 0), _transactional(3)]
+    for content in contents:
+        origin = AppendOrigin.COORDINATOR if content is contents[2] else AppendOrigin.CLIENT
+        leader.append(content, leader_epoch=0, now_ms=0, origin=origin)
+    fetched = b"".join(bytes(b.view) for b in stored_batches(leader))
+    follower.append_as_follower(fetched, leader_epoch=0, now_ms=0)
+    assert repr(follower.producer_state.producers) == repr(leader.producer_state.producers)
+    assert follower.producer_state.ongoing == leader.producer_state.ongoing == {4: 7}
+    assert follower.collect_aborted(0, 5) == leader.collect_aborted(0, 5) != []
