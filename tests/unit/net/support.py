@@ -1,0 +1,194 @@
+"""A listener with a scripted dispatcher and a blocking client, both in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from kaa.net.connection import CloseConnectionError, Connection, Later
+from kaa.net.listener import Listener, ListenerSettings
+from kaa.net.transport import PlainTransport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from kaa.net.transport import Transport
+
+ECHO, PARK, HOLD, SILENT, REFUSE, KEEP, FILE = range(7)
+
+
+class Node:
+    """Answers each frame by its first byte: see the constants."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        # Answers that the test gives when it wants to, by the frame.
+        self.waiting: dict[bytes, asyncio.Future[list[Any]]] = {}
+        self.kept: list[memoryview] = []
+        self.regions: list[Region] = []
+        self.region: Callable[[], Region] | None = None
+        self.closed: list[str] = []
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> list[Any] | Later:
+        kind, copy = frame[0], bytes(frame)
+        self.frames.append(copy)
+        if kind == REFUSE:
+            raise CloseConnectionError("refused")
+        if kind == SILENT:
+            return []
+        if kind == FILE:
+            assert self.region is not None
+            region = self.region()
+            self.regions.append(region)
+            return [struct.pack(">i", len(region)), region]
+        if kind == ECHO:
+            return [sized(copy)]
+        future = asyncio.get_running_loop().create_future()
+        self.waiting[copy] = future
+        if kind == KEEP:
+            self.kept.append(frame)
+        return Later(future, is_parked=kind == PARK, keeps_frame=kind == KEEP)
+
+    def answer(self, frame: bytes) -> None:
+        self.waiting.pop(frame).set_result([sized(frame)])
+
+
+class Region:
+    """A part of a file, or of memory if there is no file."""
+
+    def __init__(self, content: bytes, path: Path | None = None, promised: int = 0) -> None:
+        self._content = content
+        self._length = promised or len(content)
+        self._file = None
+        if path is not None:
+            path.write_bytes(content)
+            self._file = path.open("rb")
+        self.position = 0
+        self.released = 0
+
+    @property
+    def descriptor(self) -> int:
+        return -1 if self._file is None else self._file.fileno()
+
+    def __len__(self) -> int:
+        return self._length
+
+    def read(self, length: int, offset: int) -> bytes:
+        return self._content[offset : offset + length]
+
+    def release(self) -> None:
+        self.released += 1
+        if self._file is not None:
+            self._file.close()
+
+
+def sized(content: bytes) -> bytes:
+    return struct.pack(">i", len(content)) + content
+
+
+class Client:
+    """A client that speaks frames; its calls run in threads, so that the loop goes on."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.socket = sock
+        sock.settimeout(10)
+
+    async def send(self, data: bytes) -> None:
+        await asyncio.to_thread(self.socket.sendall, data)
+
+    async def ask(self, frame: bytes) -> bytes:
+        await self.send(sized(frame))
+        return await self.answer()
+
+    async def answer(self) -> bytes:
+        (size,) = struct.unpack(">i", await asyncio.to_thread(self._read, 4))
+        return await asyncio.to_thread(self._read, size)
+
+    async def is_cut_off(self) -> bool:
+        try:
+            return await asyncio.to_thread(self.socket.recv, 1) == b""
+        except ConnectionResetError:
+            return True
+
+    def _read(self, count: int) -> bytes:
+        found = bytearray()
+        while len(found) < count:
+            piece = self.socket.recv(count - len(found))
+            if not piece:
+                raise EOFError("the node closed")
+            found += piece
+        return bytes(found)
+
+
+class Running:
+    """A started listener and what tests need of it."""
+
+    def __init__(self, node: Node, listener: Listener, client_tls: ssl.SSLContext | None) -> None:
+        self.node = node
+        self.listener = listener
+        self.port = listener.port
+        self.client_tls = client_tls
+        self.clients: list[Client] = []
+
+    async def connect(self) -> Client:
+        client = await asyncio.to_thread(self._connect)
+        self.clients.append(client)
+        return client
+
+    def _connect(self) -> Client:
+        sock = socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        if self.client_tls is not None:
+            return Client(self.client_tls.wrap_socket(sock, server_hostname="localhost"))
+        return Client(sock)
+
+    @property
+    def connection(self) -> Connection:
+        (connection,) = self.listener.connections
+        return connection
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():  # noqa: ASYNC110  The condition is of the code under test.
+                await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def running(
+    *,
+    tls: tuple[ssl.SSLContext, ssl.SSLContext] | None = None,
+    **settings: Any,
+) -> AsyncIterator[Running]:
+    """A listener on a free port, by TLS if contexts of server and client are given."""
+    from kaa.net.tls import TlsTransport
+
+    node = Node()
+    executor = ThreadPoolExecutor(1)
+
+    def transport(sock: socket.socket) -> Transport:
+        return PlainTransport(sock) if tls is None else TlsTransport(sock, tls[0])
+
+    listener = Listener(
+        ListenerSettings("TEST", "127.0.0.1", 0, **settings),
+        node.dispatch,
+        loop=asyncio.get_running_loop(),
+        executor=executor,
+        transport=transport,
+        on_close=lambda _, reason: node.closed.append(reason),
+    )
+    listener.bind()
+    listener.start()
+    system = Running(node, listener, None if tls is None else tls[1])
+    try:
+        yield system
+    finally:
+        for client in system.clients:
+            client.socket.close()
+        listener.stop_accepting()
+        listener.close_connections("the test is over")
+        executor.shutdown()

@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kaa import limits
+from tests.unit.net.support import (
+    ECHO,
+    FILE,
+    HOLD,
+    KEEP,
+    PARK,
+    REFUSE,
+    SILENT,
+    Region,
+    running,
+    sized,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def frame(kind: int, text: str = "") -> bytes:
+    return bytes([kind]) + text.encode()
+
+
+def test_frames_are_cut_wherever_the_stream_is_split() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            stream = sized(frame(ECHO, "first")) + sized(frame(ECHO, "second"))
+            for split in range(1, len(stream)):
+                await client.send(stream[:split])
+                await asyncio.sleep(0)
+                await client.send(stream[split:])
+                assert await client.answer() == frame(ECHO, "first")
+                assert await client.answer() == frame(ECHO, "second")
+
+    asyncio.run(main())
+
+
+def test_large_frame_arrives_whole_and_leaves_no_buffer() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            large = frame(ECHO) + os.urandom(3 * limits.NET_SCRATCH_BYTES + 17)
+            sending = asyncio.ensure_future(client.send(sized(large)))  # noqa: TID251
+            assert await client.answer() == large
+            await sending
+            await system.until(lambda: system.connection.is_idle)
+
+    asyncio.run(main())
+
+
+def test_announced_size_is_not_allocated() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            await client.send(struct.pack(">i", 100_000_000) + frame(ECHO))
+            await system.until(lambda: system.connection._buffer is not None)
+            buffer = system.connection._buffer
+            assert buffer is not None
+            assert len(buffer) <= limits.NET_FRAME_BUFFER_BYTES_MIN
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("size", [0, -1, -(2**31), 2**31 - 1, 1001])
+def test_impossible_size_cuts_the_client_off(size: int) -> None:
+    async def main() -> None:
+        async with running(frame_bytes_max=1000) as system:
+            client = await system.connect()
+            await client.send(struct.pack(">i", size))
+            assert await client.is_cut_off()
+            assert f"{size} bytes" in system.node.closed[0]
+
+    asyncio.run(main())
+
+
+def test_answers_leave_in_order_whatever_the_order_of_their_knowledge() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            frames = [frame(PARK, "a"), frame(PARK, "b"), frame(ECHO, "c")]
+            await client.send(b"".join(map(sized, frames)))
+            await system.until(lambda: len(system.node.frames) == 3)
+            system.node.answer(frames[1])
+            await asyncio.sleep(0.01)
+            system.node.answer(frames[0])
+            assert [await client.answer() for _ in frames] == frames
+
+    asyncio.run(main())
+
+
+def test_next_frame_waits_for_a_request_that_is_not_parked() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            await client.send(sized(frame(HOLD)) + sized(frame(ECHO)))
+            await system.until(lambda: frame(HOLD) in system.node.waiting)
+            await asyncio.sleep(0.02)
+            assert system.node.frames == [frame(HOLD)]
+            system.node.answer(frame(HOLD))
+            assert await client.answer() == frame(HOLD)
+            assert await client.answer() == frame(ECHO)
+
+    asyncio.run(main())
+
+
+def test_request_without_answer_takes_no_place() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            await client.send(sized(frame(SILENT)))
+            assert await client.ask(frame(ECHO, "x")) == frame(ECHO, "x")
+
+    asyncio.run(main())
+
+
+def test_dispatcher_can_cut_the_client_off() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            await client.send(sized(frame(REFUSE)))
+            assert await client.is_cut_off()
+            assert system.node.closed == ["refused"]
+
+    asyncio.run(main())
+
+
+def test_failed_answer_cuts_the_client_off() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            await client.send(sized(frame(HOLD)))
+            await system.until(lambda: frame(HOLD) in system.node.waiting)
+            system.node.waiting[frame(HOLD)].set_exception(RuntimeError("lost"))
+            assert await client.is_cut_off()
+
+    asyncio.run(main())
+
+
+def test_client_that_takes_no_answers_is_not_read_any_more() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            request = sized(frame(ECHO) + bytes(1 << 20))
+            sending = asyncio.ensure_future(client.send(request * 64))  # noqa: TID251
+            await system.until(
+                lambda: bool(system.listener.connections) and not system.connection._wants_input()
+            )
+            queued = system.connection._outbox.bytes_queued
+            assert queued <= limits.NET_QUEUED_BYTES_MAX + (1 << 20) + 5
+            for _ in range(64):
+                await client.answer()
+            await sending
+            assert len(system.node.frames) == 64
+
+    asyncio.run(main())
+
+
+def test_parked_answers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "NET_PARKED_ANSWERS_MAX", 3)
+
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            frames = [frame(PARK, str(index)) for index in range(5)]
+            await client.send(b"".join(map(sized, frames)))
+            await system.until(lambda: len(system.node.frames) == 3)
+            await asyncio.sleep(0.02)
+            assert len(system.node.frames) == 3
+            for index in range(5):
+                await system.until(lambda index=index: frames[index] in system.node.waiting)  # type: ignore[misc]
+                system.node.answer(frames[index])
+            assert [await client.answer() for _ in frames] == frames
+
+    asyncio.run(main())
+
+
+def test_frame_that_is_kept_is_not_overwritten() -> None:
+    async def main() -> None:
+        async with running() as system:
+            first, second = await system.connect(), await system.connect()
+            before = system.listener.scratch()
+            await first.send(sized(frame(KEEP, "mine")))
+            await system.until(lambda: bool(system.node.kept))
+            assert system.listener.scratch() is not before
+            await second.ask(frame(ECHO, "others"))
+            assert bytes(system.node.kept[0]) == frame(KEEP, "mine")
+            system.node.answer(frame(KEEP, "mine"))
+            assert await first.answer() == frame(KEEP, "mine")
+
+    asyncio.run(main())
+
+
+def test_views_of_the_scratch_buffer_are_released() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            await client.send(sized(frame(PARK)))
+            await system.until(lambda: bool(system.node.waiting))
+            buffer = system.listener._scratch.obj
+            assert isinstance(buffer, bytearray)
+            system.listener._scratch.release()
+            # A bytearray can be resized only when nothing refers to its memory.
+            buffer += b"x"
+            system.listener.replace_scratch()
+            system.node.answer(frame(PARK))
+            assert await client.answer() == frame(PARK)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_file_region_is_sent_and_released_once(tmp_path: Path, on_disk: bool) -> None:
+    content = os.urandom(3_000_000)
+
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            path = tmp_path / "segment" if on_disk else None
+            system.node.region = lambda: Region(content, path)
+            assert await client.ask(frame(FILE)) == content
+            await system.until(lambda: system.node.regions[0].released == 1)
+
+    asyncio.run(main())
+
+
+def test_region_is_released_if_the_client_goes(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            system.node.region = lambda: Region(bytes(50_000_000), tmp_path / "segment")
+            await client.send(sized(frame(FILE)))
+            await system.until(lambda: bool(system.node.regions))
+            client.socket.close()
+            await system.until(lambda: system.node.regions[0].released == 1)
+
+    asyncio.run(main())
+
+
+def test_short_file_closes_because_its_length_was_promised(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            system.node.region = lambda: Region(b"short", tmp_path / "segment", promised=100)
+            await client.send(sized(frame(FILE)))
+            with pytest.raises(EOFError):
+                await client.answer()
+            assert system.node.regions[0].released == 1
+
+    asyncio.run(main())
+
+
+def test_cold_pages_are_read_off_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def is_cached(descriptor: int, position: int, length: int) -> bool:
+        asked.append(position)
+        return False
+
+    monkeypatch.setattr("kaa.net.outbox.is_cached", is_cached)
+    content = os.urandom(2_500_000)
+
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            system.node.region = lambda: Region(content, tmp_path / "segment")
+            assert await client.ask(frame(FILE)) == content
+            assert len(asked) >= 3
+
+    asyncio.run(main())
+
+
+def test_client_that_closes_within_a_frame_is_forgotten() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            await client.send(sized(frame(ECHO, "unfinished"))[:-1])
+            await system.until(lambda: bool(system.listener.connections))
+            client.socket.close()
+            await system.until(lambda: not system.listener.connections)
+            assert "within a frame" in system.node.closed[0]
+
+    asyncio.run(main())

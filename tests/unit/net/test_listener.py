@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+
+import pytest
+
+from kaa.net.listener import Listener, ListenerSettings, _plain_address
+from tests.unit.net.support import ECHO, HOLD, running, sized
+
+
+def test_port_zero_is_the_choice_of_the_system() -> None:
+    async def main() -> None:
+        async with running() as system:
+            assert system.listener.port > 0
+
+    asyncio.run(main())
+
+
+def test_port_clash_is_an_error_of_bind() -> None:
+    async def main() -> None:
+        async with running() as system:
+            settings = ListenerSettings("OTHER", "127.0.0.1", system.port)
+            other = Listener(
+                settings,
+                system.node.dispatch,
+                loop=asyncio.get_running_loop(),
+                executor=system.listener.executor,
+            )
+            with pytest.raises(OSError, match="in use") as failure:
+                other.bind()
+            assert failure.value.errno == errno.EADDRINUSE
+
+    asyncio.run(main())
+
+
+def test_connections_beyond_the_limit_are_closed() -> None:
+    async def main() -> None:
+        async with running(connections_max=2) as system:
+            first, second = await system.connect(), await system.connect()
+            assert await first.ask(bytes([ECHO])) == bytes([ECHO])
+            assert await second.ask(bytes([ECHO])) == bytes([ECHO])
+            assert await (await system.connect()).is_cut_off()
+            assert system.listener.counts.refused == 1
+            first.socket.close()
+            await system.until(lambda: len(system.listener.connections) == 1)
+            assert await (await system.connect()).ask(bytes([ECHO])) == bytes([ECHO])
+
+    asyncio.run(main())
+
+
+def test_connections_of_one_address_are_limited() -> None:
+    async def main() -> None:
+        overrides = {"127.0.0.1": 1}
+        async with running(connections_per_address_overrides=overrides) as system:
+            client = await system.connect()
+            assert await client.ask(bytes([ECHO])) == bytes([ECHO])
+            assert await (await system.connect()).is_cut_off()
+
+    asyncio.run(main())
+
+
+def test_mapped_address_counts_as_its_own() -> None:
+    assert _plain_address("::ffff:10.0.0.1") == "10.0.0.1"
+    assert _plain_address("::1") == "::1"
+
+
+def test_idle_connections_are_closed_by_the_sweep() -> None:
+    async def main() -> None:
+        async with running(idle_seconds_max=0.05) as system:
+            client = await system.connect()
+            await client.ask(bytes([ECHO]))
+            system.listener.sweep_idle()
+            assert len(system.listener.connections) == 1
+            await asyncio.sleep(0.06)
+            system.listener.sweep_idle()
+            assert await client.is_cut_off()
+            assert system.listener.counts.closed_idle == 1
+
+    asyncio.run(main())
+
+
+def test_drain_lets_requests_finish() -> None:
+    async def main() -> None:
+        async with running() as system:
+            idle, busy = await system.connect(), await system.connect()
+            await idle.ask(bytes([ECHO]))
+            await busy.send(sized(bytes([HOLD])))
+            await system.until(lambda: bool(system.node.waiting))
+            system.listener.stop_accepting()
+            draining = asyncio.ensure_future(system.listener.drain(10))  # noqa: TID251
+            assert await idle.is_cut_off()
+            system.node.answer(bytes([HOLD]))
+            assert await busy.answer() == bytes([HOLD])
+            assert await draining == 0
+            with pytest.raises(OSError, match="refused"):
+                socket.create_connection(("127.0.0.1", system.port), timeout=5)
+
+    asyncio.run(main())
+
+
+def test_drain_ends_in_time() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            await client.send(sized(bytes([HOLD])))
+            await system.until(lambda: bool(system.node.waiting))
+            assert await system.listener.drain(0.05) == 1
+            assert await client.is_cut_off()
+
+    asyncio.run(main())
+
+
+def test_every_interface_is_served_by_an_empty_host() -> None:
+    async def main() -> None:
+        async with running() as system:
+            listener = Listener(
+                ListenerSettings("ANY", "", 0),
+                system.node.dispatch,
+                loop=asyncio.get_running_loop(),
+                executor=system.listener.executor,
+            )
+            port = listener.bind()
+            listener.start()
+            try:
+                sock = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", port), 5)
+                sock.close()
+                await system.until(lambda: listener.counts.accepted == 1)
+            finally:
+                listener.stop_accepting()
+                listener.close_connections("the test is over")
+
+    asyncio.run(main())

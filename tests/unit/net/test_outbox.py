@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kaa.net.outbox import Outbox
+from tests.unit.net.support import Region
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kaa.net.transport import FileRegion
+
+
+class SlowTransport:
+    """Takes at most `step` bytes a call, and nothing at every second one."""
+
+    may_hold_input = False
+    wants_write = False
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+        self.sent = bytearray()
+        self._calls = 0
+
+    def fileno(self) -> int:
+        return -1
+
+    def recv_into(self, buffer: memoryview) -> int:
+        return 0
+
+    def send(self, parts: Sequence[bytes | bytearray | memoryview]) -> int:
+        self._calls += 1
+        if self._calls % 2 == 0:
+            raise BlockingIOError
+        taken = b"".join(parts)[: self.step]
+        self.sent += taken
+        return len(taken)
+
+    def send_file(self, region: FileRegion, offset: int) -> int:
+        return self.send([region.read(self.step, offset)])
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 1000])
+def test_partial_sends_lose_and_repeat_nothing(step: int) -> None:
+    transport = SlowTransport(step)
+    outbox = Outbox(transport)
+    region = Region(b"from a file")
+    answers: list[list[Any]] = [
+        [b"one", bytearray(b"two")],
+        [],
+        [b"before ", region, b" after"],
+        [memoryview(b"x")],
+    ]
+    places = [outbox.open() for _ in answers]
+    for place, parts in reversed(list(zip(places, answers, strict=True))):
+        assert not outbox.is_sendable
+        outbox.fill(place, parts)
+    for _ in range(200):
+        if outbox.send():
+            break
+    assert transport.sent == b"onetwobefore from a file afterx"
+    assert outbox.is_empty
+    assert outbox.bytes_queued == 0
+    assert region.released == 1
+
+
+def test_release_gives_back_every_region() -> None:
+    outbox = Outbox(SlowTransport(1))
+    regions = [Region(b"a"), Region(b"b")]
+    first, second = outbox.open(), outbox.open()
+    outbox.fill(second, [regions[1]])
+    outbox.fill(first, [b"unsent", regions[0]])
+    outbox.send()
+    outbox.release()
+    assert [region.released for region in regions] == [1, 1]
+    assert outbox.is_empty
