@@ -112,7 +112,7 @@ class UnifiedLog:
         self.snapshots = snapshots
         self.leader_epochs = leader_epochs
         self.log_start_offset = log_start_offset
-        self.local_log_start_offset = segments.first.base_offset
+        self.local_log_start_offset = max(log_start_offset, segments.first.base_offset)
         self.log_end_offset = log_end_offset
         self.high_watermark = log_start_offset
         self.recovery_point = recovery_point

@@ -1,0 +1,88 @@
+"""Offsets by timestamp, as ListOffsets asks for them.
+
+Negative timestamps are questions of their own; any other asks for the first record at or after it.
+The time index leads to a batch, since its entries hold the greatest timestamp so far; inside the
+batch the records are looked at one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaa.records.batch import NO_TIMESTAMP
+from kaa.records.record import iter_records
+
+if TYPE_CHECKING:
+    from kaa.log.log import UnifiedLog
+    from kaa.records.batch import RecordBatch
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL_TIMESTAMP = -4
+LATEST_TIERED_TIMESTAMP = -5
+EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
+
+
+class TimestampAndOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int | None
+
+
+def fetch_offset(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
+    """The answer to a timestamp or to one of the questions above; None if no record fits.
+
+    LATEST is the log end; whoever serves clients replaces it by what they may see.
+    """
+    epochs = log.leader_epochs
+    if timestamp in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:
+        earliest = timestamp == EARLIEST_TIMESTAMP
+        offset = log.log_start_offset if earliest else log.local_log_start_offset
+        return TimestampAndOffset(NO_TIMESTAMP, offset, epochs.epoch_for_offset(offset))
+    if timestamp == LATEST_TIMESTAMP:
+        return TimestampAndOffset(NO_TIMESTAMP, log.log_end_offset, epochs.latest_epoch)
+    if timestamp in {LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP}:
+        # Without tiered storage nothing is there, and nothing waits to go there.
+        return TimestampAndOffset(NO_TIMESTAMP, -1, -1)
+    if timestamp == MAX_TIMESTAMP:
+        return find_max_timestamp(log)
+    return find_timestamp(log, timestamp, log.log_start_offset)
+
+
+def find_timestamp(log: UnifiedLog, timestamp: int, start_offset: int) -> TimestampAndOffset | None:
+    """The first record from ``start_offset`` on with a timestamp of at least ``timestamp``."""
+    for segment in log.segments.between(start_offset, log.log_end_offset):
+        if segment.largest_timestamp < timestamp:
+            continue
+        found = segment.find_by_timestamp(timestamp, start_offset)
+        while found is not None:
+            batch = found.load(segment.file)
+            for record in iter_records(batch):
+                if record.timestamp >= timestamp and record.offset >= start_offset:
+                    return _answer(record.timestamp, record.offset, batch)
+            found = segment.find_by_timestamp(timestamp, found.next_offset)
+    return None
+
+
+def find_max_timestamp(log: UnifiedLog) -> TimestampAndOffset | None:
+    """The first record with the greatest timestamp of the log."""
+    segment = max(log.segments, key=lambda segment: segment.max_timestamp)
+    greatest = segment.max_timestamp
+    if greatest < 0:
+        return None
+    extent = segment.locate(segment.max_timestamp_offset)
+    if extent is None:
+        return None
+    for found in segment.batches_from(extent.position):
+        if found.max_timestamp == greatest:
+            batch = found.load(segment.file)
+            for record in iter_records(batch):
+                if record.timestamp == greatest:
+                    return _answer(greatest, record.offset, batch)
+    return None
+
+
+def _answer(timestamp: int, offset: int, batch: RecordBatch) -> TimestampAndOffset:
+    epoch = batch.partition_leader_epoch
+    return TimestampAndOffset(timestamp, offset, epoch if epoch >= 0 else None)
