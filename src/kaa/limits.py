@@ -97,3 +97,14 @@ NET_PARKED_ANSWERS_MAX = 1_000
 NET_QUEUED_BYTES_MAX = 8 << 20
 # How long a listener that ran out of descriptors does not accept.
 NET_ACCEPT_PAUSE_SECONDS = 0.2
+
+# --- metadata -------------------------------------------------------------------------------------
+# A batch of the metadata log, as in Kafka, and the records of one operation of the controller.
+METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024
+METADATA_RECORDS_PER_OPERATION_MAX = 10_000
+# A batch of a snapshot is closed when it has this much; what writes it pauses there.
+METADATA_SNAPSHOT_BATCH_BYTES = 1024 * 1024
+# A snapshot is read as a whole: five million partitions at 200 bytes.
+METADATA_SNAPSHOT_BYTES_MAX = 1024 * 1024 * 1024
+# What a replay of the metadata log reads at once.
+METADATA_READ_BYTES = 1024 * 1024

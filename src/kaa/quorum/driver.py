@@ -1,0 +1,524 @@
+"""The driver of the quorum machine: performs its effects on disk and network, in their order.
+
+One driver owns one ``QuorumMachine``, one metadata log and one local state machine. It lives on one
+event loop and never blocks it: everything that waits for a disk runs in the executor it was given.
+Three rules give it its shape.
+
+* Events are handled one after the other, effects performed before the next event. An effect that
+  must be durable before the next one (a vote, an installed snapshot) holds everything behind it
+  until the executor has done it.
+* Log writes go to the page cache at once and are synced together. While one sync runs, further
+  writes gather, and the next sync covers them all: the cost of a sync is shared by as many appends
+  as arrive during it. The machine learns of a write when it is on disk.
+* A write or a sync that fails is never tried again. The driver stops for good, and so must the
+  node.
+
+An append of the local state machine is performed inside the call, so that the next decision of the
+state machine knows at which offset its records will be.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from uuid import UUID
+
+from kaa.log.errors import LogError
+from kaa.log.quorum_state import QuorumStateData, write_quorum_state
+from kaa.quorum.control_records import (
+    NO_KRAFT_VERSION,
+    build_control_records,
+    kraft_version_record,
+    leader_change,
+    voters_record,
+)
+from kaa.quorum.effects import (
+    AppendAsFollower,
+    AppendAsLeader,
+    AppendLeaderChange,
+    AppendToSnapshot,
+    BeginSnapshot,
+    DiscardSnapshot,
+    HighWatermarkAdvanced,
+    InstallSnapshot,
+    LeaderChanged,
+    PersistElection,
+    RejectAppend,
+    Report,
+    Respond,
+    RespondWithRecords,
+    RespondWithSnapshot,
+    SendRequest,
+    Stopped,
+    TruncateLog,
+)
+from kaa.quorum.events import (
+    Append,
+    LogWritten,
+    ReceivedRequest,
+    ReceivedResponse,
+    Resign,
+    Shutdown,
+    Start,
+    Tick,
+    VoterSetRead,
+)
+from kaa.quorum.messages import ErrorResponse
+from kaa.quorum.snapshots import load_snapshot
+from kaa.quorum.transitions import QuorumError
+from kaa.records.batch import iter_batches
+from kaa.records.errors import RecordsError
+from kaa.records.record import iter_records
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from kaa.log.files import Files
+    from kaa.quorum.control_records import ControlMessage
+    from kaa.quorum.control_state import ControlState
+    from kaa.quorum.effects import Effect
+    from kaa.quorum.election import ElectionState
+    from kaa.quorum.events import Event
+    from kaa.quorum.log_view import OffsetAndEpoch
+    from kaa.quorum.machine import QuorumDescription, QuorumMachine
+    from kaa.quorum.messages import Request, Response
+    from kaa.quorum.metadata_log import MetadataLog, SnapshotWriter
+    from kaa.quorum.snapshots import SnapshotContent
+    from kaa.quorum.voters import Node, VoterNode
+    from kaa.records.batch import RecordBatch
+
+
+class CommittedBatch(NamedTuple):
+    """Records that are committed for ever; ``values`` is empty for control records."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    append_timestamp: int
+    size_in_bytes: int
+    values: list[bytes]
+
+
+class ReplicatedState(Protocol):
+    """The local state machine that the log feeds. Calls come in the order of the log."""
+
+    def load_snapshot(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> None:
+        """Replaces the whole state."""
+
+    def commit(self, batch: CommittedBatch) -> None:
+        """Applies what follows the state."""
+
+    def lead(self, epoch: int) -> None:
+        """This replica leads, and everything that earlier leaders committed is applied."""
+
+    def follow(self, epoch: int, leader_id: int | None) -> None:
+        """Another replica leads the epoch, or none is known to. Uncommitted records may be lost."""
+
+    def stopped(self, error: Exception | None) -> None:
+        """There will be no more calls; with an error the node must end."""
+
+
+class QuorumNetwork(Protocol):
+    """The way to other replicas."""
+
+    def send(self, node: Node, correlation_id: int, request: Request) -> None:
+        """Sends; the answer comes back by ``QuorumDriver.received_response``, whatever it is."""
+
+
+class Clock(Protocol):
+    """Wall time, for what is written into records."""
+
+    def now_ms(self) -> int: ...
+
+
+class QuorumDriver:
+    """See the module. ``start`` it once; then it runs by its loop's callbacks."""
+
+    def __init__(
+        self,
+        *,
+        machine: QuorumMachine,
+        log: MetadataLog,
+        control: ControlState,
+        state: ReplicatedState,
+        local_voter: VoterNode,
+        files: Files,
+        clock: Clock,
+        executor: Executor,
+        loop: asyncio.AbstractEventLoop,
+        network: QuorumNetwork | None = None,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.log = log
+        self.machine = machine
+        self._control = control
+        self._state = state
+        self._local_voter = local_voter
+        self._files = files
+        self._clock = clock
+        self._executor = executor
+        self._loop = loop
+        self._network = network
+        self._report = report
+        self._events: deque[Event] = deque()
+        self._effects: deque[Effect] = deque()
+        # Whether the executor works on something that the next effect has to wait for.
+        self._is_held = False
+        self._is_pumping = False
+        self.is_stopped = False
+        # The newest write that no sync covers yet, and the one that a running sync covers.
+        self._unsynced_write_id: int | None = None
+        self._is_syncing = False
+        self._timer: asyncio.TimerHandle | None = None
+        # All before this offset has been handed to the state machine.
+        self.applied_offset = 0
+        self._pending_claim: LeaderChanged | None = None
+        self._last_append_id = 0
+        # Offsets of appends that were performed, and what was refused, by append id.
+        self._appended_offset: int | None = None
+        self._requests: dict[int, asyncio.Future[Response]] = {}
+        self._last_request_id = 0
+        self._download: SnapshotWriter | None = None
+
+    # --- what others call ------------------------------------------------------------------------
+
+    def start(self, snapshot: tuple[OffsetAndEpoch, SnapshotContent] | None) -> None:
+        """Loads the newest snapshot and lets the machine start."""
+        self.applied_offset = self.log.start_offset()
+        if snapshot is not None:
+            self._load(*snapshot)
+        self._hand_in(Start())
+
+    def append(self, epoch: int, batch: bytearray) -> int | None:
+        """Appends a batch of the state machine that leads ``epoch``.
+
+        Returns the offset of its first record; None if nothing was written, because the leadership
+        is gone or about to be. The records count when ``ReplicatedState.commit`` gets them.
+        """
+        assert not self._is_pumping, "a state machine may not append inside a callback"
+        if self.is_stopped or self._is_held or self._events:
+            return None
+        self._last_append_id += 1
+        self._appended_offset = None
+        self._hand_in(Append(self._last_append_id, epoch, batch))
+        return self._appended_offset
+
+    def resign(self, epoch: int) -> None:
+        self._hand_in(Resign(epoch))
+
+    def shut_down(self, timeout_ms: int) -> None:
+        """Hands the leadership over; ``ReplicatedState.stopped`` tells the end."""
+        self._hand_in(Shutdown(timeout_ms))
+
+    async def serve(self, request: Request) -> Response:
+        """The answer to a request of another replica; a fetch may take long."""
+        if self.is_stopped:
+            return ErrorResponse(Errors.BROKER_NOT_AVAILABLE)
+        self._last_request_id += 1
+        answer: asyncio.Future[Response] = self._loop.create_future()
+        self._requests[self._last_request_id] = answer
+        self._hand_in(ReceivedRequest(self._last_request_id, request))
+        return await answer
+
+    def received_response(self, node_id: int, correlation_id: int, response: Response) -> None:
+        self._hand_in(ReceivedResponse(node_id, correlation_id, response))
+
+    def describe(self) -> QuorumDescription | None:
+        """For DescribeQuorum; None unless this replica leads."""
+        return self.machine.describe(self.monotonic_ms())
+
+    def monotonic_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def close(self) -> None:
+        """Stops without a word to anybody; files stay as they are."""
+        self._stop(None)
+
+    # --- events and effects ----------------------------------------------------------------------
+
+    def _hand_in(self, event: Event) -> None:
+        if self.is_stopped:
+            return
+        self._events.append(event)
+        if not self._is_held and not self._is_pumping:
+            self._pump()
+
+    def _pump(self) -> None:
+        self._is_pumping = True
+        try:
+            while not self._is_held and not self.is_stopped:
+                if self._effects:
+                    self._perform(self._effects.popleft())
+                elif self._events:
+                    event = self._events.popleft()
+                    self._effects.extend(self.machine.handle(event, self.monotonic_ms()))
+                else:
+                    break
+        except (OSError, LogError, QuorumError) as error:
+            self._stop(error)
+        finally:
+            self._is_pumping = False
+        self._arm_timer()
+
+    def _arm_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline_ms = self.machine.next_deadline_ms
+        if deadline_ms is not None and not self.is_stopped and not self._is_held:
+            self._timer = self._loop.call_at(deadline_ms / 1000, self._hand_in, Tick())
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case AppendAsLeader() | AppendLeaderChange() | AppendAsFollower() | TruncateLog():
+                self._change_log(effect)
+            case HighWatermarkAdvanced(high_watermark):
+                self._apply_to(high_watermark)
+            case PersistElection(election):
+                self._hold(lambda: self._write_election(election))
+            case LeaderChanged():
+                self._leader_changed(effect)
+            case SendRequest(node, correlation_id, request):
+                self._send(node, correlation_id, request)
+            case Respond(request_id, response):
+                self._respond(request_id, response)
+            case RespondWithRecords(request_id, response, offset, max_bytes):
+                records = self.log.read(offset, max_bytes)
+                self._respond(request_id, response.replace(records=records))
+            case RespondWithSnapshot(request_id, response, max_bytes):
+                assert response.snapshot_id is not None
+                piece = self.log.read_snapshot_piece(
+                    response.snapshot_id, response.position, max_bytes
+                )
+                self._respond(request_id, response.replace(records=piece))
+            case RejectAppend():
+                self._appended_offset = None
+            case Report(message):
+                self._report(message)
+            case Stopped():
+                self._stop(None)
+            case _:
+                self._change_snapshot(effect)
+
+    def _hold(self, work: Callable[[], None], then: Callable[[], None] | None = None) -> None:
+        """Lets the executor work; everything else of this driver waits for it."""
+        self._is_held = True
+
+        def resume(done: asyncio.Future[None]) -> None:
+            self._is_held = False
+            error = done.exception()
+            if error is None and then is not None and not self.is_stopped:
+                try:
+                    then()
+                except (OSError, LogError) as problem:
+                    error = problem
+            if isinstance(error, Exception):
+                self._stop(error)
+            self._pump()
+
+        self._loop.run_in_executor(self._executor, work).add_done_callback(resume)
+
+    def _stop(self, error: Exception | None) -> None:
+        if self.is_stopped:
+            return
+        self.is_stopped = True
+        self._events.clear()
+        self._effects.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        for answer in self._requests.values():
+            if not answer.done():
+                answer.set_result(ErrorResponse(Errors.BROKER_NOT_AVAILABLE))
+        self._requests.clear()
+        self._state.stopped(error)
+
+    # --- elections and messages ------------------------------------------------------------------
+
+    def _write_election(self, election: ElectionState) -> None:
+        voted = election.voted_key
+        is_static = self._control.kraft_version == NO_KRAFT_VERSION
+        state = QuorumStateData(
+            leader_id=-1 if election.leader_id is None else election.leader_id,
+            leader_epoch=election.epoch,
+            voted_id=-1 if voted is None else voted.id,
+            voted_directory_id=(voted and voted.directory_id) or UUID(int=0),
+            current_voters=self.machine.voter_set.ids() if is_static else (),
+            version=0 if is_static else 1,
+        )
+        write_quorum_state(self._files, self.log.folder, state)
+
+    def _send(self, node: Node, correlation_id: int, request: Request) -> None:
+        if self._network is not None:
+            self._network.send(node, correlation_id, request)
+            return
+        error = ErrorResponse(Errors.BROKER_NOT_AVAILABLE)
+        self._loop.call_soon(self.received_response, node.id, correlation_id, error)
+
+    def _respond(self, request_id: int, response: Response) -> None:
+        answer = self._requests.pop(request_id)
+        if not answer.done():
+            answer.set_result(response)
+
+    def _leader_changed(self, change: LeaderChanged) -> None:
+        if change.leader_id == self._local_voter.key.id:
+            self._pending_claim = change
+            self._claim_if_caught_up()
+        else:
+            self._pending_claim = None
+            self._state.follow(change.epoch, change.leader_id)
+
+    def _claim_if_caught_up(self) -> None:
+        claim = self._pending_claim
+        if claim is None or claim.epoch_start_offset is None:
+            return
+        if self.applied_offset > claim.epoch_start_offset:
+            self._pending_claim = None
+            self._state.lead(claim.epoch)
+
+    # --- the log ---------------------------------------------------------------------------------
+
+    def _change_log(
+        self, effect: AppendAsLeader | AppendLeaderChange | AppendAsFollower | TruncateLog
+    ) -> None:
+        now_ms = self._clock.now_ms()
+        start_offset = self.log.end().offset
+        needs_sync = True
+        match effect:
+            case AppendAsLeader(_, _, epoch, records):
+                assert isinstance(records, bytearray)
+                self._appended_offset = self.log.append_as_leader(records, epoch, now_ms)
+            case AppendLeaderChange():
+                self.log.append_as_leader(self._epoch_start(effect, now_ms), effect.epoch, now_ms)
+            case AppendAsFollower(_, epoch, records, needs_sync):
+                assert isinstance(records, bytes | memoryview)
+                self.log.append_as_follower(_valid_part(records), epoch, now_ms)
+            case TruncateLog(_, offset):
+                self.log.truncate_to(offset, now_ms)
+                self._control.truncate_to(offset)
+        for batch in self.log.batches(start_offset, self.log.end().offset):
+            for offset, voters in self._control.take_batch(batch):
+                self._events.append(VoterSetRead(offset, voters))
+        self._written(effect.write_id, needs_sync=needs_sync)
+
+    def _epoch_start(self, change: AppendLeaderChange, now_ms: int) -> bytearray:
+        """The control batch that opens an epoch; see ``kaa.quorum.control_records``."""
+        records: list[ControlMessage] = [
+            leader_change(change.leader_id, change.voters, change.granting_voters)
+        ]
+        level, history = self._control.kraft_version, self._control.voters
+        if level > NO_KRAFT_VERSION:
+            voters, local = history.last(), self._local_voter
+            if history.last_offset() == -1 or voters.get(local.key.id) != local:
+                updated = voters.update(local)
+                assert updated is not None
+                records += [kraft_version_record(level), voters_record(updated)]
+        return build_control_records(
+            records, timestamp=now_ms, base_offset=self.log.end().offset, epoch=change.epoch
+        )
+
+    def _written(self, write_id: int, *, needs_sync: bool) -> None:
+        if not needs_sync and not self._is_syncing and self._unsynced_write_id is None:
+            self._events.append(LogWritten(write_id, self.log.end().offset))
+            return
+        self._unsynced_write_id = write_id
+        if not self._is_syncing:
+            self._sync()
+
+    def _sync(self) -> None:
+        write_id, self._unsynced_write_id = self._unsynced_write_id, None
+        assert write_id is not None
+        self._is_syncing = True
+        end_offset = self.log.end().offset
+        job = self.log.flush_job()
+
+        def synced(done: asyncio.Future[None]) -> None:
+            self._is_syncing = False
+            error = done.exception()
+            if isinstance(error, OSError):
+                self._stop(self.log.fail_flush(job, error))
+                return
+            self.log.complete_flush(job, self._clock.now_ms())
+            self._hand_in(LogWritten(write_id, end_offset))
+            if self._unsynced_write_id is not None and not self.is_stopped:
+                self._sync()
+
+        self._loop.run_in_executor(self._executor, job.run).add_done_callback(synced)
+
+    # --- the state machine -----------------------------------------------------------------------
+
+    def _apply_to(self, high_watermark: int) -> None:
+        self.log.update_high_watermark(high_watermark)
+        if self.applied_offset < self.log.start_offset():
+            latest = self.log.latest_snapshot_id()
+            assert latest is not None
+            self._load(latest, load_snapshot(self._files, self.log.snapshot_path(latest)))
+        for batch in self.log.batches(self.applied_offset, high_watermark):
+            self.applied_offset = batch.next_offset
+            self._state.commit(_committed(batch))
+        self._claim_if_caught_up()
+
+    def _load(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> None:
+        self._state.load_snapshot(snapshot_id, content)
+        self.applied_offset = snapshot_id.offset
+
+    # --- snapshots of the leader -----------------------------------------------------------------
+
+    def _change_snapshot(self, effect: Effect) -> None:
+        match effect:
+            case BeginSnapshot(snapshot_id):
+                self._abandon_download()
+                self._download = self.log.begin_snapshot(snapshot_id)
+            case AppendToSnapshot(_, position, records):
+                assert isinstance(records, bytes | memoryview)
+                assert self._download is not None
+                assert self._download.size == position
+                self._download.append(records)
+            case DiscardSnapshot():
+                self._abandon_download()
+            case InstallSnapshot(write_id):
+                writer, self._download = self._download, None
+                assert writer is not None
+                self._hold(writer.finish, lambda: self._install(writer, write_id))
+
+    def _abandon_download(self) -> None:
+        if self._download is not None:
+            self._download.abandon()
+            self._download = None
+
+    def _install(self, writer: SnapshotWriter, write_id: int) -> None:
+        self.log.add_snapshot(writer)
+        self.log.start_at_snapshot(writer.id, self._clock.now_ms())
+        content = load_snapshot(self._files, self.log.snapshot_path(writer.id))
+        found = self._control.take_snapshot(writer.id, content)
+        if found is not None:
+            self._events.append(VoterSetRead(*found))
+        self._written(write_id, needs_sync=True)
+
+
+def _committed(batch: RecordBatch) -> CommittedBatch:
+    values = []
+    if not batch.is_control:
+        values = [record.value or b"" for record in iter_records(batch)]
+    return CommittedBatch(
+        batch.base_offset,
+        batch.last_offset,
+        batch.partition_leader_epoch,
+        batch.max_timestamp,
+        batch.size_in_bytes,
+        values,
+    )
+
+
+def _valid_part(records: bytes | memoryview) -> bytes | memoryview:
+    """The batches before the first that is damaged."""
+    size = 0
+    try:
+        for batch in iter_batches(records):
+            batch.ensure_valid()
+            size += batch.size_in_bytes
+    except RecordsError:
+        pass
+    return records[:size]
