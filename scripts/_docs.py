@@ -53,10 +53,13 @@ def written_pages() -> Pages:
 
 def reference_pages() -> Pages:
     """Generates the pages that the code knows better than anyone."""
+    from kaa.config.reference import reference
+
     return {
         "docs/reference/cli.md": command_line_page(),
         "docs/reference/errors.md": errors_page(),
         "docs/reference/protocol.md": protocol_page(),
+        "docs/reference/settings.md": reference(),
     }
 
 

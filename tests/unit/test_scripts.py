@@ -270,6 +270,7 @@ class TestDocs:
         assert "| 3 | UNKNOWN_TOPIC_OR_PARTITION | yes |" in pages["docs/reference/errors.md"]
         assert "| 0 | Produce | 3 to 13 | 0 | broker |" in pages["docs/reference/protocol.md"]
         assert "kaa doctor -o json" in pages["docs/reference/cli.md"]
+        assert "log.retention.ms" in pages["docs/reference/settings.md"]
 
     def test_render(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(_docs, "SITE", tmp_path / "site")
