@@ -186,7 +186,7 @@ def _broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
         name not in DYNAMIC_BROKER,
         ConfigType.UNKNOWN if key is None else key.type,
         synonyms,
-        key.documentation if key is not None and key.name == name else None,
+        BROKER[name].documentation if name in BROKER else None,
     )
 
 

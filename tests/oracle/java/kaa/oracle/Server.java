@@ -48,6 +48,7 @@ public final class Server {
         operations.put("records.build", RecordBuilder::build);
         operations.put("records.validate", RecordValidator::validate);
         operations.put("murmur2", Tables::murmur2);
+        new Configs().register(operations);
         operations.put("tool.run", new Tools()::run);
         new Logs().register(operations);
         Broker broker = new Broker();
