@@ -32,8 +32,6 @@ cdef Py_ssize_t utf8_sequence(const uint8_t* data, Py_ssize_t size, int* valid) 
         length = 3
         if first == 0xE0:
             low = 0xA0
-        elif first == 0xED:
-            high = 0x9F
     elif 0xF0 <= first <= 0xF4:
         length = 4
         if first == 0xF0:
@@ -49,11 +47,13 @@ cdef Py_ssize_t utf8_sequence(const uint8_t* data, Py_ssize_t size, int* valid) 
             return index
         low = 0x80
         high = 0xBF
+    # Half of a surrogate pair is well formed and yet no text.
+    valid[0] = first != 0xED or data[1] < 0xA0
     return length
 
 
 cdef int64_t copy_utf8(uint8_t* out, const uint8_t* data, Py_ssize_t size) noexcept nogil:
-    # Copies text and puts U+FFFD for what is not UTF-8, as `bytes.decode(errors="replace")` does.
+    # Copies text and puts U+FFFD for what is not UTF-8, in the places where Java puts it.
     # Returns the bytes written; with no `out`, those it would write.
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t length

@@ -26,6 +26,7 @@ from kaa.records._pure_record import (
     field,
     parse_record,
     read_headers,
+    replace_malformed,
     wrapping_sum,
 )
 from kaa.records.batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC_POSITION, MAGIC_V2
@@ -108,8 +109,7 @@ class _Rows:
             value = field(data, record.value, record.value_bytes)
         if self.columns & COLUMN_HEADERS:
             headers = [
-                (name.decode(errors="replace").encode(), content)
-                for name, content in read_headers(data, record)
+                (replace_malformed(name), content) for name, content in read_headers(data, record)
             ]
         cost = len(key or b"") + len(value or b"") + HEADER_ENTRY_BYTES * len(headers)
         cost += sum(len(name) + len(content or b"") for name, content in headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.records.errors import InvalidRecordError
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 RECORD_BYTES_MIN = 7
 """Length, attributes, two deltas, two lengths, header count: one byte each."""
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
@@ -70,6 +72,15 @@ def read_headers(data: Buffer, record: ParsedRecord) -> list[tuple[bytes, bytes 
         position = value + max(value_bytes, 0)
         headers.append((bytes(data[key : key + key_bytes]), field(data, value, value_bytes)))
     return headers
+
+
+def replace_malformed(text: bytes) -> bytes:
+    """Text with U+FFFD for what is not UTF-8, as Java reads it.
+
+    Java and Python differ in one thing: an encoded half of a surrogate pair is one malformed
+    sequence to Java, and as many as it has bytes to Python. Its first byte occurs nowhere else.
+    """
+    return _SURROGATE.sub("\ufffd".encode(), text).decode(errors="replace").encode()
 
 
 def field(data: Buffer, start: int, size: int) -> bytes | None:
