@@ -25,8 +25,9 @@ from kaa.log.append import plan_follower_append, plan_leader_append
 from kaa.log.errors import LogError
 from kaa.log.files import unlink_if_exists
 from kaa.log.flush import FlushJob
-from kaa.log.names import DELETED_SUFFIX
+from kaa.log.names import DELETED_SUFFIX, SEGMENT_SUFFIXES
 from kaa.log.producer_state import AppendOrigin
+from kaa.log.properties import write_topic_id
 from kaa.log.replay import note_completed_transaction
 from kaa.log.segment import Segment, SegmentRegion
 from kaa.log.truncation import restart_log, truncate_log
@@ -397,6 +398,11 @@ class UnifiedLog:
     def size_in_bytes(self) -> int:
         return self.segments.size_in_bytes
 
+    def update_config(self, config: LogConfig) -> None:
+        """New settings count from the next append on; sealed segments stay as they are."""
+        self.config = config
+        self.segments.active.config = config
+
     # --- rolling and flushing --------------------------------------------------------------
 
     def roll(self, now_ms: int, expected_offset: int = 0) -> Segment:
@@ -528,6 +534,20 @@ class UnifiedLog:
             file.close()
         self.unsynced_files.clear()
 
+    def assign_topic_id(self, topic_id: UUID) -> None:
+        """Notes the topic of a log that does not know it, durable with the next flush."""
+        assert self.topic_id is None
+        with self._storage():
+            self.unsynced_files.append(write_topic_id(self.directory.files, self.folder, topic_id))
+        self.topic_id = topic_id
+
+    def set_folder(self, folder: str) -> None:
+        """Follows a rename of the folder."""
+        self.folder = folder
+        self.snapshots.set_folder(folder)
+        for segment in self.segments:
+            segment.set_folder(folder)
+
     def rest(self) -> None:
         """Closes the descriptors of all segments but the active one, where nobody uses them."""
         for segment in self.segments:
@@ -561,18 +581,27 @@ class UnifiedLog:
         if snapshot_path is not None:
             self._doomed.append((deadline_ms, snapshot_path))
 
-    def purge(self, now_ms: int) -> None:
-        """Unlinks removed files whose time has come."""
-        due = [thing for deadline_ms, thing in self._doomed if deadline_ms <= now_ms]
-        if not due:
-            return
+    def take_due(self, now_ms: int) -> list[str]:
+        """Paths of removed files whose time has come, for the caller to unlink."""
+        if not self._doomed:
+            return []
+        paths: list[str] = []
+        for deadline_ms, thing in self._doomed:
+            if deadline_ms > now_ms:
+                continue
+            if isinstance(thing, Segment):
+                thing.close()
+                paths += [thing.path(suffix) for suffix in SEGMENT_SUFFIXES]
+            else:
+                paths.append(thing)
         self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
+        return paths
+
+    def purge(self, now_ms: int) -> None:
+        """Unlinks removed files whose time has come, at once."""
         with self._storage():
-            for thing in due:
-                if isinstance(thing, Segment):
-                    thing.delete()
-                else:
-                    unlink_if_exists(self.directory.files, thing)
+            for path in self.take_due(now_ms):
+                unlink_if_exists(self.directory.files, path)
 
     def forget_positions(self) -> None:
         self._recent.clear()

@@ -73,7 +73,6 @@ class Segment:
     __slots__ = (
         "_bytes_since_index_entry",
         "_closed",
-        "_config",
         "_file",
         "_files",
         "_first_timestamp",
@@ -82,6 +81,7 @@ class Segment:
         "_offset_index",
         "_time_index",
         "base_offset",
+        "config",
         "created_ms",
         "folder",
         "is_new",
@@ -105,7 +105,7 @@ class Segment:
         jitter_ms: int = 0,
     ) -> None:
         self._files = files
-        self._config = config
+        self.config = config
         self.folder = folder
         self.base_offset = base_offset
         self.suffix = suffix
@@ -207,7 +207,7 @@ class Segment:
             self._offset_index, self._time_index = offset_index, time_index
 
     def _index_objects(self) -> tuple[OffsetIndex, TimeIndex]:
-        bytes_max = self._config.segment_index_bytes
+        bytes_max = self.config.segment_index_bytes
         offset_path, time_path = self.path(OFFSET_INDEX_SUFFIX), self.path(TIME_INDEX_SUFFIX)
         return (
             OffsetIndex(self._files, offset_path, self.base_offset, bytes_max),
@@ -311,7 +311,7 @@ class Segment:
                 self._max_timestamp_offset = last_offset
             if self._first_timestamp is None:
                 self._first_timestamp = max_timestamp
-            if self._bytes_since_index_entry > self._config.index_interval_bytes:
+            if self._bytes_since_index_entry > self.config.index_interval_bytes:
                 self.offset_index.append(last_offset, position)
                 self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
                 self._bytes_since_index_entry = 0
@@ -331,11 +331,11 @@ class Segment:
 
     def should_roll(self, now_ms: int, size: int, max_timestamp: int, last_offset: int) -> bool:
         """Whether batches of ``size`` bytes belong into a new segment."""
-        if self.size > self._config.segment_bytes - size:
+        if self.size > self.config.segment_bytes - size:
             return True
         if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             return True
-        age_ms_max = self._config.segment_age_ms_max - self.jitter_ms
+        age_ms_max = self.config.segment_age_ms_max - self.jitter_ms
         if self.size > 0 and self._age_ms(now_ms, max_timestamp) > age_ms_max:
             return True
         return self.offset_index.is_full or self.time_index.is_full
@@ -350,7 +350,7 @@ class Segment:
         self.time_index.maybe_append(self.max_timestamp, self._max_timestamp_offset)
         self.offset_index.flush()
         self.time_index.flush()
-        if self._config.preallocate:
+        if self.config.preallocate:
             self.file.truncate(self.size)
 
     def flush_indexes(self) -> list[File]:

@@ -1,0 +1,118 @@
+"""Disk work that a log manager hands out instead of doing it on the loop.
+
+``run`` makes system calls only and may run on any thread. Afterwards, on the loop, exactly one of
+``done`` and ``failed`` is called. A failure takes the directory offline; no job is tried again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from kaa.log.checkpoints import encode_offset_checkpoint
+from kaa.log.files import remove_tree, unlink_if_exists, write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kaa.log.dirs import LogDirectory
+    from kaa.log.flush import FlushJob
+    from kaa.log.log import UnifiedLog
+    from kaa.log.names import TopicPartition
+
+
+class Job(Protocol):
+    @property
+    def directory(self) -> LogDirectory:
+        """Jobs of one directory are best run behind each other: it is one disk."""
+        ...
+
+    def run(self) -> None:
+        """OSError: the directory is broken."""
+        ...
+
+    def done(self, now_ms: int) -> None: ...
+
+    def failed(self, error: OSError) -> None: ...
+
+
+class FlushLogJob:
+    """Makes a log durable up to where it ended when the job was made."""
+
+    __slots__ = ("_flush", "_log")
+
+    def __init__(self, log: UnifiedLog) -> None:
+        self._log = log
+        self._flush: FlushJob = log.flush_job()
+
+    @property
+    def directory(self) -> LogDirectory:
+        return self._log.directory
+
+    def run(self) -> None:
+        self._flush.run()
+
+    def done(self, now_ms: int) -> None:
+        self._log.complete_flush(self._flush, now_ms)
+
+    def failed(self, error: OSError) -> None:
+        self._log.fail_flush(self._flush, error)
+
+
+class CheckpointJob:
+    """Replaces an offset checkpoint that nobody else writes."""
+
+    __slots__ = ("_content", "_path", "directory")
+
+    def __init__(
+        self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]
+    ) -> None:
+        self.directory = directory
+        self._path = f"{directory.path}/{name}"
+        self._content = encode_offset_checkpoint(offsets)
+
+    def run(self) -> None:
+        write_atomically(self.directory.files, self._path, self._content)
+
+    def done(self, now_ms: int) -> None:
+        """Nobody waits for it."""
+
+    def failed(self, error: OSError) -> None:
+        self.directory.fail(error)
+
+
+class RemoveJob:
+    """Unlinks files and removes folders that no log uses any more."""
+
+    __slots__ = ("_folders", "_paths", "directory")
+
+    def __init__(
+        self, directory: LogDirectory, paths: Iterable[str], folders: Iterable[str] = ()
+    ) -> None:
+        self.directory = directory
+        self._paths = list(paths)
+        self._folders = list(folders)
+
+    def run(self) -> None:
+        files = self.directory.files
+        for path in self._paths:
+            unlink_if_exists(files, path)
+        for folder in self._folders:
+            if files.exists(folder):
+                remove_tree(files, folder)
+
+    def done(self, now_ms: int) -> None:
+        """What is gone needs no book-keeping."""
+
+    def failed(self, error: OSError) -> None:
+        self.directory.fail(error)
+
+
+def run_jobs(jobs: Iterable[Job], now_ms: int) -> None:
+    """Runs jobs on the calling thread, for owners that have nothing else to do."""
+    for job in jobs:
+        try:
+            job.run()
+        except OSError as error:
+            job.failed(error)
+        else:
+            job.done(now_ms)

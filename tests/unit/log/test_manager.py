@@ -1,0 +1,373 @@
+"""All logs of a broker over several directories."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from kaa.log.config import LogConfig, LogManagerConfig
+from kaa.log.dirs import LogDirectory
+from kaa.log.errors import LogError, StorageError
+from kaa.log.files import read_whole
+from kaa.log.jobs import FlushLogJob, run_jobs
+from kaa.log.log import UnifiedLog
+from kaa.log.manager import LogManager
+from kaa.log.names import TopicPartition
+from kaa.log.sim_files import CrashError, Fault, SimFiles
+from kaa.wire.errors import Errors
+from tests.unit.log.batches import batch
+from tests.unit.log.logs import SMALL, stored_batches
+
+A, B = "/a", "/b"
+TOPIC_ID = UUID(int=5)
+CONFIG = LogManagerConfig(transaction_partition_verification_enable=False)
+
+
+def _manager(
+    files: SimFiles,
+    paths: tuple[str, ...] = (A,),
+    config: LogConfig = SMALL,
+    offline: list[LogDirectory] | None = None,
+) -> LogManager:
+    on_offline = None if offline is None else offline.append
+    return LogManager(files, paths, CONFIG, Random(3), lambda _: config, on_offline)
+
+
+def _started(
+    files: SimFiles, paths: tuple[str, ...] = (A,), config: LogConfig = SMALL
+) -> LogManager:
+    manager = _manager(files, paths, config)
+    for _ in manager.start(now_ms=0):
+        pass
+    return manager
+
+
+def _partition(number: int, topic: str = "t") -> TopicPartition:
+    return TopicPartition(topic, number)
+
+
+def _filled(manager: LogManager, partition: TopicPartition, count: int = 10) -> UnifiedLog:
+    log = manager.get_or_create(partition, TOPIC_ID, now_ms=0)
+    for n in range(count):
+        log.append(batch(2, timestamp=n), leader_epoch=0, now_ms=0)
+    log.update_high_watermark(log.log_end_offset)
+    return log
+
+
+def _stop(manager: LogManager) -> None:
+    for _ in manager.shutdown(now_ms=0, broker_epoch=15):
+        pass
+
+
+# --- start and stop --------------------------------------------------------------------------
+
+
+def test_a_clean_stop_and_start() -> None:
+    files = SimFiles()
+    manager = _started(files)
+    assert manager.clean_broker_epochs == {A: None}
+    _filled(manager, _partition(0))
+    _filled(manager, _partition(1), 3)
+    _stop(manager)
+    assert files.open_handles == 0
+    assert read_whole(files, "/a/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":15}'
+    files.sync_directory("/")
+    files = files.restart("lost")
+    manager = _started(files)
+    assert manager.clean_broker_epochs == {A: 15}
+    assert not files.exists("/a/.kafka_cleanshutdown")
+    log = manager.logs[_partition(0)]
+    assert (log.log_end_offset, log.recovery_point, log.high_watermark) == (20, 20, 20)
+    assert log.topic_id == TOPIC_ID
+    assert manager.logs[_partition(1)].log_end_offset == 6
+
+
+def test_a_crash_while_loading_is_no_clean_stop() -> None:
+    files = SimFiles()
+    manager = _started(files)
+    _filled(manager, _partition(0))
+    _stop(manager)
+    files.sync_directory("/")
+    files = files.restart("lost")
+    loading = _manager(files).start(now_ms=0)
+    assert next(loading, None) is None
+    manager = _started(files.restart("lost"))
+    assert manager.clean_broker_epochs == {A: None}
+    assert manager.logs[_partition(0)].log_end_offset == 20
+
+
+def test_a_directory_in_use_is_refused_and_left_alone() -> None:
+    files = SimFiles()
+    _started(files, (B,))
+    other = _manager(files, (A, B))
+    with pytest.raises(BlockingIOError):
+        next(other.start(now_ms=0))
+    assert files.locked == {"/b/.lock"}
+
+
+def test_foreign_future_and_metadata_folders_are_left_alone() -> None:
+    files = SimFiles()
+    for name in ("lost+found", "x-0.ab-future", "y-1.ab-stray", "__cluster_metadata-0"):
+        files.make_directory(f"/a/{name}")
+    files.create("/a/file").close()
+    manager = _started(files)
+    assert manager.logs == {}
+    assert manager.ignored_folders == ["/a/lost+found", "/a/x-0.ab-future", "/a/y-1.ab-stray"]
+
+
+def test_a_log_in_two_directories_puts_the_second_aside() -> None:
+    files = SimFiles()
+    for path in (A, B):
+        files.make_directory(f"{path}/t-0")
+    manager = _started(files, (A, B))
+    assert set(manager.logs) == {_partition(0)}
+    assert manager.logs[_partition(0)].directory.path == A
+
+
+# --- placement and failure -------------------------------------------------------------------
+
+
+def test_new_logs_go_where_the_fewest_are() -> None:
+    manager = _started(SimFiles(), (A, B))
+    manager.directories[1].directory_id = UUID(int=9)
+    for n in range(4):
+        manager.get_or_create(_partition(n), None, now_ms=0)
+    assert [len(directory.logs) for directory in manager.directories] == [2, 2]
+    log = manager.get_or_create(_partition(9), None, now_ms=0, directory_id=UUID(int=9))
+    assert log.directory.path == B
+    unknown = manager.get_or_create(_partition(10), None, now_ms=0, directory_id=UUID(int=1))
+    assert unknown.directory.path == A
+
+
+def test_the_same_partition_is_the_same_log() -> None:
+    manager = _started(SimFiles())
+    log = manager.get_or_create(_partition(0), None, now_ms=0)
+    assert manager.get_or_create(_partition(0), TOPIC_ID, now_ms=0) is log
+    assert log.topic_id == TOPIC_ID
+    assert manager.get(_partition(0)) is log
+    assert manager.get(_partition(1)) is None
+    with pytest.raises(LogError) as caught:
+        manager.get_or_create(_partition(0), UUID(int=6), now_ms=0)
+    assert caught.value.error is Errors.INCONSISTENT_TOPIC_ID
+
+
+def test_a_failed_directory_leaves_the_others_serving() -> None:
+    files = SimFiles()
+    offline: list[LogDirectory] = []
+    manager = _manager(files, (A, B), offline=offline)
+    for _ in manager.start(now_ms=0):
+        pass
+    logs = [_filled(manager, _partition(n)) for n in range(2)]
+    files.faults.append(Fault("write", "/a/t-0", errno.EIO))
+    with pytest.raises(StorageError):
+        logs[0].append(batch(1), leader_epoch=0, now_ms=0)
+    logs[1].append(batch(1), leader_epoch=0, now_ms=0)
+    assert [directory.path for directory in offline] == [A]
+    assert manager.get_or_create(_partition(7), None, now_ms=0).directory.path == B
+    for now_ms in range(0, 400_000, 100_000):
+        run_jobs(manager.tick(now_ms), now_ms)
+    _stop(manager)
+    assert not files.exists("/a/.kafka_cleanshutdown")
+    assert files.exists("/b/.kafka_cleanshutdown")
+    manager = _started(files.restart("kill"), (A, B))
+    assert manager.clean_broker_epochs == {A: None, B: 15}
+    assert manager.logs[_partition(0)].log_end_offset == 20
+
+
+def test_a_directory_that_cannot_be_used_at_start_is_offline() -> None:
+    files = SimFiles()
+    files.create("/a").close()
+    manager = _started(files, (A, B))
+    assert [directory.is_online for directory in manager.directories] == [False, True]
+    files = SimFiles()
+    files.create("/a").close()
+    with pytest.raises(StorageError):
+        _started(files)
+
+
+def test_creation_moves_on_to_the_next_directory() -> None:
+    files = SimFiles()
+    manager = _started(files, (A, B))
+    files.faults.append(Fault("create", "/a/t-0", errno.ENOSPC))
+    assert manager.get_or_create(_partition(0), None, now_ms=0).directory.path == B
+    files.faults.append(Fault("mkdir", "/b/t-1", errno.EIO))
+    with pytest.raises(StorageError):
+        manager.get_or_create(_partition(1), None, now_ms=0)
+
+
+# --- deletion --------------------------------------------------------------------------------
+
+
+def test_deleted_logs_are_renamed_then_removed() -> None:
+    files = SimFiles()
+    manager = _started(files)
+    _filled(manager, _partition(0))
+    log = _filled(manager, _partition(1))
+    region = log.read(0, bytes_max=100).region
+    assert region is not None
+    manager.delete([_partition(1), _partition(99)], now_ms=1000)
+    (name,) = (n for n in files.list_directory(A) if n.endswith("-delete"))
+    assert name.startswith("t-1.")
+    assert manager.get(_partition(1)) is None
+    assert b"t 1 " not in read_whole(files, "/a/recovery-point-offset-checkpoint")
+    run_jobs(manager.tick(60_999), 60_999)
+    assert files.exists(f"{A}/{name}")
+    run_jobs(manager.tick(61_000), 61_000)
+    assert not files.exists(f"{A}/{name}")
+    assert len(region.read()) == region.length
+    region.release()
+    again = manager.get_or_create(_partition(1), UUID(int=8), now_ms=0)
+    assert again.log_end_offset == 0
+
+
+def test_folders_marked_for_deletion_are_removed_after_a_restart() -> None:
+    files = SimFiles()
+    manager = _started(files)
+    _filled(manager, _partition(0))
+    manager.delete([_partition(0)], now_ms=0)
+    manager.abandon()
+    files = files.restart("kill")
+    manager = _started(files)
+    assert manager.logs == {}
+    run_jobs(manager.tick(60_000), 60_000)
+    assert not [n for n in files.list_directory(A) if n.endswith("-delete")]
+
+
+def test_checkpoints_of_a_deleted_log_do_not_meet_its_successor() -> None:
+    for crash_at in range(30):
+        files = SimFiles()
+        manager = _started(files)
+        _filled(manager, _partition(0))
+        manager.delete_records({_partition(0): 15})
+        files.sync_directory("/")
+        files.crash_at = len(files.history) + crash_at
+        try:
+            manager.delete([_partition(0)], now_ms=0)
+            manager.get_or_create(_partition(0), UUID(int=6), now_ms=0)
+            finished = True
+        except CrashError:
+            finished = False
+        manager = _started(files.restart("kill"))
+        log = manager.get_or_create(_partition(0), None, now_ms=0)
+        assert (log.log_start_offset, log.log_end_offset) in {(15, 20), (0, 0)}
+        if finished:
+            return
+    pytest.fail("the deletion never finished")
+
+
+def test_strays_are_put_aside() -> None:
+    files = SimFiles()
+    manager = _started(files)
+    _filled(manager, _partition(0))
+    _filled(manager, _partition(1))
+    strays = manager.mark_strays(lambda partition, _: partition.partition == 0, now_ms=0)
+    assert strays == [_partition(1)]
+    assert set(manager.logs) == {_partition(0)}
+    (name,) = (n for n in files.list_directory(A) if n.endswith("-stray"))
+    run_jobs(manager.tick(10**9), 10**9)
+    assert files.exists(f"{A}/{name}")
+
+
+def test_deleted_records_stay_deleted() -> None:
+    files = SimFiles()
+    manager = _started(files)
+    log = _filled(manager, _partition(0))
+    log.flush(now_ms=0)
+    files.sync_directory("/")
+    results = manager.delete_records({_partition(0): 7, _partition(1): 1})
+    assert results[_partition(0)] is None
+    error = results[_partition(1)]
+    assert error is not None
+    assert error.error is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    refused = manager.delete_records({_partition(0): 99})[_partition(0)]
+    assert refused is not None
+    assert refused.error is Errors.OFFSET_OUT_OF_RANGE
+    log = _started(files.restart("lost")).logs[_partition(0)]
+    assert log.log_start_offset == 7
+
+
+# --- ticks -----------------------------------------------------------------------------------
+
+
+def test_ticks_flush_what_has_rolled() -> None:
+    manager = _started(SimFiles())
+    log = _filled(manager, _partition(0), 20)
+    jobs = manager.tick(1)
+    assert [type(job) for job in jobs] == [FlushLogJob]
+    run_jobs(jobs, 1)
+    assert log.recovery_point == 40
+    assert manager.tick(2) == []
+
+
+def test_ticks_write_checkpoints() -> None:
+    files = SimFiles()
+    manager = _started(files)
+    log = _filled(manager, _partition(0))
+    log.flush(now_ms=0)
+    manager.tick(0)
+    for now_ms in (4_999, 5_000, 60_000):
+        run_jobs(manager.tick(now_ms), now_ms)
+    assert read_whole(files, "/a/replication-offset-checkpoint") == b"0\n1\nt 0 20\n"
+    assert read_whole(files, "/a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 19\n"
+    assert read_whole(files, "/a/log-start-offset-checkpoint") == b"0\n0\n"
+
+
+def test_ticks_apply_retention_and_remove_files() -> None:
+    files = SimFiles()
+    manager = _started(files, config=replace(SMALL, retention_ms=1000))
+    log = _filled(manager, _partition(0), 20)
+    manager.tick(0)
+    run_jobs(manager.tick(300_000), 300_000)
+    assert (log.log_start_offset, log.log_end_offset) == (40, 40)
+    assert any(n.endswith(".deleted") for n in files.list_directory("/a/t-0"))
+    run_jobs(manager.tick(360_000), 360_000)
+    assert not any(n.endswith(".deleted") for n in files.list_directory("/a/t-0"))
+
+
+def test_ticks_expire_producers() -> None:
+    manager = _started(SimFiles())
+    log = manager.get_or_create(_partition(0), None, now_ms=0)
+    content = batch(1, producer_id=7, producer_epoch=0, sequence=0)
+    log.append(content, leader_epoch=0, now_ms=0)
+    manager.tick(0)
+    manager.tick(10**8)
+    assert log.producer_state.producers == {}
+
+
+def test_ticks_look_at_every_log_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaa.log.manager.TICK_LOGS_MAX", 3)
+    manager = _started(SimFiles())
+    for n in range(7):
+        _filled(manager, _partition(n), 20)
+    seen = [len(manager.tick(n)) for n in range(3)]
+    assert sum(seen) == 7
+    assert max(seen) == 3
+
+
+def test_a_failed_job_takes_its_directory_offline() -> None:
+    files = SimFiles()
+    manager = _started(files, (A, B))
+    _filled(manager, _partition(0), 20)
+    files.faults.append(Fault("sync", "/a/t-0", errno.EIO))
+    run_jobs(manager.tick(1), 1)
+    assert [directory.is_online for directory in manager.directories] == [False, True]
+
+
+def test_changed_settings_count_at_once() -> None:
+    settings = [SMALL]
+    manager = LogManager(SimFiles(), (A,), CONFIG, Random(3), lambda _: settings[0])
+    for _ in manager.start(now_ms=0):
+        pass
+    log = _filled(manager, _partition(0), 1)
+    settings[0] = replace(SMALL, segment_bytes=10**6)
+    manager.update_topic_config("other")
+    assert log.config is SMALL
+    manager.update_topic_config("t")
+    for _ in range(30):
+        log.append(batch(2), leader_epoch=0, now_ms=0)
+    assert len(log.segments) == 1
+    assert len(stored_batches(log)) == 31
