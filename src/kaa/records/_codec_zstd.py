@@ -49,13 +49,14 @@ class ZstdCompressor:
 
 
 def read_zstd(data: memoryview) -> Iterator[Buffer]:
-    _check_zstd_is_whole(data)
     reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
     try:
         while chunk := reader.read(DECOMPRESSION_CHUNK_BYTES):
             yield chunk
     except zstandard.ZstdError as error:
         raise CompressionError(f"zstd: {error}") from error
+    # Last, so that whoever finds the records wrong before their end hears of that first.
+    _check_zstd_is_whole(data)
 
 
 def _check_zstd_is_whole(data: memoryview) -> None:

@@ -23,6 +23,7 @@ maximum timestamp, whatever its delta says.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import BATCH_EXPANDED_BYTES_MAX
@@ -181,8 +182,20 @@ def _read_headers(data: Buffer, position: int, limit: int) -> tuple[tuple[Header
         if key is None:
             raise InvalidRecordError("a header without key")
         value, position = _read_bytes(data, position, limit)
-        headers.append((key.decode("utf-8", "replace"), value))
+        headers.append((_decode_header_key(key), value))
     return tuple(headers), position
+
+
+def _decode_header_key(key: bytes) -> str:
+    """What is no UTF-8 reads as U+FFFD, as often as Java would put it."""
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        # Java takes an encoded surrogate for one mistake, Python for one in each byte.
+        return _ENCODED_SURROGATE.sub(b"\xff", key).decode("utf-8", "replace")
+
+
+_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 def encode_record(

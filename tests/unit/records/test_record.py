@@ -156,10 +156,22 @@ def test_any_negative_length_stands_for_null() -> None:
     assert (record.key, record.value, record.headers) == (None, None, (("h", None),))
 
 
-def test_header_keys_that_are_no_utf8() -> None:
-    records = body(HEAD, NULL, NULL, b"\2\4\xffa\1")
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (b"\xffa", "�a"),
+        (b"a\xc3", "a�"),
+        (b"\xf0\x9f\x98", "�"),
+        (b"\xc0\x80", "��"),
+        (b"\xed\xa0\x80b", "�b"),
+        (b"\xed\xbf", "�"),
+        (b"\xc3\xa9\xed\xa0\x80\xed\xb0\x80", "\u00e9��"),
+    ],
+)
+def test_header_keys_that_are_no_utf8(key: bytes, text: str) -> None:
+    records = body(HEAD, NULL, NULL, b"\2", encode_varint(len(key)), key, NULL)
     (record,) = iter_records(RecordBatch(with_records(simple_batch(1), records)))
-    assert record.headers == (("�a", None),)
+    assert record.headers == ((text, None),)
 
 
 def test_arithmetic_wraps_as_in_java() -> None:
