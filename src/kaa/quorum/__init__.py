@@ -1,11 +1,13 @@
 """KRaft consensus: one replica of the metadata quorum, as a machine without IO.
- The replicas of the quorum agree on one log. A majority of the voters elects a leader for an epoch
+
+The replicas of the quorum agree on one log. A majority of the voters elects a leader for an epoch
 (KIP-595, with pre-votes by KIP-996); only the leader appends; the others fetch from it, and a fetch
 at an offset says that all before it is on the fetcher's disk. What a majority has on disk is
 committed: the high watermark. Replicas that are too far behind fetch a snapshot (KIP-630). A leader
 that no majority fetches from resigns. Voters are replicas with directory ids in a set that is data
 (KIP-853): static now, read from the log later.
- How to read the package: `states` and `transitions` say what a replica can be; `leader` holds the
+
+How to read the package: `states` and `transitions` say what a replica can be; `leader` holds the
 high watermark; `replica` changes state; `serving` answers requests, `replies` handles answers,
 `duties` are the timers; `machine` puts them together. `log_view` explains how logs are compared,
 `connections` why late answers are harmless.

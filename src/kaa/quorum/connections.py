@@ -1,8 +1,9 @@
 """One request at a time per node, with a time limit, and a pause after a failure.
- A response counts only if its correlation id is the one awaited from that node. So an answer that
-is late, comes twice, or belongs to a state that is over (every transition forgets all connections)
-is dropped here, and the rest of the machine can trust that the answer it handles was asked for in
-the state it is in.
+
+A response counts only if its correlation id is the one awaited from that node, within the time
+limit. So an answer that is late, comes twice, or belongs to a state that is over (every transition
+forgets all connections) is dropped here, and the rest of the machine can trust that the answer it
+handles was asked for in the state it is in. In particular a replica has never two fetches open.
 """
 
 from __future__ import annotations
@@ -100,16 +101,21 @@ class Connections:
         )
         return self.last_correlation_id
 
-    def is_expected(self, node_id: int, correlation_id: int) -> bool:
+    def is_expected(self, node_id: int, correlation_id: int, now_ms: int) -> bool:
+        """Whether an answer is still wanted: after the time limit others may have been asked."""
         connection = self._busy.get(node_id)
-        return connection is not None and connection.correlation_id == correlation_id
+        return (
+            connection is not None
+            and connection.correlation_id == correlation_id
+            and now_ms < connection.until_ms
+        )
 
     def answered(self, node_id: int, correlation_id: int, ok: bool, now_ms: int) -> None:
         """Note the end of a request; unless it was `ok`, the node is left alone for a moment.
 
         Handling the answer may have reset the connections; then there is nothing to note.
         """
-        if not self.is_expected(node_id, correlation_id):
+        if not self.is_expected(node_id, correlation_id, now_ms):
             return
         if ok:
             del self._busy[node_id]

@@ -1,5 +1,6 @@
 """What a replica does of its own accord: the timers of each state and the requests that are due.
- `look_around` does what is due now and gives the time at which to look again. A transition may make
+
+`look_around` does what is due now and gives the time at which to look again. A transition may make
 more due at once; the machine calls it until nothing is.
 """
 

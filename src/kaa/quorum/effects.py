@@ -1,6 +1,7 @@
 """What a replica of the quorum must do: the output of `QuorumMachine.handle`, in the order it must
 be done.
- The order is the safety of the whole. Vote and epoch are on disk before any message that follows
+
+The order is the safety of the whole. Vote and epoch are on disk before any message that follows
 them in the list leaves; a log write is reported back with `LogWritten` only when it is on disk, and
 only then does the machine count it.
 """

@@ -1,5 +1,6 @@
 """The durable result of elections, and the count of votes in one.
- `ElectionState` is what the quorum-state file holds: three facts that a replica must never forget,
+
+`ElectionState` is what the quorum-state file holds: three facts that a replica must never forget,
 or a voter could vote twice in one epoch and two leaders could be elected. It is on disk before
 anyone is told of it.
 """

@@ -1,6 +1,7 @@
 """The leader's state: how far every replica is, the high watermark, and whether a majority is still
 there.
- The high watermark is the largest offset that a majority of the voters have on disk. Two rules
+
+The high watermark is the largest offset that a majority of the voters have on disk. Two rules
 guard it:
 
 - Own epoch first. It is set for the first time when it passes `epoch_start_offset`, that is, when

@@ -1,12 +1,14 @@
 """What the machine knows of its log: where it ends, how epochs lie in it, and which snapshots it
 has.
- The log of the quorum is a run of batches, each written by the leader of one epoch; epochs never
+
+The log of the quorum is a run of batches, each written by the leader of one epoch; epochs never
 fall along the log. Two logs that agree on the epoch at an offset agree on everything before it (the
 log matching rule of Raft). So a follower that says "I end at offset 17, my last epoch is 3" has
 said all that is needed: the leader looks up where epoch 3 ends in its own log and either sends what
 follows offset 17, or answers with the end of the newest epoch that both can share (`diverging`),
 or, when it no longer has that part of the log, names a snapshot.
- The machine reads through `LogView` only. A view shows what was appended, also before it reached
+
+The machine reads through `LogView` only. A view shows what was appended, also before it reached
 the disk; the machine learns by `LogWritten` what is durable.
 """
 

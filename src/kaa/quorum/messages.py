@@ -1,5 +1,6 @@
 """The requests and responses that replicas of the quorum exchange, as the machine sees them.
- They are not the wire classes: a driver converts. What the wire wraps in one topic with one
+
+They are not the wire classes: a driver converts. What the wire wraps in one topic with one
 partition is flat here, what it writes as -1 is None here, and a response whose error stands at the
 top level (no partition at all) is an `ErrorResponse`, whatever its API. `records` is whatever the
 driver's log reads and appends; the machine looks at its length only.

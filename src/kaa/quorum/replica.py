@@ -1,6 +1,7 @@
 """The local replica: its identity and state, how it changes state, and the effects it has asked
 for.
- Everything that handles an event (`serving`, `replies`, `duties`) works on a `Replica`. It owns the
+
+Everything that handles an event (`serving`, `replies`, `duties`) works on a `Replica`. It owns the
 rules that hold whatever the event: a transition is checked against the table, its election is on
 disk before anything else that follows, connections are forgotten, parked fetches of a lost
 leadership are answered, and the local state machine hears of a new leader once.

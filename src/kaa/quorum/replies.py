@@ -1,5 +1,6 @@
 """Responses to this replica's own requests, and log writes that have reached the disk.
- Every handler says whether the exchange was of use. If not, the node is left alone for the retry
+
+Every handler says whether the exchange was of use. If not, the node is left alone for the retry
 backoff.
 """
 
@@ -42,7 +43,7 @@ def handle_response(
     replica: Replica, node_id: int, correlation_id: int, response: Response
 ) -> None:
     """Handle an answer that is still wanted; drop any other."""
-    if not replica.connections.is_expected(node_id, correlation_id):
+    if not replica.connections.is_expected(node_id, correlation_id, replica.now_ms):
         return
     if isinstance(response, ErrorResponse):
         of_use = _handle_error(replica, node_id, response.error)

@@ -1,9 +1,11 @@
 """Requests of other replicas: votes, epochs that begin and end, fetches, snapshots.
- A request from an older epoch is refused with FENCED_LEADER_EPOCH and told the newer one; a request
+
+A request from an older epoch is refused with FENCED_LEADER_EPOCH and told the newer one; a request
 from a newer epoch makes this replica adopt it first (votes and epoch changes) or is refused with
 UNKNOWN_LEADER_EPOCH (fetches, which only a leader of that very epoch can serve). Every answer
 carries the leader and epoch known after handling.
- Whether the sender votes is not asked: with a voter set that changes, a replica may be asked for
+
+Whether the sender votes is not asked: with a voter set that changes, a replica may be asked for
 its vote by a voter that it has not heard of yet (KIP-853). Who may connect at all is the listener's
 matter.
 """

@@ -1,8 +1,10 @@
 """The states of a replica, one class each, holding only what that state needs.
- Kafka 4.3 has these six. Having voted is not a state of its own: a replica that voted stays
+
+Kafka 4.3 has these six. Having voted is not a state of its own: a replica that voted stays
 Unattached or Prospective, with `voted_key` set. An observer, which does not vote, is only ever
 Unattached or Follower.
- Each state answers the same few questions: `election` is what must be on disk while it lasts,
+
+Each state answers the same few questions: `election` is what must be on disk while it lasts,
 `leader_id` and `leader_endpoints` are what it tells others, and `grants_vote` is the voting rule.
 """
 

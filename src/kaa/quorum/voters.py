@@ -1,13 +1,15 @@
 """Who votes: replica keys, endpoints, the voter set, and its history along the log (KIP-595,
 KIP-853).
- A replica is known by its id and the id of its log directory. The directory id tells a replica from
+
+A replica is known by its id and the id of its log directory. The directory id tells a replica from
 one that came back under the same id with an empty disk, which must not vote as if it remembered. A
 static quorum (`controller.quorum.voters`) does not know the directory ids of its voters: a voter
 without one matches any directory. A dynamic quorum (kraft.version 1) keeps the voter set in the log
 itself, as VotersRecords; a set is in force from the moment its record is *appended*, not committed,
 and goes back to the one before when the record is truncated away. `VoterSetHistory` is that list;
 with no entry it answers the static set.
- Voter sets may differ by one voter at a time between neighbours in the history, so that any
+
+Voter sets may differ by one voter at a time between neighbours in the history, so that any
 majority of one meets any majority of the next.
 """
 
