@@ -15,6 +15,7 @@ from kaa.wire.schema import (
     Int32,
     Int64,
     Records,
+    Request,
     Struct,
     Uint16,
     Uint32,
@@ -66,6 +67,16 @@ class Sample(Data, versions="0-3", flexible="2+"):
     ignored: Int32 = field("3+", default=5, ignorable=True)
     wanted: str = field("3+")
     ignored_struct: Leaf = field("3+", ignorable=True)
+
+
+class Numbers(Data, versions="0"):
+    first: list[Int8] = field("0+")
+    second: list[Int8] = field("0+")
+
+
+class NumbersRequest(Request, versions="0"):
+    first: list[Int8] = field("0+")
+    second: list[Int8] = field("0+")
 
 
 class Row(NamedTuple):
