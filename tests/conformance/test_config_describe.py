@@ -15,6 +15,7 @@ from kaa.config.describe import (
     describe_broker,
     describe_broker_defaults,
     describe_client_metrics,
+    describe_created_topic,
     describe_group,
     describe_topic,
 )
@@ -26,6 +27,7 @@ from kaa.wire.frames import decode_response, encode_request
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
+    CreatableTopicResult,
     CreateTopicsRequest,
 )
 from kaa.wire.messages.k32_describe_configs import (
@@ -61,6 +63,9 @@ METRICS_OVERRIDES = {"interval.ms": "1000", "metrics": "a.b, c.d"}
 
 class Connection:
     """One connection to a broker, one request at a time."""
+
+    created: CreatableTopicResult
+    """The answer to the creation of the topic."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -119,9 +124,10 @@ def connection(real_kafka: RealKafka) -> Iterator[Connection]:
     topic = CreatableTopic(
         name=NAME, num_partitions=1, replication_factor=1, assignments=[], configs=configs
     )
-    opened.ask(CreateTopicsRequest(topics=[topic]), 7)
     for resource_type, name, changes in levels:
         opened.alter(resource_type, name, changes, 0)
+    [opened.created] = opened.ask(CreateTopicsRequest(topics=[topic]), 7).topics
+    assert opened.created.error_code == 0
     await_change(opened)
     yield opened
     for resource_type, name, changes in levels:
@@ -181,6 +187,19 @@ def test_what_is_set_for_all_brokers(connection: Connection, config: BrokerConfi
 
 def test_a_topic(connection: Connection, config: BrokerConfig) -> None:
     compare(describe_topic(config, TOPIC_OVERRIDES), connection.describe(TOPIC, NAME))
+
+
+def test_a_topic_just_created(connection: Connection, config: BrokerConfig) -> None:
+    ours = [
+        (entry.name, entry.value, entry.read_only, entry.source, entry.is_sensitive)
+        for entry in describe_created_topic(config, TOPIC_OVERRIDES)
+    ]
+    configs = connection.created.configs
+    assert configs is not None
+    assert ours == sorted(
+        (each.name, each.value, each.read_only, each.config_source, each.is_sensitive)
+        for each in configs
+    )
 
 
 def test_a_group(connection: Connection, config: BrokerConfig) -> None:

@@ -99,6 +99,37 @@ def describe_topic(
     ]
 
 
+def describe_created_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """The settings of a topic as the answer to its creation reports them.
+
+    The controller answers before anything is parsed: texts stay as they were given, units are
+    converted, and every synonym counts as a source.
+    """
+    entries = []
+    for name in _selected(_reported(topic_settings.TOPIC, overrides), None):
+        key = topic_settings.TOPIC[name]
+        value, source = _created_value(config, key, overrides)
+        entries.append(
+            ConfigEntry(
+                name, value, source, key.is_sensitive, False, key.type, (), key.documentation
+            )
+        )
+    return entries
+
+
+def _created_value(
+    config: BrokerConfig, key: ConfigKey, overrides: Mapping[str, str]
+) -> tuple[str | None, ConfigSource]:
+    if key.name in overrides:
+        return overrides[key.name], ConfigSource.TOPIC_CONFIG
+    for source, layer in _set_layers(config):
+        for name, factor in topic_settings.BROKER_SYNONYMS.get(key.name, ()):
+            if name in layer:
+                text = layer[name]
+                return (text if factor == 1 else str(int(text) * factor)), source
+    return key.default_text, ConfigSource.DEFAULT_CONFIG
+
+
 def describe_group(
     config: BrokerConfig, overrides: Mapping[str, str], names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
@@ -127,6 +158,17 @@ def describe_client_metrics(
     return [
         _entry(CLIENT_METRICS, name, values, overrides, lambda key: [], source)  # noqa: ARG005
         for name in _selected(_reported(CLIENT_METRICS, overrides), names)
+    ]
+
+
+def describe_loggers(
+    levels: Mapping[str, str], names: Iterable[str] | None = None
+) -> list[ConfigEntry]:
+    """The level of every logger of a broker, or of those named."""
+    source = ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG
+    return [
+        ConfigEntry(name, levels[name], source, False, False, ConfigType.UNKNOWN, (), None)
+        for name in _selected(levels, names)
     ]
 
 
@@ -195,16 +237,10 @@ def _broker_key(name: str) -> ConfigKey | None:
 
 
 def _broker_synonyms(config: BrokerConfig, name: str, *, is_sensitive: bool) -> list[Synonym]:
-    static = with_id_synonym({name: setting.text for name, setting in config.settings.items()})
-    layers: tuple[tuple[ConfigSource, Mapping[str, str]], ...] = (
-        (ConfigSource.DYNAMIC_BROKER_CONFIG, config.dynamic_broker),
-        (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, config.dynamic_default),
-        (ConfigSource.STATIC_BROKER_CONFIG, static),
-    )
     names = broker_synonyms(name)
     found = [
         Synonym(each, None if is_sensitive else layer[each], source)
-        for source, layer in layers
+        for source, layer in _set_layers(config)
         for each in names
         if each in layer
     ]
@@ -214,6 +250,14 @@ def _broker_synonyms(config: BrokerConfig, name: str, *, is_sensitive: bool) -> 
             found.append(Synonym(each, None if is_sensitive else text, ConfigSource.DEFAULT_CONFIG))
     own = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
     return found[own:]
+
+
+def _set_layers(config: BrokerConfig) -> Iterator[tuple[ConfigSource, Mapping[str, str]]]:
+    """The places where a broker setting can be set, strongest first."""
+    yield ConfigSource.DYNAMIC_BROKER_CONFIG, config.dynamic_broker
+    yield ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, config.dynamic_default
+    static = {name: setting.text for name, setting in config.settings.items()}
+    yield ConfigSource.STATIC_BROKER_CONFIG, with_id_synonym(static)
 
 
 def _source(synonyms: Sequence[Synonym]) -> ConfigSource:

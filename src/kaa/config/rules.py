@@ -193,6 +193,8 @@ def _authentication_delay(values: ConfigValues) -> Iterator[ConfigProblem]:
 
 
 def _quorum(values: ConfigValues) -> Iterator[ConfigProblem]:
+    if "controller" not in values.get_list("process.roles"):
+        return
     voters = values.get_list("controller.quorum.voters")
     if not voters and not values.get_list("controller.quorum.bootstrap.servers"):
         yield ConfigProblem(
@@ -281,7 +283,12 @@ RULES: tuple[Rule, ...] = (
         _authentication_delay,
     ),
     Rule(
-        ("node.id", "controller.quorum.voters", "controller.quorum.bootstrap.servers"),
+        (
+            "process.roles",
+            "node.id",
+            "controller.quorum.voters",
+            "controller.quorum.bootstrap.servers",
+        ),
         _quorum,
     ),
     Rule(

@@ -183,7 +183,9 @@ def check_settings(
     values = ConfigValues(parsed)
     problems += [*listener_problems, *rule_problems(values), *refusals(values)]
     listeners = None
-    if all(name in values for name in LISTENER_NAMES):
+    # The rules for listeners are those of a combined node; any other is refused already.
+    combined = "process.roles" in values and len(values.get_list("process.roles")) > 1
+    if combined and all(name in values for name in LISTENER_NAMES):
         listeners, more = resolve_listeners(values, texts)
         problems += more
         if listeners is not None:

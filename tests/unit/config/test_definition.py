@@ -1,5 +1,8 @@
 """Tables of settings and typed access to what was read with them."""
 
+import subprocess
+import sys
+
 import pytest
 
 from kaa.config import (
@@ -90,6 +93,16 @@ def test_keys() -> None:
     assert len(TABLE) == 8
     with pytest.raises(AssertionError, match="twice"):
         ConfigDef("twice", (TABLE["count"], TABLE["count"]))
+
+
+def test_importing_the_package_loads_no_table_and_little_else() -> None:
+    program = "import sys, kaa.config; print(*sys.modules)"
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    )
+    loaded = set(answer.stdout.split())
+    heavy = {"asyncio", "dataclasses", "difflib", "inspect", "ipaddress", "logging", "socket"}
+    assert not loaded & (heavy | {"kaa.config.broker", "kaa.config.tables"})
 
 
 def test_values_compare_by_content() -> None:

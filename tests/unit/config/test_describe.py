@@ -9,7 +9,9 @@ from kaa.config.describe import (
     describe_broker,
     describe_broker_defaults,
     describe_client_metrics,
+    describe_created_topic,
     describe_group,
+    describe_loggers,
     describe_topic,
 )
 from kaa.config.development import development_settings
@@ -132,6 +134,29 @@ def test_a_topic() -> None:
     assert entries["odd"].is_sensitive
     assert "internal.segment.bytes" not in entries
     assert [entry.name for entry in describe_topic(config, {}, ["flush.ms"])] == ["flush.ms"]
+
+
+def test_a_topic_just_created() -> None:
+    config = apply_dynamic(node("log.retention.hours=2"), {"log.segment.bytes": "2000000"}, {})
+    entries = by_name(describe_created_topic(config, {"flush.ms": " 9 "}))
+    assert (entries["flush.ms"].value, entries["flush.ms"].source) == (
+        " 9 ",
+        ConfigSource.TOPIC_CONFIG,
+    )
+    assert (entries["retention.ms"].value, entries["retention.ms"].source) == ("7200000", STATIC)
+    assert (entries["segment.bytes"].value, entries["segment.bytes"].source) == (
+        "2000000",
+        FOR_ALL,
+    )
+    assert entries["segment.ms"].value == "604800000"
+    assert entries["segment.ms"].source is DEFAULT
+    assert "internal.segment.bytes" not in entries
+
+
+def test_loggers() -> None:
+    (entry,) = describe_loggers({"kaa.log": "INFO", "root": "WARN"}, ["root"])
+    assert (entry.name, entry.value) == ("root", "WARN")
+    assert entry.source is ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG
 
 
 def test_a_group() -> None:

@@ -113,6 +113,16 @@ def test_what_must_be_set() -> None:
     assert {"process.roles", "node.id", "controller.listener.names"} <= names
 
 
+def test_a_node_with_one_role_is_refused_for_its_role_alone() -> None:
+    found = refused(
+        "process.roles=broker",
+        "listeners=PLAINTEXT://:9092",
+        "advertised.listeners=PLAINTEXT://localhost:9092",
+        "controller.quorum.voters=7@controller.example:9093",
+    )
+    assert list(found) == ["process.roles"]
+
+
 def test_a_setting_has_one_message() -> None:
     found = refused(
         "group.consumer.heartbeat.interval.ms=70000",
