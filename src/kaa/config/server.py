@@ -211,12 +211,16 @@ def _one_each(
     problems: list[ConfigProblem], settings: Mapping[str, Setting]
 ) -> Iterator[ConfigProblem]:
     """The first problem of each setting, saying where the setting is, if anywhere."""
-    seen = set()
+    # The id that was only filled in has the problem of the one that was given.
+    filled_in = "node.id" if "broker.id" in settings else "broker.id"
+    seen = set() if filled_in in settings else {filled_in}
     for name, message in problems:
-        if name not in seen:
-            seen.add(name)
-            place = f" (set in {settings[name].place})" if name in settings else ""
-            yield ConfigProblem(name, message + place)
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in settings:
+            message = f"{message.removesuffix('.')} (set in {settings[name].place})"
+        yield ConfigProblem(name, message)
 
 
 def listener_setting(name: str) -> tuple[str, str, ConfigKey | None] | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from kaa.config.addresses import SecurityProtocol
 from kaa.config.definition import ConfigProblem, ConfigValues
 from kaa.config.listeners import Listeners
-from kaa.config.values import ConfigValue, shown
+from kaa.config.values import ConfigValue, shown, value_text
 
 _DEFAULT_PRINCIPAL_BUILDER = (
     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
@@ -21,11 +21,11 @@ _DEFAULT_PRINCIPAL_BUILDER = (
 
 # Name -> what does not exist yet. Set to anything but nothing, they refuse the start.
 _REFUSED_WHEN_SET = {
-    "authorizer.class.name": "an authorizer, and without one everyone could do everything",
+    "authorizer.class.name": "an authorizer",
     "alter.config.policy.class.name": "policies for changes of settings",
     "create.topic.policy.class.name": "policies for new topics",
     "client.quota.callback.class": "quota plug-ins",
-    "config.providers": "config providers, and references to them would be taken literally",
+    "config.providers": "config providers",
 }
 _REFUSED_WHEN_TRUE = {
     "remote.log.storage.system.enable": "remote storage",
@@ -111,15 +111,16 @@ def refusals(values: ConfigValues) -> Iterator[ConfigProblem]:
     if "principal.builder.class" in values:
         builder = values.get_string("principal.builder.class")
         if builder != _DEFAULT_PRINCIPAL_BUILDER:
-            yield _refusal("principal.builder.class", builder, "principal builders but Kafka's own")
+            missing = "principal builders other than Kafka's own"
+            yield _refusal("principal.builder.class", builder, missing)
     if "process.roles" in values:
         roles = values.get_list("process.roles")
         if set(roles) != {"broker", "controller"}:
-            missing = f"nodes with the role {', '.join(roles)} alone; set broker,controller"
-            yield _refusal("process.roles", roles, missing)
+            missing = f"nodes with the role {', '.join(roles)} alone"
+            yield _refusal("process.roles", roles, missing, "set broker,controller")
     for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
         if name in values and len(values.get_list(name)) > 1:
-            yield _refusal(name, values.get_list(name), "several controllers; name this node alone")
+            yield _refusal(name, values.get_list(name), "several controllers", "name this one")
 
 
 def listener_refusals(listeners: Listeners) -> Iterator[ConfigProblem]:
@@ -137,7 +138,11 @@ def listener_refusals(listeners: Listeners) -> Iterator[ConfigProblem]:
         )
 
 
-def _refusal(name: str, value: ConfigValue, missing: str) -> ConfigProblem:
+def _refusal(
+    name: str, value: ConfigValue, missing: str, remedy: str = "remove the setting to run without"
+) -> ConfigProblem:
     return ConfigProblem(
-        name, f"{name}={shown(value)}: this version of Kaa does not have {missing} yet."
+        name,
+        f"{name}={shown(value_text(value))}: this version of Kaa does not have {missing} yet, so it "
+        f"refuses to start; {remedy}.",
     )

@@ -110,7 +110,7 @@ def test_what_must_be_set() -> None:
     with pytest.raises(InvalidConfigError) as caught:
         load_broker_config({})
     names = {problem.name for problem in caught.value.problems}
-    assert {"process.roles", "node.id", "controller.listener.names"} <= names
+    assert names == {"process.roles", "node.id", "controller.listener.names"}
 
 
 def test_a_node_with_one_role_is_refused_for_its_role_alone() -> None:
@@ -136,6 +136,12 @@ def test_ids_stand_for_each_other() -> None:
     assert with_id_synonym({"node.id": "3"}) == {"broker.id": "3", "node.id": "3"}
     assert with_id_synonym({}) == {}
     assert "remove broker.id" in refused("broker.id=2")["broker.id"]
+    assert list(refused("node.id=one")) == ["node.id"]
+    older = settings("broker.id=one")
+    del older["node.id"]
+    with pytest.raises(InvalidConfigError) as caught:
+        load_broker_config(older)
+    assert [problem.name for problem in caught.value.problems] == ["broker.id"]
 
 
 def test_worked_out_values() -> None:
