@@ -143,6 +143,6 @@ def _refusal(
 ) -> ConfigProblem:
     return ConfigProblem(
         name,
-        f"{name}={shown(value_text(value))}: this version of Kaa does not have {missing} yet, so it "
-        f"refuses to start; {remedy}.",
+        f"{name}={shown(value_text(value))}: this version of Kaa does not have {missing} yet, so "
+        f"it refuses to start; {remedy}.",
     )
