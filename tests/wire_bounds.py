@@ -13,7 +13,7 @@ from kaa.wire.codec import Codec
 from kaa.wire.primitives import WireError
 from tests.memory import peak_memory
 
-MEMORY_BYTES_BASE = 16 * 1024
+MEMORY_BYTES_BASE = 8 * 1024
 MEMORY_BYTES_PER_INPUT_BYTE = 128
 
 
