@@ -1,0 +1,47 @@
+"""What handlers work with: the parts of a node, put together by the broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Mapping
+
+    from kaa.config.server import BrokerConfig
+    from kaa.controller.image import ClusterImage
+    from kaa.controller.port import ControllerPort
+    from kaa.log.manager import LogManager
+    from kaa.replication.manager import ReplicaManager
+    from kaa.serving.fetch_sessions import FetchSessions
+    from kaa.wire.messages.k18_api_versions import ApiVersion
+
+
+class Clock(Protocol):
+    """The two clocks: one that tells the date, one that never jumps."""
+
+    def wall_ms(self) -> int: ...
+
+    def monotonic_ms(self) -> int: ...
+
+
+class Services:
+    """One node as its handlers see it. The broker sets every field before the first request."""
+
+    loop: asyncio.AbstractEventLoop
+    clock: Clock
+    node_id: int
+    cluster_id: str
+    # The settings in force: of the start, and above them what was changed since.
+    config: BrokerConfig
+    # Committed metadata.
+    image: ClusterImage
+    # Its offset: the epoch of the finalized features.
+    image_offset: int
+    # Where every change of metadata goes.
+    controller: ControllerPort
+    logs: LogManager
+    replicas: ReplicaManager
+    fetch_sessions: FetchSessions
+    # What ApiVersions says, by the name of the listener.
+    api_versions: Mapping[str, list[ApiVersion]]

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kaa.log.config import LogConfig
+from kaa.log.sim_files import SimFiles
+from kaa.records.batch import CompressionType, TimestampType
+from kaa.replication.partition import Partition
+from kaa.wire.errors import Errors
+from kaa.wire.messages.metadata_settings import ConfigRecord
+from kaa.wire.messages.metadata_topics import (
+    PartitionChangeRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from kaa.wire.primitives import UUID_ZERO
+from tests.unit.log.batches import batch
+from tests.unit.replication.support import NODE, TOPIC_ID, Replicas, partition
+
+
+def test_partitions_are_found_by_name_and_id() -> None:
+    replicas = Replicas()
+    created = replicas.create()
+    manager = replicas.manager
+    assert manager.find("t", 0) is created
+    assert manager.find_by_id(TOPIC_ID, 0) is created
+    assert manager.find("t", 1) is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert manager.find("other", 0) is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert manager.find_by_id(UUID_ZERO, 0) is Errors.UNKNOWN_TOPIC_ID
+    assert list(manager) == [created]
+
+
+def test_partition_of_other_brokers_is_not_here() -> None:
+    replicas = Replicas()
+    replicas.replay(TopicRecord(name="t", topic_id=TOPIC_ID), partition((2,), leader=2))
+    assert replicas.manager.find("t", 0) is Errors.NOT_LEADER_OR_FOLLOWER
+
+
+def test_deleted_topic_loses_its_log() -> None:
+    replicas = Replicas()
+    created = replicas.create()
+    heard: list[bool] = []
+    created.wait(lambda: heard.append(created.is_leader))
+    replicas.replay(RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert replicas.manager.find("t", 0) is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert heard == [False]
+    assert not replicas.logs.logs
+    (folder,) = [
+        name for name in replicas.files.list_directory("/data") if name.endswith("-delete")
+    ]
+    assert folder.startswith("t-0.")
+
+
+def test_replica_that_moved_away_is_dropped() -> None:
+    replicas = Replicas()
+    replicas.create()
+    change = PartitionChangeRecord(
+        partition_id=0, topic_id=TOPIC_ID, replicas=[2], isr=[2], leader=2
+    )
+    replicas.replay(change)
+    assert replicas.manager.find("t", 0) is Errors.NOT_LEADER_OR_FOLLOWER
+    assert not replicas.logs.logs
+
+
+def test_restart_takes_over_what_is_there_and_puts_strays_aside() -> None:
+    files = SimFiles()
+    replicas = Replicas(files)
+    created = replicas.create()
+    created.append(batch(3), now_ms=0)
+    for _ in replicas.logs.shutdown(now_ms=0, broker_epoch=1):
+        pass
+    again = Replicas(files)
+    again.manager.start(replicas.image)
+    found = again.manager.find("t", 0)
+    assert isinstance(found, Partition)
+    assert found.leader_log().log_end_offset == 3
+    assert found.is_replicated(3)
+    for _ in again.logs.shutdown(now_ms=0, broker_epoch=1):
+        pass
+    empty = Replicas(files)
+    empty.manager.start(empty.image)
+    assert not empty.logs.logs
+    assert any(name.endswith("-stray") for name in files.list_directory("/data"))
+
+
+def test_settings_reach_appends_when_they_change() -> None:
+    replicas = Replicas()
+    created = replicas.create()
+    manager = replicas.manager
+    assert manager.append_rules(created).compression_type is None
+    assert manager.append_rules(created).timestamp_type is TimestampType.CREATE_TIME
+    replicas.configs["t"] = LogConfig(
+        compression_type="zstd",
+        compression_zstd_level=7,
+        message_timestamp_type="LogAppendTime",
+        cleanup_policy=frozenset({"compact"}),
+    )
+    replicas.replay(ConfigRecord(resource_type=2, resource_name="t", name="x", value="y"))
+    rules = manager.append_rules(created)
+    assert rules.compression_type is CompressionType.ZSTD
+    assert rules.compression_level == 7
+    assert rules.timestamp_type is TimestampType.LOG_APPEND_TIME
+    assert rules.is_compacted
+
+
+def test_default_of_the_broker_reaches_topics_without_their_own() -> None:
+    replicas = Replicas()
+    created = replicas.create()
+    replicas.config = replace(replicas.config, compression_type="uncompressed")
+    replicas.replay(ConfigRecord(resource_type=4, resource_name="", name="x", value="y"))
+    assert replicas.manager.append_rules(created).compression_type is CompressionType.NONE
+
+
+def test_min_insync_replicas() -> None:
+    replicas = Replicas(config=LogConfig(min_insync_replicas=2))
+    created = replicas.create(replicas=(NODE, 2))
+    assert replicas.manager.has_enough_replicas(created)
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[NODE]))
+    assert not replicas.manager.has_enough_replicas(created)
+
+
+def test_failed_directory_takes_its_partitions_with_it() -> None:
+    replicas = Replicas()
+    created = replicas.create()
+    assert created.log is not None
+    created.log.directory.fail(OSError(5, "broken"))
+    assert replicas.manager.find("t", 0) is Errors.KAFKA_STORAGE_ERROR
+    assert not created.is_leader
+
+
+def test_internal_topics_are_known() -> None:
+    manager = Replicas().manager
+    assert manager.is_internal("__consumer_offsets")
+    assert not manager.is_internal("mine")

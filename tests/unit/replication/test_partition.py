@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+
+from kaa.log.errors import LogError
+from kaa.log.log import FetchIsolation
+from kaa.replication.partition import EpochEnd, Partition
+from kaa.wire.errors import Errors
+from kaa.wire.messages.metadata_topics import PartitionChangeRecord
+from tests.unit.log.batches import batch
+from tests.unit.replication.support import NODE, TOPIC_ID, Replicas
+
+
+def append(partition: Partition, count: int = 1) -> int:
+    return partition.append(batch(count), now_ms=0).first_offset
+
+
+def high_watermark(partition: Partition) -> int:
+    return partition.leader_log().high_watermark
+
+
+def test_single_replica_sees_its_appends_at_once() -> None:
+    partition = Replicas().create()
+    assert append(partition, 3) == 0
+    assert high_watermark(partition) == 3
+    assert partition.is_replicated(3)
+    assert not partition.is_replicated(4)
+
+
+def test_high_watermark_is_the_least_of_the_in_sync_replicas() -> None:
+    partition = Replicas().create(replicas=(NODE, 2, 3))
+    append(partition, 5)
+    assert high_watermark(partition) == 0
+    partition.replica_fetched(2, 5)
+    assert high_watermark(partition) == 0
+    partition.replica_fetched(3, 4)
+    assert high_watermark(partition) == 4
+    partition.replica_fetched(3, 2)
+    assert high_watermark(partition) == 4
+
+
+def test_replica_that_leaves_the_set_is_not_waited_for() -> None:
+    replicas = Replicas()
+    partition = replicas.create(replicas=(NODE, 2))
+    append(partition, 5)
+    assert high_watermark(partition) == 0
+    change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[NODE])
+    replicas.replay(change)
+    assert high_watermark(partition) == 5
+
+
+def test_waiters_hear_of_progress_until_they_leave() -> None:
+    partition = Replicas().create()
+    heard: list[int] = []
+
+    def waiter() -> None:
+        heard.append(high_watermark(partition))
+
+    partition.wait(waiter)
+    append(partition)
+    append(partition)
+    partition.forget(waiter)
+    append(partition)
+    assert heard == [1, 2]
+
+
+def test_lost_leadership_is_told() -> None:
+    replicas = Replicas()
+    partition = replicas.create(replicas=(NODE, 2))
+    heard: list[bool] = []
+    partition.wait(lambda: heard.append(partition.is_leader))
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=2))
+    assert heard == [False]
+    assert partition.leader_epoch == 1
+
+
+def test_epochs_are_compared() -> None:
+    replicas = Replicas()
+    partition = replicas.create()
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=NODE))
+    assert partition.check_leader_epoch(-1) is Errors.NONE
+    assert partition.check_leader_epoch(1) is Errors.NONE
+    assert partition.check_leader_epoch(0) is Errors.FENCED_LEADER_EPOCH
+    assert partition.check_leader_epoch(2) is Errors.UNKNOWN_LEADER_EPOCH
+
+
+def test_ends_of_epochs() -> None:
+    replicas = Replicas()
+    partition = replicas.create()
+    append(partition, 4)
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=NODE))
+    append(partition, 2)
+    assert partition.epoch_end(0) == EpochEnd(0, 4)
+    assert partition.epoch_end(1) == EpochEnd(1, 6)
+    assert partition.epoch_end(-1) == EpochEnd(-1, -1)
+
+
+def test_enough_replicas() -> None:
+    partition = Replicas().create(replicas=(NODE, 2))
+    assert partition.has_enough_replicas(2)
+    # More than there can be is not asked for.
+    assert partition.has_enough_replicas(3)
+
+
+def test_reads_stop_at_the_high_watermark() -> None:
+    partition = Replicas().create(replicas=(NODE, 2))
+    append(partition, 2)
+    partition.replica_fetched(2, 2)
+    append(partition, 3)
+    result = partition.read(0, 10_000, FetchIsolation.HIGH_WATERMARK, min_one=True)
+    assert result.region is not None
+    committed = result.region.length
+    result.region.release()
+    result = partition.read(0, 10_000, FetchIsolation.LOG_END, min_one=True)
+    assert result.region is not None
+    assert result.region.length > committed
+    result.region.release()
+
+
+def test_offline_directory_refuses() -> None:
+    partition = Replicas().create()
+    partition.log = None
+    with pytest.raises(LogError) as refused:
+        append(partition)
+    assert refused.value.error is Errors.KAFKA_STORAGE_ERROR
+
+
+def test_group_commit_counts_only_what_was_flushed() -> None:
+    told: list[Partition] = []
+    partition = Replicas(appended=told.append).create()
+    append(partition, 2)
+    assert told == [partition]
+    assert high_watermark(partition) == 0
+    log = partition.leader_log()
+    job = log.flush_job()
+    job.run()
+    log.complete_flush(job, now_ms=0)
+    partition.advance_high_watermark()
+    assert high_watermark(partition) == 2
