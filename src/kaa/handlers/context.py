@@ -1,0 +1,38 @@
+"""What a handler is told about a request besides its fields."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from kaa.net.connection import Connection
+    from kaa.wire.frames import RequestFrame
+
+
+class RequestContext(NamedTuple):
+    """One request on one connection."""
+
+    header: RequestFrame
+    connection: Connection
+
+    @property
+    def api_version(self) -> int:
+        return self.header.api_version
+
+    @property
+    def client_id(self) -> str:
+        return self.header.client_id or ""
+
+    @property
+    def listener_name(self) -> str:
+        return self.connection.listener_name
+
+
+class Parked(NamedTuple):
+    """Returned by a handler whose work is done in order but whose answer waits: later requests of
+    the connection go on. The future gives the response.
+    """
+
+    response: asyncio.Future[Any]

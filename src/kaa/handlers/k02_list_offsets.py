@@ -1,0 +1,113 @@
+"""ListOffsets, key 2: offsets by timestamp, or by a special position.
+
+| timestamp | position |
+|---|---|
+| -1 | latest: the high watermark, or the last stable offset for readers of committed data |
+| -2 | earliest |
+| -3 | the record with the largest timestamp (version 7, KIP-734) |
+| -4 | earliest on this disk (version 8, KIP-405) |
+| -5 | latest that was tiered (version 9, KIP-1005); nothing is tiered here |
+| -6 | earliest that is still to be tiered (version 11, KIP-1023); nothing is tiered here |
+| >= 0 | the first record at or after that time |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kaa.log.errors import LogError
+from kaa.log.log import FetchIsolation
+from kaa.log.lookup import fetch_offset
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k02_list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.replication.partition import Partition
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k02_list_offsets import (
+        ListOffsetsPartition,
+        ListOffsetsRequest,
+        ListOffsetsTopic,
+    )
+
+LATEST: Final = -1
+# The version that brought each special position; older ones do not know it.
+_VERSION_OF: Final = {-3: 7, -4: 8, -5: 9, -6: 11}
+_LOWEST: Final = -6
+
+
+def handle(
+    services: Services, request: ListOffsetsRequest, context: RequestContext
+) -> ListOffsetsResponse:
+    isolation = FetchIsolation.HIGH_WATERMARK
+    if request.replica_id >= 0:
+        isolation = FetchIsolation.LOG_END
+    elif request.isolation_level == 1:
+        isolation = FetchIsolation.TXN_COMMITTED
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _partition(services, topic, partition, isolation, context.api_version)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _partition(
+    services: Services,
+    topic: ListOffsetsTopic,
+    asked: ListOffsetsPartition,
+    isolation: FetchIsolation,
+    version: int,
+) -> ListOffsetsPartitionResponse:
+    number = asked.partition_index
+    if sum(other.partition_index == number for other in topic.partitions) > 1:
+        return _failed(number, Errors.INVALID_REQUEST)
+    if asked.timestamp < _LOWEST or version < _VERSION_OF.get(asked.timestamp, 0):
+        return _failed(number, Errors.UNSUPPORTED_VERSION)
+    partition = services.replicas.find(topic.name, number)
+    if isinstance(partition, Errors):
+        return _failed(number, partition)
+    if not partition.is_leader:
+        return _failed(number, Errors.NOT_LEADER_OR_FOLLOWER)
+    error = partition.check_leader_epoch(asked.current_leader_epoch)
+    if error is not Errors.NONE:
+        return _failed(number, error)
+    try:
+        return _look_up(partition, asked.timestamp, isolation)
+    except LogError as failure:
+        return _failed(number, failure.error)
+
+
+def _look_up(
+    partition: Partition, timestamp: int, isolation: FetchIsolation
+) -> ListOffsetsPartitionResponse:
+    log = partition.leader_log()
+    response = ListOffsetsPartitionResponse(partition_index=partition.number, timestamp=-1)
+    end_offset = log.end_offset(isolation)
+    if timestamp == LATEST:
+        response.offset, response.leader_epoch = end_offset, partition.leader_epoch
+        return response
+    found = fetch_offset(log, timestamp)
+    if found is None or (timestamp >= 0 and found.offset >= end_offset):
+        response.offset = response.leader_epoch = -1
+        return response
+    response.timestamp, response.offset = found.timestamp, found.offset
+    response.leader_epoch = -1 if found.leader_epoch is None else found.leader_epoch
+    return response
+
+
+def _failed(number: int, error: Errors) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=number, error_code=error, timestamp=-1, offset=-1
+    )

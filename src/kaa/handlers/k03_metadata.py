@@ -1,0 +1,168 @@
+"""Metadata, key 3: brokers, topics and partitions, as clients need them to find leaders.
+
+A null list asks for all topics (version 0: an empty one). Topics that do not exist are created if
+the request and the settings allow it, and are then reported as having no leader yet, as Kafka
+reports them.
+
+| version | |
+|---|---|
+| 4 | the client may forbid creation |
+| 5 | offline replicas |
+| 7 | leader epochs |
+| 8 | authorized operations, which need an authorizer |
+| 10 | topic ids |
+| 12 | topics may be asked for by id (KIP-516) |
+| 13 | an error of the whole answer (KIP-1102) |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k03_metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kaa.wire.primitives import UUID_ZERO
+
+if TYPE_CHECKING:
+    from kaa.controller.image import PartitionImage, TopicImage
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+
+_TOPIC_IDS_VERSION: Final = 12
+# All that an authorizer-less node allows on a topic or the cluster, as a bit field of AclOperation
+# codes.
+_TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
+_CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+_OPERATIONS_UNKNOWN: Final = -(2**31)
+
+
+def handle(services: Services, request: MetadataRequest, context: RequestContext) -> Any:
+    version = context.api_version
+    wanted = request.topics
+    if wanted is None or (version == 0 and not wanted):
+        found = [_topic(services, request, topic) for topic in services.image.topics.values()]
+        return _response(services, request, context, found)
+    missing = _missing(services, wanted)
+    if missing and request.allow_auto_topic_creation and services.auto_create_topics:
+        return _create(services, request, context, missing)
+    topics = [_asked(services, request, topic, {}) for topic in wanted]
+    return _response(services, request, context, topics)
+
+
+async def _create(
+    services: Services, request: MetadataRequest, context: RequestContext, missing: list[str]
+) -> MetadataResponse:
+    errors = await services.topic_creation.create(missing)
+    topics = [_asked(services, request, topic, errors) for topic in request.topics or ()]
+    return _response(services, request, context, topics)
+
+
+def _missing(services: Services, wanted: list[MetadataRequestTopic]) -> list[str]:
+    return [
+        topic.name
+        for topic in wanted
+        if topic.name is not None
+        and topic.topic_id == UUID_ZERO
+        and topic.name not in services.image.topics
+    ]
+
+
+def _asked(
+    services: Services,
+    request: MetadataRequest,
+    wanted: MetadataRequestTopic,
+    creation_errors: dict[str, Errors],
+) -> MetadataResponseTopic:
+    """One topic of the request; `creation_errors` are of topics that were just asked for."""
+    if wanted.topic_id != UUID_ZERO:
+        found = services.image.topics_by_id.get(wanted.topic_id)
+        if found is None:
+            return MetadataResponseTopic(
+                error_code=Errors.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id
+            )
+        return _topic(services, request, found)
+    name = wanted.name or ""
+    found = services.image.topics.get(name)
+    if found is not None and creation_errors.get(name) is not Errors.LEADER_NOT_AVAILABLE:
+        return _topic(services, request, found)
+    error = creation_errors.get(name, services.topic_creation.name_error(name))
+    return MetadataResponseTopic(
+        error_code=error, name=name, is_internal=services.replicas.is_internal(name)
+    )
+
+
+def _topic(
+    services: Services, request: MetadataRequest, topic: TopicImage
+) -> MetadataResponseTopic:
+    live = services.image.brokers
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=services.replicas.is_internal(topic.name),
+        partitions=[
+            _partition(number, partition, live)
+            for number, partition in sorted(topic.partitions.items())
+        ],
+        topic_authorized_operations=(
+            _TOPIC_OPERATIONS
+            if request.include_topic_authorized_operations
+            else _OPERATIONS_UNKNOWN
+        ),
+    )
+
+
+def _partition(
+    number: int, partition: PartitionImage, brokers: dict[int, Any]
+) -> MetadataResponsePartition:
+    offline = [
+        replica
+        for replica in partition.replicas
+        if replica not in brokers or brokers[replica].is_fenced
+    ]
+    has_leader = partition.leader >= 0 and partition.leader in brokers
+    return MetadataResponsePartition(
+        error_code=Errors.NONE if has_leader else Errors.LEADER_NOT_AVAILABLE,
+        partition_index=number,
+        leader_id=partition.leader if has_leader else -1,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=offline,
+    )
+
+
+def _response(
+    services: Services,
+    request: MetadataRequest,
+    context: RequestContext,
+    topics: list[MetadataResponseTopic],
+) -> MetadataResponse:
+    if context.api_version < _TOPIC_IDS_VERSION:
+        topics = [topic for topic in topics if topic.name is not None]
+    brokers = []
+    for broker in services.image.brokers.values():
+        endpoint = broker.endpoint(context.listener_name)
+        if endpoint is not None and not broker.is_fenced:
+            brokers.append(
+                MetadataResponseBroker(
+                    node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+                )
+            )
+    return MetadataResponse(
+        brokers=brokers,
+        cluster_id=services.cluster_id,
+        # Kafka names a random live broker, since controllers are not for clients any more.
+        controller_id=brokers[0].node_id if brokers else -1,
+        topics=topics,
+        cluster_authorized_operations=(
+            _CLUSTER_OPERATIONS
+            if request.include_cluster_authorized_operations
+            else _OPERATIONS_UNKNOWN
+        ),
+    )

@@ -1,0 +1,53 @@
+"""ApiVersions, key 18: what this listener serves, and the features of the cluster.
+
+Version 3 on, the client says which software it is; a name or version that does not fit Kafka's pattern is refused
+(KIP-511). A version newer than this node knows never reaches this handler: it is answered in version 0 (`registry`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from kaa.controller.feature_table import supported_features
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k18_api_versions import (
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k18_api_versions import ApiVersionsRequest
+
+# Letters and digits, with `-` and `.` inside.
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+_SOFTWARE_VERSION: Final = 3
+# From this version on a client can read a feature whose lowest level is 0 (KIP-1022).
+_LEVEL_ZERO_VERSION: Final = 4
+
+
+def handle(
+    services: Services, request: ApiVersionsRequest, context: RequestContext
+) -> ApiVersionsResponse:
+    version = context.api_version
+    if version >= _SOFTWARE_VERSION:
+        named = (request.client_software_name, request.client_software_version)
+        if not all(_SOFTWARE.fullmatch(text) for text in named):
+            return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
+        context.connection.facts["software"] = named
+    return ApiVersionsResponse(
+        api_keys=services.api_versions[context.listener_name],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in supported_features().items()
+            if low > 0 or version >= _LEVEL_ZERO_VERSION
+        ],
+        finalized_features_epoch=services.image_offset,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in sorted(services.image.features.items())
+        ],
+    )
