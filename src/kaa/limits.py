@@ -62,7 +62,8 @@ BATCH_EXPANDED_BYTES_MAX = 512 * 1024 * 1024
 # ends at 2 GiB, and both bounds together keep every column below it.
 ARROW_READ_ROWS_MAX = 16 * 1024 * 1024
 ARROW_READ_BYTES_MAX = 2**31 - 1
-# Record batches are encoded into a buffer of about this size, or of one batch, before they leave it.
+# Record batches are encoded into a buffer of about this size, or of one batch, before they leave
+# it.
 ARROW_ENCODE_CHUNK_BYTES = 1024 * 1024
 # The map of a log cleaner; Kafka's dedupe buffer has the same bound per thread.
 OFFSET_MAP_BYTES_MAX = 2**31 - 1
@@ -110,3 +111,7 @@ METADATA_SNAPSHOT_BATCH_BYTES = 1024 * 1024
 METADATA_SNAPSHOT_BYTES_MAX = 1024 * 1024 * 1024
 # What a replay of the metadata log reads at once.
 METADATA_READ_BYTES = 1024 * 1024
+# A value of a setting that the cluster keeps: a string of the wire format cannot be longer.
+METADATA_CONFIG_VALUE_CHARACTERS_MAX = 32_767
+# Partitions that one request may create, as in Kafka.
+METADATA_PARTITIONS_PER_REQUEST_MAX = 10_000

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 NO_LEADER = -1
 _LEADER_UNCHANGED = -2
+_TOPIC_RESOURCE = 2
 
 
 class Endpoint(NamedTuple):
@@ -156,6 +157,10 @@ class Delta:
         self.configs: set[Resource] = set()
         self.quotas: set[QuotaEntity] = set()
         self.features: set[str] = set()
+
+    def __bool__(self) -> bool:
+        """Whether anything changed."""
+        return any(getattr(self, name) for name in self.__slots__)
 
 
 _REPLAYS: dict[type[MetadataRecord], Callable[[ClusterImage, Any], None]] = {}
@@ -312,6 +317,8 @@ class ClusterImage:
         del self.topics[topic.name]
         self._delta.deleted_topics[topic.id] = topic
         self._delta.partitions -= {(topic.id, number) for number in topic.partitions}
+        if self.configs.pop((_TOPIC_RESOURCE, topic.name), None) is not None:
+            self._delta.configs.add((_TOPIC_RESOURCE, topic.name))
 
     @_replays(PartitionRecord)
     def _replay_partition(self, record: PartitionRecord) -> None:

@@ -111,6 +111,9 @@ class ReplicatedState(Protocol):
     def commit(self, batch: CommittedBatch) -> None:
         """Applies what follows the state."""
 
+    def committed_up_to(self, offset: int) -> None:
+        """Everything below ``offset`` that is committed has been applied, and more is not known."""
+
     def lead(self, epoch: int) -> None:
         """This replica leads, and everything that earlier leaders committed is applied."""
 
@@ -229,6 +232,10 @@ class QuorumDriver:
     def describe(self) -> QuorumDescription | None:
         """For DescribeQuorum; None unless this replica leads."""
         return self.machine.describe(self.monotonic_ms())
+
+    @property
+    def kraft_version(self) -> int:
+        return self._control.kraft_version
 
     def monotonic_ms(self) -> int:
         return int(self._loop.time() * 1000)
@@ -458,6 +465,7 @@ class QuorumDriver:
         for batch in self.log.batches(self.applied_offset, high_watermark):
             self.applied_offset = batch.next_offset
             self._state.commit(_committed(batch))
+        self._state.committed_up_to(high_watermark)
         self._claim_if_caught_up()
 
     def _load(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> None:

@@ -1,0 +1,348 @@
+"""Settings of topics, brokers, groups and metrics subscriptions that the cluster keeps.
+
+A change names a resource and what happens to each of its settings. It is taken or refused resource
+by resource: the whole set that a resource would have is checked by the tables of ``kaa.config``.
+The levels of a broker's loggers belong to that broker alone and never come here.
+
+A change of min.insync.replicas makes eligible leader replicas meaningless, so a ClearElrRecord
+follows it. While they are in use, it cannot be set for one broker nor be removed for all.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from kaa.config.broker import BROKER, DYNAMIC_BROKER
+from kaa.config.entity import CLIENT_METRICS, validate_client_metrics
+from kaa.config.group import GROUP, validate_group
+from kaa.config.topic import TOPIC, validate_topic
+from kaa.config.values import ConfigError, ConfigType
+from kaa.controller.feature_table import CORDONED_LOG_DIRS
+from kaa.controller.names import topic_name_problem
+from kaa.controller.result import ControllerError, Result, check_record_count
+from kaa.limits import METADATA_CONFIG_VALUE_CHARACTERS_MAX
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k33_alter_configs import (
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from kaa.wire.messages.k44_incremental_alter_configs import (
+    AlterConfigsResourceResponse as IncrementalResourceResponse,
+)
+from kaa.wire.messages.k44_incremental_alter_configs import (
+    IncrementalAlterConfigsResponse,
+)
+from kaa.wire.messages.metadata_settings import ConfigRecord
+from kaa.wire.messages.metadata_topics import ClearElrRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kaa.config.definition import ConfigDef
+    from kaa.controller.image import Resource
+    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.wire.messages.k33_alter_configs import (
+        AlterConfigsRequest,
+    )
+    from kaa.wire.messages.k44_incremental_alter_configs import (
+        IncrementalAlterConfigsRequest,
+    )
+    from kaa.wire.schema import MetadataRecord
+
+_MIN_ISR: Final = "min.insync.replicas"
+_CORDONED: Final = "cordoned.log.dirs"
+
+
+class ResourceType(IntEnum):
+    """What can have settings, with Kafka's numbers."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Operation(IntEnum):
+    """What an incremental change does to a setting."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+_DEFINITIONS: Final[dict[int, ConfigDef]] = {
+    ResourceType.TOPIC: TOPIC,
+    ResourceType.GROUP: GROUP,
+    ResourceType.CLIENT_METRICS: CLIENT_METRICS,
+}
+
+# A setting to its operation and the value that comes with it.
+Changes = dict[str, tuple[int, str | None]]
+
+
+def incremental_alter_configs(
+    state: ControllerState, request: IncrementalAlterConfigsRequest, _: RequestContext
+) -> Result[IncrementalAlterConfigsResponse]:
+    response = IncrementalAlterConfigsResponse(responses=[])
+    records: list[MetadataRecord] = []
+    seen = _duplicates((each.resource_type, each.resource_name) for each in request.resources)
+    for resource in request.resources:
+        key = (resource.resource_type, resource.resource_name)
+        try:
+            if not _is_first_mention(seen, key):
+                continue
+            names = [config.name for config in resource.configs]
+            if len(set(names)) != len(names):
+                raise ControllerError(Errors.INVALID_REQUEST, "a setting is named twice")
+            changes = {each.name: (each.config_operation, each.value) for each in resource.configs}
+            altered = alter_resource(state, key, changes)
+            error, message = Errors.NONE, None
+            records += altered
+        except ControllerError as problem:
+            error, message = problem.error, problem.message
+        response.responses.append(
+            IncrementalResourceResponse(
+                error_code=error,
+                error_message=message,
+                resource_type=key[0],
+                resource_name=key[1],
+            )
+        )
+    records += clear_eligible_leaders(state, records)
+    check_record_count(records)
+    return Result([] if request.validate_only else records, response)
+
+
+def alter_configs(
+    state: ControllerState, request: AlterConfigsRequest, _: RequestContext
+) -> Result[AlterConfigsResponse]:
+    """The old call: what is not named is removed."""
+    response = AlterConfigsResponse(responses=[])
+    records: list[MetadataRecord] = []
+    seen = _duplicates((each.resource_type, each.resource_name) for each in request.resources)
+    for resource in request.resources:
+        key = (resource.resource_type, resource.resource_name)
+        try:
+            if not _is_first_mention(seen, key):
+                continue
+            wanted = {config.name: config.value for config in resource.configs}
+            altered = _replace_resource(state, key, wanted)
+            error, message = Errors.NONE, None
+            records += altered
+        except ControllerError as problem:
+            error, message = problem.error, problem.message
+        response.responses.append(
+            AlterConfigsResourceResponse(
+                error_code=error,
+                error_message=message,
+                resource_type=key[0],
+                resource_name=key[1],
+            )
+        )
+    records += clear_eligible_leaders(state, records)
+    check_record_count(records)
+    return Result([] if request.validate_only else records, response)
+
+
+def _duplicates(resources: Iterable[Resource]) -> dict[Resource, int]:
+    """How often each resource is named; the count turns negative when it was answered."""
+    counts: dict[Resource, int] = {}
+    for resource in resources:
+        counts[resource] = counts.get(resource, 0) + 1
+    return counts
+
+
+def _is_first_mention(counts: dict[Resource, int], resource: Resource) -> bool:
+    """Whether to answer for a resource here: once, and with an error if it is named twice."""
+    count = counts[resource]
+    if count < 0:
+        return False
+    counts[resource] = -1
+    if resource[0] not in set(ResourceType) - {ResourceType.UNKNOWN}:
+        raise ControllerError(
+            Errors.UNSUPPORTED_VERSION, f"there is no type of resource with number {resource[0]}"
+        )
+    if count > 1:
+        raise ControllerError(Errors.INVALID_REQUEST, "the resource is named twice")
+    return True
+
+
+# --- one resource ---------------------------------------------------------------------------------
+
+
+def alter_resource(
+    state: ControllerState, resource: Resource, changes: Changes, *, is_new: bool = False
+) -> list[MetadataRecord]:
+    """The records of a change; ControllerError if it is refused."""
+    current = state.image.configs.get(resource, {})
+    records = []
+    for name, (operation, value) in changes.items():
+        wanted = _new_value(resource, name, operation, value, current.get(name))
+        # The settings of a broker are written even if they stay: its files may have changed.
+        if wanted != current.get(name) or resource[0] == ResourceType.BROKER:
+            records.append(_record(resource, name, wanted))
+    _check_altered(state, resource, records, is_new=is_new)
+    return list(records)
+
+
+def _replace_resource(
+    state: ControllerState, resource: Resource, wanted: Mapping[str, str | None]
+) -> list[MetadataRecord]:
+    current = state.image.configs.get(resource, {})
+    records = [
+        _record(resource, name, value)
+        for name, value in wanted.items()
+        if value != current.get(name) or resource[0] == ResourceType.BROKER
+    ]
+    records += [_record(resource, name, None) for name in current if name not in wanted]
+    _check_altered(state, resource, records, is_new=False)
+    return list(records)
+
+
+def _record(resource: Resource, name: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=resource[0], resource_name=resource[1], name=name, value=value
+    )
+
+
+def _new_value(
+    resource: Resource, name: str, operation: int, value: str | None, current: str | None
+) -> str | None:
+    if operation == Operation.DELETE:
+        return None
+    if operation not in set(Operation):
+        raise ControllerError(Errors.INVALID_REQUEST, f"there is no operation {operation}")
+    if value is None:
+        raise ControllerError(Errors.INVALID_REQUEST, f"{name} has no value")
+    if operation == Operation.SET:
+        return value
+    definition = _DEFINITIONS.get(resource[0], BROKER)
+    key = definition.get(name) or DYNAMIC_BROKER.get(name)
+    if key is None or key.type is not ConfigType.LIST:
+        what = Operation(operation).name
+        raise ControllerError(Errors.INVALID_CONFIG, f"cannot {what} to {name}: it is no list")
+    text = key.default_text if current is None else current
+    entries = [entry for entry in (text or "").split(",") if entry]
+    for entry in value.split(","):
+        if operation == Operation.APPEND and entry not in entries:
+            entries.append(entry)
+        elif operation == Operation.SUBTRACT and entry in entries:
+            entries.remove(entry)
+    return ",".join(entries)
+
+
+def _check_altered(
+    state: ControllerState, resource: Resource, records: list[ConfigRecord], *, is_new: bool
+) -> None:
+    """Checks the settings that the resource would have, and that it exists."""
+    existing = state.image.configs.get(resource, {})
+    settings = dict(existing)
+    for record in records:
+        _check_record(state, record)
+        if record.value is None:
+            settings.pop(record.name, None)
+        elif len(record.value) > METADATA_CONFIG_VALUE_CHARACTERS_MAX:
+            raise ControllerError(
+                Errors.INVALID_CONFIG,
+                f"a value has at most {METADATA_CONFIG_VALUE_CHARACTERS_MAX} characters",
+            )
+        else:
+            settings[record.name] = record.value
+    try:
+        _check_settings(state, resource, settings, existing)
+    except ConfigError as error:
+        raise ControllerError(Errors.INVALID_CONFIG, str(error)) from error
+    if not is_new:
+        _check_existence(state, resource)
+
+
+def _check_record(state: ControllerState, record: ConfigRecord) -> None:
+    if record.resource_type != ResourceType.BROKER:
+        return
+    if record.name == _MIN_ISR and state.is_elr_enabled:
+        if record.resource_name:
+            raise ControllerError(
+                Errors.INVALID_CONFIG,
+                f"{_MIN_ISR} cannot be set for one broker while eligible leader replicas are used",
+            )
+        if record.value is None:
+            raise ControllerError(
+                Errors.INVALID_CONFIG,
+                f"{_MIN_ISR} cannot be removed while eligible leader replicas are used",
+            )
+    if record.name == _CORDONED and state.metadata_version < CORDONED_LOG_DIRS:
+        raise ControllerError(
+            Errors.INVALID_CONFIG, f"the metadata.version is too old for {_CORDONED}"
+        )
+
+
+def _check_settings(
+    state: ControllerState,
+    resource: Resource,
+    settings: Mapping[str, str],
+    existing: Mapping[str, str],
+) -> None:
+    kind, name = resource
+    broker = state.settings.broker
+    match kind:
+        case ResourceType.TOPIC:
+            if not name:
+                raise ControllerError(Errors.INVALID_REQUEST, "a topic needs a name")
+            problem = topic_name_problem(name)
+            if problem is not None:
+                raise ControllerError(Errors.INVALID_TOPIC_EXCEPTION, problem)
+            validate_topic(broker, settings, existing)
+        case ResourceType.BROKER:
+            _check_broker_name(name)
+        case ResourceType.GROUP:
+            if not name:
+                raise ControllerError(Errors.INVALID_REQUEST, "a group needs a name")
+            validate_group(broker, settings)
+        case ResourceType.CLIENT_METRICS:
+            if not name:
+                raise ControllerError(Errors.INVALID_REQUEST, "a subscription needs a name")
+            validate_client_metrics(settings)
+        case _:
+            raise ControllerError(Errors.INVALID_REQUEST, f"resources of type {kind} are not kept")
+
+
+def _check_broker_name(name: str) -> None:
+    if not name:
+        return
+    try:
+        broker_id = int(name)
+    except ValueError:
+        raise ControllerError(Errors.INVALID_REQUEST, f"{name} is no broker id") from None
+    if broker_id < 0:
+        raise ControllerError(Errors.INVALID_REQUEST, "a broker id is not negative")
+
+
+def _check_existence(state: ControllerState, resource: Resource) -> None:
+    kind, name = resource
+    image = state.image
+    if kind == ResourceType.BROKER and name:
+        if int(name) not in image.brokers and int(name) not in image.controllers:
+            raise ControllerError(
+                Errors.BROKER_ID_NOT_REGISTERED, f"no broker or controller {name} is registered"
+            )
+    elif kind == ResourceType.TOPIC and name not in image.topics:
+        raise ControllerError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+
+
+def clear_eligible_leaders(
+    state: ControllerState, records: Iterable[MetadataRecord]
+) -> list[MetadataRecord]:
+    """Records that must follow changes of min.insync.replicas."""
+    if not state.is_elr_enabled:
+        return []
+    return [
+        ClearElrRecord(
+            topic_name=record.resource_name if record.resource_type == ResourceType.TOPIC else ""
+        )
+        for record in records
+        if isinstance(record, ConfigRecord) and record.name == _MIN_ISR
+    ]

@@ -1,0 +1,108 @@
+"""The active controller as a machine: commands in, records and answers out.
+
+It decides on the newest image, which is ahead of the committed one by what it has written and what
+is not yet committed. A decision changes nothing; ``replay`` applies its records when they are in
+the log. If they cannot be written, or when another node leads, the newest image is dropped, and
+whoever is active next starts from the committed one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kaa.controller import brokers, configs, topics
+from kaa.controller.bootstrap import activation_records
+from kaa.controller.state import ControllerState
+from kaa.wire.messages import (
+    k19_create_topics,
+    k20_delete_topics,
+    k33_alter_configs,
+    k44_incremental_alter_configs,
+    k62_broker_registration,
+    k63_broker_heartbeat,
+    k64_unregister_broker,
+    k70_controller_registration,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kaa.controller.image import ClusterImage
+    from kaa.controller.result import Result
+    from kaa.controller.state import ControllerSettings, RandomSource, RequestContext
+    from kaa.wire.schema import MetadataRecord, Request
+
+COMMANDS: Final[dict[type[Request], Callable[..., Result[Any]]]] = {
+    k19_create_topics.CreateTopicsRequest: topics.create_topics,
+    k20_delete_topics.DeleteTopicsRequest: topics.delete_topics,
+    k33_alter_configs.AlterConfigsRequest: configs.alter_configs,
+    k44_incremental_alter_configs.IncrementalAlterConfigsRequest: (
+        configs.incremental_alter_configs
+    ),
+    k62_broker_registration.BrokerRegistrationRequest: brokers.register_broker,
+    k63_broker_heartbeat.BrokerHeartbeatRequest: brokers.heartbeat,
+    k64_unregister_broker.UnregisterBrokerRequest: brokers.unregister_broker,
+    k70_controller_registration.ControllerRegistrationRequest: brokers.register_controller,
+}
+"""What decides about each request."""
+
+
+class ControllerMachine:
+    """See the module."""
+
+    def __init__(self, settings: ControllerSettings, random: RandomSource) -> None:
+        self.settings = settings
+        self._random = random
+        # None unless this node is the active controller.
+        self._state: ControllerState | None = None
+
+    @property
+    def is_active(self) -> bool:
+        return self._state is not None
+
+    @property
+    def state(self) -> ControllerState:
+        assert self._state is not None, "the controller is not active"
+        return self._state
+
+    def activate(
+        self,
+        committed: ClusterImage,
+        bootstrap: list[MetadataRecord],
+        *,
+        kraft_version: int,
+        is_transaction_open: bool,
+        now_ms: int,
+    ) -> Result[None]:
+        """Starts from the committed image; returns what to write before anything else."""
+        state = ControllerState(committed.copy(), self.settings, self._random)
+        state.kraft_version = kraft_version
+        for broker in committed.brokers.values():
+            state.heartbeats.register(broker.id, is_fenced=broker.is_fenced)
+            # A broker of this very process is not alive yet: its directories are locked by us. Its
+            # new incarnation need not wait for the session of the old one.
+            if not broker.is_fenced and broker.id != self.settings.node_id:
+                state.heartbeats.contact(broker.id, broker.epoch, now_ms)
+        self._state = state
+        return activation_records(state, bootstrap, is_transaction_open=is_transaction_open)
+
+    def deactivate(self) -> None:
+        self._state = None
+
+    def decide(
+        self, request: Request, context: RequestContext, *, now_ms: int, next_offset: int
+    ) -> Result[Any]:
+        """What a request comes to if it is written at ``next_offset``; ControllerError refuses."""
+        state = self.state
+        state.now_ms, state.next_offset = now_ms, next_offset
+        return COMMANDS[type(request)](state, request, context)
+
+    def replay(self, records: Iterable[MetadataRecord]) -> None:
+        """Applies records that were written."""
+        image, heartbeats = self.state.image, self.state.heartbeats
+        for record in records:
+            image.replay(record)
+            broker_id = getattr(record, "broker_id", None)
+            broker = None if broker_id is None else image.brokers.get(broker_id)
+            if broker is not None:
+                heartbeats.register(broker.id, is_fenced=broker.is_fenced)

@@ -1,0 +1,44 @@
+"""What a command of the controller comes to: records and an answer, or an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from kaa.limits import METADATA_RECORDS_PER_OPERATION_MAX
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    from kaa.wire.schema import MetadataRecord
+
+Response = TypeVar("Response")
+
+
+class ControllerError(Exception):
+    """A command, or a part of one, that is refused; the sender gets the code and the message."""
+
+    def __init__(self, error: Errors, message: str | None = None) -> None:
+        super().__init__(error.message if message is None else message)
+        self.error = error
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+class Result(NamedTuple, Generic[Response]):
+    """Records to write, and the answer that leaves when they are committed."""
+
+    records: list[MetadataRecord]
+    response: Response
+    is_atomic: bool = True
+    """Whether the records must be in one batch; if not, they may be split at any place."""
+
+
+def check_record_count(records: list[MetadataRecord]) -> None:
+    """Refuses an operation that would write more than a batch may hold."""
+    if len(records) > METADATA_RECORDS_PER_OPERATION_MAX:
+        raise ControllerError(
+            Errors.POLICY_VIOLATION,
+            f"the operation would write more than {METADATA_RECORDS_PER_OPERATION_MAX} records;"
+            " split it",
+        )

@@ -1,0 +1,96 @@
+"""When and how the committed image is written as a snapshot.
+
+A snapshot is due when enough bytes were committed since the last one, or when one is old and there
+is something new. It is encoded in slices, so that other work of the loop goes on in between, from a
+copy of the image, since the image moves on meanwhile; the disk works in the executor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from kaa.controller.feature_table import record_version
+from kaa.controller.framing import encode_record
+from kaa.quorum.control_records import NO_KRAFT_VERSION
+from kaa.quorum.snapshots import build_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor
+
+    from kaa.controller.image import ClusterImage
+    from kaa.controller.loader import MetadataLoader
+    from kaa.quorum.driver import Clock, QuorumDriver
+
+
+class Snapshotter:
+    """See the module."""
+
+    def __init__(
+        self,
+        driver: QuorumDriver,
+        loader: MetadataLoader,
+        clock: Clock,
+        executor: Executor,
+        *,
+        bytes_max: int,
+        interval_ms: int,
+    ) -> None:
+        self._driver = driver
+        self._loader = loader
+        self._clock = clock
+        self._executor = executor
+        self._bytes_max = bytes_max
+        self._interval_ms = interval_ms
+        self._last_ms = driver.monotonic_ms()
+        self._is_due = asyncio.Event()
+
+    def committed(self) -> None:
+        """Looks whether a snapshot is due; called after every commit."""
+        new_bytes = self._loader.bytes_since_snapshot
+        age_ms = self._driver.monotonic_ms() - self._last_ms
+        is_old = 0 < self._interval_ms <= age_ms
+        if new_bytes >= self._bytes_max or (new_bytes and is_old):
+            self._is_due.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._is_due.wait()
+            self._is_due.clear()
+            await self.take()
+
+    async def take(self) -> bool:
+        """Writes a snapshot of what is committed now; whether there was anything new."""
+        loader, log = self._loader, self._driver.log
+        snapshot_id = loader.snapshot_id
+        latest = log.latest_snapshot_id()
+        if loader.is_in_transaction or (latest is not None and snapshot_id <= latest):
+            return False
+        loader.bytes_since_snapshot = 0
+        self._last_ms = self._driver.monotonic_ms()
+        kraft_version = self._driver.kraft_version
+        batches = build_snapshot(
+            snapshot_id,
+            _values(loader.image.copy()),
+            timestamp=self._clock.now_ms(),
+            last_contained_log_timestamp=loader.last_timestamp,
+            kraft_version=kraft_version,
+            voters=None if kraft_version == NO_KRAFT_VERSION else self._driver.machine.voter_set,
+        )
+        loop = asyncio.get_running_loop()
+        writer = await loop.run_in_executor(self._executor, log.begin_snapshot, snapshot_id)
+        try:
+            for batch in batches:
+                await loop.run_in_executor(self._executor, writer.append, batch)
+            await loop.run_in_executor(self._executor, writer.finish)
+        except BaseException:
+            writer.abandon()
+            raise
+        log.add_snapshot(writer)
+        return True
+
+
+def _values(image: ClusterImage) -> Iterator[bytes]:
+    for record in image.records():
+        yield encode_record(record, record_version(record, image.features))

@@ -1,0 +1,151 @@
+"""What the decisions of the active controller rest on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from kaa.controller.directories import MIGRATING, UNASSIGNED, is_online
+from kaa.controller.feature_table import ELR_VERSION, METADATA_VERSION
+from kaa.controller.heartbeats import Heartbeats
+from kaa.controller.result import ControllerError
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kaa.config.server import BrokerConfig
+    from kaa.controller.image import ClusterImage
+    from kaa.wire.primitives import Uuid
+
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+
+
+class RandomSource(Protocol):
+    """Chance from outside: ``random.Random`` has these methods."""
+
+    def randrange(self, stop: int, /) -> int: ...
+
+    def shuffle(self, values: list[int], /) -> None: ...
+
+    def randbytes(self, count: int, /) -> bytes: ...
+
+
+class ControllerSettings(NamedTuple):
+    """What the controller takes from the configuration of its node."""
+
+    node_id: int
+    cluster_id: str
+    broker: BrokerConfig
+    """The settings of the node: defaults of topics, timeouts, intervals."""
+
+    def get_int(self, name: str) -> int:
+        return self.broker.get_int(name)
+
+
+class RequestContext(NamedTuple):
+    """Who asks, and how."""
+
+    api_version: int
+    charge_partition_mutations: Callable[[int], None] | None = None
+    """Charges the quota of partition mutations; ControllerError THROTTLING_QUOTA_EXCEEDED."""
+    describable: frozenset[str] | None = None
+    """Topics whose settings the sender may see; None for all."""
+
+    def charge(self, partitions: int) -> None:
+        if self.charge_partition_mutations is not None:
+            self.charge_partition_mutations(partitions)
+
+    def may_describe(self, topic: str) -> bool:
+        return self.describable is None or topic in self.describable
+
+
+class ControllerState:
+    """The newest image, what is kept outside of it, and the moment of the decision."""
+
+    def __init__(
+        self, image: ClusterImage, settings: ControllerSettings, random: RandomSource
+    ) -> None:
+        # Ahead of the committed image by what is written and not yet committed.
+        self.image = image
+        self.settings = settings
+        self.random = random
+        self.heartbeats = Heartbeats(settings.get_int("broker.session.timeout.ms"))
+        # Where the next record will be; set before every decision.
+        self.next_offset = 0
+        # Monotonic time of the decision.
+        self.now_ms = 0
+        # The level of kraft.version, which the quorum keeps.
+        self.kraft_version = 0
+
+    # --- features --------------------------------------------------------------------------------
+
+    @property
+    def metadata_version(self) -> int:
+        level = self.image.features.get(METADATA_VERSION)
+        if level is None:
+            raise ControllerError(Errors.UNKNOWN_SERVER_ERROR, "the cluster has no metadata yet")
+        return level
+
+    @property
+    def is_elr_enabled(self) -> bool:
+        return self.image.features.get(ELR_VERSION, 0) > 0
+
+    # --- brokers ---------------------------------------------------------------------------------
+
+    def is_active(self, broker_id: int) -> bool:
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and not broker.is_fenced and not broker.is_in_controlled_shutdown
+
+    def default_directory(self, broker_id: int) -> Uuid:
+        """Where a new replica on a broker goes: its only directory, or one of its choice."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None:
+            return UNASSIGNED
+        if not broker.directories:
+            return MIGRATING
+        return broker.directories[0] if len(broker.directories) == 1 else UNASSIGNED
+
+    def has_online_directory(self, broker_id: int, directory: Uuid) -> bool:
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and is_online(directory, broker.directories)
+
+    def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> None:
+        broker = self.image.brokers.get(broker_id)
+        if broker is None:
+            raise ControllerError(
+                Errors.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered"
+            )
+        if broker.epoch != broker_epoch:
+            raise ControllerError(
+                Errors.STALE_BROKER_EPOCH,
+                f"the epoch of broker {broker_id} is {broker.epoch}, not {broker_epoch}",
+            )
+
+    # --- settings of topics that decide about leaders ---------------------------------------------
+
+    def topic_setting(self, topic: str, name: str) -> str | None:
+        """A setting that topic and broker have under one name, as text; None for the static one."""
+        configs = self.image.configs
+        for resource in (
+            (TOPIC_RESOURCE, topic),
+            (BROKER_RESOURCE, str(self.settings.node_id)),
+            (BROKER_RESOURCE, ""),
+        ):
+            value = configs.get(resource, {}).get(name)
+            if value is not None:
+                return value
+        return None
+
+    def min_isr(self, topic: str) -> int:
+        """``min.insync.replicas`` of a topic, but no more than it has replicas."""
+        text = self.topic_setting(topic, "min.insync.replicas")
+        wanted = int(text) if text is not None else self.settings.get_int("min.insync.replicas")
+        partition = self.image.topics[topic].partitions.get(0)
+        return wanted if partition is None else min(wanted, len(partition.replicas))
+
+    def is_unclean_election_enabled(self, topic: str) -> bool:
+        text = self.topic_setting(topic, "unclean.leader.election.enable")
+        if text is not None:
+            return text.lower() == "true"
+        return self.settings.broker.get_boolean("unclean.leader.election.enable")

@@ -1,0 +1,342 @@
+"""Topics come and go: creation, deletion, and more partitions.
+
+A request is taken or refused topic by topic; what is taken is written in one batch. The rules about
+names, counts and assignments are Kafka's, and so is their order, since a topic that breaks two of
+them is answered with the first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kaa.config.describe import describe_created_topic
+from kaa.controller.assignments import check_assignment
+from kaa.controller.configs import Operation, ResourceType, alter_resource, clear_eligible_leaders
+from kaa.controller.image import PartitionImage
+from kaa.controller.image_records import partition_record
+from kaa.controller.names import (
+    METADATA_TOPIC,
+    has_collision_characters,
+    topic_name_problem,
+    unified,
+)
+from kaa.controller.placement import place
+from kaa.controller.result import ControllerError, Result, check_record_count
+from kaa.limits import METADATA_PARTITIONS_PER_REQUEST_MAX
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k19_create_topics import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+from kaa.wire.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsResponse
+from kaa.wire.messages.metadata_topics import RemoveTopicRecord, TopicRecord
+from kaa.wire.primitives import UUID_ZERO, Uuid
+
+if TYPE_CHECKING:
+    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+    from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest
+    from kaa.wire.schema import MetadataRecord
+
+_DEFAULT: Final = -1
+_DELETION_DISABLED_VERSION_MIN: Final = 3
+
+
+# --- creation -------------------------------------------------------------------------------------
+
+
+def create_topics(
+    state: ControllerState, request: CreateTopicsRequest, context: RequestContext
+) -> Result[CreateTopicsResponse]:
+    _check_partition_total(state, request)
+    names = [topic.name for topic in request.topics]
+    repeated = {name for name in names if names.count(name) > 1}
+    collisions = _collision_names(state, names)
+    response = CreateTopicsResponse(topics=[])
+    records: list[MetadataRecord] = []
+    for topic in request.topics:
+        if topic.name in repeated:
+            continue
+        try:
+            _check_name(state, topic.name, collisions)
+            created, result = _create_topic(state, topic, context)
+            check_record_count(records + created)
+            records += created
+        except ControllerError as problem:
+            result = _refused(topic.name, problem.error, problem.message)
+        response.topics.append(result)
+    response.topics += [
+        _refused(name, Errors.INVALID_REQUEST, "the topic is named twice")
+        for name in dict.fromkeys(names)
+        if name in repeated
+    ]
+    return Result([] if request.validate_only else records, response)
+
+
+def _refused(name: str, error: Errors, message: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error, error_message=message, configs=[])
+
+
+def _check_partition_total(state: ControllerState, request: CreateTopicsRequest) -> None:
+    default = state.settings.get_int("num.partitions")
+    total = 0
+    for topic in request.topics:
+        if topic.assignments:
+            total += len(topic.assignments)
+        elif topic.num_partitions == _DEFAULT:
+            total += default
+        else:
+            total += max(topic.num_partitions, 0)
+    if total > METADATA_PARTITIONS_PER_REQUEST_MAX:
+        raise ControllerError(
+            Errors.POLICY_VIOLATION,
+            f"{total} partitions in one request; {METADATA_PARTITIONS_PER_REQUEST_MAX} are allowed",
+        )
+
+
+def _collision_names(state: ControllerState, names: list[str]) -> dict[str, str]:
+    """Existing topics by the name that a metric would show, if any new one may collide."""
+    if not any(has_collision_characters(name) for name in names):
+        return {}
+    return {unified(name): name for name in state.image.topics if has_collision_characters(name)}
+
+
+def _check_name(state: ControllerState, name: str, collisions: dict[str, str]) -> None:
+    if name == METADATA_TOPIC:
+        raise ControllerError(Errors.INVALID_REQUEST, f"{name} cannot be created")
+    problem = topic_name_problem(name)
+    if problem is not None:
+        raise ControllerError(Errors.INVALID_TOPIC_EXCEPTION, problem)
+    if name in state.image.topics:
+        raise ControllerError(Errors.TOPIC_ALREADY_EXISTS, f"topic {name} already exists")
+    other = collisions.get(unified(name))
+    if other is not None and has_collision_characters(name):
+        raise ControllerError(
+            Errors.INVALID_TOPIC_EXCEPTION, f"topic {name} collides with topic {other}"
+        )
+
+
+def _create_topic(
+    state: ControllerState, topic: CreatableTopic, context: RequestContext
+) -> tuple[list[MetadataRecord], CreatableTopicResult]:
+    config_records = _config_records(state, topic)
+    partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic)
+    context.charge(len(partitions))
+    topic_id = _random_uuid(state)
+    result = CreatableTopicResult(
+        name=topic.name, topic_id=topic_id, error_message=None, configs=[]
+    )
+    if context.may_describe(topic.name):
+        result.num_partitions = len(partitions)
+        result.replication_factor = len(partitions[0].replicas)
+        result.configs = _described(state, topic)
+    else:
+        result.topic_config_error_code = Errors.TOPIC_AUTHORIZATION_FAILED
+    records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
+    records += config_records
+    records += [
+        partition_record(topic_id, number, partition)
+        for number, partition in sorted(partitions.items())
+    ]
+    return records, result
+
+
+def _config_records(state: ControllerState, topic: CreatableTopic) -> list[MetadataRecord]:
+    without_value = [config.name for config in topic.configs if config.value is None]
+    if without_value:
+        raise ControllerError(
+            Errors.INVALID_CONFIG, f"these settings have no value: {','.join(without_value)}"
+        )
+    changes = {config.name: (int(Operation.SET), config.value) for config in topic.configs}
+    if not changes:
+        return []
+    resource = (int(ResourceType.TOPIC), topic.name)
+    records = alter_resource(state, resource, changes, is_new=True)
+    return records + clear_eligible_leaders(state, records)
+
+
+def _described(state: ControllerState, topic: CreatableTopic) -> list[CreatableTopicConfigs]:
+    overrides = {config.name: config.value for config in topic.configs if config.value is not None}
+    return [
+        CreatableTopicConfigs(
+            name=entry.name,
+            value=None if entry.is_sensitive else entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.is_sensitive,
+        )
+        for entry in describe_created_topic(state.settings.broker, overrides)
+    ]
+
+
+def _assigned(state: ControllerState, topic: CreatableTopic) -> dict[int, PartitionImage]:
+    """Partitions whose replicas the sender has chosen."""
+    if topic.replication_factor != _DEFAULT or topic.num_partitions != _DEFAULT:
+        raise ControllerError(
+            Errors.INVALID_REQUEST,
+            "with an assignment, replication factor and number of partitions must be -1",
+        )
+    partitions: dict[int, PartitionImage] = {}
+    replication_factor: int | None = None
+    for assignment in topic.assignments:
+        number, replicas = assignment.partition_index, assignment.broker_ids
+        if number in partitions:
+            raise ControllerError(
+                Errors.INVALID_REPLICA_ASSIGNMENT, f"partition {number} is assigned twice"
+            )
+        check_assignment(state, replicas, replication_factor)
+        replication_factor = len(replicas)
+        isr = [replica for replica in replicas if state.is_active(replica)]
+        if not isr:
+            raise ControllerError(
+                Errors.INVALID_REPLICA_ASSIGNMENT,
+                f"every broker of partition {number} is fenced or shuts down",
+            )
+        partitions[number] = new_partition(state, replicas, isr)
+    if set(partitions) != set(range(len(partitions))):
+        raise ControllerError(
+            Errors.INVALID_REPLICA_ASSIGNMENT, "partitions are numbered from 0 without a gap"
+        )
+    return partitions
+
+
+def _placed(state: ControllerState, topic: CreatableTopic) -> dict[int, PartitionImage]:
+    """Partitions that the controller spreads over the brokers."""
+    replication_factor, count = topic.replication_factor, topic.num_partitions
+    if replication_factor < _DEFAULT or replication_factor == 0:
+        raise ControllerError(
+            Errors.INVALID_REPLICATION_FACTOR,
+            "the replication factor is larger than 0, or -1 for the default",
+        )
+    if count < _DEFAULT or count == 0:
+        raise ControllerError(
+            Errors.INVALID_PARTITIONS, "a topic has at least one partition, or -1 for the default"
+        )
+    if count == _DEFAULT:
+        count = state.settings.get_int("num.partitions")
+    if replication_factor == _DEFAULT:
+        replication_factor = state.settings.get_int("default.replication.factor")
+    return dict(enumerate(placed_partitions(state, count, replication_factor)))
+
+
+def placed_partitions(
+    state: ControllerState, count: int, replication_factor: int
+) -> list[PartitionImage]:
+    partitions = []
+    for replicas in place(state, count, replication_factor):
+        isr = [replica for replica in replicas if state.is_active(replica)]
+        if not isr:
+            raise ControllerError(
+                Errors.INVALID_REPLICATION_FACTOR, "all brokers are fenced or shut down"
+            )
+        partitions.append(new_partition(state, replicas, isr))
+    return partitions
+
+
+def new_partition(state: ControllerState, replicas: list[int], isr: list[int]) -> PartitionImage:
+    return PartitionImage(
+        replicas=tuple(replicas),
+        isr=tuple(isr),
+        leader=isr[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=tuple(state.default_directory(replica) for replica in replicas),
+    )
+
+
+def _random_uuid(state: ControllerState) -> Uuid:
+    """A random id that Kafka would give: version 4, and no leading dash for a command line."""
+    while True:
+        data = bytearray(state.random.randbytes(16))
+        data[6] = data[6] & 0x0F | 0x40
+        data[8] = data[8] & 0x3F | 0x80
+        found = Uuid(bytes(data))
+        if not str(found).startswith("-"):
+            return found
+
+
+# --- deletion -------------------------------------------------------------------------------------
+
+
+def delete_topics(
+    state: ControllerState, request: DeleteTopicsRequest, context: RequestContext
+) -> Result[DeleteTopicsResponse]:
+    if not state.settings.broker.get_boolean("delete.topic.enable"):
+        if context.api_version < _DELETION_DISABLED_VERSION_MIN:
+            raise ControllerError(Errors.INVALID_REQUEST, "topics cannot be deleted here")
+        raise ControllerError(Errors.TOPIC_DELETION_DISABLED)
+    response = DeleteTopicsResponse(responses=[])
+    records: list[MetadataRecord] = []
+    wanted: list[tuple[str | None, Uuid]] = [(name, UUID_ZERO) for name in request.topic_names]
+    wanted += [(topic.name, topic.topic_id) for topic in request.topics]
+    found = _DeletionPlan(state)
+    for name, topic_id in wanted:
+        found.add(name, topic_id)
+    for result in found.results():
+        if result.error_code == Errors.NONE:
+            try:
+                context.charge(len(state.image.topics_by_id[result.topic_id].partitions))
+                records.append(RemoveTopicRecord(topic_id=result.topic_id))
+            except ControllerError as problem:
+                result.error_code, result.error_message = problem.error, problem.message
+        response.responses.append(result)
+    check_record_count(records)
+    return Result(records, response)
+
+
+class _DeletionPlan:
+    """Topics to delete by name and by id, each at most once."""
+
+    def __init__(self, state: ControllerState) -> None:
+        self._image = state.image
+        self._mentions: dict[tuple[str | None, Uuid], int] = {}
+
+    def add(self, name: str | None, topic_id: Uuid) -> None:
+        key = (name, topic_id)
+        self._mentions[key] = self._mentions.get(key, 0) + 1
+
+    def results(self) -> list[DeletableTopicResult]:
+        results = []
+        taken: set[Uuid] = set()
+        # Ids go first: a name that stands for one of them is then the one that is refused.
+        for key in sorted(self._mentions, key=lambda key: key[0] is not None):
+            name, topic_id = key
+            try:
+                if self._mentions[key] > 1:
+                    what = "id" if name is None else "name"
+                    raise ControllerError(
+                        Errors.INVALID_REQUEST, f"the topic {what} is given twice"
+                    )
+                name, topic_id = self._find(name, topic_id)
+                if topic_id in taken:
+                    raise ControllerError(
+                        Errors.INVALID_REQUEST, "the name stands for an id that is given too"
+                    )
+                taken.add(topic_id)
+                results.append(DeletableTopicResult(name=name, topic_id=topic_id))
+            except ControllerError as problem:
+                results.append(
+                    DeletableTopicResult(
+                        name=name,
+                        topic_id=topic_id,
+                        error_code=problem.error,
+                        error_message=problem.message,
+                    )
+                )
+        return results
+
+    def _find(self, name: str | None, topic_id: Uuid) -> tuple[str, Uuid]:
+        if name is None:
+            if topic_id == UUID_ZERO:
+                raise ControllerError(Errors.INVALID_REQUEST, "neither a name nor an id is given")
+            topic = self._image.topics_by_id.get(topic_id)
+            if topic is None:
+                raise ControllerError(Errors.UNKNOWN_TOPIC_ID)
+        else:
+            if topic_id != UUID_ZERO:
+                raise ControllerError(Errors.INVALID_REQUEST, "a name and an id are given")
+            topic = self._image.topics.get(name)
+            if topic is None:
+                raise ControllerError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic.name, topic.id
