@@ -78,9 +78,9 @@ class AppendPlan:
     """An append that was accepted and is not yet part of the log."""
 
     __slots__ = (
+        "batches",
         "buffer",
         "completed",
-        "epochs",
         "extents",
         "flush",
         "info",
@@ -94,10 +94,10 @@ class AppendPlan:
         self.segment: Segment | None = None
         """Where the batches go; None if there is nothing to write."""
         self.buffer: Buffer = b""
+        self.batches: list[RecordBatch] = []
+        """Those of idempotent and transactional producers."""
         self.extents: list[tuple[int, int, int]] = []
         """Last offset, greatest timestamp and size of each batch."""
-        self.epochs: list[tuple[int, int]] = []
-        """Leader epoch and base offset of each batch that starts an epoch."""
         self.producers: dict[int, ProducerAppend] = {}
         self.verified_producer_ids: set[int] = set()
         """Their transactions are in the log now, or over: the verification has served."""
@@ -114,12 +114,7 @@ class AppendPlan:
 
 
 def plan_leader_append(
-    log: UnifiedLog,
-    records: bytearray | memoryview,
-    leader_epoch: int,
-    origin: AppendOrigin,
-    guard: VerificationGuard | None,
-    transaction_version: int,
+    log: UnifiedLog, records: bytearray | memoryview, leader_epoch: int, origin: AppendOrigin
 ) -> AppendPlan:
     """Assigns offsets and epoch. LogError refuses the append."""
     info = AppendInfo(log.log_start_offset)
@@ -140,15 +135,12 @@ def plan_leader_append(
         info.max_timestamp = max(info.max_timestamp, timestamp)
         info.size_in_bytes += size
         if batch.producer_id >= 0:
-            if origin is AppendOrigin.CLIENT and _is_duplicate(log, plan, batch):
-                return plan
-            _check_verification(log, batch, origin, guard)
-            _track_producer(log, plan, batch, origin, transaction_version)
+            plan.batches.append(batch)
     plan.buffer = records
     info.last_offset = offset - 1
     info.last_leader_epoch = leader_epoch
-    if log.leader_epochs.latest_epoch != leader_epoch and leader_epoch >= 0:
-        plan.epochs.append((leader_epoch, info.first_offset))
+    if leader_epoch >= 0:
+        log.leader_epochs.assign(leader_epoch, info.first_offset)
     if log.config.message_timestamp_type == "LogAppendTime":
         info.log_append_time_ms = info.max_timestamp
     return plan
@@ -164,7 +156,7 @@ def plan_follower_append(
     info = AppendInfo(log.log_start_offset)
     plan = AppendPlan(info)
     next_offset = log.log_end_offset
-    epoch = log.leader_epochs.latest_epoch
+    epochs: list[tuple[int, int]] = []
     for batch in iter_batches(records):
         if batch.partition_leader_epoch > leader_epoch:
             break
@@ -181,13 +173,29 @@ def plan_follower_append(
         info.max_timestamp = max(info.max_timestamp, batch.max_timestamp)
         info.size_in_bytes += batch.size_in_bytes
         info.last_leader_epoch = batch.partition_leader_epoch
-        if info.last_leader_epoch not in {epoch, NO_PARTITION_LEADER_EPOCH}:
-            epoch = info.last_leader_epoch
-            plan.epochs.append((epoch, batch.base_offset))
+        if info.last_leader_epoch != NO_PARTITION_LEADER_EPOCH:
+            epochs.append((info.last_leader_epoch, batch.base_offset))
         if batch.producer_id >= 0:
-            _track_producer(log, plan, batch, AppendOrigin.REPLICATION, 0)
+            plan.batches.append(batch)
+    for epoch, start_offset in epochs:
+        log.leader_epochs.assign(epoch, start_offset)
     plan.buffer = memoryview(records)[: info.size_in_bytes]
     return plan
+
+
+def judge_producers(
+    log: UnifiedLog,
+    plan: AppendPlan,
+    origin: AppendOrigin,
+    guard: VerificationGuard | None = None,
+    transaction_version: int = 0,
+) -> None:
+    """Checks sequences, epochs and transactions; a duplicate leaves nothing to write."""
+    for batch in plan.batches:
+        if origin is AppendOrigin.CLIENT and _is_duplicate(log, plan, batch):
+            return
+        _check_verification(log, batch, origin, guard)
+        _track_producer(log, plan, batch, origin, transaction_version)
 
 
 def _is_duplicate(log: UnifiedLog, plan: AppendPlan, batch: RecordBatch) -> bool:
@@ -199,7 +207,7 @@ def _is_duplicate(log: UnifiedLog, plan: AppendPlan, batch: RecordBatch) -> bool
     info.last_offset = duplicate.last_offset
     info.log_append_time_ms = duplicate.timestamp
     info.is_duplicate = True
-    plan.extents.clear()
+    plan.segment = None
     return True
 
 

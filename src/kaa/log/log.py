@@ -21,7 +21,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kaa.limits import LOG_RECENT_POSITIONS_MAX
-from kaa.log.append import plan_follower_append, plan_leader_append
+from kaa.log.append import judge_producers, plan_follower_append, plan_leader_append
 from kaa.log.errors import LogError
 from kaa.log.files import unlink_if_exists
 from kaa.log.flush import FlushJob
@@ -172,11 +172,14 @@ class UnifiedLog:
         guard: VerificationGuard | None = None,
         transaction_version: int = 0,
     ) -> AppendPlan:
-        """The first step of an append. LogError refuses it and leaves the log as it was."""
+        """The first step of an append. LogError refuses it; at most a new segment was begun."""
         if self.directory.offline_reason is not None:
             raise self.directory.storage_error()
-        plan = plan_leader_append(self, records, leader_epoch, origin, guard, transaction_version)
+        plan = plan_leader_append(self, records, leader_epoch, origin)
         self._place(plan, now_ms)
+        if plan.batches:
+            judge_producers(self, plan, origin, guard, transaction_version)
+        self._plan_flush(plan)
         return plan
 
     def prepare_follower_append(
@@ -186,6 +189,8 @@ class UnifiedLog:
             raise self.directory.storage_error()
         plan = plan_follower_append(self, records, leader_epoch)
         self._place(plan, now_ms)
+        judge_producers(self, plan, AppendOrigin.REPLICATION)
+        self._plan_flush(plan)
         return plan
 
     def _place(self, plan: AppendPlan, now_ms: int) -> None:
@@ -202,8 +207,14 @@ class UnifiedLog:
         if segment.should_roll(now_ms, info.size_in_bytes, info.max_timestamp, info.last_offset):
             segment = self.roll(now_ms, info.first_offset)
         plan.segment = segment
-        if info.last_offset + 1 - self.recovery_point >= self.config.flush_messages:
-            plan.flush = self._flush_job(info.last_offset + 1, whole_active=False)
+
+    def _plan_flush(self, plan: AppendPlan) -> None:
+        end_offset = plan.info.last_offset + 1
+        if (
+            plan.segment is not None
+            and end_offset - self.recovery_point >= self.config.flush_messages
+        ):
+            plan.flush = self._flush_job(end_offset, whole_active=False)
 
     def _finish(self, plan: AppendPlan, now_ms: int) -> AppendInfo:
         if plan.segment is not None:
@@ -227,8 +238,6 @@ class UnifiedLog:
         self._remember(info.first_offset, segment, segment.size)
         segment.commit(plan.extents)
         self.log_end_offset = info.last_offset + 1
-        for epoch, start_offset in plan.epochs:
-            self.leader_epochs.assign(epoch, start_offset)
         state = self.producer_state
         for append in plan.producers.values():
             state.update(append)

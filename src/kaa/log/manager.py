@@ -82,8 +82,8 @@ class LogManager:
 
     # --- start -----------------------------------------------------------------------------
 
-    def start(self, now_ms: int) -> Iterator[RecoveryProgress]:
-        """Loads everything. BlockingIOError if a directory is in use by another process."""
+    def lock(self) -> None:
+        """Takes the directories for this process; BlockingIOError if another one uses one."""
         for directory in self.directories:
             try:
                 self._files.make_directory(directory.path)
@@ -93,6 +93,9 @@ class LogManager:
                 raise
             except OSError as error:
                 directory.fail(error)
+
+    def start(self, now_ms: int) -> Iterator[RecoveryProgress]:
+        """Loads everything, from directories that ``lock`` took."""
         for directory in self.directories:
             if directory.is_online:
                 try:

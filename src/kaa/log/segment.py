@@ -60,8 +60,14 @@ class SegmentRegion:
         """For sendfile; -1 if the file is in memory."""
         return self.segment.file.descriptor
 
-    def read(self) -> bytes:
-        return self.segment.file.read(self.length, self.position)
+    def __len__(self) -> int:
+        return self.length
+
+    def read(self, length: int | None = None, offset: int = 0) -> bytes:
+        """Bytes of the region from ``offset`` on, to its end if no length is given."""
+        rest = self.length - offset
+        length = rest if length is None else min(length, rest)
+        return self.segment.file.read(length, self.position + offset)
 
     def release(self) -> None:
         self.segment.release()

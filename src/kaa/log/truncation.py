@@ -63,8 +63,11 @@ def _lower_recovery_point(log: UnifiedLog, offset: int) -> None:
 
 def _rebuild_producer_state(log: UnifiedLog, now_ms: int) -> None:
     state, end_offset = log.producer_state, log.log_end_offset
+    # A snapshot does not know of decided transactions whose markers others may not have yet.
+    unreplicated = {f: last for f, last in state.unreplicated.items() if last < end_offset}
     load_newest_snapshot(state, log.snapshots, log.log_start_offset, end_offset, now_ms)
     log.last_snapshot_offset = state.end_offset
     for _ in replay_segments(state, log.segments, log.log_start_offset, end_offset):
         pass
+    state.unreplicated |= unreplicated
     log.take_snapshot()

@@ -64,7 +64,6 @@ def test_too_large_batches_and_appends_are_refused() -> None:
         log.append(batch(3) * 10, leader_epoch=0, now_ms=0)
     assert caught.value.error is Errors.RECORD_LIST_TOO_LARGE
     assert log.log_end_offset == 0
-    assert log.leader_epochs.entries == []
 
 
 def test_the_metadata_log_may_exceed_the_message_size() -> None:
