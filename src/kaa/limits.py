@@ -62,9 +62,8 @@ BATCH_EXPANDED_BYTES_MAX = 512 * 1024 * 1024
 # ends at 2 GiB, and both bounds together keep every column below it.
 ARROW_READ_ROWS_MAX = 16 * 1024 * 1024
 ARROW_READ_BYTES_MAX = 2**31 - 1
-# Record batches are encoded into a buffer of about this size, or of one batch, before they leave
-# it.
-ARROW_ENCODE_CHUNK_BYTES = 1024 * 1024
+# Record batches are encoded into buffers of about this size, or of one batch.
+ARROW_ENCODE_CHUNK_BYTES = 8 * 1024 * 1024
 # The map of a log cleaner; Kafka's dedupe buffer has the same bound per thread.
 OFFSET_MAP_BYTES_MAX = 2**31 - 1
 # Refused records that one answer names; the error of the batch stands without them.

@@ -44,6 +44,8 @@ validity, Arrow offset, number of entries, keys, values."""
 InputColumns = tuple[BinaryInput | None, BinaryInput, HeadersInput | None, FixedInput | None, int]
 """Key, value, headers, timestamps, and the timestamp of rows that have none."""
 
-EncodedRows = tuple[list[tuple[int, int, int, int, int, int]], int]
-"""Batches as (start and end in the output, first row, row count, base timestamp, max timestamp),
-and the row to go on from."""
+EncodedBatch = tuple[int, int, int, int, int, int, int]
+"""Start and end in the output, index of the range, first row, row count, base and max timestamp."""
+
+EncodedRows = tuple[bytearray, list[EncodedBatch], int]
+"""The output, the batches in it, and the row to go on from."""

@@ -204,7 +204,10 @@ cdef void measure_headers(const uint8_t* data, Record* record, RowsOut* out) noe
     cdef int32_t index
     for index in range(record.header_count):
         read_field(data, &at, record.end, &field, &size)
-        out.header_key_bytes += size if is_plain_ascii(field, size) else copy_utf8(NULL, field, size)
+        if is_plain_ascii(field, size):
+            out.header_key_bytes += size
+        else:
+            out.header_key_bytes += copy_utf8(NULL, field, size)
         read_field(data, &at, record.end, &field, &size)
         if size > 0:
             out.header_value_bytes += size

@@ -7,10 +7,17 @@
 #              are int32, or int64 if large. Binary, string and their large forms look alike.
 #   fixed      (validity or None, values, first): int64 timestamps in milliseconds, int32 partitions
 #   headers    (validity or None, offsets, first, is_large, entry validity or None, entry first,
-#              number of entries, keys, values): a list of structs, whose two children are binary columns of their own
+#              number of entries, keys, values): a list of structs, whose two children are
+#              binary columns of their own
 #
-# `encode_rows` writes records behind each other into one output buffer, without the GIL, and says
-# which of them make a batch. Headers, codecs and checksums are the caller's.
+# `encode_rows` writes records behind each other into one output buffer, without the GIL. Where a
+# batch begins it leaves 61 bytes, so that the caller can put header and checksum there and use the
+# batch where it lies; codecs are the caller's, too.
+#
+#   | room for a header | record | record | ... | room for a header | record | ...
+#
+# The rows are those of one or more ranges, in the order of an int32 column if there is one: rows
+# that are sorted by partition have a range per partition. A batch ends with its range.
 #
 # A batch ends before the record that would make it larger than the limit, its header of 61 bytes
 # counted. A record that is larger than the limit all by itself is an error. When the output is full
@@ -253,33 +260,41 @@ cdef inline void write_row(
 
 
 cdef struct BatchOut:
-    int64_t start, end, first_row, row_count, base_timestamp, max_timestamp
+    int64_t start, end, range_index, first_row, row_count, base_timestamp, max_timestamp
 
 
 cdef struct EncodeRun:
     uint8_t* out
     int64_t capacity
+    int64_t used                # by finished batches
     int64_t batch_bytes_max
     int64_t row                 # in the order of the call; the next to encode
-    int64_t row_end
+    const uint8_t* range_ends   # int64 each
+    int64_t range_count
+    int64_t range_index
     int problem
-    BatchOut batches[64]
+    BatchOut batches[RUN_BATCHES_MAX]
     int batch_count
 
 
-cdef int encode_batch(const RowsIn* rows, EncodeRun* run, BatchOut* batch) noexcept nogil:
-    # One batch from run.row on, at batch.start.
+cdef inline int64_t row_number(const RowsIn* rows, int64_t row) noexcept nogil:
+    return offset_at(rows.order, row, 0) if rows.order != NULL else row
+
+
+cdef int encode_batch(
+    const RowsIn* rows, EncodeRun* run, int64_t row_end, BatchOut* batch
+) noexcept nogil:
+    # One batch from run.row on, behind the finished ones.
     cdef RowSpan span
     cdef int64_t row = run.row
-    cdef int64_t at = batch.start
+    cdef int64_t at = run.used + BATCH_HEADER_BYTES
     cdef int64_t body, size, delta
+    batch.start = run.used
     batch.first_row = row
     batch.base_timestamp = -1
     batch.max_timestamp = -1
-    while row < run.row_end:
-        run.problem = measure_row(
-            rows, offset_at(rows.order, row, 0) if rows.order != NULL else row, &span
-        )
+    while row < row_end:
+        run.problem = measure_row(rows, row_number(rows, row), &span)
         if run.problem != ROW_OK:
             run.row = row
             return ENCODE_BAD_ROW
@@ -289,7 +304,7 @@ cdef int encode_batch(const RowsIn* rows, EncodeRun* run, BatchOut* batch) noexc
         body = span.body_bytes + varlong_size(delta)
         body += varint_size(<int32_t>(row - batch.first_row))
         size = INT32_BYTES_MAX if body > INT32_BYTES_MAX else body + varint_size(<int32_t>body)
-        if size > run.batch_bytes_max - BATCH_HEADER_BYTES - (at - batch.start):
+        if size > run.batch_bytes_max - (at - batch.start):
             if row > batch.first_row:
                 break
             run.problem = ROW_TOO_LARGE
@@ -304,26 +319,28 @@ cdef int encode_batch(const RowsIn* rows, EncodeRun* run, BatchOut* batch) noexc
     batch.end = at
     batch.row_count = row - batch.first_row
     run.row = row
+    run.used = at
     return ENCODE_BATCH
 
 
 cdef int encode_run(const RowsIn* rows, EncodeRun* run) noexcept nogil:
-    # Batches until the output or the list of batches is full, or the rows end.
+    # Batches until the output or the list of batches is full, or the ranges end.
     cdef BatchOut* batch
-    cdef int64_t start = 0
+    cdef int64_t row_end
     cdef int status
-    if run.batch_count > 0:
-        start = run.batches[run.batch_count - 1].end
     run.batch_count = 0
-    while run.row < run.row_end:
+    while run.range_index < run.range_count:
+        row_end = offset_at(run.range_ends, run.range_index, 1)
+        if run.row >= row_end:
+            run.range_index += 1
+            continue
         if run.batch_count == RUN_BATCHES_MAX:
             return ENCODE_BATCH
         batch = &run.batches[run.batch_count]
-        batch.start = start
-        status = encode_batch(rows, run, batch)
+        batch.range_index = run.range_index
+        status = encode_batch(rows, run, row_end, batch)
         if status != ENCODE_BATCH:
             return status
-        start = batch.end
         run.batch_count += 1
     return ENCODE_DONE
 
@@ -367,44 +384,55 @@ cdef int fill_headers(BufferSet buffers, RowsIn* rows, int64_t count, object hea
 
 
 def encode_rows(
-    bytearray out,
+    int64_t capacity,
     tuple columns,
     int64_t row_count,
     order,
+    range_ends,
     int64_t first_row,
-    int64_t row_end,
     int64_t batch_bytes_max,
 ):
-    """Fills ``out`` with batches from ``first_row`` on; says which, and the row to go on from."""
+    """A buffer of at most ``capacity`` bytes with batches of the rows from ``first_row`` on.
+
+    Returns the buffer, the batches in it, and the row to go on from.
+    """
     cdef BufferSet buffers = BufferSet()
     cdef RowsIn rows
     cdef EncodeRun run
+    cdef bytearray out = bytearray()
     cdef list batches = []
     cdef int status = ENCODE_BATCH
     cdef int index
     memset(&rows, 0, sizeof(RowsIn))
     fill_rows(buffers, &rows, row_count, columns)
-    rows.order = buffers.add(order, 4 * row_end)
-    run.out = <uint8_t*>buffers.add(out, 0)
-    run.capacity = len(out)
+    rows.order = buffers.add(order, 4 * row_count)
+    run.range_ends = buffers.add(range_ends, 0)
+    run.range_count = buffers.last_bytes() // 8
+    run.range_index = 0
+    resize(out, capacity)
+    run.out = <uint8_t*>PyByteArray_AS_STRING(out)
+    run.capacity = capacity
+    run.used = 0
     run.batch_bytes_max = min(batch_bytes_max, INT32_BYTES_MAX)
     run.row = first_row
-    run.row_end = row_end
-    run.batch_count = 0
     while status == ENCODE_BATCH:
         with nogil:
             status = encode_run(&rows, &run)
         if status == ENCODE_BAD_ROW:
-            raise InvalidRecordError(f"row {run.row}: {_ROW_PROBLEMS[run.problem]}")
+            raise InvalidRecordError(
+                f"row {row_number(&rows, run.row)}: {_ROW_PROBLEMS[run.problem]}"
+            )
         for index in range(run.batch_count):
             batches.append(batch_tuple(&run.batches[index]))
-    return batches, run.row
+    PyByteArray_Resize(out, run.used)
+    return out, batches, run.row
 
 
 cdef tuple batch_tuple(const BatchOut* batch):
     return (
         batch.start,
         batch.end,
+        batch.range_index,
         batch.first_row,
         batch.row_count,
         batch.base_timestamp,
@@ -412,35 +440,69 @@ cdef tuple batch_tuple(const BatchOut* batch):
     )
 
 
-def order_by_partition(validity, values, int64_t first, int64_t row_count, int64_t partition_count):
-    """The rows sorted by partition, stable, and where each partition begins and ends among them."""
+# --- rows by partition --------------------------------------------------------------------------
+
+cdef struct Partitions:
+    const uint8_t* validity
+    const uint8_t* values       # int32 each
+    int64_t first
+    int64_t rows
+    int64_t count
+
+
+cdef int64_t count_partitions(const Partitions* partitions, int64_t* counts) noexcept nogil:
+    # Rows of each partition; the first row without a valid one, or -1.
+    cdef int64_t row, partition
+    for row in range(partitions.rows):
+        partition = offset_at(partitions.values, partitions.first + row, 0)
+        if not is_valid_bit(partitions.validity, partitions.first + row):
+            return row
+        if partition < 0 or partition >= partitions.count:
+            return row
+        counts[partition] += 1
+    return -1
+
+
+cdef void place_rows(
+    const Partitions* partitions, int64_t* next_place, int32_t* order
+) noexcept nogil:
+    cdef int64_t row, partition
+    for row in range(partitions.rows):
+        partition = offset_at(partitions.values, partitions.first + row, 0)
+        order[next_place[partition]] = <int32_t>row
+        next_place[partition] += 1
+
+
+def order_by_partition(
+    validity, values, int64_t first, int64_t row_count, int64_t partition_count
+):
+    """The rows sorted by partition, stable, and where each partition begins and ends there."""
     cdef BufferSet buffers = BufferSet()
-    cdef const uint8_t* valid
-    cdef const uint8_t* partitions
-    cdef int64_t row, partition, count, at
+    cdef Partitions partitions
+    cdef int64_t partition, count, bad_row
+    cdef int64_t at = 0
     cdef bytearray order = bytearray(4 * row_count)
-    cdef bytearray starts = bytearray(8 * partition_count)
+    cdef bytearray places = bytearray(8 * partition_count)
     cdef int32_t* sorted_rows = <int32_t*>PyByteArray_AS_STRING(order)
-    cdef int64_t* next_place = <int64_t*>PyByteArray_AS_STRING(starts)
+    cdef int64_t* next_place = <int64_t*>PyByteArray_AS_STRING(places)
     cdef list ranges = []
     if first < 0:
         raise InvalidRecordError("an Arrow array has a negative offset")
-    valid = buffers.add(validity, (first + row_count + 7) // 8)
-    partitions = buffers.add(values, 4 * (first + row_count))
-    for row in range(row_count):
-        partition = offset_at(partitions, first + row, 0)
-        if not is_valid_bit(valid, first + row) or not 0 <= partition < partition_count:
-            raise InvalidRecordError(f"row {row}: the partition is null or does not exist")
-        next_place[partition] += 1
-    at = 0
+    partitions.validity = buffers.add(validity, (first + row_count + 7) // 8)
+    partitions.values = buffers.add(values, 4 * (first + row_count))
+    partitions.first = first
+    partitions.rows = row_count
+    partitions.count = partition_count
+    with nogil:
+        bad_row = count_partitions(&partitions, next_place)
+    if bad_row >= 0:
+        raise InvalidRecordError(f"row {bad_row}: the partition is null or does not exist")
     for partition in range(partition_count):
         count = next_place[partition]
         next_place[partition] = at
         if count:
             ranges.append((partition, at, at + count))
         at += count
-    for row in range(row_count):
-        partition = offset_at(partitions, first + row, 0)
-        sorted_rows[next_place[partition]] = <int32_t>row
-        next_place[partition] += 1
+    with nogil:
+        place_rows(&partitions, next_place, sorted_rows)
     return order, ranges

@@ -14,6 +14,7 @@ from kaa.records.varint import encode_varint
 if TYPE_CHECKING:
     from kaa.records._arrow_types import (
         BinaryInput,
+        EncodedBatch,
         EncodedRows,
         FixedInput,
         HeadersInput,
@@ -26,69 +27,66 @@ _LARGE = Struct("=q")
 
 
 def encode_rows(
-    out: bytearray,
+    capacity: int,
     columns: InputColumns,
     row_count: int,
     order: Buffer | None,
+    range_ends: Buffer,
     first_row: int,
-    row_end: int,
     batch_bytes_max: int,
 ) -> EncodedRows:
-    """Fills ``out`` with batches from ``first_row`` on; says which, and the row to go on from."""
-    rows = _InputRows(columns, row_count, order, row_end)
+    """A buffer of at most ``capacity`` bytes with batches of the rows from ``first_row`` on.
+
+    Returns the buffer, the batches in it, and the row to go on from.
+    """
+    rows = _InputRows(columns, row_count, order)
     batch_bytes_max = min(batch_bytes_max, INT32_MAX)
-    batches = []
+    out = bytearray()
+    batches: list[EncodedBatch] = []
     row = first_row
-    start = 0
-    while row < row_end:
-        batch = _encode_batch(rows, row, row_end, batch_bytes_max, out, start)
-        if batch is None:
-            break
-        batches.append(batch)
-        start = batch[1]
-        row += batch[3]
-    return batches, row
+    for range_index, row_end in enumerate(array("q", bytes(range_ends))):
+        while row < row_end:
+            encoded = _encode_batch(rows, row, row_end, batch_bytes_max, capacity - len(out))
+            if encoded is None:
+                return out, batches, row
+            batch, count, base_timestamp, max_timestamp = encoded
+            span = (len(out), len(out) + len(batch))
+            batches.append((*span, range_index, row, count, base_timestamp, max_timestamp))
+            out += batch
+            row += count
+    return out, batches, row
 
 
 def _encode_batch(
-    rows: _InputRows, first_row: int, row_end: int, bytes_max: int, out: bytearray, start: int
-) -> tuple[int, int, int, int, int, int] | None:
-    """One batch at ``start``; None where the output ends before the batch does."""
+    rows: _InputRows, first_row: int, row_end: int, bytes_max: int, room: int
+) -> tuple[bytearray, int, int, int] | None:
+    """A batch with its row count, base and max timestamp; None if there is no room for it."""
+    batch = bytearray(HEADER_BYTES)
     row = first_row
-    at = start
     base_timestamp = max_timestamp = -1
     while row < row_end:
         timestamp, fields = rows.fields(row)
         if row == first_row:
             base_timestamp = timestamp
-        body = b"".join(
-            (
-                b"\0",
-                encode_varint(timestamp - base_timestamp),
-                encode_varint(row - first_row),
-                *fields,
-            )
-        )
+        deltas = encode_varint(timestamp - base_timestamp) + encode_varint(row - first_row)
+        body = b"\0" + deltas + b"".join(fields)
         record = encode_varint(len(body)) + body
-        if len(record) > bytes_max - HEADER_BYTES - (at - start):
+        if len(record) > bytes_max - len(batch):
             if row > first_row:
                 break
-            raise InvalidRecordError(f"row {row}: the record is larger than a batch may be")
-        if len(record) > len(out) - at:
+            raise rows.error(row, "the record is larger than a batch may be")
+        if len(record) > room - len(batch):
             return None
-        out[at : at + len(record)] = record
-        at += len(record)
+        batch += record
         row += 1
         max_timestamp = max(max_timestamp, timestamp)
-    return start, at, first_row, row - first_row, base_timestamp, max_timestamp
+    return batch, row - first_row, base_timestamp, max_timestamp
 
 
 class _InputRows:
     """The columns of a call, checked to be as long as its rows need."""
 
-    def __init__(
-        self, columns: InputColumns, row_count: int, order: Buffer | None, row_end: int
-    ) -> None:
+    def __init__(self, columns: InputColumns, row_count: int, order: Buffer | None) -> None:
         key, value, headers, timestamps, default_timestamp = columns
         self._row_count = row_count
         self._default_timestamp = default_timestamp
@@ -100,16 +98,24 @@ class _InputRows:
         self._headers = None if headers is None else _HeadersColumn(headers, row_count)
         self._order = order
         if order is not None:
-            _check_bytes(order, _SMALL.size * row_end)
+            _check_bytes(order, _SMALL.size * row_count)
+
+    def number(self, row: int) -> int:
+        """The number of a row in its columns, by its place in the order."""
+        if self._order is None:
+            return row
+        number: int = _SMALL.unpack_from(self._order, _SMALL.size * row)[0]
+        return number
+
+    def error(self, row: int, reason: object) -> InvalidRecordError:
+        return InvalidRecordError(f"row {self.number(row)}: {reason}")
 
     def fields(self, row: int) -> tuple[int, list[bytes]]:
         """The timestamp of a row, and what follows the deltas in its record."""
         try:
-            if self._order is not None:
-                return self._fields(_SMALL.unpack_from(self._order, _SMALL.size * row)[0])
-            return self._fields(row)
+            return self._fields(self.number(row))
         except InvalidRecordError as error:
-            raise InvalidRecordError(f"row {row}: {error}") from None
+            raise self.error(row, error) from None
 
     def _fields(self, row: int) -> tuple[int, list[bytes]]:
         if not 0 <= row < self._row_count:

@@ -6,26 +6,33 @@ any codec::
     encoded = encode(rows, now_ms, batch_bytes_max=1_000_000, partition=3)
 
 The loop is the kernel's; ``_kernel_arrow_encode.pxi`` tells input, algorithm and bounds. It writes
-records into one buffer of about a megabyte, from which codecs and checksums take them while they
-are still in the processor's cache.
+records into buffers of some megabytes, where uncompressed batches get their headers and stay.
 """
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from crc32c import crc32c
+
 from kaa.limits import ARROW_ENCODE_CHUNK_BYTES, ARROW_READ_BYTES_MAX
 from kaa.records.batch import (
+    ATTRIBUTES_POSITION,
+    CRC_POSITION,
+    HEADER,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC_V2,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
     CompressionType,
-    TimestampType,
     increment_sequence,
 )
-from kaa.records.build import assemble_batch, batch_attributes
 from kaa.records.compress import compress
 from kaa.records.errors import InvalidRecordError
 from kaa.records.kernel import KERNEL_NAME
@@ -39,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kaa.records import _arrow_types as types
-    from kaa.records.batch import Buffer
 
 
 class ProducerFields(NamedTuple):
@@ -67,10 +73,13 @@ class RowColumns:
 
 
 class EncodedBatch(NamedTuple):
-    """A finished batch and which rows it has: see ``Encoded.order``."""
+    """A finished batch and which rows it has: see ``Encoded.order``.
+
+    ``data`` may lie in one buffer with other batches, which stays until the last of them goes.
+    """
 
     partition: int
-    data: bytearray
+    data: memoryview
     first_row: int
     row_count: int
 
@@ -110,19 +119,19 @@ def encode(
     ranges = [(partition, 0, rows.row_count)]
     if rows.partitions is not None:
         order, ranges = order_by_partition(*rows.partitions, rows.row_count, partition_count)
-    chunk = bytearray(_chunk_bytes(rows, batch_bytes_max))
+    range_ends = array("q", [end for _, _, end in ranges]).tobytes()
+    capacity = _chunk_bytes(rows, batch_bytes_max)
     sealer = _Sealer(compression_type, compression_level, producer or ProducerFields())
     batches: list[EncodedBatch] = []
-    with memoryview(chunk) as view:
-        for number, first, end in ranges:
-            row = first
-            while row < end:
-                pieces, row = encode_rows(
-                    chunk, columns, rows.row_count, order, row, end, batch_bytes_max
-                )
-                if not pieces:
-                    raise InvalidRecordError(f"row {row}: Arrow offsets go back")
-                batches.extend(sealer.seal(number, view, piece) for piece in pieces)
+    row = 0
+    while row < rows.row_count:
+        chunk, pieces, row = encode_rows(
+            capacity, columns, rows.row_count, order, range_ends, row, batch_bytes_max
+        )
+        if not pieces:
+            raise InvalidRecordError(f"row {row}: Arrow offsets go back")
+        view = memoryview(chunk)
+        batches.extend(sealer.seal(ranges[piece[2]][0], view, piece) for piece in pieces)
     return Encoded(batches, order)
 
 
@@ -139,8 +148,8 @@ def _chunk_bytes(rows: RowColumns, batch_bytes_max: int) -> int:
     return min(whole_batches, needed)
 
 
-# Five varints, one varlong, attributes; and the two lengths of a header.
-_RECORD_OVERHEAD_BYTES_MAX = 5 * 5 + 10 + 1
+# Five varints, one varlong and attributes, of a record alone in its batch; two lengths of a header.
+_RECORD_OVERHEAD_BYTES_MAX = 5 * 5 + 10 + 1 + HEADER_BYTES
 _HEADER_OVERHEAD_BYTES_MAX = 2 * 5
 
 
@@ -155,34 +164,35 @@ class _Sealer:
         self._producer = producer
         self._sequences = dict(producer.base_sequences)
 
-    def seal(
-        self, partition: int, chunk: memoryview, piece: tuple[int, int, int, int, int, int]
-    ) -> EncodedBatch:
-        start, end, first_row, row_count, base_timestamp, max_timestamp = piece
-        payload: Buffer = chunk[start:end]
-        codec = CompressionType.NONE
-        if self._compression_type is not CompressionType.NONE:
-            compressed = compress(self._compression_type, payload, self._level)
-            if len(compressed) < len(payload):
-                payload, codec = compressed, self._compression_type
+    def seal(self, partition: int, chunk: memoryview, piece: types.EncodedBatch) -> EncodedBatch:
+        start, end, _, first_row, row_count, base_timestamp, max_timestamp = piece
         base_sequence = self._sequences.get(partition, NO_SEQUENCE)
         if base_sequence != NO_SEQUENCE:
             self._sequences[partition] = increment_sequence(base_sequence, row_count)
-        data = assemble_batch(
-            (payload,),
-            base_offset=0,
-            partition_leader_epoch=NO_PARTITION_LEADER_EPOCH,
-            attributes=batch_attributes(
-                codec,
-                TimestampType.CREATE_TIME,
-                is_transactional=self._producer.is_transactional,
-            ),
-            last_offset_delta=row_count - 1,
-            base_timestamp=base_timestamp,
-            max_timestamp=max_timestamp,
-            producer_id=self._producer.producer_id,
-            producer_epoch=self._producer.producer_epoch,
-            base_sequence=base_sequence,
-            record_count=row_count,
+        codec = CompressionType.NONE
+        batch = chunk[start:end]
+        if self._compression_type is not CompressionType.NONE:
+            payload = compress(self._compression_type, batch[HEADER_BYTES:], self._level)
+            if len(payload) < len(batch) - HEADER_BYTES:
+                codec = self._compression_type
+                batch = memoryview(bytearray(HEADER_BYTES) + payload)
+        HEADER.pack_into(
+            batch,
+            0,
+            0,
+            len(batch) - LOG_OVERHEAD_BYTES,
+            NO_PARTITION_LEADER_EPOCH,
+            MAGIC_V2,
+            0,
+            codec | (TRANSACTIONAL_FLAG if self._producer.is_transactional else 0),
+            row_count - 1,
+            base_timestamp,
+            max_timestamp,
+            self._producer.producer_id,
+            self._producer.producer_epoch,
+            base_sequence,
+            row_count,
         )
-        return EncodedBatch(partition, data, first_row, row_count)
+        checksum = crc32c(batch[ATTRIBUTES_POSITION:])
+        batch[CRC_POSITION:ATTRIBUTES_POSITION] = checksum.to_bytes(4, "big")
+        return EncodedBatch(partition, batch, first_row, row_count)

@@ -134,7 +134,8 @@ def test_a_batch_is_what_a_builder_builds(codec: CompressionType) -> None:
     builder.append(3, None, b"")
     assert encoded.order is None
     [batch] = encoded.batches
-    assert batch == (4, builder.build(), 0, 3)
+    assert (batch.partition, batch.first_row, batch.row_count) == (4, 0, 3)
+    assert batch.data == builder.build()
 
 
 def test_a_codec_that_makes_a_batch_larger_is_left_out() -> None:
@@ -218,6 +219,21 @@ def test_rows_go_to_their_partitions_in_order() -> None:
         (2, 6, 1),
     ]
     assert values_of(encoded) == [values[row] for row in order]
+
+
+def test_an_error_names_the_row_by_its_number_in_the_columns() -> None:
+    values = [b"v" * 1_000, b"", b""]
+    rows = RowColumns(3, value=binary(values), partitions=fixed([1, 0, 0], "i"))
+    with pytest.raises(InvalidRecordError, match="row 0: the record is larger"):
+        encode(rows, NOW_MS, batch_bytes_max=500, partition_count=2)
+    rows = RowColumns(
+        3,
+        value=binary(values),
+        partitions=fixed([1, 0, 0], "i"),
+        timestamps=fixed([-1, 0, 0], "q"),
+    )
+    with pytest.raises(InvalidRecordError, match="row 0: the timestamp"):
+        encode(rows, NOW_MS, batch_bytes_max=5_000, partition_count=2)
 
 
 @pytest.mark.parametrize("partition", [None, -1, 3, 2**31 - 1])
