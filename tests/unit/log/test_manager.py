@@ -41,6 +41,11 @@ def _started(
     files: SimFiles, paths: tuple[str, ...] = (A,), config: LogConfig = SMALL
 ) -> LogManager:
     manager = _manager(files, paths, config)
+    return _start(manager)
+
+
+def _start(manager: LogManager) -> LogManager:
+    manager.lock()
     for _ in manager.start(now_ms=0):
         pass
     return manager
@@ -93,8 +98,9 @@ def test_a_crash_while_loading_is_no_clean_stop() -> None:
     _stop(manager)
     files.sync_directory("/")
     files = files.restart("lost")
-    loading = _manager(files).start(now_ms=0)
-    assert next(loading, None) is None
+    manager = _manager(files)
+    manager.lock()
+    assert next(manager.start(now_ms=0), None) is None
     manager = _started(files.restart("lost"))
     assert manager.clean_broker_epochs == {A: None}
     assert manager.logs[_partition(0)].log_end_offset == 20
@@ -105,7 +111,7 @@ def test_a_directory_in_use_is_refused_and_left_alone() -> None:
     _started(files, (B,))
     other = _manager(files, (A, B))
     with pytest.raises(BlockingIOError):
-        next(other.start(now_ms=0))
+        other.lock()
     assert files.locked == {"/b/.lock"}
 
 
@@ -158,9 +164,7 @@ def test_the_same_partition_is_the_same_log() -> None:
 def test_a_failed_directory_leaves_the_others_serving() -> None:
     files = SimFiles()
     offline: list[LogDirectory] = []
-    manager = _manager(files, (A, B), offline=offline)
-    for _ in manager.start(now_ms=0):
-        pass
+    manager = _start(_manager(files, (A, B), offline=offline))
     logs = [_filled(manager, _partition(n)) for n in range(2)]
     files.faults.append(Fault("write", "/a/t-0", errno.EIO))
     with pytest.raises(StorageError):
@@ -359,9 +363,7 @@ def test_a_failed_job_takes_its_directory_offline() -> None:
 
 def test_changed_settings_count_at_once() -> None:
     settings = [SMALL]
-    manager = LogManager(SimFiles(), (A,), CONFIG, Random(3), lambda _: settings[0])
-    for _ in manager.start(now_ms=0):
-        pass
+    manager = _start(LogManager(SimFiles(), (A,), CONFIG, Random(3), lambda _: settings[0]))
     log = _filled(manager, _partition(0), 1)
     settings[0] = replace(SMALL, segment_bytes=10**6)
     manager.update_topic_config("other")
