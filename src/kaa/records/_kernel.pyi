@@ -6,6 +6,7 @@ from kaa.records._pure_arrow import order_by_partition as order_by_partition
 from kaa.records._pure_compaction import offset_map_flags as offset_map_flags
 from kaa.records._pure_compaction import offset_map_get as offset_map_get
 from kaa.records._pure_compaction import offset_map_scan as offset_map_scan
+from kaa.records._pure_compaction import offset_table as offset_table
 from kaa.records._pure_compaction import retain_records as retain_records
 from kaa.records._pure_murmur2 import murmur2 as murmur2
 from kaa.records._pure_murmur2 import murmur2_partitions as murmur2_partitions

@@ -25,6 +25,7 @@
 
 cdef enum:
     SLOT_BYTES = 24
+    WINDOW_KEYS = 16
     RECORD_HAS_KEY = 1
     RECORD_HAS_VALUE = 2
     RECORD_IS_LATEST = 4
@@ -106,18 +107,28 @@ cdef extern from *:
     static inline uint64_t kaa_scale(uint64_t hash, uint64_t count) {
         return (uint64_t)(((unsigned __int128)hash * count) >> 64);
     }
+
+    /* Asks for a cache line ahead of its use. */
+    static inline void kaa_prefetch(const void *address) {
+        __builtin_prefetch(address);
+    }
     """
     uint64_t kaa_scale(uint64_t hash, uint64_t count) noexcept nogil
+    void kaa_prefetch(const void* address) noexcept nogil
 
 
-cdef Slot* find_slot(
+cdef inline void hash_key(
     const OffsetTable* table, const uint8_t* key, int64_t size, Slot* sought
 ) noexcept nogil:
-    # The slot of the key, or the empty one where it belongs. `sought` gets the hash.
-    cdef uint64_t index
-    cdef Slot* slot
+    # The slot as it would be for this key; its place is on the way to the cache when this returns.
     siphash(table.seed_low, table.seed_high, key, size, &sought.low, &sought.high)
-    index = kaa_scale(sought.low, table.slot_count)
+    kaa_prefetch(&table.slots[kaa_scale(sought.low, table.slot_count)])
+
+
+cdef inline Slot* find_slot(const OffsetTable* table, const Slot* sought) noexcept nogil:
+    # The slot of the key, or the empty one where it belongs.
+    cdef uint64_t index = kaa_scale(sought.low, table.slot_count)
+    cdef Slot* slot
     while True:
         slot = &table.slots[index]
         if slot.next_offset == 0:
@@ -150,6 +161,11 @@ cdef int open_table(BufferSet buffers, object table, bytes seed, OffsetTable* re
 
 
 cdef struct AreaScan:
+    const uint8_t* data
+    Py_ssize_t bytes
+    Py_ssize_t at
+    int64_t record_count
+    int64_t index               # of the next record
     int64_t base_offset
     int64_t start_offset
     int64_t size
@@ -159,33 +175,64 @@ cdef struct AreaScan:
     int problem
 
 
-cdef void scan_area(
-    OffsetTable* table, const uint8_t* data, Py_ssize_t bytes, int64_t record_count, AreaScan* scan
-) noexcept nogil:
+cdef int next_record(AreaScan* scan, Record* record) noexcept nogil:
+    # Whether there is one; if not, `problem` says whether that is an error.
+    if scan.index == scan.record_count:
+        if scan.record_count > 0 and scan.at != scan.bytes:
+            scan.problem = RECORD_AREA_TRAILING
+        return 0
+    scan.problem = parse_record(scan.data, &scan.at, scan.bytes, record)
+    if scan.problem != RECORD_OK:
+        return 0
+    scan.index += 1
+    return 1
+
+
+cdef int fill_window(const OffsetTable* table, AreaScan* scan, Slot* window) noexcept nogil:
+    # The next keys to put; fewer than a window only at the end.
     cdef Record record
-    cdef Py_ssize_t at = 0
-    cdef int64_t index, offset
-    cdef Slot entry
-    cdef Slot* slot
-    for index in range(record_count):
-        scan.problem = parse_record(data, &at, bytes, &record)
-        if scan.problem != RECORD_OK:
-            return
+    cdef int count = 0
+    cdef int64_t offset
+    while count < WINDOW_KEYS and next_record(scan, &record):
         offset = wrapping_sum(scan.base_offset, record.offset_delta)
         # No log has the last offset there is; it has no successor to be stored as.
         if record.key_bytes < 0 or offset < scan.start_offset or offset == INT64_MAX:
             continue
-        if scan.size >= scan.size_max:
-            scan.is_full = 1
-            return
-        slot = find_slot(table, record.key, record.key_bytes, &entry)
-        if slot.next_offset == 0:
-            scan.size += 1
-        entry.next_offset = offset + 1
-        slot[0] = entry
-        scan.latest_offset = offset
-    if record_count > 0 and at != bytes:
-        scan.problem = RECORD_AREA_TRAILING
+        hash_key(table, record.key, record.key_bytes, &window[count])
+        window[count].next_offset = offset + 1
+        count += 1
+    return count
+
+
+cdef void scan_area(const OffsetTable* table, AreaScan* scan) noexcept nogil:
+    cdef Slot window[WINDOW_KEYS]
+    cdef Slot* slot
+    cdef int count = WINDOW_KEYS
+    cdef int index
+    while count == WINDOW_KEYS:
+        count = fill_window(table, scan, window)
+        for index in range(count):
+            if scan.size >= scan.size_max:
+                scan.is_full = 1
+                scan.problem = RECORD_OK
+                return
+            slot = find_slot(table, &window[index])
+            if slot.next_offset == 0:
+                scan.size += 1
+            slot[0] = window[index]
+            scan.latest_offset = window[index].next_offset - 1
+
+
+cdef int open_scan(
+    BufferSet buffers, object records, int64_t record_count, int64_t base_offset, AreaScan* scan
+) except -1:
+    memset(scan, 0, sizeof(AreaScan))
+    scan.data = open_area(buffers, records, record_count)
+    scan.bytes = buffers.last_bytes()
+    scan.record_count = record_count
+    scan.base_offset = base_offset
+    scan.latest_offset = -1
+    return 0
 
 
 def offset_map_scan(
@@ -202,50 +249,45 @@ def offset_map_scan(
     cdef BufferSet buffers = BufferSet()
     cdef OffsetTable offsets
     cdef AreaScan scan
-    cdef const uint8_t* data
-    cdef Py_ssize_t bytes_in
     open_table(buffers, table, seed, &offsets)
-    data = open_area(buffers, records, record_count)
-    bytes_in = buffers.last_bytes()
-    scan.base_offset = base_offset
+    open_scan(buffers, records, record_count, base_offset, &scan)
     scan.start_offset = max(start_offset, 0)
     scan.size = size
     scan.size_max = min(size_max, <int64_t>offsets.slot_count - 1)
-    scan.latest_offset = -1
-    scan.is_full = 0
-    scan.problem = RECORD_OK
-    if bytes_in >= unlocked_bytes_min:
+    if scan.bytes >= unlocked_bytes_min:
         with nogil:
-            scan_area(&offsets, data, bytes_in, record_count, &scan)
+            scan_area(&offsets, &scan)
     else:
-        scan_area(&offsets, data, bytes_in, record_count, &scan)
+        scan_area(&offsets, &scan)
     if scan.problem != RECORD_OK:
         raise InvalidRecordError(_RECORD_PROBLEMS[scan.problem])
     return scan.size, scan.latest_offset, bool(scan.is_full)
 
 
-cdef int flag_area(
-    OffsetTable* table, const uint8_t* data, Py_ssize_t bytes, int64_t record_count,
-    int64_t base_offset, int64_t latest_offset, uint8_t* flags
-) noexcept nogil:
+cdef void flag_area(const OffsetTable* table, AreaScan* scan, uint8_t* flags) noexcept nogil:
+    # `latest_offset` of the scan is that of the map.
+    cdef Slot window[WINDOW_KEYS]
+    cdef int64_t indexes[WINDOW_KEYS]
     cdef Record record
-    cdef Py_ssize_t at = 0
-    cdef int64_t index, offset
-    cdef Slot sought
-    cdef int problem
-    for index in range(record_count):
-        problem = parse_record(data, &at, bytes, &record)
-        if problem != RECORD_OK:
-            return problem
-        offset = wrapping_sum(base_offset, record.offset_delta)
-        flags[index] = RECORD_HAS_VALUE if record.value_bytes >= 0 else 0
-        if record.key_bytes >= 0:
-            flags[index] |= RECORD_HAS_KEY
-            if offset >= find_slot(table, record.key, record.key_bytes, &sought).next_offset - 1:
-                flags[index] |= RECORD_IS_LATEST
-        if offset > latest_offset:
-            flags[index] |= RECORD_IS_BEHIND_MAP
-    return RECORD_AREA_TRAILING if record_count > 0 and at != bytes else RECORD_OK
+    cdef int64_t offset
+    cdef int count = WINDOW_KEYS
+    cdef int index
+    while count == WINDOW_KEYS:
+        count = 0
+        while count < WINDOW_KEYS and next_record(scan, &record):
+            offset = wrapping_sum(scan.base_offset, record.offset_delta)
+            flags[scan.index - 1] = RECORD_HAS_VALUE if record.value_bytes >= 0 else 0
+            if offset > scan.latest_offset:
+                flags[scan.index - 1] |= RECORD_IS_BEHIND_MAP
+            if record.key_bytes >= 0:
+                flags[scan.index - 1] |= RECORD_HAS_KEY
+                hash_key(table, record.key, record.key_bytes, &window[count])
+                window[count].next_offset = offset
+                indexes[count] = scan.index - 1
+                count += 1
+        for index in range(count):
+            if window[index].next_offset >= find_slot(table, &window[index]).next_offset - 1:
+                flags[indexes[index]] |= RECORD_IS_LATEST
 
 
 def offset_map_flags(
@@ -259,28 +301,30 @@ def offset_map_flags(
     """One flag byte per record, see the table above."""
     cdef BufferSet buffers = BufferSet()
     cdef OffsetTable offsets
-    cdef const uint8_t* data
-    cdef uint8_t* out
-    cdef Py_ssize_t bytes_in
-    cdef int problem
+    cdef AreaScan scan
     cdef bytearray flags
+    cdef uint8_t* out
     open_table(buffers, table, seed, &offsets)
-    data = open_area(buffers, records, record_count)
-    bytes_in = buffers.last_bytes()
+    open_scan(buffers, records, record_count, base_offset, &scan)
+    scan.latest_offset = latest_offset
     flags = bytearray(record_count)
     out = <uint8_t*>PyByteArray_AS_STRING(flags)
-    if bytes_in >= unlocked_bytes_min:
+    if scan.bytes >= unlocked_bytes_min:
         with nogil:
-            problem = flag_area(
-                &offsets, data, bytes_in, record_count, base_offset, latest_offset, out
-            )
+            flag_area(&offsets, &scan, out)
     else:
-        problem = flag_area(
-            &offsets, data, bytes_in, record_count, base_offset, latest_offset, out
-        )
-    if problem != RECORD_OK:
-        raise InvalidRecordError(_RECORD_PROBLEMS[problem])
+        flag_area(&offsets, &scan, out)
+    if scan.problem != RECORD_OK:
+        raise InvalidRecordError(_RECORD_PROBLEMS[scan.problem])
     return flags
+
+
+def offset_table(int64_t size):
+    """An empty table of so many bytes, in large pages where the system has them."""
+    cdef bytearray table = bytearray()
+    resize(table, size)
+    memset(PyByteArray_AS_STRING(table), 0, size)
+    return table
 
 
 def offset_map_get(bytearray table, bytes seed, key):
@@ -291,7 +335,8 @@ def offset_map_get(bytearray table, bytes seed, key):
     cdef const uint8_t* data
     open_table(buffers, table, seed, &offsets)
     data = buffers.add(key, 0)
-    return find_slot(&offsets, data, buffers.last_bytes(), &sought).next_offset - 1
+    hash_key(&offsets, data, buffers.last_bytes(), &sought)
+    return find_slot(&offsets, &sought).next_offset - 1
 
 
 # --- leaving records out ----------------------------------------------------------------------

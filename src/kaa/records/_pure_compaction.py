@@ -83,6 +83,11 @@ def _find_slot(table: bytearray, seed: bytes, key: bytes) -> tuple[int, int, int
         index = (index + 1) % slots
 
 
+def offset_table(size: int) -> bytearray:
+    """An empty table of so many bytes."""
+    return bytearray(size)
+
+
 def _check_table(table: bytearray, seed: bytes) -> None:
     if len(seed) != _SEED.size:
         raise ValueError("a seed has 16 bytes")

@@ -44,6 +44,7 @@ if TYPE_CHECKING or KERNEL_NAME == "python":
         offset_map_flags,
         offset_map_get,
         offset_map_scan,
+        offset_table,
         retain_records,
     )
 else:
@@ -51,6 +52,7 @@ else:
         offset_map_flags,
         offset_map_get,
         offset_map_scan,
+        offset_table,
         retain_records,
     )
 
@@ -72,6 +74,7 @@ __all__ = [
 ]
 
 LOAD_FACTOR = 0.9
+_ZEROS = bytes(64 * 1024)
 
 
 class OffsetMap:
@@ -90,7 +93,7 @@ class OffsetMap:
         self.size = 0
         self.latest_offset = -1
         self._seed = seed
-        self._table = bytearray(self.slots * SLOT_BYTES)
+        self._table = offset_table(self.slots * SLOT_BYTES)
 
     def scan(self, batch: RecordBatch, start_offset: int = 0, *, is_aborted: bool = False) -> bool:
         """Puts the keys of the records from ``start_offset`` on; whether the map became full.
@@ -145,7 +148,10 @@ class OffsetMap:
     def clear(self) -> None:
         self.size = 0
         self.latest_offset = -1
-        self._table[:] = bytes(len(self._table))
+        with memoryview(self._table) as table:
+            for start in range(0, len(table), len(_ZEROS)):
+                part = table[start : start + len(_ZEROS)]
+                part[:] = _ZEROS[: len(part)]
 
 
 def expanded_records(batch: RecordBatch) -> Buffer:

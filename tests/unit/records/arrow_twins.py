@@ -47,7 +47,13 @@ _USES: Final = (
     (
         compaction,
         "compaction",
-        ("offset_map_flags", "offset_map_get", "offset_map_scan", "retain_records"),
+        (
+            "offset_map_flags",
+            "offset_map_get",
+            "offset_map_scan",
+            "offset_table",
+            "retain_records",
+        ),
     ),
     (partitioner, "murmur2", ("murmur2", "murmur2_partitions")),
 )
