@@ -260,14 +260,18 @@ def _scan(
     """Feeds all records to the scanner, and to the rewriter on the way."""
     if batch.record_count == 0:
         return None
-    try:
-        for chunk in decompress_chunks(batch.compression_type, batch.payload):
-            if scanner.feed(chunk) > SCAN_DONE:
-                break
-            if rewriter is not None:
-                rewriter.copy(chunk)
-    except CompressionError as error:
-        return Refusal(Errors.UNKNOWN_SERVER_ERROR, str(error))
+    if rewriter is None and not batch.is_compressed:
+        # What most requests bring: one chunk, and nothing that could fail to expand.
+        scanner.feed(batch.payload)
+    else:
+        try:
+            for chunk in decompress_chunks(batch.compression_type, batch.payload):
+                if scanner.feed(chunk) > SCAN_DONE:
+                    break
+                if rewriter is not None:
+                    rewriter.copy(chunk)
+        except CompressionError as error:
+            return Refusal(Errors.UNKNOWN_SERVER_ERROR, str(error))
     status = scanner.finish()
     if status == SCAN_ILLEGAL_LENGTH and not batch.is_compressed:
         # Java has no handler for this one where records are not streamed.
