@@ -114,3 +114,10 @@ METADATA_READ_BYTES = 1024 * 1024
 METADATA_CONFIG_VALUE_CHARACTERS_MAX = 32_767
 # Partitions that one request may create, as in Kafka.
 METADATA_PARTITIONS_PER_REQUEST_MAX = 10_000
+# Partitions that a timer gives another leader at once, as in Kafka.
+METADATA_ELECTIONS_PER_ROUND_MAX = 1_000
+
+# --- serving
+# ---------------------------------------------------------------------------------------- A fetch
+# session is safe from displacement until it was idle, or has lived, this long. Fixed in Kafka.
+FETCH_SESSION_EVICTION_MS = 120_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from kaa.controller.feature_table import supported_features
+from kaa.controller.feature_table import supported_ranges
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k18_api_versions import (
     ApiVersionsResponse,
@@ -42,7 +42,7 @@ def handle(
         api_keys=services.api_versions[context.listener_name],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, (low, high) in supported_features().items()
+            for name, (low, high) in supported_ranges().items()
             if low > 0 or version >= _LEVEL_ZERO_VERSION
         ],
         finalized_features_epoch=services.image_offset,

@@ -79,11 +79,13 @@ class LogManager:
         self._doomed_folders: list[tuple[int, LogDirectory, str]] = []
         self._deadlines_ms: dict[str, int] = {}
         self._visits: Iterator[UnifiedLog] = iter(())
+        self._is_locked = False
 
     # --- start -----------------------------------------------------------------------------
 
     def lock(self) -> None:
         """Takes the directories for this process; BlockingIOError if another one uses one."""
+        self._is_locked = True
         for directory in self.directories:
             try:
                 self._files.make_directory(directory.path)
@@ -95,7 +97,9 @@ class LogManager:
                 directory.fail(error)
 
     def start(self, now_ms: int) -> Iterator[RecoveryProgress]:
-        """Loads everything, from directories that ``lock`` took."""
+        """Loads everything, and takes the directories first where ``lock`` was not called."""
+        if not self._is_locked:
+            self.lock()
         for directory in self.directories:
             if directory.is_online:
                 try:

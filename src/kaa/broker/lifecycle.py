@@ -1,0 +1,126 @@
+"""The life of a broker in its cluster: it registers, stays alive by heartbeats, and leaves.
+
+A registered broker is fenced, and leads nothing, until a heartbeat tells the controller that it has
+caught up with the metadata. Leaving is asked for in a heartbeat too, and granted when the
+controller has moved leaderships away as far as it can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from kaa.controller.feature_table import supported_ranges
+from kaa.controller.state import RequestContext
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k62_broker_registration import (
+    BrokerRegistrationRequest,
+    Feature,
+    Listener,
+)
+from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatRequest
+from kaa.wire.primitives import Uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from uuid import UUID
+
+    from kaa.config.server import BrokerConfig
+    from kaa.controller.local import LocalController
+    from kaa.quorum.voters import Endpoint
+    from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatResponse
+
+_REGISTRATION_VERSION: Final = 4
+_HEARTBEAT_VERSION: Final = 1
+_PLAINTEXT: Final = 0
+RETRY_SECONDS: Final = 0.01
+
+
+class RegistrationError(Exception):
+    """The controller does not take the broker; the text says why."""
+
+
+class BrokerLifecycle:
+    """Speaks for the broker with the controller."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        controller: LocalController,
+        incarnation_id: Uuid,
+        offline_directories: Callable[[], list[UUID]],
+    ) -> None:
+        self._config = config
+        self._controller = controller
+        self._incarnation_id = incarnation_id
+        self._offline_directories = offline_directories
+        self.epoch = -1
+
+    async def register(
+        self,
+        cluster_id: str,
+        endpoints: Iterable[Endpoint],
+        directories: Iterable[UUID],
+        previous_epoch: int,
+    ) -> None:
+        """Registers under the addresses that clients shall use."""
+        request = BrokerRegistrationRequest(
+            broker_id=self._config.node_id,
+            cluster_id=cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=[
+                Listener(
+                    name=endpoint.listener,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    security_protocol=_PLAINTEXT,
+                )
+                for endpoint in endpoints
+            ],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in supported_ranges().items()
+            ],
+            rack=self._config.get_optional_string("broker.rack"),
+            log_dirs=[Uuid(found.bytes) for found in directories],
+            previous_broker_epoch=previous_epoch,
+        )
+        response = await self._controller.register_broker(
+            request, RequestContext(_REGISTRATION_VERSION)
+        )
+        error = Errors.of(response.error_code)
+        if error is not Errors.NONE:
+            raise RegistrationError(f"the controller refused this broker: {error.message}")
+        self.epoch = response.broker_epoch
+
+    async def unfence(self) -> None:
+        """Heartbeats until the controller takes the broker as live."""
+        while (await self.heartbeat()).is_fenced:  # noqa: ASYNC110  The controller decides.
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def keep_alive(self) -> None:
+        interval = self._config.get_int("broker.heartbeat.interval.ms") / 1000
+        while True:
+            await asyncio.sleep(interval)
+            await self.heartbeat()
+
+    async def leave(self, seconds: float) -> bool:
+        """Asks to shut down until it is granted; False if that took too long."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not (await self.heartbeat(leaving=True)).should_shut_down:  # noqa: ASYNC110
+                    await asyncio.sleep(RETRY_SECONDS)
+        except TimeoutError:
+            return False
+        return True
+
+    async def heartbeat(self, *, leaving: bool = False) -> BrokerHeartbeatResponse:
+        request = BrokerHeartbeatRequest(
+            broker_id=self._config.node_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=self._controller.committed_offset,
+            want_fence=False,
+            want_shut_down=leaving,
+            offline_log_dirs=[Uuid(found.bytes) for found in self._offline_directories()],
+        )
+        return await self._controller.heartbeat(request, RequestContext(_HEARTBEAT_VERSION))
