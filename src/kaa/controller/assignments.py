@@ -23,15 +23,13 @@ def check_assignment(
         )
     previous: int | None = None
     for replica in sorted(replicas):
-        if replica < 0:
-            raise ControllerError(Errors.INVALID_REPLICA_ASSIGNMENT, f"{replica} is no broker id")
-        if replica == previous:
-            raise ControllerError(
-                Errors.INVALID_REPLICA_ASSIGNMENT, f"broker {replica} is named twice"
-            )
         if replica not in state.image.brokers:
             raise ControllerError(
                 Errors.INVALID_REPLICA_ASSIGNMENT, f"broker {replica} is not registered"
+            )
+        if replica == previous:
+            raise ControllerError(
+                Errors.INVALID_REPLICA_ASSIGNMENT, f"broker {replica} is named twice"
             )
         previous = replica
     if replication_factor is not None and len(replicas) != replication_factor:

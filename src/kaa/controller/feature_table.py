@@ -150,7 +150,10 @@ def record_version(record: MetadataRecord, features: Mapping[str, int]) -> int:
             return 3
         return 2 if level >= _MIGRATION else 1
     if isinstance(record, BrokerRegistrationChangeRecord):
-        if level >= CORDONED_LOG_DIRS:
+        # The lowest version that has the fields in use, whatever the level.
+        if record.cordoned_log_dirs is not None:
             return 3
-        return 2 if level >= DIRECTORY_ASSIGNMENT else 1
+        if record.log_dirs:
+            return 2
+        return 1 if record.in_controlled_shutdown else 0
     return 0

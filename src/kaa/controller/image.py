@@ -121,6 +121,20 @@ class PartitionImage(NamedTuple):
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
 
+    def changed(self, record: PartitionChangeRecord) -> PartitionImage:
+        """The partition after a change; what the record leaves out stays."""
+        changes: dict[str, Any] = {"partition_epoch": self.partition_epoch + 1}
+        for name in _PARTITION_LISTS:
+            value = getattr(record, name)
+            if value is not None:
+                changes[name] = tuple(value)
+        if record.leader != _LEADER_UNCHANGED:
+            changes["leader"] = record.leader
+            changes["leader_epoch"] = self.leader_epoch + 1
+        if record.leader_recovery_state >= 0:
+            changes["leader_recovery_state"] = record.leader_recovery_state
+        return self._replace(**changes)
+
 
 class TopicImage:
     """A topic and its partitions by number."""
@@ -342,17 +356,7 @@ class ClusterImage:
     def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
         topic = self.topics_by_id[record.topic_id]
         before = topic.partitions[record.partition_id]
-        changes: dict[str, Any] = {"partition_epoch": before.partition_epoch + 1}
-        for name in _PARTITION_LISTS:
-            value = getattr(record, name)
-            if value is not None:
-                changes[name] = tuple(value)
-        if record.leader != _LEADER_UNCHANGED:
-            changes["leader"] = record.leader
-            changes["leader_epoch"] = before.leader_epoch + 1
-        if record.leader_recovery_state >= 0:
-            changes["leader_recovery_state"] = record.leader_recovery_state
-        topic.partitions[record.partition_id] = before._replace(**changes)
+        topic.partitions[record.partition_id] = before.changed(record)
         self._delta.partitions.add((topic.id, record.partition_id))
 
     @_replays(ClearElrRecord)

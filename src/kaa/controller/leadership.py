@@ -67,17 +67,29 @@ def _move(
 ) -> list[MetadataRecord]:
     records: list[MetadataRecord] = []
     for topic, number in _partitions(state, is_affected):
-        change = PartitionChange(
-            state,
-            topic,
-            number,
-            is_alive=lambda replica: replica != broker_id and state.is_active(replica),
-        )
-        change.isr = [replica for replica in change.isr if replica != broker_id]
-        if was_unclean:
-            change.unclean_shutdown_broker = broker_id
-        records += _record(state, topic, change)
+        records += move_leadership(state, broker_id, topic, number, was_unclean=was_unclean)
     return records
+
+
+def move_leadership(
+    state: ControllerState,
+    broker_id: int,
+    topic: TopicImage,
+    number: int,
+    *,
+    was_unclean: bool = False,
+) -> list[MetadataRecord]:
+    """Takes a broker out of the ISR of one partition."""
+    change = PartitionChange(
+        state,
+        topic,
+        number,
+        is_alive=lambda replica: replica != broker_id and state.is_active(replica),
+    )
+    change.isr = [replica for replica in change.isr if replica != broker_id]
+    if was_unclean:
+        change.unclean_shutdown_broker = broker_id
+    return _record(state, topic, change)
 
 
 def _record(

@@ -18,7 +18,7 @@ from kaa.wire.messages.metadata_cluster import (
 )
 
 if TYPE_CHECKING:
-    from kaa.quorum.driver import CommittedBatch
+    from kaa.quorum.replicated_state import CommittedBatch
     from kaa.quorum.snapshots import SnapshotContent
     from kaa.wire.schema import MetadataRecord
 

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaa.controller.bootstrap import bootstrap_records, read_bootstrap_records
 from kaa.controller.brokers import fence_stale_broker
+from kaa.controller.elections import balance_leaders, elect_unclean_leaders
 from kaa.controller.feature_table import METADATA_VERSION
 from kaa.controller.loader import MetadataLoader
 from kaa.controller.machine import ControllerMachine
 from kaa.controller.port import ControllerPort
+from kaa.controller.reassignments import list_partition_reassignments
 from kaa.controller.refusals import error_response
 from kaa.controller.result import ControllerError, Result
 from kaa.controller.snapshotter import Snapshotter
@@ -30,21 +32,25 @@ from kaa.quorum.metadata_log import MetadataLogConfig, open_metadata_log
 from kaa.quorum.node import build_driver
 from kaa.quorum.snapshots import read_bootstrap
 from kaa.wire.errors import Errors
+from kaa.wire.messages.k46_list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+)
 from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatRequest
 from kaa.wire.messages.metadata_cluster import NoOpRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
     from random import Random
 
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import ClusterImage, Delta
-    from kaa.controller.state import RequestContext
+    from kaa.controller.state import ControllerState, RequestContext
     from kaa.log.dirs import LogDirectory
-    from kaa.quorum.driver import Clock, CommittedBatch, QuorumDriver
+    from kaa.quorum.driver import QuorumDriver
     from kaa.quorum.log_view import OffsetAndEpoch
     from kaa.quorum.node import QuorumNode
+    from kaa.quorum.replicated_state import Clock, CommittedBatch
     from kaa.quorum.snapshots import SnapshotContent
     from kaa.wire.schema import MetadataRecord, Request
 
@@ -165,6 +171,8 @@ class LocalController(ControllerPort):
                 tasks.create_task(_every(_CLEAN_INTERVAL_MS, self._clean)),
                 tasks.create_task(self._snapshotter.run()),
             ]
+            for interval_ms, work in self._elections():
+                running.append(tasks.create_task(_every(interval_ms, work)))
             if idle_ms > 0:
                 running.append(tasks.create_task(_every(idle_ms, self._write_no_op)))
             try:
@@ -188,6 +196,9 @@ class LocalController(ControllerPort):
 
     async def submit(self, request: Request, context: RequestContext) -> Any:
         try:
+            if isinstance(request, ListPartitionReassignmentsRequest):
+                self._check_active()
+                return list_partition_reassignments(self.image, request)
             return await self._decide_and_write(request, context)
         except ControllerError as refusal:
             return error_response(request, refusal.error, refusal.message)
@@ -228,12 +239,11 @@ class LocalController(ControllerPort):
             epoch=epoch,
             timestamp=self._clock.now_ms(),
         )
+        if result.kraft_version is not None:
+            self._expect(self.driver.raise_kraft_version(epoch, result.kraft_version))
+            self._machine.state.kraft_version = result.kraft_version
         for batch in batches:
-            offset = self.driver.append(epoch, batch.data)
-            if offset is None:
-                # The newest image would be ahead of a log that will never follow.
-                self._deactivate()
-                raise ControllerError(Errors.NOT_CONTROLLER)
+            self._expect(self.driver.append(epoch, batch.data))
             self._machine.replay(batch.records)
         if not batches and not self._waiting:
             return None
@@ -242,22 +252,42 @@ class LocalController(ControllerPort):
         self._waiting.append(_Waiting(last_offset, answer))
         return answer
 
+    def _expect(self, offset: int | None) -> None:
+        """Gives up where nothing was written: the newest image would be ahead of the log."""
+        if offset is None:
+            self._deactivate()
+            raise ControllerError(Errors.NOT_CONTROLLER)
+
     # --- timers ----------------------------------------------------------------------------------
 
     def _write_no_op(self) -> None:
         if self._machine.is_active:
             self._write_unasked(Result([NoOpRecord()], None))
 
+    def _elections(self) -> Iterator[tuple[int, Callable[[], None]]]:
+        config = self._config
+        if config.get_boolean("auto.leader.rebalance.enable"):
+            interval_ms = config.get_int("leader.imbalance.check.interval.seconds") * 1000
+            yield interval_ms, lambda: self._decide_unasked(balance_leaders)
+        yield (
+            config.get_int("unclean.leader.election.interval.ms"),
+            lambda: self._decide_unasked(elect_unclean_leaders),
+        )
+
     def _fence_stale_brokers(self) -> None:
+        self._decide_unasked(fence_stale_broker)
+
+    def _decide_unasked(self, decide: Callable[[ControllerState], Result[bool]]) -> None:
+        """Lets a periodic duty decide, and again if it says that there may be more to do."""
         if not self._machine.is_active:
             return
         state = self._machine.state
         state.now_ms = self.driver.monotonic_ms()
-        may_be_more = True
-        while may_be_more and self._machine.is_active:
-            result = fence_stale_broker(state)
-            may_be_more = result.response
-            self._write_unasked(result)
+        state.next_offset = self.driver.log.end().offset
+        result = decide(state)
+        self._write_unasked(result)
+        if result.response:
+            self._loop.call_soon(self._decide_unasked, decide)
 
     def _clean(self) -> None:
         self.driver.log.clean(self._clock.now_ms())
@@ -317,6 +347,7 @@ class LocalController(ControllerPort):
             self._loader.image,
             self._bootstrap,
             kraft_version=self.driver.kraft_version,
+            voter_count=len(self.driver.machine.voter_set),
             is_transaction_open=self._loader.is_in_transaction,
             now_ms=self.driver.monotonic_ms(),
         )

@@ -10,18 +10,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.controller import brokers, configs, topics
+from kaa.controller import (
+    brokers,
+    configs,
+    elections,
+    features,
+    isr,
+    partitions,
+    producer_ids,
+    quotas,
+    reassignments,
+    replica_directories,
+    topics,
+)
 from kaa.controller.bootstrap import activation_records
 from kaa.controller.state import ControllerState
 from kaa.wire.messages import (
     k19_create_topics,
     k20_delete_topics,
     k33_alter_configs,
+    k37_create_partitions,
+    k43_elect_leaders,
     k44_incremental_alter_configs,
+    k45_alter_partition_reassignments,
+    k49_alter_client_quotas,
+    k56_alter_partition,
+    k57_update_features,
     k62_broker_registration,
     k63_broker_heartbeat,
     k64_unregister_broker,
+    k67_allocate_producer_ids,
     k70_controller_registration,
+    k73_assign_replicas_to_dirs,
 )
 
 if TYPE_CHECKING:
@@ -36,13 +56,25 @@ COMMANDS: Final[dict[type[Request], Callable[..., Result[Any]]]] = {
     k19_create_topics.CreateTopicsRequest: topics.create_topics,
     k20_delete_topics.DeleteTopicsRequest: topics.delete_topics,
     k33_alter_configs.AlterConfigsRequest: configs.alter_configs,
+    k37_create_partitions.CreatePartitionsRequest: partitions.create_partitions,
+    k43_elect_leaders.ElectLeadersRequest: elections.elect_leaders,
     k44_incremental_alter_configs.IncrementalAlterConfigsRequest: (
         configs.incremental_alter_configs
     ),
+    k45_alter_partition_reassignments.AlterPartitionReassignmentsRequest: (
+        reassignments.alter_partition_reassignments
+    ),
+    k49_alter_client_quotas.AlterClientQuotasRequest: quotas.alter_client_quotas,
+    k56_alter_partition.AlterPartitionRequest: isr.alter_partition,
+    k57_update_features.UpdateFeaturesRequest: features.update_features,
     k62_broker_registration.BrokerRegistrationRequest: brokers.register_broker,
     k63_broker_heartbeat.BrokerHeartbeatRequest: brokers.heartbeat,
     k64_unregister_broker.UnregisterBrokerRequest: brokers.unregister_broker,
+    k67_allocate_producer_ids.AllocateProducerIdsRequest: producer_ids.allocate_producer_ids,
     k70_controller_registration.ControllerRegistrationRequest: brokers.register_controller,
+    k73_assign_replicas_to_dirs.AssignReplicasToDirsRequest: (
+        replica_directories.assign_replicas_to_dirs
+    ),
 }
 """What decides about each request."""
 
@@ -71,12 +103,14 @@ class ControllerMachine:
         bootstrap: list[MetadataRecord],
         *,
         kraft_version: int,
+        voter_count: int,
         is_transaction_open: bool,
         now_ms: int,
     ) -> Result[None]:
         """Starts from the committed image; returns what to write before anything else."""
         state = ControllerState(committed.copy(), self.settings, self._random)
         state.kraft_version = kraft_version
+        state.voter_count = voter_count
         for broker in committed.brokers.values():
             state.heartbeats.register(broker.id, is_fenced=broker.is_fenced)
             # A broker of this very process is not alive yet: its directories are locked by us. Its

@@ -15,10 +15,29 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k19_create_topics import CreateTopicsRequest, CreateTopicsResponse
     from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
     from kaa.wire.messages.k33_alter_configs import AlterConfigsRequest, AlterConfigsResponse
+    from kaa.wire.messages.k37_create_partitions import (
+        CreatePartitionsRequest,
+        CreatePartitionsResponse,
+    )
+    from kaa.wire.messages.k43_elect_leaders import ElectLeadersRequest, ElectLeadersResponse
     from kaa.wire.messages.k44_incremental_alter_configs import (
         IncrementalAlterConfigsRequest,
         IncrementalAlterConfigsResponse,
     )
+    from kaa.wire.messages.k45_alter_partition_reassignments import (
+        AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse,
+    )
+    from kaa.wire.messages.k46_list_partition_reassignments import (
+        ListPartitionReassignmentsRequest,
+        ListPartitionReassignmentsResponse,
+    )
+    from kaa.wire.messages.k49_alter_client_quotas import (
+        AlterClientQuotasRequest,
+        AlterClientQuotasResponse,
+    )
+    from kaa.wire.messages.k56_alter_partition import AlterPartitionRequest, AlterPartitionResponse
+    from kaa.wire.messages.k57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
     from kaa.wire.messages.k62_broker_registration import (
         BrokerRegistrationRequest,
         BrokerRegistrationResponse,
@@ -31,9 +50,17 @@ if TYPE_CHECKING:
         UnregisterBrokerRequest,
         UnregisterBrokerResponse,
     )
+    from kaa.wire.messages.k67_allocate_producer_ids import (
+        AllocateProducerIdsRequest,
+        AllocateProducerIdsResponse,
+    )
     from kaa.wire.messages.k70_controller_registration import (
         ControllerRegistrationRequest,
         ControllerRegistrationResponse,
+    )
+    from kaa.wire.messages.k73_assign_replicas_to_dirs import (
+        AssignReplicasToDirsRequest,
+        AssignReplicasToDirsResponse,
     )
     from kaa.wire.schema import Request
 
@@ -84,3 +111,48 @@ class ControllerPort(ABC):
         self, request: ControllerRegistrationRequest, context: RequestContext
     ) -> ControllerRegistrationResponse:
         return cast("ControllerRegistrationResponse", await self.submit(request, context))
+
+    async def create_partitions(
+        self, request: CreatePartitionsRequest, context: RequestContext
+    ) -> CreatePartitionsResponse:
+        return cast("CreatePartitionsResponse", await self.submit(request, context))
+
+    async def elect_leaders(
+        self, request: ElectLeadersRequest, context: RequestContext
+    ) -> ElectLeadersResponse:
+        return cast("ElectLeadersResponse", await self.submit(request, context))
+
+    async def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest, context: RequestContext
+    ) -> AlterPartitionReassignmentsResponse:
+        return cast("AlterPartitionReassignmentsResponse", await self.submit(request, context))
+
+    async def list_partition_reassignments(
+        self, request: ListPartitionReassignmentsRequest, context: RequestContext
+    ) -> ListPartitionReassignmentsResponse:
+        return cast("ListPartitionReassignmentsResponse", await self.submit(request, context))
+
+    async def alter_client_quotas(
+        self, request: AlterClientQuotasRequest, context: RequestContext
+    ) -> AlterClientQuotasResponse:
+        return cast("AlterClientQuotasResponse", await self.submit(request, context))
+
+    async def alter_partition(
+        self, request: AlterPartitionRequest, context: RequestContext
+    ) -> AlterPartitionResponse:
+        return cast("AlterPartitionResponse", await self.submit(request, context))
+
+    async def update_features(
+        self, request: UpdateFeaturesRequest, context: RequestContext
+    ) -> UpdateFeaturesResponse:
+        return cast("UpdateFeaturesResponse", await self.submit(request, context))
+
+    async def allocate_producer_ids(
+        self, request: AllocateProducerIdsRequest, context: RequestContext
+    ) -> AllocateProducerIdsResponse:
+        return cast("AllocateProducerIdsResponse", await self.submit(request, context))
+
+    async def assign_replicas_to_dirs(
+        self, request: AssignReplicasToDirsRequest, context: RequestContext
+    ) -> AssignReplicasToDirsResponse:
+        return cast("AssignReplicasToDirsResponse", await self.submit(request, context))

@@ -11,7 +11,11 @@ from kaa.wire.messages import (
     k19_create_topics,
     k20_delete_topics,
     k33_alter_configs,
+    k37_create_partitions,
+    k43_elect_leaders,
     k44_incremental_alter_configs,
+    k45_alter_partition_reassignments,
+    k49_alter_client_quotas,
 )
 from kaa.wire.primitives import UUID_ZERO
 from kaa.wire.registry import api
@@ -24,6 +28,11 @@ if TYPE_CHECKING:
 def error_response(request: Request, error: Errors, message: str) -> Response:
     """What the sender of a request gets when all of it is refused."""
     facts: dict[str, Any] = {"error_code": error, "error_message": message}
+    response = _about_topics(request, facts) or _about_settings(request, facts)
+    return _with_top_level_error(request, facts) if response is None else response
+
+
+def _about_topics(request: Request, facts: dict[str, Any]) -> Response | None:
     match request:
         case k19_create_topics.CreateTopicsRequest():
             return k19_create_topics.CreateTopicsResponse(
@@ -41,6 +50,55 @@ def error_response(request: Request, error: Errors, message: str) -> Response:
                     for name, topic_id in wanted
                 ]
             )
+        case k37_create_partitions.CreatePartitionsRequest():
+            return k37_create_partitions.CreatePartitionsResponse(
+                results=[
+                    k37_create_partitions.CreatePartitionsTopicResult(name=topic.name, **facts)
+                    for topic in request.topics
+                ]
+            )
+        case k43_elect_leaders.ElectLeadersRequest():
+            return k43_elect_leaders.ElectLeadersResponse(
+                error_code=facts["error_code"],
+                replica_election_results=[
+                    k43_elect_leaders.ReplicaElectionResult(
+                        topic=topic.topic,
+                        partition_result=[
+                            k43_elect_leaders.PartitionResult(partition_id=number, **facts)
+                            for number in topic.partitions
+                        ],
+                    )
+                    for topic in request.topic_partitions or ()
+                ],
+            )
+        case k45_alter_partition_reassignments.AlterPartitionReassignmentsRequest():
+            return _about_reassignments(request, facts)
+    return None
+
+
+def _about_reassignments(
+    request: k45_alter_partition_reassignments.AlterPartitionReassignmentsRequest,
+    facts: dict[str, Any],
+) -> Response:
+    return k45_alter_partition_reassignments.AlterPartitionReassignmentsResponse(
+        responses=[
+            k45_alter_partition_reassignments.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    k45_alter_partition_reassignments.ReassignablePartitionResponse(
+                        partition_index=partition.partition_index, **facts
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+        **facts,
+    )
+
+
+def _about_settings(request: Request, facts: dict[str, Any]) -> Response | None:
+    match request:
         case k33_alter_configs.AlterConfigsRequest():
             return k33_alter_configs.AlterConfigsResponse(
                 responses=[
@@ -63,7 +121,14 @@ def error_response(request: Request, error: Errors, message: str) -> Response:
                     for resource in request.resources
                 ]
             )
-    return _with_top_level_error(request, facts)
+        case k49_alter_client_quotas.AlterClientQuotasRequest():
+            return k49_alter_client_quotas.AlterClientQuotasResponse(
+                entries=[
+                    k49_alter_client_quotas.ResponseEntryData(entity=entry.entity, **facts)
+                    for entry in request.entries
+                ]
+            )
+    return None
 
 
 def _with_top_level_error(request: Request, facts: dict[str, Any]) -> Response:

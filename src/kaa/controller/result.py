@@ -32,6 +32,8 @@ class Result(NamedTuple, Generic[Response]):
     response: Response
     is_atomic: bool = True
     """Whether the records must be in one batch; if not, they may be split at any place."""
+    kraft_version: int | None = None
+    """A new level of kraft.version, which the quorum writes ahead of the records."""
 
 
 def check_record_count(records: list[MetadataRecord]) -> None:

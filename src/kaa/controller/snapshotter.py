@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from kaa.controller.image import ClusterImage
     from kaa.controller.loader import MetadataLoader
-    from kaa.quorum.driver import Clock, QuorumDriver
+    from kaa.quorum.driver import QuorumDriver
+    from kaa.quorum.replicated_state import Clock
 
 
 class Snapshotter:

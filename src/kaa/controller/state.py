@@ -77,6 +77,8 @@ class ControllerState:
         self.now_ms = 0
         # The level of kraft.version, which the quorum keeps.
         self.kraft_version = 0
+        # How many replicas vote in the quorum.
+        self.voter_count = 1
 
     # --- features --------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ state machine knows at which offset its records will be.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kaa.log.errors import LogError
@@ -63,12 +63,14 @@ from kaa.quorum.events import (
     Tick,
     VoterSetRead,
 )
+from kaa.quorum.group_commit import GroupCommit
 from kaa.quorum.messages import ErrorResponse
+from kaa.quorum.replicated_state import committed_batch
 from kaa.quorum.snapshots import load_snapshot
 from kaa.quorum.transitions import QuorumError
+from kaa.quorum.voters import VoterSet
 from kaa.records.batch import iter_batches
 from kaa.records.errors import RecordsError
-from kaa.records.record import iter_records
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -86,55 +88,9 @@ if TYPE_CHECKING:
     from kaa.quorum.machine import QuorumDescription, QuorumMachine
     from kaa.quorum.messages import Request, Response
     from kaa.quorum.metadata_log import MetadataLog, SnapshotWriter
+    from kaa.quorum.replicated_state import Clock, QuorumNetwork, ReplicatedState
     from kaa.quorum.snapshots import SnapshotContent
     from kaa.quorum.voters import Node, VoterNode
-    from kaa.records.batch import RecordBatch
-
-
-class CommittedBatch(NamedTuple):
-    """Records that are committed for ever; ``values`` is empty for control records."""
-
-    base_offset: int
-    last_offset: int
-    epoch: int
-    append_timestamp: int
-    size_in_bytes: int
-    values: list[bytes]
-
-
-class ReplicatedState(Protocol):
-    """The local state machine that the log feeds. Calls come in the order of the log."""
-
-    def load_snapshot(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> None:
-        """Replaces the whole state."""
-
-    def commit(self, batch: CommittedBatch) -> None:
-        """Applies what follows the state."""
-
-    def committed_up_to(self, offset: int) -> None:
-        """Everything below ``offset`` that is committed has been applied, and more is not known."""
-
-    def lead(self, epoch: int) -> None:
-        """This replica leads, and everything that earlier leaders committed is applied."""
-
-    def follow(self, epoch: int, leader_id: int | None) -> None:
-        """Another replica leads the epoch, or none is known to. Uncommitted records may be lost."""
-
-    def stopped(self, error: Exception | None) -> None:
-        """There will be no more calls; with an error the node must end."""
-
-
-class QuorumNetwork(Protocol):
-    """The way to other replicas."""
-
-    def send(self, node: Node, correlation_id: int, request: Request) -> None:
-        """Sends; the answer comes back by ``QuorumDriver.received_response``, whatever it is."""
-
-
-class Clock(Protocol):
-    """Wall time, for what is written into records."""
-
-    def now_ms(self) -> int: ...
 
 
 class QuorumDriver:
@@ -172,15 +128,13 @@ class QuorumDriver:
         self._is_held = False
         self._is_pumping = False
         self.is_stopped = False
-        # The newest write that no sync covers yet, and the one that a running sync covers.
-        self._unsynced_write_id: int | None = None
-        self._is_syncing = False
+        self._commits = GroupCommit(log, clock, executor, loop, self._written, self._stop)
         self._timer: asyncio.TimerHandle | None = None
         # All before this offset has been handed to the state machine.
         self.applied_offset = 0
         self._pending_claim: LeaderChanged | None = None
         self._last_append_id = 0
-        # Offsets of appends that were performed, and what was refused, by append id.
+        # The offset of the last append, None if it was refused.
         self._appended_offset: int | None = None
         self._requests: dict[int, asyncio.Future[Response]] = {}
         self._last_request_id = 0
@@ -208,6 +162,21 @@ class QuorumDriver:
         self._appended_offset = None
         self._hand_in(Append(self._last_append_id, epoch, batch))
         return self._appended_offset
+
+    def raise_kraft_version(self, epoch: int, level: int) -> int | None:
+        """Has the log say who votes, from here on; only where this replica is the only voter."""
+        assert len(self.machine.voter_set) == 1
+        records: list[ControlMessage] = [
+            kraft_version_record(level),
+            voters_record(VoterSet.of([self._local_voter])),
+        ]
+        batch = build_control_records(
+            records,
+            timestamp=self._clock.now_ms(),
+            base_offset=self.log.end().offset,
+            epoch=epoch,
+        )
+        return self.append(epoch, batch)
 
     def resign(self, epoch: int) -> None:
         self._hand_in(Resign(epoch))
@@ -408,7 +377,7 @@ class QuorumDriver:
         for batch in self.log.batches(start_offset, self.log.end().offset):
             for offset, voters in self._control.take_batch(batch):
                 self._events.append(VoterSetRead(offset, voters))
-        self._written(effect.write_id, needs_sync=needs_sync)
+        self._commits.wrote(effect.write_id, needs_sync=needs_sync)
 
     def _epoch_start(self, change: AppendLeaderChange, now_ms: int) -> bytearray:
         """The control batch that opens an epoch; see ``kaa.quorum.control_records``."""
@@ -426,33 +395,8 @@ class QuorumDriver:
             records, timestamp=now_ms, base_offset=self.log.end().offset, epoch=change.epoch
         )
 
-    def _written(self, write_id: int, *, needs_sync: bool) -> None:
-        if not needs_sync and not self._is_syncing and self._unsynced_write_id is None:
-            self._events.append(LogWritten(write_id, self.log.end().offset))
-            return
-        self._unsynced_write_id = write_id
-        if not self._is_syncing:
-            self._sync()
-
-    def _sync(self) -> None:
-        write_id, self._unsynced_write_id = self._unsynced_write_id, None
-        assert write_id is not None
-        self._is_syncing = True
-        end_offset = self.log.end().offset
-        job = self.log.flush_job()
-
-        def synced(done: asyncio.Future[None]) -> None:
-            self._is_syncing = False
-            error = done.exception()
-            if isinstance(error, OSError):
-                self._stop(self.log.fail_flush(job, error))
-                return
-            self.log.complete_flush(job, self._clock.now_ms())
-            self._hand_in(LogWritten(write_id, end_offset))
-            if self._unsynced_write_id is not None and not self.is_stopped:
-                self._sync()
-
-        self._loop.run_in_executor(self._executor, job.run).add_done_callback(synced)
+    def _written(self, write_id: int, end_offset: int) -> None:
+        self._hand_in(LogWritten(write_id, end_offset))
 
     # --- the state machine -----------------------------------------------------------------------
 
@@ -464,7 +408,7 @@ class QuorumDriver:
             self._load(latest, load_snapshot(self._files, self.log.snapshot_path(latest)))
         for batch in self.log.batches(self.applied_offset, high_watermark):
             self.applied_offset = batch.next_offset
-            self._state.commit(_committed(batch))
+            self._state.commit(committed_batch(batch))
         self._state.committed_up_to(high_watermark)
         self._claim_if_caught_up()
 
@@ -503,21 +447,7 @@ class QuorumDriver:
         found = self._control.take_snapshot(writer.id, content)
         if found is not None:
             self._events.append(VoterSetRead(*found))
-        self._written(write_id, needs_sync=True)
-
-
-def _committed(batch: RecordBatch) -> CommittedBatch:
-    values = []
-    if not batch.is_control:
-        values = [record.value or b"" for record in iter_records(batch)]
-    return CommittedBatch(
-        batch.base_offset,
-        batch.last_offset,
-        batch.partition_leader_epoch,
-        batch.max_timestamp,
-        batch.size_in_bytes,
-        values,
-    )
+        self._commits.wrote(write_id, needs_sync=True)
 
 
 def _valid_part(records: bytes | memoryview) -> bytes | memoryview:

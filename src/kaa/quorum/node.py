@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from kaa.log.files import Files
     from kaa.log.quorum_state import QuorumStateData
     from kaa.quorum.config import QuorumConfig
-    from kaa.quorum.driver import Clock, QuorumNetwork, ReplicatedState
     from kaa.quorum.metadata_log import OpenedLog
+    from kaa.quorum.replicated_state import Clock, QuorumNetwork, ReplicatedState
     from kaa.quorum.voters import Endpoints, VoterSet
 
 _NO_DIRECTORY_ID = UUID(int=0)

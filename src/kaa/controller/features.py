@@ -1,0 +1,176 @@
+"""UpdateFeatures: the levels of the cluster's features go up or down.
+
+A level must be supported by every node that is registered, and its dependencies must be met by the
+levels that the request leads to. Going down has to be asked for, and is refused for
+metadata.version where records of a form would be lost that lower levels do not know. One update
+that is refused refuses the whole request.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from kaa.controller.feature_table import (
+    ELR_VERSION,
+    FEATURES,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    METADATA_VERSION_MIN,
+    METADATA_VERSIONS,
+    metadata_version_at,
+    supported_ranges,
+)
+from kaa.controller.result import ControllerError, Result
+from kaa.controller.state import BROKER_RESOURCE
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k57_update_features import UpdatableFeatureResult, UpdateFeaturesResponse
+from kaa.wire.messages.metadata_cluster import FeatureLevelRecord, NoOpRecord
+from kaa.wire.messages.metadata_settings import ConfigRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.wire.messages.k57_update_features import UpdateFeaturesRequest
+    from kaa.wire.schema import MetadataRecord
+
+_RESULTS_VERSION_MAX = 1
+_MIN_ISR = "min.insync.replicas"
+
+
+class UpgradeType(IntEnum):
+    """What a sender allows, with Kafka's numbers."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+def update_features(
+    state: ControllerState, request: UpdateFeaturesRequest, context: RequestContext
+) -> Result[UpdateFeaturesResponse]:
+    wanted = {update.feature: update.max_version_level for update in request.feature_updates}
+    kinds = {update.feature: update.upgrade_type for update in request.feature_updates}
+    proposed = {**state.image.features, **wanted}
+    records: list[MetadataRecord] = []
+    try:
+        for name, level in wanted.items():
+            records += _update(state, name, level, kinds[name], proposed)
+    except ControllerError as problem:
+        message = f"nothing was updated, because of this: {problem.message}"
+        return Result([], UpdateFeaturesResponse(error_code=problem.error, error_message=message))
+    response = UpdateFeaturesResponse(error_message=None, results=[])
+    if context.api_version <= _RESULTS_VERSION_MAX:
+        response.results = [
+            UpdatableFeatureResult(feature=name, error_message=None) for name in wanted
+        ]
+    if request.validate_only:
+        return Result([], response)
+    if wanted.get(ELR_VERSION, 0) > 0:
+        records = [*_min_isr_records(state), *records]
+    kraft_version = wanted.get(KRAFT_VERSION, state.kraft_version)
+    if kraft_version > state.kraft_version:
+        return Result(records, response, kraft_version=kraft_version)
+    return Result(records, response)
+
+
+def _update(
+    state: ControllerState, name: str, level: int, kind: int, proposed: Mapping[str, int]
+) -> list[MetadataRecord]:
+    if kind not in set(UpgradeType):
+        raise _refusal(name, level, f"there is no upgrade type {kind}")
+    current = state.image.features.get(name, 0)
+    if name == KRAFT_VERSION:
+        current = state.kraft_version
+    if level < 0:
+        raise _refusal(name, level, "a level is not negative")
+    _check_supported(state, name, level)
+    if level < current and kind == UpgradeType.UPGRADE:
+        raise _refusal(name, level, f"it is at {current}; going down has to be asked for")
+    if level > current and kind != UpgradeType.UPGRADE:
+        raise _refusal(name, level, f"it is at {current}; that is not down")
+    if name == METADATA_VERSION:
+        return _update_metadata_version(current, level)
+    if name == KRAFT_VERSION:
+        return _update_kraft_version(state, current, level)
+    _check_dependencies(name, level, proposed)
+    return [FeatureLevelRecord(name=name, feature_level=level)]
+
+
+def _refusal(name: str, level: int, reason: str) -> ControllerError:
+    return ControllerError(
+        Errors.INVALID_UPDATE_VERSION, f"{name} cannot be set to {level}: {reason}"
+    )
+
+
+def _check_supported(state: ControllerState, name: str, level: int) -> None:
+    ranges = [("this controller", supported_ranges().get(name))]
+    ranges += [
+        (f"broker {broker.id}", broker.features.get(name))
+        for broker in state.image.brokers.values()
+    ]
+    ranges += [
+        (f"controller {controller.id}", controller.features.get(name))
+        for controller in state.image.controllers.values()
+        if controller.id != state.settings.node_id
+    ]
+    for who, found in ranges:
+        low, high = found or (0, 0)
+        if not low <= level <= high:
+            reason = (
+                f"{who} supports {low} to {high}" if high else f"{who} does not support it at all"
+            )
+            raise _refusal(name, level, reason)
+
+
+def _check_dependencies(name: str, level: int, proposed: Mapping[str, int]) -> None:
+    metadata_version = proposed.get(METADATA_VERSION, 0)
+    needed = max(FEATURES[name][level].metadata_version_min, METADATA_VERSION_MIN.level)
+    if level > 0 and metadata_version < needed:
+        raise _refusal(name, level, f"it needs metadata.version {needed}")
+
+
+def _update_metadata_version(current: int, level: int) -> list[MetadataRecord]:
+    if metadata_version_at(level) is None:
+        raise _refusal(METADATA_VERSION, level, "there is no such level")
+    lost = [
+        version
+        for version in METADATA_VERSIONS
+        if level < version.level <= current and version.changed_metadata
+    ]
+    if lost:
+        raise _refusal(METADATA_VERSION, level, f"metadata of the form of {lost[0]} would be lost")
+    return [FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)]
+
+
+def _update_kraft_version(state: ControllerState, current: int, level: int) -> list[MetadataRecord]:
+    if level < current:
+        raise _refusal(KRAFT_VERSION, level, f"it is at {current} and cannot go down")
+    if level > current and state.voter_count > 1:
+        raise _refusal(
+            KRAFT_VERSION, level, "the directories of the other voters are not known here"
+        )
+    # The level itself is a control record of the quorum.
+    return [NoOpRecord()]
+
+
+def _min_isr_records(state: ControllerState) -> list[MetadataRecord]:
+    """With eligible leader replicas, min.insync.replicas is a setting of the whole cluster."""
+    configs = state.image.configs
+    records: list[MetadataRecord] = []
+    if _MIN_ISR not in configs.get((BROKER_RESOURCE, ""), {}):
+        records.append(
+            ConfigRecord(
+                resource_type=BROKER_RESOURCE,
+                resource_name="",
+                name=_MIN_ISR,
+                value=str(state.settings.get_int(_MIN_ISR)),
+            )
+        )
+    records += [
+        ConfigRecord(resource_type=kind, resource_name=name, name=_MIN_ISR, value=None)
+        for (kind, name), values in configs.items()
+        if kind == BROKER_RESOURCE and name and _MIN_ISR in values
+    ]
+    return records

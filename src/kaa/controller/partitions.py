@@ -1,0 +1,100 @@
+"""More partitions for a topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.controller.assignments import check_assignment
+from kaa.controller.image_records import partition_record
+from kaa.controller.result import ControllerError, Result, check_record_count
+from kaa.controller.topics import new_partition, placed_partitions
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k37_create_partitions import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from kaa.controller.image import PartitionImage
+    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.wire.messages.k37_create_partitions import (
+        CreatePartitionsRequest,
+        CreatePartitionsTopic,
+    )
+    from kaa.wire.schema import MetadataRecord
+
+
+def create_partitions(
+    state: ControllerState, request: CreatePartitionsRequest, context: RequestContext
+) -> Result[CreatePartitionsResponse]:
+    response = CreatePartitionsResponse(results=[])
+    records: list[MetadataRecord] = []
+    names = [topic.name for topic in request.topics]
+    repeated = {name for name in names if names.count(name) > 1}
+    response.results += [
+        CreatePartitionsTopicResult(
+            name=name,
+            error_code=Errors.INVALID_REQUEST,
+            error_message="the topic is named twice",
+        )
+        for name in dict.fromkeys(names)
+        if name in repeated
+    ]
+    for topic in request.topics:
+        if topic.name in repeated:
+            continue
+        result = CreatePartitionsTopicResult(name=topic.name)
+        try:
+            created = _create(state, topic, context)
+            check_record_count(records + created)
+            records += created
+        except ControllerError as problem:
+            result.error_code, result.error_message = problem.error, problem.message
+        response.results.append(result)
+    return Result([] if request.validate_only else records, response)
+
+
+def _create(
+    state: ControllerState, topic: CreatePartitionsTopic, context: RequestContext
+) -> list[MetadataRecord]:
+    image = state.image.topics.get(topic.name)
+    if image is None:
+        raise ControllerError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    count = len(image.partitions)
+    if topic.count <= count:
+        raise ControllerError(
+            Errors.INVALID_PARTITIONS,
+            f"topic {topic.name} has {count} partitions; {topic.count} is not more",
+        )
+    additional = topic.count - count
+    if topic.assignments is not None and len(topic.assignments) != additional:
+        raise ControllerError(
+            Errors.INVALID_REPLICA_ASSIGNMENT,
+            f"{additional} partitions are to be added, {len(topic.assignments)} are assigned",
+        )
+    context.charge(additional)
+    replication_factor = len(next(iter(image.partitions.values())).replicas)
+    if topic.assignments is None:
+        partitions = placed_partitions(state, additional, replication_factor)
+    else:
+        partitions = [
+            _assigned(state, count + index, assignment.broker_ids, replication_factor)
+            for index, assignment in enumerate(topic.assignments)
+        ]
+    return [
+        partition_record(image.id, count + index, partition)
+        for index, partition in enumerate(partitions)
+    ]
+
+
+def _assigned(
+    state: ControllerState, number: int, replicas: list[int], replication_factor: int
+) -> PartitionImage:
+    check_assignment(state, replicas, replication_factor)
+    isr = [replica for replica in replicas if state.is_active(replica)]
+    if not isr:
+        raise ControllerError(
+            Errors.INVALID_REPLICA_ASSIGNMENT,
+            f"every broker of partition {number} is fenced or shuts down",
+        )
+    return new_partition(state, replicas, isr)

@@ -1,0 +1,81 @@
+"""Group commit: writes of the metadata log that share a sync.
+
+A write is in the page cache when it is announced here. If no sync runs, one starts; if one runs,
+the write waits for the next, together with all others that come meanwhile. One report stands for
+all writes up to the one it names. A failed sync is reported once and never tried again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.log.errors import LogError
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from kaa.quorum.metadata_log import MetadataLog
+    from kaa.quorum.replicated_state import Clock
+
+
+class GroupCommit:
+    """See the module."""
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        clock: Clock,
+        executor: Executor,
+        loop: asyncio.AbstractEventLoop,
+        written: Callable[[int, int], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._log = log
+        self._clock = clock
+        self._executor = executor
+        self._loop = loop
+        # Called with the newest write that is on disk, and where the log ended with it.
+        self._written = written
+        self._failed = failed
+        # The newest write that no sync covers yet.
+        self._waiting_write_id: int | None = None
+        self._is_syncing = False
+        self._has_failed = False
+
+    def wrote(self, write_id: int, *, needs_sync: bool) -> None:
+        """A write is in the log; one that needs no sync is still reported after those that do."""
+        if not needs_sync and not self._is_syncing:
+            end_offset = self._log.end().offset
+            self._loop.call_soon(self._written, write_id, end_offset)
+            return
+        self._waiting_write_id = write_id
+        if not self._is_syncing and not self._has_failed:
+            self._sync()
+
+    def _sync(self) -> None:
+        write_id, self._waiting_write_id = self._waiting_write_id, None
+        assert write_id is not None
+        end_offset = self._log.end().offset
+        try:
+            job = self._log.flush_job()
+        except LogError as error:
+            self._has_failed = True
+            self._failed(error)
+            return
+        self._is_syncing = True
+
+        def synced(done: asyncio.Future[None]) -> None:
+            self._is_syncing = False
+            error = done.exception()
+            if isinstance(error, OSError):
+                self._has_failed = True
+                self._failed(self._log.fail_flush(job, error))
+                return
+            self._log.complete_flush(job, self._clock.now_ms())
+            self._written(write_id, end_offset)
+            if self._waiting_write_id is not None and not self._is_syncing:
+                self._sync()
+
+        self._loop.run_in_executor(self._executor, job.run).add_done_callback(synced)
