@@ -14,6 +14,9 @@
 # lost: with a secret seed nobody can look for such keys, and by chance a billion keys meet with
 # probability 2^-69.
 #
+# The table is larger than any cache, so that every key would wait for memory. Therefore sixteen
+# keys are hashed, and their slots asked for, before the first of them is looked up.
+#
 # Flags of a record, one byte each:
 #
 #   1  it has a key
