@@ -143,7 +143,7 @@ cdef struct RowSpan:
     int64_t body_bytes
 
 
-cdef int64_t field_bytes(int64_t size) noexcept nogil:
+cdef int64_t row_field_bytes(int64_t size) noexcept nogil:
     return varint_size(<int32_t>size) + (size if size > 0 else 0)
 
 
@@ -173,13 +173,13 @@ cdef int measure_headers_in(const RowsIn* rows, int64_t row, RowSpan* span) noex
             return ROW_NULL_HEADER
         if size > INT32_BYTES_MAX:
             return ROW_TOO_LARGE
-        span.body_bytes += field_bytes(size)
+        span.body_bytes += row_field_bytes(size)
         status = read_element(&rows.header_values, entry, &data, &size)
         if status != ROW_OK:
             return status
         if size > INT32_BYTES_MAX:
             return ROW_TOO_LARGE
-        span.body_bytes += field_bytes(size)
+        span.body_bytes += row_field_bytes(size)
     return ROW_OK
 
 
@@ -208,7 +208,7 @@ cdef inline int measure_row(const RowsIn* rows, int64_t row, RowSpan* span) noex
         return status
     if span.key_bytes > INT32_BYTES_MAX or span.value_bytes > INT32_BYTES_MAX:
         return ROW_TOO_LARGE
-    span.body_bytes = 1 + field_bytes(span.key_bytes) + field_bytes(span.value_bytes)
+    span.body_bytes = 1 + row_field_bytes(span.key_bytes) + row_field_bytes(span.value_bytes)
     span.header_start = 0
     span.header_end = 0
     if rows.has_headers:
@@ -221,7 +221,7 @@ cdef inline int measure_row(const RowsIn* rows, int64_t row, RowSpan* span) noex
     return ROW_OK
 
 
-cdef inline uint8_t* write_field(uint8_t* out, const uint8_t* data, int64_t size) noexcept nogil:
+cdef inline uint8_t* write_row_field(uint8_t* out, const uint8_t* data, int64_t size) noexcept nogil:
     out += write_varint(out, <int32_t>size)
     if size > 0:
         memcpy(out, data, size)
@@ -249,14 +249,14 @@ cdef inline void write_row(
     out += 1
     out += write_varlong(out, timestamp_delta)
     out += write_varint(out, offset_delta)
-    out = write_field(out, span.key, span.key_bytes)
-    out = write_field(out, span.value, span.value_bytes)
+    out = write_row_field(out, span.key, span.key_bytes)
+    out = write_row_field(out, span.value, span.value_bytes)
     out += write_varint(out, <int32_t>(span.header_end - span.header_start))
     for entry in range(span.header_start, span.header_end):
         read_element(&rows.header_keys, entry, &data, &size)
-        out = write_field(out, data, size)
+        out = write_row_field(out, data, size)
         read_element(&rows.header_values, entry, &data, &size)
-        out = write_field(out, data, size)
+        out = write_row_field(out, data, size)
 
 
 cdef struct BatchOut:

@@ -10,7 +10,8 @@ from collections import deque
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.records._arrow_types import (
+from kaa.records._pure_arrow_encode import encode_rows, order_by_partition
+from kaa.records._pure_arrow_types import (
     COLUMN_HEADERS,
     COLUMN_KEY,
     COLUMN_OFFSET,
@@ -18,7 +19,6 @@ from kaa.records._arrow_types import (
     COLUMN_TIMESTAMP_TYPE,
     COLUMN_VALUE,
 )
-from kaa.records._pure_arrow_encode import encode_rows, order_by_partition
 from kaa.records._pure_record import (
     INT32_MAX,
     INT64_MAX,
@@ -35,7 +35,7 @@ from kaa.records.errors import CorruptRecordsError, InvalidRecordError, RecordsE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from kaa.records._arrow_types import BinaryOutput, HeadersOutput, Rows
+    from kaa.records._pure_arrow_types import BinaryOutput, HeadersOutput, Rows
     from kaa.records._pure_record import ParsedRecord
     from kaa.records.batch import Buffer
 

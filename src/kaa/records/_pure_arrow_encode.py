@@ -12,7 +12,7 @@ from kaa.records.errors import InvalidRecordError
 from kaa.records.varint import encode_varint
 
 if TYPE_CHECKING:
-    from kaa.records._arrow_types import (
+    from kaa.records._pure_arrow_types import (
         BinaryInput,
         EncodedBatch,
         EncodedRows,

@@ -9,7 +9,7 @@ from kaa.records._pure_arrow_encode import BinaryColumn
 from kaa.records.errors import InvalidRecordError
 
 if TYPE_CHECKING:
-    from kaa.records._arrow_types import BinaryInput
+    from kaa.records._pure_arrow_types import BinaryInput
     from kaa.records.batch import Buffer
 
 _MASK = 0xFFFFFFFF

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from crc32c import crc32c
 
 from kaa.limits import ARROW_READ_BYTES_MAX, ARROW_READ_ROWS_MAX
-from kaa.records import _arrow_types as types
+from kaa.records import _pure_arrow_types as types
 from kaa.records.batch import (
     ATTRIBUTES_POSITION,
     CRC_POSITION,

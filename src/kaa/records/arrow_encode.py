@@ -45,7 +45,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kaa.records import _arrow_types as types
+    from kaa.records import _pure_arrow_types as types
 
 
 class ProducerFields(NamedTuple):

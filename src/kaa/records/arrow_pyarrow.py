@@ -30,7 +30,7 @@ from kaa.records.errors import InvalidRecordError
 from kaa.records.partitioner import partitions_of_keys
 
 if TYPE_CHECKING:
-    from kaa.records import _arrow_types as types
+    from kaa.records import _pure_arrow_types as types
     from kaa.records.arrow import BinaryBuffers, ColumnBuffers, HeaderBuffers
     from kaa.records.batch import Buffer
 

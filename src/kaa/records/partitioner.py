@@ -17,7 +17,7 @@ else:
     from kaa.records._kernel import murmur2, murmur2_partitions
 
 if TYPE_CHECKING:
-    from kaa.records._arrow_types import BinaryInput
+    from kaa.records._pure_arrow_types import BinaryInput
     from kaa.records.batch import Buffer
 
 __all__ = ["murmur2", "partition_of_key", "partitions_of_keys"]

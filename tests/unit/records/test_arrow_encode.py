@@ -23,7 +23,7 @@ from tests.unit.records.arrow_twins import KERNELS, Kernel, use
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaa.records._arrow_types import BinaryInput, FixedInput, HeadersInput
+    from kaa.records._pure_arrow_types import BinaryInput, FixedInput, HeadersInput
 
 Headers = tuple[tuple[str, bytes | None], ...]
 NOW_MS = 1_700_000_000_000
