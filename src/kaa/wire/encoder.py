@@ -94,11 +94,8 @@ class _EncoderWriter:
             return
         letters = "".join(letter for letter, _ in self.pending)
         values = ", ".join(value for _, value in self.pending)
-        if letters == "B":
-            self.source.line(f"{self.out}.append({values})")
-        else:
-            pack = self.source.struct_method(letters, "pack")
-            self.source.line(f"{self.out} += {pack}({values})")
+        pack = self.source.struct_method(letters, "pack")
+        self.source.line(f"{self.out} += {pack}({values})")
         self.pending.clear()
 
     def length(self, letter: str, expression: str, *, compact: bool) -> None:
