@@ -21,12 +21,21 @@ def memory_bytes_max(input_size: int) -> int:
     return MEMORY_BYTES_BASE + MEMORY_BYTES_PER_INPUT_BYTE * input_size
 
 
-def decode_within_bounds(codec: Codec, data: bytes) -> tuple[bytes, int] | None:
-    """Decodes hostile bytes and asserts the bound of memory; any error but WireError escapes.
+# What a message is when written again, and how many bytes it took; None if it was refused.
+Outcome = tuple[bytes, int] | None
 
-    Returns what the message is when written again and how many bytes it took, so that outcomes can
-    be compared; None if it was refused.
-    """
+
+def outcome(codec: Codec, data: bytes) -> Outcome:
+    """What a codec makes of hostile bytes; any error but WireError escapes."""
+    try:
+        message, position = codec.decode_prefix(data)
+    except WireError:
+        return None
+    return codec.encode(message), position
+
+
+def decode_within_bounds(codec: Codec, data: bytes) -> Outcome:
+    """As `outcome`, and asserts the bound of memory."""
     if codec._decode is None:
         codec._compile_decoder()
     with peak_memory() as peak:

@@ -16,6 +16,7 @@ from kaa.wire.messages.k78_share_fetch import ShareFetchResponse
 from kaa.wire.primitives import WireError
 from kaa.wire.schema import RECORDS, Message, Struct, fields_of
 from tests.unit.wire.samples import FLEXIBLE, OLD, Sample, flexible_sample, old_sample
+from tests.wire_bounds import outcome
 from tests.wire_instances import Shape, instances, message_versions
 from tests.wire_twins import TWINS, codec_of
 
@@ -231,14 +232,3 @@ def test_the_twins_give_the_same_message_or_both_refuse() -> None:
                 accepted += outcomes != {None}
     assert accepted > 1_000
     assert refused > 1_000
-
-
-def outcome(codec: Codec, data: bytes) -> tuple[bytes, int] | None:
-    """What a decoder made of the bytes, written again: a fraction may be no number and so not equal
-    to itself.
-    """
-    try:
-        message, position = codec.decode_prefix(data)
-    except WireError:
-        return None
-    return codec.encode(message), position

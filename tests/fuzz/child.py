@@ -1,0 +1,34 @@
+"""Fuzzes one target in a process of its own, since the fuzzer never returns.
+
+`python -m tests.fuzz.child NAME [arguments of libFuzzer]`. Coverage is that of Kaa's Python code,
+the decoders that are generated at run time among it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import atheris
+
+
+def main(arguments: list[str]) -> None:
+    name, *options = arguments
+    with atheris.instrument_imports(include=["kaa"]):
+        from kaa.wire.source import Source
+        from tests.fuzz.targets import TARGETS
+
+    plain = Source.compiled
+
+    def compiled(self: Source) -> Any:
+        # Only what reads hostile bytes is worth the time that this takes.
+        is_decoder = self.lines[0].startswith("def decode(")
+        return atheris.instrument_func(plain(self)) if is_decoder else plain(self)
+
+    Source.compiled = compiled  # type: ignore[method-assign]
+    atheris.Setup([sys.argv[0], *options], TARGETS[name].run)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
