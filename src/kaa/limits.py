@@ -68,6 +68,8 @@ ARROW_ENCODE_CHUNK_BYTES = 8 * 1024 * 1024
 OFFSET_MAP_BYTES_MAX = 2**31 - 1
 # Refused records that one answer names; the error of the batch stands without them.
 RECORD_ERRORS_MAX = 10_000
+# Records turned into objects before the first of them is handed out.
+RECORDS_DECODED_AT_ONCE = 256
 # Kernel work of this size and above runs without the interpreter lock; below, dropping and taking
 # the lock again costs more than it gives.
 KERNEL_UNLOCKED_BYTES_MIN = 32 * 1024

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kaa.log.dirs import LogDirectory
+    from kaa.log.files import File
     from kaa.log.flush import FlushJob
     from kaa.log.log import UnifiedLog
     from kaa.log.names import TopicPartition
@@ -75,6 +76,26 @@ class CheckpointJob:
 
     def done(self, now_ms: int) -> None:
         """Nobody waits for it."""
+
+    def failed(self, error: OSError) -> None:
+        self.directory.fail(error)
+
+
+class SyncJob:
+    """Syncs files that their maker keeps open."""
+
+    __slots__ = ("_syncs", "directory")
+
+    def __init__(self, directory: LogDirectory, syncs: list[File]) -> None:
+        self.directory = directory
+        self._syncs = syncs
+
+    def run(self) -> None:
+        for file in self._syncs:
+            file.sync()
+
+    def done(self, now_ms: int) -> None:
+        """Whoever made the job goes on by himself."""
 
     def failed(self, error: OSError) -> None:
         self.directory.fail(error)

@@ -124,6 +124,11 @@ class UnifiedLog:
         """Offsets at which a batch starts, to segment and position; oldest first."""
         self._doomed: list[tuple[int, Segment | str]] = []
         """Renamed segments and snapshots, with the time at which they are unlinked."""
+        self.is_closed = False
+        self.is_cleaning = False
+        """Whether a round of compaction is under way; retention waits for it."""
+        self.truncated_offset: int | None = None
+        """The lowest end that the log was cut to since the cleaner last looked."""
         self.is_new = False
         """Whether the name of the folder may still be lost: its parent was not synced since."""
         self.unsynced_files: list[File] = []
@@ -252,7 +257,7 @@ class UnifiedLog:
     def _complete_transactions(
         self, segment: Segment, completed: list[CompletedTransaction]
     ) -> None:
-        with self._storage():
+        with self.storage():
             for transaction in completed:
                 note_completed_transaction(self.producer_state, segment, transaction)
 
@@ -359,6 +364,13 @@ class UnifiedLog:
             segment = self.segments.higher(segment.base_offset)
         return found
 
+    def collect_aborted_for_cleaning(
+        self, start_offset: int, end_offset: int
+    ) -> list[AbortedTransaction]:
+        """Aborts that a reader of this range has to know, also those that began before it."""
+        segment = self.segments.floor(start_offset)
+        return self.collect_aborted(self.log_start_offset, end_offset, segment)
+
     # --- offsets ---------------------------------------------------------------------------
 
     @property
@@ -424,7 +436,7 @@ class UnifiedLog:
         if base_offset == active.base_offset:
             assert active.size == 0
             return active
-        with self._storage():
+        with self.storage():
             active.seal()
             segment = self.new_segment(base_offset, now_ms)
             self.producer_state.end_offset = base_offset
@@ -472,7 +484,7 @@ class UnifiedLog:
         others, self.unsynced_files = self.unsynced_files, []
         epochs = self.leader_epochs.encode() if self.leader_epochs.dirty else None
         self.leader_epochs.dirty = False
-        with self._storage():
+        with self.storage():
             return FlushJob(
                 self.directory.files,
                 self.folder,
@@ -529,7 +541,7 @@ class UnifiedLog:
 
     def close_cleanly(self, now_ms: int) -> None:
         """Makes the log durable as a whole, so that the next start needs no recovery."""
-        with self._storage():
+        with self.storage():
             self.segments.active.seal()
             self.take_snapshot()
         self.flush(now_ms, whole_active=True)
@@ -537,6 +549,7 @@ class UnifiedLog:
 
     def close(self) -> None:
         """Closes the files without writing anything."""
+        self.is_closed = True
         for segment in self.segments:
             segment.close()
         for file in self.unsynced_files:
@@ -546,7 +559,7 @@ class UnifiedLog:
     def assign_topic_id(self, topic_id: UUID) -> None:
         """Notes the topic of a log that does not know it, durable with the next flush."""
         assert self.topic_id is None
-        with self._storage():
+        with self.storage():
             self.unsynced_files.append(write_topic_id(self.directory.files, self.folder, topic_id))
         self.topic_id = topic_id
 
@@ -564,7 +577,7 @@ class UnifiedLog:
                 segment.rest()
 
     @contextmanager
-    def _storage(self) -> Iterator[None]:
+    def storage(self) -> Iterator[None]:
         """An OSError inside takes the directory offline."""
         try:
             yield
@@ -575,20 +588,21 @@ class UnifiedLog:
 
     def remove_segments(self, segments: Iterable[Segment], now_ms: int) -> None:
         """Takes segments out of the log; their files go when readers have had time to finish."""
-        with self._storage():
+        with self.storage():
             for segment in segments:
                 self.segments.remove(segment)
                 self.doom(segment, now_ms)
         self.forget_positions()
 
-    def doom(self, segment: Segment, now_ms: int) -> None:
-        """Renames the files of a segment and of its snapshot out of the way."""
+    def doom(self, segment: Segment, now_ms: int, *, with_snapshot: bool = True) -> None:
+        """Renames the files of a segment, and of its snapshot, out of the way."""
         deadline_ms = now_ms + self.config.file_delete_delay_ms
         segment.rename(DELETED_SUFFIX)
         self._doomed.append((deadline_ms, segment))
-        snapshot_path = self.snapshots.mark_deleted(segment.base_offset)
-        if snapshot_path is not None:
-            self._doomed.append((deadline_ms, snapshot_path))
+        if with_snapshot:
+            snapshot_path = self.snapshots.mark_deleted(segment.base_offset)
+            if snapshot_path is not None:
+                self._doomed.append((deadline_ms, snapshot_path))
 
     def take_due(self, now_ms: int) -> list[str]:
         """Paths of removed files whose time has come, for the caller to unlink."""
@@ -608,7 +622,7 @@ class UnifiedLog:
 
     def purge(self, now_ms: int) -> None:
         """Unlinks removed files whose time has come, at once."""
-        with self._storage():
+        with self.storage():
             for path in self.take_due(now_ms):
                 unlink_if_exists(self.directory.files, path)
 
@@ -624,7 +638,7 @@ class UnifiedLog:
             # A leader that was elected and wrote nothing left an epoch that others do not know.
             self.leader_epochs.truncate_from_end(self.log_end_offset)
             return False
-        with self._storage():
+        with self.storage():
             truncate_log(self, offset, now_ms)
         return True
 
@@ -634,5 +648,5 @@ class UnifiedLog:
         """Removes everything and goes on at ``offset``."""
         if self.directory.offline_reason is not None:
             raise self.directory.storage_error()
-        with self._storage():
+        with self.storage():
             restart_log(self, offset, now_ms, log_start_offset)

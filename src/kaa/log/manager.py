@@ -6,7 +6,8 @@ and its logs loaded one after the other. ``start`` is a generator, since recover
 
 While running, the owner calls ``tick`` every second or so. It applies retention, takes care of
 expired producers and idle descriptors, writes the recovery-point and log-start checkpoints, and
-returns jobs (flushes, high watermarks, removals) for the owner to run off the loop. Recovery points
+returns jobs (flushes, high watermarks, removals) for the owner to run off the loop. Compaction is
+work of its own: ``cleaner.work``, every log.cleaner.backoff.ms. Recovery points
 and start offsets are written on the loop on purpose: a slow writer of an old table must not be able
 to undo the entry that a truncation or a deletion has just lowered.
 
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kaa.limits import TICK_LOGS_MAX
+from kaa.log.cleaner import LogCleaner
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import LogError, StorageError
 from kaa.log.jobs import CheckpointJob, FlushLogJob, RemoveJob
@@ -72,6 +74,7 @@ class LogManager:
         self._topic_config = topic_config
         self.directories = [LogDirectory(files, path, on_offline=on_offline) for path in paths]
         self.logs: dict[TopicPartition, UnifiedLog] = {}
+        self.cleaner = LogCleaner(self.logs, config, random.randbytes(16))
         self.clean_broker_epochs: dict[str, int | None] = {}
         """Per directory the broker epoch of the last stop, None if that was not clean."""
         self.ignored_folders: list[str] = []
@@ -137,6 +140,7 @@ class LogManager:
             # An entry of a deleted log would be taken for one of its successor.
             directory.checkpoint_recovery_points()
             directory.checkpoint_log_start_offsets()
+        self.cleaner.load_checkpoint(directory)
 
     def _find_logs(
         self, directory: LogDirectory, now_ms: int
@@ -233,6 +237,7 @@ class LogManager:
 
     def _retire(self, partitions: Iterable[TopicPartition], suffix: str, now_ms: int) -> None:
         touched: dict[str, LogDirectory] = {}
+        gone: list[tuple[TopicPartition, LogDirectory]] = []
         for partition in list(partitions):
             log = self.logs.pop(partition, None)
             if log is None:
@@ -251,11 +256,17 @@ class LogManager:
                 continue
             log.set_folder(folder)
             touched[directory.path] = directory
+            gone.append((partition, directory))
             if suffix == DELETE_FOLDER_SUFFIX:
                 deadline_ms = now_ms + log.config.file_delete_delay_ms
                 self._doomed_folders.append((deadline_ms, directory, folder))
         for directory in touched.values():
             self._checkpoint(directory)
+        for partition, directory in gone:
+            try:
+                self.cleaner.forget(partition, directory)
+            except StorageError:
+                continue
 
     def delete_records(
         self, offsets: dict[TopicPartition, int]
@@ -349,7 +360,7 @@ class LogManager:
             jobs.append(RemoveJob(log.directory, paths))
 
     def _retain(self, log: UnifiedLog, now_ms: int) -> None:
-        if not log.directory.is_online:
+        if not log.directory.is_online or log.is_cleaning:
             return
         try:
             delete_old_segments(log, now_ms)

@@ -56,6 +56,8 @@ def restart_log(log: UnifiedLog, offset: int, now_ms: int, log_start_offset: int
 
 
 def _lower_recovery_point(log: UnifiedLog, offset: int) -> None:
+    if log.truncated_offset is None or offset < log.truncated_offset:
+        log.truncated_offset = offset
     if log.recovery_point > offset:
         log.recovery_point = offset
         log.directory.checkpoint_recovery_points()

@@ -1,0 +1,183 @@
+"""Which log is compacted next, and how far each has come.
+
+``cleaner-offset-checkpoint`` in each directory holds per log the first dirty offset: below it the
+log is clean, each key at most once. It is written after a round has been swapped in. A crash before
+that costs a round, not data: cleaning what is clean changes nothing.
+
+A log is due when its dirty share exceeds ``min.cleanable.dirty.ratio``, or when a record is dirty
+for longer than ``max.compaction.lag.ms``. The dirtiest goes first. A log whose round fails on
+damaged records is left alone until the next start, as in Kafka; others go on.
+
+The map of a round takes up to ``log.cleaner.dedupe.buffer.size`` bytes, less if the dirty part has
+fewer records. When it is full the round ends there, and the next begins where it ended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaa.log.compaction import Compaction, CompactionAbortedError, CompactionRange
+from kaa.log.errors import StorageError
+from kaa.log.names import CLEANER_OFFSET_CHECKPOINT_FILE
+from kaa.records.compaction import OffsetMap
+from kaa.records.errors import RecordsError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from kaa.log.config import LogManagerConfig
+    from kaa.log.dirs import LogDirectory
+    from kaa.log.jobs import Job
+    from kaa.log.log import UnifiedLog
+    from kaa.log.names import TopicPartition
+    from kaa.log.segment import Segment
+
+_MAP_SLOTS_MIN = 64
+_MAP_SLOT_BYTES = 24
+
+
+class LogToClean(NamedTuple):
+    log: UnifiedLog
+    dirty: CompactionRange
+    clean_bytes: int
+    cleanable_bytes: int
+    is_overdue: bool
+    """A record waits for longer than max.compaction.lag.ms."""
+
+    @property
+    def dirty_ratio(self) -> float:
+        total = self.clean_bytes + self.cleanable_bytes
+        return self.cleanable_bytes / total if total else 0.0
+
+    @property
+    def is_due(self) -> bool:
+        if self.cleanable_bytes == 0:
+            return False
+        return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
+
+
+class LogCleaner:
+    """Compacts the logs of a broker, one at a time. The seed keeps keys from being guessed."""
+
+    def __init__(
+        self, logs: Mapping[TopicPartition, UnifiedLog], config: LogManagerConfig, seed: bytes
+    ) -> None:
+        self._logs = logs
+        self._config = config
+        self._seed = seed
+        self._first_dirty: dict[TopicPartition, int] = {}
+        self.uncleanable: set[TopicPartition] = set()
+        """Logs with damaged records; nobody cleans them before the next start."""
+
+    def work(self, now_ms: int) -> Generator[Job | None, None, None]:
+        """Cleans every log that is due, in slices; run a job that comes out before going on."""
+        for to_clean in sorted(
+            self.find_due(now_ms), key=lambda found: found.dirty_ratio, reverse=True
+        ):
+            yield from self.clean(to_clean, now_ms)
+
+    def find_due(self, now_ms: int) -> list[LogToClean]:
+        found = [
+            self.examine(log, now_ms)
+            for partition, log in self._logs.items()
+            if log.config.compact
+            and log.directory.is_online
+            and not log.is_cleaning
+            and partition not in self.uncleanable
+        ]
+        return [to_clean for to_clean in found if to_clean.is_due]
+
+    def examine(self, log: UnifiedLog, now_ms: int) -> LogToClean:
+        """What of a log is clean, dirty, and not to be touched yet."""
+        first_dirty = self._first_dirty_offset(log)
+        uncleanable = max(first_dirty, _first_uncleanable_offset(log, first_dirty, now_ms))
+        following = [s for s in log.segments if s.base_offset >= uncleanable]
+        first_uncleanable = (following[0] if following else log.segments.active).base_offset
+        clean_bytes = sum(s.size for s in log.segments if s.base_offset < first_dirty)
+        cleanable = log.segments.between(min(first_dirty, first_uncleanable), first_uncleanable)
+        return LogToClean(
+            log,
+            CompactionRange(first_dirty, first_uncleanable),
+            clean_bytes,
+            sum(s.size for s in cleanable),
+            _compaction_delay_ms(log, first_dirty, now_ms) > 0,
+        )
+
+    def clean(self, to_clean: LogToClean, now_ms: int) -> Generator[Job | None, None, None]:
+        """One round over one log."""
+        log, dirty = to_clean.log, to_clean.dirty
+        compaction = Compaction(log, dirty, self._new_map(dirty), now_ms)
+        log.is_cleaning = True
+        try:
+            yield from compaction.run()
+            self._first_dirty[log.partition] = compaction.end_offset
+            self._write_checkpoint(log.directory)
+        except (CompactionAbortedError, StorageError):
+            return
+        except RecordsError:
+            self.uncleanable.add(log.partition)
+        finally:
+            log.is_cleaning = False
+
+    def _new_map(self, dirty: CompactionRange) -> OffsetMap:
+        records = dirty.first_uncleanable_offset - dirty.first_dirty_offset
+        load_factor = self._config.log_cleaner_io_buffer_load_factor
+        slots = max(_MAP_SLOTS_MIN, int(records / load_factor) + 1)
+        bytes_max = min(self._config.log_cleaner_dedupe_buffer_size, slots * _MAP_SLOT_BYTES)
+        return OffsetMap(bytes_max, self._seed, load_factor)
+
+    # --- progress --------------------------------------------------------------------------
+
+    def _first_dirty_offset(self, log: UnifiedLog) -> int:
+        """Where the last round ended; the start of the log if that is no place in it any more."""
+        offset = self._first_dirty.get(log.partition, log.log_start_offset)
+        if log.truncated_offset is not None:
+            offset = min(offset, log.truncated_offset)
+            self._first_dirty[log.partition] = offset
+            log.truncated_offset = None
+        if not log.log_start_offset <= offset <= log.log_end_offset:
+            return log.log_start_offset
+        return offset
+
+    def load_checkpoint(self, directory: LogDirectory) -> None:
+        """Takes the entries of the logs that are there; those of others would meet a successor."""
+        table = directory.read_checkpoint(CLEANER_OFFSET_CHECKPOINT_FILE)
+        self._first_dirty |= {p: offset for p, offset in table.items() if p in directory.logs}
+        if not directory.logs.keys() >= table.keys():
+            self._write_checkpoint(directory)
+
+    def _write_checkpoint(self, directory: LogDirectory) -> None:
+        offsets = {p: o for p, o in self._first_dirty.items() if p in directory.logs}
+        directory.write_checkpoint(CLEANER_OFFSET_CHECKPOINT_FILE, offsets)
+
+    def forget(self, partition: TopicPartition, directory: LogDirectory) -> None:
+        """A log was deleted; one of the same name starts anew."""
+        self.uncleanable.discard(partition)
+        if self._first_dirty.pop(partition, None) is not None:
+            self._write_checkpoint(directory)
+
+
+def _first_uncleanable_offset(log: UnifiedLog, first_dirty: int, now_ms: int) -> int:
+    """The active segment, undecided transactions and young records stay as they are."""
+    bound = min(log.last_stable_offset, log.segments.active.base_offset)
+    lag_ms = log.config.min_compaction_lag_ms
+    if lag_ms > 0:
+        for segment in _dirty_segments(log, first_dirty):
+            if segment.largest_timestamp > now_ms - lag_ms:
+                return min(bound, segment.base_offset)
+    return bound
+
+
+def _compaction_delay_ms(log: UnifiedLog, first_dirty: int, now_ms: int) -> int:
+    """For how long the oldest dirty record should have been compacted already."""
+    clean_until_ms = now_ms - max(log.config.max_compaction_lag_ms, 0)
+    if clean_until_ms <= 0:
+        return 0
+    timestamps = [s.first_timestamp for s in _dirty_segments(log, first_dirty)]
+    oldest = min((t for t in timestamps if t > 0), default=clean_until_ms)
+    return max(0, clean_until_ms - oldest)
+
+
+def _dirty_segments(log: UnifiedLog, first_dirty: int) -> list[Segment]:
+    """The segments from the first dirty offset on, without the active one."""
+    return log.segments.between(first_dirty, log.segments.active.base_offset)
