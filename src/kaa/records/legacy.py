@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 
 from kaa.limits import BATCH_EXPANDED_BYTES_MAX
 from kaa.records._codec_lz4 import read_lz4
+from kaa.records._pure_objects import wrap_int64
 from kaa.records.batch import (
     COMPRESSION_MASK,
     LOG_OVERHEAD_BYTES,
@@ -49,7 +50,7 @@ from kaa.records.batch import (
 from kaa.records.build import BatchBuilder
 from kaa.records.compress import decompress_chunks
 from kaa.records.errors import CompressionError, CorruptRecordsError, InvalidRecordError
-from kaa.records.record import Record, wrap_int64
+from kaa.records.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

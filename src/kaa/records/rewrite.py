@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa.records._pure_objects import wrap_int64
 from kaa.records.batch import (
     HEADER_BYTES,
     NO_PRODUCER_EPOCH,
@@ -23,7 +24,7 @@ from kaa.records.batch import (
 from kaa.records.build import assemble_batch, batch_attributes
 from kaa.records.compress import compressor
 from kaa.records.errors import InvalidRecordError
-from kaa.records.record import encode_record, iter_records, wrap_int64
+from kaa.records.record import encode_record, iter_records
 
 if TYPE_CHECKING:
     from kaa.records.batch import Buffer, CompressionType

@@ -14,6 +14,7 @@ from kaa.records import (
     Header,
     RecordBatch,
     TimestampType,
+    _pure_objects,
     compress,
     decompress_all,
     kernel,
@@ -23,8 +24,12 @@ from kaa.records._pure_validate import RecordScanner
 NOW_MS = 1_700_000_000_000
 
 SCANNERS: dict[str, type[RecordScanner]] = {"python": RecordScanner}
+DECODERS = {"python": _pure_objects.decode_records}
+ENCODERS = {"python": _pure_objects.encode_record}
 if kernel.KERNEL_NAME == "cython":
     SCANNERS["cython"] = kernel.RecordScanner
+    DECODERS["cython"] = kernel.decode_records
+    ENCODERS["cython"] = kernel.encode_record
 
 CODECS = tuple(CompressionType)
 NewRecord = tuple[int, bytes | None, bytes | None, tuple[Header, ...]]
