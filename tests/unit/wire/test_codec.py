@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import tracemalloc
 from random import Random
 from typing import Any
 
@@ -15,7 +18,7 @@ from kaa.wire.messages.k59_fetch_snapshot import FetchSnapshotResponse
 from kaa.wire.messages.k78_share_fetch import ShareFetchResponse
 from kaa.wire.primitives import WireError
 from kaa.wire.schema import RECORDS, Message, Struct, fields_of
-from tests.unit.wire.samples import FLEXIBLE, OLD, Sample, flexible_sample, old_sample
+from tests.unit.wire.samples import FLEXIBLE, OLD, Leaf, Sample, flexible_sample, old_sample
 from tests.wire_bounds import outcome
 from tests.wire_instances import Shape, instances, message_versions
 from tests.wire_twins import TWINS, codec_of
@@ -232,3 +235,28 @@ def test_the_twins_give_the_same_message_or_both_refuse() -> None:
                 accepted += outcomes != {None}
     assert accepted > 1_000
     assert refused > 1_000
+
+
+@twins
+def test_decoding_again_and_again_keeps_no_memory(twin: str) -> None:
+    """Neither of messages that were read nor of those that were refused halfway."""
+    _, data = flexible_sample()
+    codec = codec_of(Sample, FLEXIBLE, twin)
+    inputs = [data, data + b".", *(data[:end] for end in range(0, len(data), 7))]
+
+    def decode_all() -> None:
+        for each in inputs:
+            outcome(codec, each)
+
+    decode_all()
+    gc.collect()
+    references = sys.getrefcount(Sample) + sys.getrefcount(Leaf)
+    tracemalloc.start()
+    decode_all()
+    before, _ = tracemalloc.get_traced_memory()
+    for _ in range(20):
+        decode_all()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 2_000
+    assert sys.getrefcount(Sample) + sys.getrefcount(Leaf) <= references
