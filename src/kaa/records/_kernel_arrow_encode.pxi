@@ -221,7 +221,9 @@ cdef inline int measure_row(const RowsIn* rows, int64_t row, RowSpan* span) noex
     return ROW_OK
 
 
-cdef inline uint8_t* write_row_field(uint8_t* out, const uint8_t* data, int64_t size) noexcept nogil:
+cdef inline uint8_t* write_row_field(
+    uint8_t* out, const uint8_t* data, int64_t size
+) noexcept nogil:
     out += write_varint(out, <int32_t>size)
     if size > 0:
         memcpy(out, data, size)

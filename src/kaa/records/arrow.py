@@ -127,6 +127,7 @@ class ColumnReader:
         """``aborted`` has (producer id, first offset) of each aborted transaction."""
         self.partition = partition
         self.timestamp_unit: TimestampUnit = timestamp_unit
+        end_offset = max(start_offset, end_offset)
         self._end_offset = end_offset
         self._corruption: str | None = None
         intact = memoryview(buffer)

@@ -277,6 +277,12 @@ def test_a_range_of_offsets(start: int, end: int) -> None:
     assert reader.next_offset == min(end, 10)
 
 
+def test_a_range_that_ends_before_it_starts_is_empty() -> None:
+    reader = ColumnReader(TEN, partition=0, start_offset=7, end_offset=3)
+    assert reader.read().row_count == 0
+    assert reader.next_offset == 7
+
+
 def test_offsets_that_compaction_emptied_are_passed() -> None:
     data = batch_of((b"a", b"1"), last_offset=40)
     reader = ColumnReader(data, partition=0)
