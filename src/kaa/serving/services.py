@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from kaa.controller.image import ClusterImage
     from kaa.controller.port import ControllerPort
     from kaa.log.manager import LogManager
+    from kaa.quorum.driver import QuorumDriver
     from kaa.replication.manager import ReplicaManager
     from kaa.serving.fetch_sessions import FetchSessions
+    from kaa.serving.topic_creation import TopicCreation
     from kaa.wire.messages.k18_api_versions import ApiVersion
 
 
@@ -40,8 +42,15 @@ class Services:
     image_offset: int
     # Where every change of metadata goes.
     controller: ControllerPort
+    # This node's replica of the metadata quorum.
+    quorum: QuorumDriver
     logs: LogManager
     replicas: ReplicaManager
     fetch_sessions: FetchSessions
+    topic_creation: TopicCreation
     # What ApiVersions says, by the name of the listener.
     api_versions: Mapping[str, list[ApiVersion]]
+
+    @property
+    def auto_create_topics(self) -> bool:
+        return self.config.get_boolean("auto.create.topics.enable")

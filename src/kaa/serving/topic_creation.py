@@ -1,0 +1,131 @@
+"""Topics that nobody created, made because a client asked for them.
+
+As in Kafka, the client that asks does not wait: it is told that the topic is unknown, asks again
+after a moment and finds it. A topic that is being made is not asked for a second time. What the
+controller refuses (no broker is there, a name collides) is not told to the client either, which
+keeps asking until it gives up.
+
+Internal topics have settings of their own, and are made whenever somebody needs them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kaa.controller.names import topic_name_problem
+from kaa.controller.state import RequestContext
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterable
+
+    from kaa.config.server import BrokerConfig
+    from kaa.serving.services import Services
+
+_CREATE_TOPICS_VERSION: Final = CreateTopicsRequest.valid_versions.high
+
+
+class TopicCreation:
+    """See the module's text."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        # Names that the controller was asked to create and has not answered about.
+        self._under_way: set[str] = set()
+        # Tasks are held so that they are not lost before they are done.
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def name_error(self, name: str) -> Errors:
+        """What a client is told about a name without a topic."""
+        if topic_name_problem(name) is None:
+            return Errors.UNKNOWN_TOPIC_OR_PARTITION
+        return Errors.INVALID_TOPIC_EXCEPTION
+
+    async def create(self, names: Iterable[str]) -> dict[str, Errors]:
+        """Begins to create topics; gives what the client is told about each of them."""
+        told = {name: self.name_error(name) for name in names}
+        wanted = [
+            name
+            for name, error in told.items()
+            if error is not Errors.INVALID_TOPIC_EXCEPTION and name not in self._under_way
+        ]
+        if wanted:
+            self._under_way.update(wanted)
+            task = self._services.loop.create_task(self._create(wanted))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return told
+
+    async def _create(self, names: list[str]) -> None:
+        config = self._services.config
+        request = CreateTopicsRequest(
+            topics=[creatable_topic(config, name) for name in names],
+            timeout_ms=config.get_int("request.timeout.ms"),
+        )
+        try:
+            context = RequestContext(_CREATE_TOPICS_VERSION)
+            await self._services.controller.create_topics(request, context)
+        finally:
+            self._under_way.difference_update(names)
+
+    def cancel(self) -> None:
+        """Gives up what is under way; the node is stopping."""
+        for task in tuple(self._tasks):
+            task.cancel()
+
+
+def creatable_topic(config: BrokerConfig, name: str) -> CreatableTopic:
+    """A topic as the settings of the broker want it to be."""
+    settings: dict[str, str] = {}
+    match name:
+        case "__consumer_offsets":
+            prefix = "offsets.topic"
+            settings = {"cleanup.policy": "compact", "compression.type": "producer"}
+        case "__transaction_state":
+            prefix = "transaction.state.log"
+            settings = {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(config.get_int(f"{prefix}.min.isr")),
+                "unclean.leader.election.enable": "false",
+            }
+        case "__share_group_state":
+            prefix = "share.coordinator.state.topic"
+            settings = {
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "min.insync.replicas": str(config.get_int(f"{prefix}.min.isr")),
+                "retention.ms": "-1",
+            }
+        case _:
+            return _topic(
+                name,
+                config.get_int("num.partitions"),
+                config.get_int("default.replication.factor"),
+                settings,
+            )
+    settings["segment.bytes"] = str(config.get_int(f"{prefix}.segment.bytes"))
+    return _topic(
+        name,
+        config.get_int(f"{prefix}.num.partitions"),
+        config.get_int(f"{prefix}.replication.factor"),
+        settings,
+    )
+
+
+def _topic(
+    name: str, partitions: int, replication_factor: int, settings: dict[str, str]
+) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        assignments=[],
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in settings.items()],
+    )
