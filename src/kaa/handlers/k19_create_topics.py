@@ -1,0 +1,28 @@
+"""CreateTopics, key 19: the active controller decides, and answers when the topics are committed.
+
+| version | |
+|---|---|
+| 4 | -1 for the defaults of the cluster (KIP-464) |
+| 5 | the settings of the new topics in the answer (KIP-525) |
+| 6 | a quota of partition mutations may refuse (KIP-599) |
+| 7 | topic ids (KIP-516) |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.controller.state import RequestContext as ControllerContext
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k19_create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+
+def handle(
+    services: Services, request: CreateTopicsRequest, context: RequestContext
+) -> Awaitable[CreateTopicsResponse]:
+    return services.controller.create_topics(request, ControllerContext(context.api_version))

@@ -1,0 +1,142 @@
+"""DescribeConfigs, key 32: the settings of topics, brokers, loggers, groups and metrics
+subscriptions.
+
+Each resource is answered by itself, with one exception: a type that does not exist spoils the whole
+request. A broker tells about itself and about the defaults of all brokers, but not about another
+one. An empty list of names stands for all names, and a name without a setting is left out.
+
+| version | |
+|---|---|
+| 1 | synonyms and sources (KIP-226) |
+| 3 | types and documentation (KIP-569) |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kaa.config.describe import (
+    ConfigSource,
+    describe_broker,
+    describe_broker_defaults,
+    describe_client_metrics,
+    describe_group,
+    describe_loggers,
+    describe_topic,
+)
+from kaa.controller.configs import ResourceType
+from kaa.controller.names import topic_name_problem
+from kaa.handlers.node_ids import RefusedError, check_node_id
+from kaa.serving.logger_levels import logger_levels
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k32_describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+if TYPE_CHECKING:
+    from kaa.config.describe import ConfigEntry
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k32_describe_configs import (
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+    )
+
+_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN}
+
+
+def handle(
+    services: Services, request: DescribeConfigsRequest, _context: RequestContext
+) -> DescribeConfigsResponse:
+    if any(resource.resource_type not in _TYPES for resource in request.resources):
+        error, message = Errors.INVALID_REQUEST, "a resource has a type that does not exist"
+        return DescribeConfigsResponse(
+            results=[_failed(resource, error, message) for resource in request.resources]
+        )
+    return DescribeConfigsResponse(
+        results=[_described(services, request, resource) for resource in request.resources]
+    )
+
+
+def _described(
+    services: Services, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    try:
+        entries = _entries(services, resource)
+    except RefusedError as refusal:
+        return _failed(resource, refusal.error, refusal.message)
+    if entries is None:
+        return _failed(resource, Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
+    has_documentation = request.include_documentation
+    return DescribeConfigsResult(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[
+            _result(entry, synonyms=request.include_synonyms, documentation=has_documentation)
+            for entry in entries
+        ],
+    )
+
+
+def _entries(services: Services, resource: DescribeConfigsResource) -> list[ConfigEntry] | None:
+    """The settings asked for; None if there is no such topic."""
+    name, keys, config = resource.resource_name, resource.configuration_keys, services.config
+    kind = ResourceType(resource.resource_type)
+    overrides = services.image.configs.get((kind, name), {})
+    match kind:
+        case ResourceType.TOPIC:
+            problem = topic_name_problem(name)
+            if problem is not None:
+                raise RefusedError(Errors.INVALID_TOPIC_EXCEPTION, problem)
+            if name not in services.image.topics:
+                return None
+            return describe_topic(config, overrides, keys)
+        case ResourceType.BROKER if not name:
+            return describe_broker_defaults(config, keys)
+        case ResourceType.BROKER:
+            check_node_id(name, services.node_id)
+            return describe_broker(config, keys)
+        case _ if not name:
+            raise RefusedError(Errors.INVALID_REQUEST, "the resource has no name")
+        case ResourceType.BROKER_LOGGER:
+            check_node_id(name, services.node_id)
+            return describe_loggers(logger_levels(), keys)
+        case ResourceType.GROUP:
+            return describe_group(config, overrides, keys)
+        case _:
+            return describe_client_metrics(overrides, keys)
+
+
+def _result(
+    entry: ConfigEntry, *, synonyms: bool, documentation: bool
+) -> DescribeConfigsResourceResult:
+    text = entry.documentation if documentation else None
+    if entry.source is ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG:
+        text = ""  # Loggers have none, and Kafka leaves the field as it is.
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=name, value=value, source=source)
+            for name, value, source in (entry.synonyms if synonyms else ())
+        ],
+        config_type=entry.type,
+        documentation=text,
+    )
+
+
+def _failed(
+    resource: DescribeConfigsResource, error: Errors, message: str
+) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

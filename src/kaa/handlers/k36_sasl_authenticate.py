@@ -1,0 +1,27 @@
+"""SaslAuthenticate, key 36: as with `k17_sasl_handshake`, there is nothing to authenticate here.
+
+Version 1 adds the lifetime of a session (KIP-368), which is none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k36_sasl_authenticate import SaslAuthenticateResponse
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest
+
+
+def handle(
+    _services: Services,
+    _request: SaslAuthenticateRequest,
+    _context: RequestContext,
+) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(
+        error_code=Errors.ILLEGAL_SASL_STATE,
+        error_message="the connection counts as authenticated already",
+    )

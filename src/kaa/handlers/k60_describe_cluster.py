@@ -1,0 +1,96 @@
+"""DescribeCluster, key 60: the nodes of the cluster.
+
+A broker listener tells about brokers, a controller listener about controllers; the request says
+which of the two it wants, so that a client that was given the wrong address finds out (KIP-919).
+
+| version | |
+|---|---|
+| 1 | the kind of endpoint that is wanted; version 0 wants brokers |
+| 2 | fenced brokers on demand (KIP-1073) |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kaa.handlers import authorized_operations
+from kaa.serving.metadata_view import reachable_brokers
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k60_describe_cluster import DescribeClusterBroker, DescribeClusterResponse
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k60_describe_cluster import DescribeClusterRequest
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+_NAMES: Final = {_BROKERS: "brokers", _CONTROLLERS: "controllers"}
+
+
+def handle(
+    services: Services, request: DescribeClusterRequest, context: RequestContext
+) -> DescribeClusterResponse:
+    controllers = services.config.get_list("controller.listener.names")
+    served = _CONTROLLERS if context.listener_name in controllers else _BROKERS
+    if request.endpoint_type not in _NAMES:
+        return DescribeClusterResponse(
+            error_code=Errors.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"there is no type of endpoint with number {request.endpoint_type}",
+        )
+    if request.endpoint_type != served:
+        return DescribeClusterResponse(
+            # Version 0 cannot have meant the other kind, so that the error is older than the kinds.
+            error_code=(
+                Errors.INVALID_REQUEST
+                if context.api_version == 0
+                else Errors.MISMATCHED_ENDPOINT_TYPE
+            ),
+            error_message=f"this listener is for {_NAMES[served]}",
+        )
+    response = DescribeClusterResponse(endpoint_type=served, cluster_id=services.cluster_id)
+    if served == _BROKERS:
+        _add_brokers(services, request, context, response)
+    else:
+        _add_controllers(services, context, response)
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = authorized_operations.CLUSTER
+    return response
+
+
+def _add_brokers(
+    services: Services,
+    request: DescribeClusterRequest,
+    context: RequestContext,
+    response: DescribeClusterResponse,
+) -> None:
+    fenced = request.include_fenced_brokers
+    for broker, endpoint in reachable_brokers(services.image, context.listener_name, fenced=fenced):
+        if not broker.is_fenced and response.controller_id < 0:
+            # Clients may send to any broker what is for the controller, so that one is as good as
+            # another.
+            response.controller_id = broker.id
+        response.brokers.append(
+            DescribeClusterBroker(
+                broker_id=broker.id,
+                host=endpoint.host,
+                port=endpoint.port,
+                rack=broker.rack,
+                is_fenced=broker.is_fenced,
+            )
+        )
+
+
+def _add_controllers(
+    services: Services, context: RequestContext, response: DescribeClusterResponse
+) -> None:
+    leader_id = services.quorum.machine.leader_id
+    response.controller_id = -1 if leader_id is None else leader_id
+    for controller in services.image.controllers.values():
+        for endpoint in controller.endpoints:
+            if endpoint.name == context.listener_name:
+                response.brokers.append(
+                    DescribeClusterBroker(
+                        broker_id=controller.id, host=endpoint.host, port=endpoint.port
+                    )
+                )

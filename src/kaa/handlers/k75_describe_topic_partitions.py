@@ -1,0 +1,122 @@
+"""DescribeTopicPartitions, key 75: topics with their partitions, page by page (KIP-966).
+
+Topics come in the order of their names. An answer has at most as many partitions as the client
+wants and `max.request.partition.size.limit` allows; the cursor says where the next one starts, and
+is sent back to get it. No list of topics means all of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.controller.names import topic_name_problem
+from kaa.handlers import authorized_operations
+from kaa.serving.metadata_view import offline_replicas, visible_leader
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k75_describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from kaa.controller.image import PartitionImage, TopicImage
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k75_describe_topic_partitions import DescribeTopicPartitionsRequest
+
+
+def handle(
+    services: Services, request: DescribeTopicPartitionsRequest, context: RequestContext
+) -> DescribeTopicPartitionsResponse:
+    asked = {topic.name for topic in request.topics}
+    cursor = request.cursor
+    if cursor is not None:
+        is_elsewhere = bool(asked) and cursor.topic_name not in asked
+        if is_elsewhere or cursor.partition_index < 0:
+            return _refused(request, Errors.INVALID_REQUEST)
+    first_name = "" if cursor is None else cursor.topic_name
+    names = sorted(name for name in asked or services.image.topics if name >= first_name)
+    if names and not names[0]:
+        # Kafka fails on it, after everything else went well.
+        return _refused(request, Errors.UNKNOWN_SERVER_ERROR)
+    limit = services.config.get_int("max.request.partition.size.limit")
+    room = max(min(limit, request.response_partition_limit), 1)
+    return _pages(services, context, names, cursor, room)
+
+
+def _pages(
+    services: Services, context: RequestContext, names: list[str], cursor: Cursor | None, room: int
+) -> DescribeTopicPartitionsResponse:
+    response = DescribeTopicPartitionsResponse(topics=[])
+    for name in names:
+        if room == 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = services.image.topics.get(name)
+        if topic is None:
+            response.topics.append(_unknown(services, name))
+            continue
+        start = cursor.partition_index if cursor and cursor.topic_name == name else 0
+        end = min(start + room, len(topic.partitions))
+        numbers = range(start, end)
+        response.topics.append(_topic(services, context, topic, numbers))
+        if end < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=end)
+            break
+        room -= len(numbers)
+    return response
+
+
+def _topic(
+    services: Services, context: RequestContext, topic: TopicImage, numbers: range
+) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=services.replicas.is_internal(topic.name),
+        partitions=[
+            _partition(services, context, number, topic.partitions[number]) for number in numbers
+        ],
+        topic_authorized_operations=authorized_operations.TOPIC,
+    )
+
+
+def _partition(
+    services: Services, context: RequestContext, number: int, partition: PartitionImage
+) -> DescribeTopicPartitionsResponsePartition:
+    image, listener_name = services.image, context.listener_name
+    return DescribeTopicPartitionsResponsePartition(
+        partition_index=number,
+        leader_id=visible_leader(image, partition, listener_name),
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.eligible_leader_replicas),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=offline_replicas(image, partition, listener_name),
+    )
+
+
+def _unknown(services: Services, name: str) -> DescribeTopicPartitionsResponseTopic:
+    is_legal = topic_name_problem(name) is None
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=(
+            Errors.UNKNOWN_TOPIC_OR_PARTITION if is_legal else Errors.INVALID_TOPIC_EXCEPTION
+        ),
+        name=name,
+        is_internal=services.replicas.is_internal(name),
+        topic_authorized_operations=authorized_operations.TOPIC,
+    )
+
+
+def _refused(
+    request: DescribeTopicPartitionsRequest, error: Errors
+) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(error_code=error, name=topic.name)
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,218 @@
+"""A node without sockets: real controller, logs and replicas over files in memory.
+
+`Node` answers requests by the handler of their key, through the codec of the version both ways, so
+that a response which cannot be written in a version fails the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from random import Random
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from uuid import UUID
+
+from kaa.broker.assembly import make_fetch_sessions, make_logs, make_quorum_node
+from kaa.broker.lifecycle import BrokerLifecycle
+from kaa.broker.topic_configs import log_config
+from kaa.config.dynamic import apply_dynamic
+from kaa.config.server import load_broker_config
+from kaa.config.sources import merge_settings
+from kaa.controller.image import ClusterImage
+from kaa.controller.local import LocalController
+from kaa.handlers.context import RequestContext
+from kaa.log.dirs import LogDirectory
+from kaa.log.sim_files import SimFiles
+from kaa.quorum.voters import Endpoint
+from kaa.replication.manager import ReplicaManager
+from kaa.replication.partition import Partition
+from kaa.serving.services import Services
+from kaa.serving.topic_creation import TopicCreation
+from kaa.wire.errors import Errors
+from kaa.wire.frames import RequestFrame
+from kaa.wire.messages.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kaa.wire.primitives import Uuid
+from kaa.wire.registry import api
+from kaa.wire.schema import Response
+from tests.unit.log.batches import batch
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from kaa.controller.image import Delta
+    from kaa.log.config import LogConfig
+    from kaa.net.connection import Connection
+    from kaa.wire.schema import MetadataRecord, Request
+
+NODE_ID = 1
+CLUSTER_ID = "handlers-of-a-node-AAA"
+DIRECTORIES = ("/data/one", "/data/two")
+METADATA_DIRECTORY = "/data/metadata"
+NOW_MS = 1_700_000_000_000
+SETTINGS = (
+    "process.roles=broker,controller",
+    f"node.id={NODE_ID}",
+    f"controller.quorum.voters={NODE_ID}@127.0.0.1:9093",
+    "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+    "controller.listener.names=CONTROLLER",
+    f"log.dirs={','.join(DIRECTORIES)}",
+    "offsets.topic.num.partitions=3",
+    "offsets.topic.replication.factor=1",
+    "transaction.state.log.replication.factor=1",
+    "transaction.state.log.min.isr=1",
+)
+
+Answer = TypeVar("Answer", bound=Response)
+
+
+class _Clock:
+    def wall_ms(self) -> int:
+        return NOW_MS
+
+    def monotonic_ms(self) -> int:
+        return 0
+
+    def now_ms(self) -> int:
+        return NOW_MS
+
+
+class Node:
+    """See the module's text. Use it as a context."""
+
+    def __init__(self, *settings: str) -> None:
+        self.files = SimFiles()
+        self.services = Services()
+        self.config = load_broker_config(merge_settings(overrides=[*SETTINGS, *settings])).config
+        self._runner = asyncio.Runner()
+        self._executor = ThreadPoolExecutor(1)
+        # The connection of the last request, to see what a handler did to it.
+        self.connection = SimpleNamespace(listener_name="PLAINTEXT", facts={})
+
+    def __enter__(self) -> Self:
+        self.run(self._start())
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.run(self._controller.stop())
+        self._executor.shutdown()
+        self._runner.close()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self._runner.run(work)
+
+    async def _start(self) -> None:
+        services, random = self.services, Random(1)
+        services.loop = asyncio.get_running_loop()
+        services.clock = _Clock()
+        services.node_id, services.cluster_id = NODE_ID, CLUSTER_ID
+        services.config, services.image, services.image_offset = self.config, ClusterImage(), -1
+        services.fetch_sessions = make_fetch_sessions(self.config, random)
+        services.topic_creation = TopicCreation(services)
+        services.api_versions = {"PLAINTEXT": [], "CONTROLLER": []}
+        self.files.make_directory(METADATA_DIRECTORY)
+        logs = make_logs(self.config, self.files, random, self._topic_config, self._offline)
+        logs.lock()
+        for number, directory in enumerate(logs.directories):
+            directory.directory_id = UUID(int=1_000 + number)
+        for _ in logs.start(NOW_MS):
+            pass
+        services.logs = logs
+        services.replicas = ReplicaManager(NODE_ID, logs, self._topic_config, lambda: NOW_MS)
+        endpoints = (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
+        self._controller = LocalController(
+            config=self.config,
+            node=make_quorum_node(self.config, CLUSTER_ID, UUID(int=999), endpoints),
+            directory=LogDirectory(self.files, METADATA_DIRECTORY),
+            executor=self._executor,
+            clock=_Clock(),
+            random=random,
+            on_image=self._image_changed,
+        )
+        services.controller = self._controller
+        await self._controller.start()
+        services.quorum = self._controller.driver
+        self.lifecycle = BrokerLifecycle(
+            self.config, self._controller, Uuid(b"incarnation-id-1"), list
+        )
+        advertised = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+        ids = [directory.directory_id for directory in logs.directories if directory.directory_id]
+        await self.lifecycle.register(CLUSTER_ID, advertised, ids, -1)
+        await self.lifecycle.unfence()
+
+    def _topic_config(self, topic: str) -> LogConfig:
+        return log_config(self.services.config, self.services.image.configs.get((2, topic), {}))
+
+    def _offline(self, _: object) -> None:
+        self.services.replicas.directory_failed()
+
+    def _image_changed(self, image: ClusterImage, delta: Delta) -> None:
+        self.services.image = image
+        self.services.image_offset = self._controller.committed_offset
+        layers = (image.configs.get((4, name), {}) for name in ("", str(NODE_ID)))
+        self.services.config = apply_dynamic(self.config, *layers)
+        self.services.replicas.apply(image, delta)
+
+    # --- what tests do
+
+    def ask(
+        self, request: Request, version: int | None = None, *, listener: str = "PLAINTEXT"
+    ) -> Any:
+        """The response as the client reads it; the newest version unless told."""
+        return self.run(self.asked(request, version, listener=listener))
+
+    async def asked(
+        self, request: Request, version: int | None = None, *, listener: str = "PLAINTEXT"
+    ) -> Any:
+        asked = api(request.api_key)
+        version = asked.served_versions().high if version is None else version
+        received = asked.request.decode(request.encode(version), version)
+        header = RequestFrame(asked.key, version, 7, "client", 0)
+        self.connection = SimpleNamespace(listener_name=listener, facts={})
+        context = RequestContext(header, cast("Connection", self.connection))
+        module = import_module(f"kaa.handlers.k{asked.key.value:02d}_{asked.key.name.lower()}")
+        response = module.handle(self.services, received, context)
+        if inspect.isawaitable(response):
+            response = await response
+        return asked.response.decode(response.encode(version), version)
+
+    def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
+        """A topic; settings are Kafka's, with _ for each dot."""
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name=name,
+                    num_partitions=partitions,
+                    replication_factor=1,
+                    assignments=[],
+                    configs=[
+                        CreatableTopicConfig(name=key.replace("_", "."), value=value)
+                        for key, value in configs.items()
+                    ],
+                )
+            ],
+            timeout_ms=1_000,
+        )
+        (topic,) = self.ask(request).topics
+        assert topic.error_code == Errors.NONE, topic.error_message
+
+    def partition(self, topic: str, number: int = 0) -> Partition:
+        found = self.services.replicas.find(topic, number)
+        assert isinstance(found, Partition)
+        return found
+
+    def append(self, topic: str, records: int, number: int = 0, **fields: Any) -> None:
+        self.partition(topic, number).append(batch(records, **fields), now_ms=NOW_MS)
+
+    def replay(self, *records: MetadataRecord) -> None:
+        """Changes what this node believes of the cluster, past the controller."""
+        image = self.services.image
+        for record in records:
+            image.replay(record)
+        self._image_changed(image, image.take_delta())
