@@ -1,5 +1,4 @@
-"""What a replica of the quorum must do: the output of `QuorumMachine.handle`, in the order it must
-be done.
+"""What a replica of the quorum must do, in this order: the output of `QuorumMachine.handle`.
 
 The order is the safety of the whole. Vote and epoch are on disk before any message that follows
 them in the list leaves; a log write is reported back with `LogWritten` only when it is on disk, and

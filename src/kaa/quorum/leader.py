@@ -1,5 +1,4 @@
-"""The leader's state: how far every replica is, the high watermark, and whether a majority is still
-there.
+"""The leader's state: how far every replica is, the high watermark, and who is still there.
 
 The high watermark is the largest offset that a majority of the voters have on disk. Two rules
 guard it:

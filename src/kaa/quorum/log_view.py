@@ -1,5 +1,4 @@
-"""What the machine knows of its log: where it ends, how epochs lie in it, and which snapshots it
-has.
+"""What the machine knows of its log: its end, how epochs lie in it, and its snapshots.
 
 The log of the quorum is a run of batches, each written by the leader of one epoch; epochs never
 fall along the log. Two logs that agree on the epoch at an offset agree on everything before it (the

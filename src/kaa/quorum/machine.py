@@ -1,5 +1,6 @@
-"""The machine: events in, effects out, no clock, no disk, no socket; see the package for what a
-driver owes it.
+"""The machine: events in, effects out; no clock, no disk, no socket.
+
+What a driver owes it is written down in the package.
 """
 
 from __future__ import annotations

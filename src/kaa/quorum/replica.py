@@ -1,5 +1,4 @@
-"""The local replica: its identity and state, how it changes state, and the effects it has asked
-for.
+"""The local replica: its identity and state, how it changes state, and what it asks for.
 
 Everything that handles an event (`serving`, `replies`, `duties`) works on a `Replica`. It owns the
 rules that hold whatever the event: a transition is checked against the table, its election is on
@@ -360,9 +359,9 @@ class Replica:
         )
         election = state.election
         if election != self.persisted:
-            self.persisted = election
-            self.emit(PersistElection(election))
-        if isinstance(state, Resigned):
+            self._persist(election)
+        if isinstance(state, Resigned | Prospective):
+            # Neither brings news: the one led until now, the other asks about what it knows.
             return
         start_offset = state.epoch_start_offset if isinstance(state, Leader) else None
         news = LeaderChanged(state.epoch, state.leader_id, start_offset)
@@ -370,6 +369,18 @@ class Replica:
         if news.epoch > known.epoch or (known.leader_id is None and news.leader_id is not None):
             self._announced = news
             self.emit(news)
+
+    def _persist(self, election: ElectionState) -> None:
+        """Ask for it on disk; one asked for before that nothing was sent on is moot."""
+        self.persisted = election
+        for index in reversed(range(len(self.effects))):
+            effect = self.effects[index]
+            if isinstance(effect, PersistElection):
+                del self.effects[index]
+                break
+            if not isinstance(effect, LeaderChanged | Report):
+                break
+        self.emit(PersistElection(election))
 
     def _answer_parked(self, leader: Leader) -> None:
         for parked in leader.parked_fetches:

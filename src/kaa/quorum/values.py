@@ -46,11 +46,14 @@ class Value(metaclass=ValueType):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls = type(self)
-        if len(args) > len(cls.fields):
-            raise TypeError(f"{cls.__name__} takes {len(cls.fields)} fields, {len(args)} given")
-        for field, value in zip(cls.fields, args, strict=False):
+        fields = cls.fields
+        for field, value in zip(fields, args, strict=False):
             _set(self, field, value)
-        for field in cls.fields[len(args) :]:
+        if len(args) == len(fields) and not kwargs:
+            return
+        if len(args) > len(fields):
+            raise TypeError(f"{cls.__name__} takes {len(fields)} fields, {len(args)} given")
+        for field in fields[len(args) :]:
             if field in kwargs:
                 _set(self, field, kwargs.pop(field))
             elif field in cls.defaults:

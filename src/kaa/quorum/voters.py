@@ -1,5 +1,4 @@
-"""Who votes: replica keys, endpoints, the voter set, and its history along the log (KIP-595,
-KIP-853).
+"""Who votes (KIP-595, KIP-853): replica keys, the voter set, and its history along the log.
 
 A replica is known by its id and the id of its log directory. The directory id tells a replica from
 one that came back under the same id with an empty disk, which must not vote as if it remembered. A
