@@ -32,7 +32,7 @@ from kaa.quorum import (
 from kaa.wire.errors import Errors
 from tests.simulation.quorum.disk import Batch, Disk, Snapshot
 from tests.simulation.quorum.invariants import Invariants
-from tests.simulation.quorum.node import SimulatedNode, static_voters
+from tests.simulation.quorum.node import Jitter, SimulatedNode, static_voters
 
 TRACE_LINES_MAX = 400
 TRANSITION = re.compile(r"(\w+)\(\d+\) -> (\w+)\(")
@@ -206,6 +206,9 @@ class Cluster:
             self.handle(node, Tick())
 
     # --- Surroundings of a node ----------------------------------------------------------------
+
+    def jitter(self, node_id: int) -> Jitter:
+        return Jitter(self.rng)
 
     def later(self, delay_ms: int, node: SimulatedNode, event: Event) -> None:
         self.after(delay_ms, lambda: self.handle(node, event))

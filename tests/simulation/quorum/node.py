@@ -33,6 +33,7 @@ from kaa.quorum import (
     PersistElection,
     QuorumConfig,
     QuorumMachine,
+    RandomSource,
     RejectAppend,
     ReplicaKey,
     Report,
@@ -62,6 +63,9 @@ class Surroundings(Protocol):
 
     rng: random.Random
     now_ms: int
+
+    def jitter(self, node_id: int) -> RandomSource:
+        """Chance for a node's machine."""
 
     def send_request(
         self, sender: SimulatedNode, to: Node, correlation_id: int, request: Request
@@ -153,7 +157,7 @@ class SimulatedNode:
             local_endpoints=(address(node_id),),
             listener=LISTENER,
             log=disk.log,
-            random=Jitter(world.rng),
+            random=world.jitter(node_id),
             voters=VoterSetHistory(voters),
             bootstrap=tuple(
                 Node(-2 - index, address(voter_id).host, address(voter_id).port)
