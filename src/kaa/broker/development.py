@@ -1,0 +1,44 @@
+"""Formats the empty directories of a development node, which has no operator to do it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kaa.controller.formatting import FormatRequest, plan_format
+from kaa.log.properties import encode_id, read_meta_properties
+from kaa.quorum.node import KRAFT_VERSIONS
+from kaa.quorum.voters import Endpoint, ReplicaKey, VoterNode, VoterSet
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from kaa.config.server import BrokerConfig
+    from kaa.log.files import Files
+
+
+def format_if_empty(config: BrokerConfig, files: Files, random: Random, now_ms: int) -> bool:
+    """Makes a node the only voter of a cluster of its own; False if it is formatted already."""
+    if any(read_meta_properties(files, path) is not None for path in config.log_dirs):
+        return False
+
+    def new_id() -> UUID:
+        return UUID(bytes=random.randbytes(16), version=4)
+
+    metadata_directory_id = new_id()
+    endpoints = tuple(
+        Endpoint(point.listener, point.host, point.port)
+        for point in config.listeners.advertised_controller
+    )
+    key = ReplicaKey(config.node_id, metadata_directory_id)
+    request = FormatRequest(
+        cluster_id=encode_id(new_id()),
+        node_id=config.node_id,
+        directories=config.log_dirs,
+        metadata_directory=config.metadata_log_dir,
+        is_quorum_dynamic=True,
+        voters=VoterSet.of([VoterNode(key, endpoints, KRAFT_VERSIONS)]),
+    )
+    for _ in plan_format(files, request, new_id).run(files, now_ms, "formatted for development"):
+        pass
+    return True
