@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from concurrent.futures import Executor
 
+    from kaa.log.cleaner import LogCleaner
     from kaa.log.jobs import Job
     from kaa.log.manager import LogManager
     from kaa.net.listener import Listener
@@ -28,6 +29,19 @@ async def keep_logs(logs: LogManager, clock: Clock, executor: Executor) -> None:
     while True:
         await asyncio.sleep(LOG_TICK_SECONDS)
         await run_jobs(logs.tick(clock.wall_ms()), clock, executor)
+
+
+async def clean_logs(
+    cleaner: LogCleaner, clock: Clock, executor: Executor, pause_seconds: float
+) -> None:
+    """Compaction, in slices between which the loop serves clients."""
+    while True:
+        await asyncio.sleep(pause_seconds)
+        for job in cleaner.work(clock.wall_ms()):
+            if job is None:
+                await asyncio.sleep(0)
+            else:
+                await run_jobs([job], clock, executor)
 
 
 async def run_jobs(jobs: Iterable[Job], clock: Clock, executor: Executor) -> None:

@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING, Final
 from kaa.controller.feature_table import supported_ranges
 from kaa.controller.state import RequestContext
 from kaa.wire.errors import Errors
+from kaa.wire.messages.k56_alter_partition import (
+    AlterPartitionRequest,
+    BrokerState,
+    RequestPartitionData,
+    RequestTopicData,
+)
 from kaa.wire.messages.k62_broker_registration import (
     BrokerRegistrationRequest,
     Feature,
@@ -28,10 +34,13 @@ if TYPE_CHECKING:
     from kaa.config.server import BrokerConfig
     from kaa.controller.local import LocalController
     from kaa.quorum.voters import Endpoint
+    from kaa.replication.partition import Partition
     from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatResponse
 
 _REGISTRATION_VERSION: Final = 4
 _HEARTBEAT_VERSION: Final = 1
+_ALTER_PARTITION_VERSION: Final = 3
+_RECOVERED: Final = 0
 _PLAINTEXT: Final = 0
 RETRY_SECONDS: Final = 0.01
 
@@ -97,6 +106,34 @@ class BrokerLifecycle:
         """Heartbeats until the controller takes the broker as live."""
         while (await self.heartbeat()).is_fenced:  # noqa: ASYNC110  The controller decides.
             await asyncio.sleep(RETRY_SECONDS)
+
+    async def report_recovered(self, partitions: Iterable[Partition]) -> None:
+        """Tells that partitions which lost a clean end have been recovered by their leader here."""
+        topics: dict[Uuid, RequestTopicData] = {}
+        for partition in partitions:
+            image = partition.image
+            if not partition.is_leader or image.leader_recovery_state == _RECOVERED:
+                continue
+            topic = topics.setdefault(
+                partition.topic_id, RequestTopicData(topic_id=partition.topic_id)
+            )
+            topic.partitions.append(
+                RequestPartitionData(
+                    partition_index=partition.number,
+                    leader_epoch=image.leader_epoch,
+                    new_isr_with_epochs=[BrokerState(broker_id=replica) for replica in image.isr],
+                    leader_recovery_state=_RECOVERED,
+                    partition_epoch=image.partition_epoch,
+                )
+            )
+        if topics:
+            request = AlterPartitionRequest(
+                broker_id=self._config.node_id,
+                broker_epoch=self.epoch,
+                topics=list(topics.values()),
+            )
+            context = RequestContext(_ALTER_PARTITION_VERSION)
+            await self._controller.alter_partition(request, context)
 
     async def keep_alive(self) -> None:
         interval = self._config.get_int("broker.heartbeat.interval.ms") / 1000

@@ -21,15 +21,22 @@ from contextlib import asynccontextmanager
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.broker.assembly import Listeners, make_fetch_sessions, make_logs, make_quorum_node
+from kaa.broker.assembly import (
+    Listeners,
+    make_fetch_sessions,
+    make_log_manager_config,
+    make_logs,
+    make_quorum_node,
+)
 from kaa.broker.clock import SystemClock
 from kaa.broker.directories import StartError, read_identity
-from kaa.broker.duties import keep_logs, sweep_idle
+from kaa.broker.duties import clean_logs, keep_logs, sweep_idle
 from kaa.broker.lifecycle import BrokerLifecycle
 from kaa.broker.topic_configs import log_config
 from kaa.config.dynamic import apply_dynamic, usable_update
 from kaa.controller.image import ClusterImage
 from kaa.controller.local import LocalController
+from kaa.log.cleaner import LogCleaner
 from kaa.log.dirs import LogDirectory
 from kaa.log.files import RealFiles
 from kaa.replication.manager import RESOURCE_TOPIC, ReplicaManager
@@ -78,7 +85,13 @@ class Broker:
         self._listeners: Listeners | None = None
         self._controller: LocalController | None = None
         self._lifecycle: BrokerLifecycle | None = None
+        self._cleaner: LogCleaner | None = None
         self._are_logs_loaded = False
+
+    @property
+    def cleaner(self) -> LogCleaner:
+        assert self._cleaner is not None, "the node was not started"
+        return self._cleaner
 
     @property
     def bootstrap_servers(self) -> str:
@@ -137,8 +150,16 @@ class Broker:
         if config.get_boolean("kaa.log.group.commit.enable"):
             executor = self._executor("flush", len(config.log_dirs))
             appended = GroupCommit(services.loop, executor, self.clock.wall_ms).appended
+        self._cleaner = LogCleaner(
+            logs.logs, make_log_manager_config(config), self._random.randbytes(16)
+        )
         services.replicas = ReplicaManager(
-            config.node_id, logs, self._topic_config, self.clock.wall_ms, appended=appended
+            config.node_id,
+            logs,
+            self._topic_config,
+            self.clock.wall_ms,
+            appended=appended,
+            removed=self._cleaner.forget,
         )
         services.fetch_sessions = make_fetch_sessions(config, self._random)
         services.topic_creation = TopicCreation(services)
@@ -168,6 +189,8 @@ class Broker:
         now_ms = self.clock.wall_ms()
         executor = self._executor("storage", 1)
         await self.services.loop.run_in_executor(executor, _exhaust, logs.start(now_ms))
+        for directory in logs.online_directories:
+            self.cleaner.load_checkpoint(directory)
         self._are_logs_loaded = True
 
     async def _join(self, logs: LogManager, tasks: asyncio.TaskGroup) -> None:
@@ -185,9 +208,14 @@ class Broker:
         )
         self.services.replicas.start(self.services.image)
         await self._lifecycle.unfence()
+        await self._lifecycle.report_recovered(self.services.replicas)
         self.listeners.start()
         self._begin(tasks, self._lifecycle.keep_alive())
-        self._begin(tasks, keep_logs(logs, self.clock, self._executors[-1]))
+        storage = self._executors[-1]
+        self._begin(tasks, keep_logs(logs, self.clock, storage))
+        if self.config.get_boolean("log.cleaner.enable"):
+            pause = self.config.get_int("log.cleaner.backoff.ms") / 1000
+            self._begin(tasks, clean_logs(self.cleaner, self.clock, storage, pause))
         self._begin(tasks, sweep_idle(tuple(self.listeners.by_name.values())))
 
     def _executor(self, name: str, threads: int) -> ThreadPoolExecutor:

@@ -1,7 +1,8 @@
 """ApiVersions, key 18: what this listener serves, and the features of the cluster.
 
-Version 3 on, the client says which software it is; a name or version that does not fit Kafka's pattern is refused
-(KIP-511). A version newer than this node knows never reaches this handler: it is answered in version 0 (`registry`).
+Version 3 on, the client says which software it is; a name or version that does not fit Kafka's
+pattern is refused (KIP-511). A version newer than this node knows never reaches this handler: it is
+answered in version 0 (`registry`).
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from kaa.controller.image import ClusterImage, Delta, PartitionImage, TopicImage
     from kaa.log.config import LogConfig
+    from kaa.log.dirs import LogDirectory
     from kaa.log.log import UnifiedLog
     from kaa.log.manager import LogManager
     from kaa.wire.primitives import Uuid
@@ -51,6 +52,7 @@ class ReplicaManager:
         wall_ms: Callable[[], int],
         *,
         appended: Callable[[Partition], None] | None = None,
+        removed: Callable[[TopicPartition, LogDirectory], None] = lambda *_: None,
     ) -> None:
         self.node_id = node_id
         self.logs = logs
@@ -58,6 +60,8 @@ class ReplicaManager:
         self._wall_ms = wall_ms
         # Told of appends with group commit, when nothing counts before it is on stable storage.
         self._appended = appended
+        # Told of logs that go, while they are still known.
+        self._removed = removed
         self._image: ClusterImage | None = None
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._rules: dict[str, TopicRules] = {}
@@ -181,7 +185,12 @@ class ReplicaManager:
                 partition.is_leader = False
                 partition.log = None
                 partition.progress()
-        self.logs.delete([TopicPartition(*key) for key in keys], self._wall_ms())
+        gone = [TopicPartition(*key) for key in keys]
+        for name in gone:
+            log = self.logs.get(name)
+            if log is not None and log.directory.is_online:
+                self._removed(name, log.directory)
+        self.logs.delete(gone, self._wall_ms())
 
     def directory_failed(self) -> None:
         """A directory went offline: its partitions are led no more."""
