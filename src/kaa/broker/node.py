@@ -41,6 +41,7 @@ from kaa.log.dirs import LogDirectory
 from kaa.log.files import RealFiles
 from kaa.replication.manager import RESOURCE_TOPIC, ReplicaManager
 from kaa.serving.group_commit import GroupCommit
+from kaa.serving.producer_ids import ProducerIds
 from kaa.serving.services import Services
 from kaa.serving.topic_creation import TopicCreation
 from kaa.wire.primitives import Uuid
@@ -183,6 +184,7 @@ class Broker:
         )
         self.services.controller = self._controller
         await self._controller.start()
+        self.services.quorum = self._controller.driver
 
     async def _load(self, logs: LogManager) -> None:
         """Loads the logs off the loop; nobody else touches them yet."""
@@ -199,6 +201,9 @@ class Broker:
         known = [epoch for epoch in epochs if epoch is not None]
         self._lifecycle = BrokerLifecycle(
             self.config, self._controller, Uuid(self._random.randbytes(16)), self._offline
+        )
+        self.services.producer_ids = ProducerIds(
+            self._controller, self.config.node_id, self._broker_epoch
         )
         await self._lifecycle.register(
             self.cluster_id,
@@ -260,6 +265,9 @@ class Broker:
         self.report(f"log directory {directory.path} is offline: {directory.offline_reason}")
         self.services.loop.call_soon_threadsafe(self.services.replicas.directory_failed)
 
+    def _broker_epoch(self) -> int:
+        return -1 if self._lifecycle is None else self._lifecycle.epoch
+
     def _offline(self) -> list[UUID]:
         assert self._logs is not None
         return [
@@ -296,8 +304,7 @@ class Broker:
             logs.release_locks()
             return
         self._are_logs_loaded = False
-        epoch = -1 if self._lifecycle is None else self._lifecycle.epoch
-        stopping = logs.shutdown(self.clock.wall_ms(), epoch)
+        stopping = logs.shutdown(self.clock.wall_ms(), self._broker_epoch())
         await self.services.loop.run_in_executor(None, _exhaust, stopping)
 
 

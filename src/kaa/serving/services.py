@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kaa.quorum.driver import QuorumDriver
     from kaa.replication.manager import ReplicaManager
     from kaa.serving.fetch_sessions import FetchSessions
+    from kaa.serving.producer_ids import ProducerIds
     from kaa.serving.topic_creation import TopicCreation
     from kaa.wire.messages.k18_api_versions import ApiVersion
 
@@ -48,6 +49,7 @@ class Services:
     replicas: ReplicaManager
     fetch_sessions: FetchSessions
     topic_creation: TopicCreation
+    producer_ids: ProducerIds
     # What ApiVersions says, by the name of the listener.
     api_versions: Mapping[str, list[ApiVersion]]
 
