@@ -23,9 +23,7 @@ def handle(services: Services, request: InitProducerIdRequest, _: RequestContext
         return _refused(Errors.INVALID_REQUEST)
     if request.transactional_id is not None:
         return _refused(
-            Errors.COORDINATOR_NOT_AVAILABLE
-            if request.transactional_id
-            else Errors.INVALID_REQUEST
+            Errors.COORDINATOR_NOT_AVAILABLE if request.transactional_id else Errors.INVALID_REQUEST
         )
     return _new_id(services)
 

@@ -25,10 +25,10 @@ class ProducerIds:
     """See the module's text."""
 
     def __init__(
-        self, node_id: int, controller: ControllerPort, broker_epoch: Callable[[], int]
+        self, controller: ControllerPort, node_id: int, broker_epoch: Callable[[], int]
     ) -> None:
-        self._node_id = node_id
         self._controller = controller
+        self._node_id = node_id
         self._broker_epoch = broker_epoch
         # The rest of the current block.
         self._block = iter(range(0))
