@@ -20,7 +20,9 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "broker": Entry("kaa.cli.broker", "Run a node: a broker and its controller in one process."),
     "doctor": Entry("kaa.cli.doctor", "Say what this installation has and what it lacks."),
+    "storage": Entry("kaa.cli.storage", "Format and inspect the log directories of a node."),
     "version": Entry("kaa.cli.version", "Print the versions of Kaa, Kafka and Python."),
 }
 """Every command; the module of each defines one click command named ``command``."""
@@ -54,6 +56,7 @@ def root() -> None:
 
     \b
     Examples:
+      kaa broker start     # a node for development on 127.0.0.1:9092
       kaa doctor           # what is installed, what is missing, how to get it
       kaa version -o json  # versions, for a program to read
     """

@@ -1,0 +1,337 @@
+"""``kaa storage``: what Kafka's storage tool does: prepares and inspects a node's directories."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kaa.cli.output import output_option, print_json
+from kaa.config.addresses import parse_host_port
+from kaa.config.server import load_broker_config
+from kaa.config.sources import file_settings
+from kaa.config.values import ConfigError
+from kaa.controller.feature_table import (
+    FEATURES,
+    METADATA_VERSION,
+    METADATA_VERSION_MAX,
+    METADATA_VERSIONS,
+    default_level,
+    metadata_version_of,
+)
+from kaa.controller.formatting import FormatError, FormatRequest, plan_format
+from kaa.controller.scram import ScramError, parse_credential
+from kaa.log.errors import CorruptFileError
+from kaa.log.files import RealFiles
+from kaa.log.properties import encode_id, read_meta_properties
+from kaa.quorum.node import KRAFT_VERSIONS
+from kaa.quorum.voters import Endpoint, ReplicaKey, VoterNode, VoterSet
+from kaa.wire.primitives import Uuid
+
+if TYPE_CHECKING:
+    from kaa.config.server import BrokerConfig
+    from kaa.controller.feature_table import MetadataVersion
+    from kaa.log.properties import MetaProperties
+
+config_option = click.option(
+    "-c",
+    "--config",
+    "config_file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The configuration of the node, as Kafka's server.properties.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Format and inspect the log directories of a node.
+
+    \b
+    Examples:
+      kaa storage format -t $(kaa storage random-uuid) -c server.properties --standalone
+      kaa storage info -c server.properties
+    """
+
+
+# --- format ---------------------------------------------------------------------------------------
+
+
+@command.command("format")
+@config_option
+@click.option("-t", "--cluster-id", required=True, help="The id of the cluster.")
+@click.option(
+    "-s", "--standalone", is_flag=True, help="Make this node the first voter of a dynamic quorum."
+)
+@click.option(
+    "-N",
+    "--no-initial-controllers",
+    is_flag=True,
+    help="Format for a dynamic quorum that this node joins later.",
+)
+@click.option(
+    "-I",
+    "--initial-controllers",
+    metavar="ID@HOST:PORT:DIRECTORY",
+    help="The first voters of a dynamic quorum.",
+)
+@click.option(
+    "-f",
+    "--feature",
+    "features",
+    metavar="FEATURE=LEVEL",
+    multiple=True,
+    help="The level of a feature; may be given several times.",
+)
+@click.option(
+    "-r",
+    "--release-version",
+    metavar="RELEASE",
+    help=f"The release whose feature levels to use [default: {METADATA_VERSION_MAX}].",
+)
+@click.option(
+    "-g", "--ignore-formatted", is_flag=True, help="Pass over directories that are formatted."
+)
+@click.option(
+    "-S",
+    "--add-scram",
+    "scram",
+    metavar="CREDENTIAL",
+    multiple=True,
+    help="A credential, as in 'SCRAM-SHA-256=[name=alice,password=secret]'.",
+)
+def format_command(
+    config_file: Path,
+    cluster_id: str,
+    standalone: bool,
+    no_initial_controllers: bool,
+    initial_controllers: str | None,
+    features: tuple[str, ...],
+    release_version: str | None,
+    ignore_formatted: bool,
+    scram: tuple[str, ...],
+) -> None:
+    """Format the log directories of a node.
+
+    \b
+    Examples:
+      kaa storage format -t $(kaa storage random-uuid) -c server.properties --standalone
+      kaa storage format -t 5L6g3nShT-eMCtK--X86sw -c server.properties --feature group.version=0
+    """
+    if standalone + no_initial_controllers + (initial_controllers is not None) > 1:
+        raise click.UsageError(
+            "--standalone, --no-initial-controllers and --initial-controllers exclude each other."
+        )
+    config = _config(config_file)
+    is_dynamic = not config.quorum_voters
+    if not is_dynamic and (standalone or initial_controllers is not None):
+        raise click.ClickException(
+            "controller.quorum.voters names the voters already: remove it, and set"
+            " controller.quorum.bootstrap.servers, to use --standalone or --initial-controllers."
+        )
+    voters = None
+    if standalone:
+        voters = _standalone(config)
+    elif initial_controllers is not None:
+        voters = _initial_controllers(config, initial_controllers)
+    elif is_dynamic and not no_initial_controllers:
+        raise click.ClickException(
+            "controller.quorum.voters is not set, so say who votes: --standalone,"
+            " --initial-controllers or --no-initial-controllers."
+        )
+    try:
+        request = FormatRequest(
+            cluster_id=cluster_id,
+            node_id=config.node_id,
+            directories=config.log_dirs,
+            metadata_directory=config.metadata_log_dir,
+            is_quorum_dynamic=is_dynamic,
+            voters=voters,
+            release=None if release_version is None else _release(release_version),
+            levels=_levels(features),
+            credentials=[
+                parse_credential(argument, random.SystemRandom().randbytes) for argument in scram
+            ],
+            ignore_formatted=ignore_formatted,
+        )
+        _format(request)
+    except (FormatError, ScramError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _format(request: FormatRequest) -> None:
+    files = RealFiles()
+    plan = plan_format(files, request, _new_id)
+    if not plan.empty_directories:
+        click.echo("All log directories are formatted already.")
+        return
+    comment = time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime())
+    try:
+        for directory in plan.run(files, time.time_ns() // 1_000_000, comment):
+            kind = "data directory"
+            if directory == request.metadata_directory:
+                kind = "metadata directory" if request.voters is None else "voter's directory"
+            click.echo(f"Formatting {kind} {directory} with metadata.version {plan.release}.")
+    except OSError as error:
+        raise FormatError(f"cannot format: {error}") from error
+
+
+def _config(config_file: Path) -> BrokerConfig:
+    try:
+        settings = file_settings(config_file.read_bytes(), str(config_file))
+        return load_broker_config(settings).config
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _new_id() -> uuid.UUID:
+    """A random id that does not start with a dash, so that a command line can carry it."""
+    while True:
+        found = uuid.uuid4()
+        if not encode_id(found).startswith("-"):
+            return found
+
+
+def _standalone(config: BrokerConfig) -> VoterSet:
+    listener = config.listeners.advertised_controller[0]
+    endpoint = Endpoint(listener.listener, listener.host or "localhost", listener.port)
+    return VoterSet.of(
+        [VoterNode(ReplicaKey(config.node_id, _new_id()), (endpoint,), KRAFT_VERSIONS)]
+    )
+
+
+def _initial_controllers(config: BrokerConfig, text: str) -> VoterSet:
+    entries = text.split(",")
+    if len(entries) > 1:
+        raise click.ClickException(
+            "--initial-controllers names several voters, and this version of Kaa runs a quorum of"
+            " one. Name one, or use --standalone."
+        )
+    form = "id@host:port:directory"
+    node_id, _, rest = entries[0].partition("@")
+    address, _, directory = rest.rpartition(":")
+    try:
+        host, port = parse_host_port("--initial-controllers", entries[0], address, form)
+        directory_id = uuid.UUID(bytes=bytes(Uuid.parse(directory)))
+        key = ReplicaKey(int(node_id), directory_id)
+    except (ConfigError, ValueError) as error:
+        raise click.ClickException(
+            f"cannot read {entries[0]}: a voter is written {form} ({error})."
+        ) from error
+    listener = config.listeners.advertised_controller[0].listener
+    return VoterSet.of([VoterNode(key, (Endpoint(listener, host, port),), KRAFT_VERSIONS)])
+
+
+def _release(text: str) -> MetadataVersion:
+    found = metadata_version_of(text)
+    if found is None:
+        known = ", ".join(map(str, METADATA_VERSIONS))
+        raise FormatError(f"there is no release {text}; there are {known}")
+    return found
+
+
+def _levels(features: tuple[str, ...]) -> dict[str, int]:
+    levels = {}
+    for text in features:
+        name, _, level = text.partition("=")
+        if not level.strip().isdecimal():
+            raise FormatError(f"cannot read --feature {text}: write feature=level")
+        levels[name.strip()] = int(level)
+    return levels
+
+
+# --- the rest -------------------------------------------------------------------------------------
+
+
+@command.command("info")
+@config_option
+@output_option
+def info(config_file: Path, output: str) -> None:
+    """Show what the log directories of a node are formatted for.
+
+    Fails if there is a problem with any of them.
+
+    \b
+    Examples:
+      kaa storage info -c server.properties
+      kaa storage info -c server.properties -o json
+    """
+    config = _config(config_file)
+    directories = sorted({*config.log_dirs, config.metadata_log_dir})
+    found: dict[str, MetaProperties] = {}
+    problems = []
+    for directory in directories:
+        problem = _inspect(directory, found)
+        if problem is not None:
+            problems.append(problem)
+    if len({properties.cluster_id for properties in found.values()}) > 1:
+        problems.append("The directories belong to different clusters.")
+    if len({properties.node_id for properties in found.values()}) > 1:
+        problems.append("The directories belong to different nodes.")
+    if output == "json":
+        print_json(
+            {"directories": {path: _facts(found[path]) for path in found}} | {"problems": problems}
+        )
+    else:
+        for path, properties in found.items():
+            click.echo(f"{path}: {', '.join(f'{k}={v}' for k, v in _facts(properties).items())}")
+        for problem in problems:
+            click.echo(problem)
+    if problems:
+        raise SystemExit(1)
+
+
+def _inspect(directory: str, found: dict[str, MetaProperties]) -> str | None:
+    """Notes the identity of a directory; returns what is wrong with it."""
+    path = Path(directory)
+    if not path.is_dir():
+        return f"{directory} is not a directory." if path.exists() else f"{directory} is missing."
+    try:
+        properties = read_meta_properties(RealFiles(), directory)
+    except CorruptFileError as error:
+        return f"{error}."
+    if properties is None:
+        return f"{directory} is not formatted."
+    found[directory] = properties
+    return None
+
+
+def _facts(properties: MetaProperties) -> dict[str, str]:
+    directory_id = properties.directory_id
+    facts = {"cluster.id": properties.cluster_id}
+    if directory_id is not None:
+        facts["directory.id"] = encode_id(directory_id)
+    return facts | {"node.id": str(properties.node_id), "version": str(properties.version)}
+
+
+@command.command("random-uuid")
+def random_uuid() -> None:
+    """Print a random id for a new cluster.
+
+    \b
+    Examples:
+      kaa storage random-uuid
+    """
+    click.echo(encode_id(_new_id()))
+
+
+@command.command("version-mapping")
+@click.option("-r", "--release-version", metavar="RELEASE", help="Default: the newest.")
+def version_mapping(release_version: str | None) -> None:
+    """Show the feature levels of a release.
+
+    \b
+    Examples:
+      kaa storage version-mapping --release-version 4.0
+    """
+    try:
+        release = METADATA_VERSION_MAX if release_version is None else _release(release_version)
+    except FormatError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{METADATA_VERSION}={release.level} ({release_version or release})")
+    for name in FEATURES:
+        click.echo(f"{name}={default_level(name, release.level)}")
