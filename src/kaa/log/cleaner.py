@@ -91,8 +91,9 @@ class LogCleaner:
         """What of a log is clean, dirty, and not to be touched yet."""
         first_dirty = self._first_dirty_offset(log)
         uncleanable = max(first_dirty, _first_uncleanable_offset(log, first_dirty, now_ms))
-        following = [s for s in log.segments if s.base_offset >= uncleanable]
-        first_uncleanable = (following[0] if following else log.segments.active).base_offset
+        # Segments are cleaned whole, so the one that holds this offset is left alone.
+        holding = log.segments.floor(uncleanable)
+        first_uncleanable = (holding or log.segments.first).base_offset
         clean_bytes = sum(s.size for s in log.segments if s.base_offset < first_dirty)
         cleanable = log.segments.between(min(first_dirty, first_uncleanable), first_uncleanable)
         return LogToClean(
@@ -106,7 +107,9 @@ class LogCleaner:
     def clean(self, to_clean: LogToClean, now_ms: int) -> Generator[Job | None, None, None]:
         """One round over one log."""
         log, dirty = to_clean.log, to_clean.dirty
-        compaction = Compaction(log, dirty, self._new_map(dirty), now_ms)
+        load_factor = self._config.log_cleaner_io_buffer_load_factor
+        offset_map = OffsetMap(offset_map_bytes(self._config, dirty), self._seed, load_factor)
+        compaction = Compaction(log, dirty, offset_map, now_ms)
         log.is_cleaning = True
         try:
             yield from compaction.run()
@@ -118,13 +121,6 @@ class LogCleaner:
             self.uncleanable.add(log.partition)
         finally:
             log.is_cleaning = False
-
-    def _new_map(self, dirty: CompactionRange) -> OffsetMap:
-        records = dirty.first_uncleanable_offset - dirty.first_dirty_offset
-        load_factor = self._config.log_cleaner_io_buffer_load_factor
-        slots = max(_MAP_SLOTS_MIN, int(records / load_factor) + 1)
-        bytes_max = min(self._config.log_cleaner_dedupe_buffer_size, slots * _MAP_SLOT_BYTES)
-        return OffsetMap(bytes_max, self._seed, load_factor)
 
     # --- progress --------------------------------------------------------------------------
 
@@ -155,6 +151,13 @@ class LogCleaner:
         self.uncleanable.discard(partition)
         if self._first_dirty.pop(partition, None) is not None:
             self._write_checkpoint(directory)
+
+
+def offset_map_bytes(config: LogManagerConfig, dirty: CompactionRange) -> int:
+    """Memory for the keys of a range: as much as its records can need, within the setting."""
+    records = dirty.first_uncleanable_offset - dirty.first_dirty_offset
+    slots = max(_MAP_SLOTS_MIN, int(records / config.log_cleaner_io_buffer_load_factor) + 1)
+    return min(config.log_cleaner_dedupe_buffer_size, slots * _MAP_SLOT_BYTES)
 
 
 def _first_uncleanable_offset(log: UnifiedLog, first_dirty: int, now_ms: int) -> int:

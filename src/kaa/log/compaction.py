@@ -47,6 +47,7 @@ from kaa.records.compaction import (
     keep_table,
     retain,
 )
+from kaa.records.errors import CorruptRecordsError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -130,7 +131,13 @@ class Compaction:
     def _batches(self, segment: Segment, position: int) -> Iterator[RecordBatch | None]:
         """Whole, checked batches from a position on; None after each window, for a pause."""
         next_pause = position + SCAN_WINDOW_BYTES
+        next_offset = segment.base_offset
         for stored in iter_headers(segment.file, position, segment.size, SCAN_WINDOW_BYTES):
+            if stored.base_offset < next_offset or not segment.can_hold(
+                stored.base_offset, stored.last_offset
+            ):
+                raise CorruptRecordsError(f"{stored} is out of place")
+            next_offset = stored.next_offset
             batch: RecordBatch = stored
             if stored.end > len(stored.buffer):
                 batch = stored.load(segment.file)
@@ -138,9 +145,12 @@ class Compaction:
             batch.ensure_valid()
             yield batch
             self.bytes_read += stored.size_in_bytes
-            if stored.file_end >= next_pause:
-                next_pause = stored.file_end + SCAN_WINDOW_BYTES
+            position = stored.file_end
+            if position >= next_pause:
+                next_pause = position + SCAN_WINDOW_BYTES
                 yield None
+        if position != segment.size:
+            raise CorruptRecordsError(f"no whole batch at position {position}")
         yield None
 
     # --- copying ---------------------------------------------------------------------------
