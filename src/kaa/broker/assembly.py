@@ -63,12 +63,20 @@ def make_fetch_sessions(config: BrokerConfig, random: Random) -> FetchSessions:
 class Listeners:
     """The bound listeners of a node by name, and the routers behind them."""
 
-    def __init__(self, services: Services, executor: Executor) -> None:
+    def __init__(
+        self,
+        services: Services,
+        executor: Executor,
+        tasks: asyncio.TaskGroup,
+        report: Callable[[str], None],
+    ) -> None:
         self._config = services.config
         self.by_name: dict[str, Listener] = {}
         unstable = self._config.get_boolean("unstable.api.versions.enable")
-        broker = Router(services, load_handlers(BROKER_APIS, unstable=unstable))
-        controller = Router(services, load_handlers(CONTROLLER_APIS, unstable=unstable))
+        served = load_handlers(BROKER_APIS, unstable=unstable)
+        broker = Router(services, served, tasks, report)
+        served = load_handlers(CONTROLLER_APIS, unstable=unstable)
+        controller = Router(services, served, tasks, report)
         self.routers = (broker, controller)
         api_versions = {}
         for endpoint in self._config.listeners.all:

@@ -116,7 +116,8 @@ class Broker:
             found = identity.directories.get(directory.path)
             directory.directory_id = None if found is None else found.directory_id
         self._fill_services(logs)
-        self._listeners = Listeners(self.services, self._executor("read", 2))
+        executor = self._executor("read", 2)
+        self._listeners = Listeners(self.services, executor, tasks, self.report)
         self._listeners.bind()
         await self._start_controller(logs, identity.directories[self.config.metadata_log_dir])
         self._begin(tasks, self._controller_duty())

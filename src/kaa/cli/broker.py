@@ -141,7 +141,6 @@ async def _serve(broker: Broker, started: float) -> None:
         loop.add_signal_handler(number, told)
     async with running(broker):
         # What was loaded lives as long as the process; the collector need not walk it again.
-        gc.collect()
         gc.freeze()
         _say_ready(broker, time.monotonic() - started)
         await stop.wait()

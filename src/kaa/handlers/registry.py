@@ -31,7 +31,7 @@ from kaa.wire.registry import ApiKey, api
 from kaa.wire.schema import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
     from kaa.net.connection import Connection
     from kaa.wire.frames import RequestFrame
@@ -110,14 +110,24 @@ def advertised_versions(handlers: dict[int, Served]) -> list[ApiVersion]:
 
 
 class Router:
-    """The dispatcher of one kind of listener."""
+    """The dispatcher of one kind of listener.
 
-    def __init__(self, services: Any, handlers: dict[int, Served]) -> None:
+    A handler that fails costs its own client the connection and is reported; nobody else notices.
+    """
+
+    def __init__(
+        self,
+        services: Any,
+        handlers: dict[int, Served],
+        tasks: asyncio.TaskGroup,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.handlers = handlers
         self._services = services
-        # Tasks of requests under way, held so that they are neither lost nor left running at the
-        # end.
-        self._tasks: set[asyncio.Task[Any]] = set()
+        # Where requests under way live, so that none is lost or left running at the end.
+        self._tasks = tasks
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._report = report
 
     def __call__(self, connection: Connection, frame: memoryview) -> list[Any] | Later:
         try:
@@ -129,14 +139,16 @@ class Router:
             request, _ = codec.decode_prefix(frame[header.body_position :])
         except WireError as error:
             raise CloseConnectionError(f"malformed request: {error}") from None
-        context = RequestContext(header, connection)
-        result = served.handle(self._services, request, context)
-        if isinstance(result, Response):
-            return encode_response(result, header.api_version, header.correlation_id)
+        try:
+            result = served.handle(self._services, request, RequestContext(header, connection))
+            if isinstance(result, Response):
+                return encode_response(result, header.api_version, header.correlation_id)
+        except Exception as error:
+            raise CloseConnectionError(self._failed(header, error)) from error
         if result is None:
             return []
         if isinstance(result, Parked):
-            return Later(self._start(_awaited(result.response), header), is_parked=True)
+            return Later(self._start(result.response, header), is_parked=True)
         return Later(self._start(result, header))
 
     def _unsupported(self, header: RequestFrame) -> list[Any]:
@@ -157,24 +169,41 @@ class Router:
         )
         return encode_response(response, 0, header.correlation_id)
 
-    def _start(self, result: Coroutine[Any, Any, Any], header: RequestFrame) -> asyncio.Task[Any]:
-        task = asyncio.get_running_loop().create_task(_encoded(result, header))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+    def _start(self, result: Awaitable[Any], header: RequestFrame) -> asyncio.Future[list[Any]]:
+        answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        task = self._tasks.create_task(self._answer(result, header, answer))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return answer
+
+    async def _answer(
+        self, result: Awaitable[Any], header: RequestFrame, answer: asyncio.Future[list[Any]]
+    ) -> None:
+        try:
+            response = await result
+            parts = []
+            if response is not None:
+                parts = encode_response(response, header.api_version, header.correlation_id)
+        except asyncio.CancelledError:
+            answer.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001  As above.
+            answer.set_exception(CloseConnectionError(self._failed(header, error)))
+        else:
+            answer.set_result(parts)
+
+    def _failed(self, header: RequestFrame, error: Exception) -> str:
+        where = error.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        place = (
+            "" if where is None else f" at {where.tb_frame.f_code.co_qualname}:{where.tb_lineno}"
+        )
+        text = f"{ApiKey(header.api_key).name} v{header.api_version} failed: {error!r}{place}"
+        self._report(text)
+        return text
 
     def cancel(self) -> None:
         """Ends what is still under way; the node is stopping."""
-        for task in tuple(self._tasks):
+        for task in tuple(self._under_way):
             task.cancel()
-
-
-async def _awaited(future: asyncio.Future[Any]) -> Any:
-    return await future
-
-
-async def _encoded(result: Coroutine[Any, Any, Any], header: RequestFrame) -> list[Any]:
-    response = await result
-    if response is None:
-        return []
-    return encode_response(response, header.api_version, header.correlation_id)

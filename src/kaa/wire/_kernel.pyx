@@ -1,14 +1,16 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Decodes messages by a plan, in C: the twin of the generated Python decoder, with the same results.
+"""Decodes messages by a plan, in C: twin of the generated Python decoder, with the same results.
 
-A `StructPlan` is made once per (struct, version) from the message class. It lists, in wire order, what to read and at
-which place inside the instance to store it: instances have slots, a slot is a pointer at a fixed distance from the
-start of the object, and that distance stands in the slot's member descriptor. So a field costs its own object and one
-store, and no attribute is ever looked up by name.
+A `StructPlan` is made once per (struct, version) from the message class. It lists, in wire order,
+what to read and at which place inside the instance to store it: instances have slots, a slot is a
+pointer at a fixed distance from the start of the object, and that distance stands in the slot's
+member descriptor. So a field costs its own object and one store, and no attribute is ever looked
+up by name.
 
-Safety. Every read compares the position with the end first (`need`). A count is compared with the remaining bytes and
-with the budget of elements before a list is made. A slot that was not reached stays NULL, which the interpreter treats
-as an unset attribute, so that a half-read instance can be dropped at any point. The buffer is held for the whole call.
+Safety. Every read compares the position with the end first (`need`). A count is compared with the
+remaining bytes and with the budget of elements before a list is made. A slot that was not reached
+stays NULL, which the interpreter treats as an unset attribute, so that a half-read instance can be
+dropped at any point. The buffer is held for the whole call.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -66,7 +68,7 @@ cdef struct Op:
     Py_ssize_t offset
     Py_ssize_t element_size_min
     int64_t tag
-    # Borrowed from the plan's `references`: the name of the field; its default; the plan of its struct.
+    # Borrowed from the plan's `references`: the field's name, its default, the plan of its struct.
     PyObject* name
     PyObject* default
     PyObject* plan
@@ -134,7 +136,7 @@ cdef class StructPlan:
         return 0
 
     def decode(self, buffer, Py_ssize_t position, Py_ssize_t end, int64_t budget, int64_t tags_max):
-        """As a generated decoder: the instance at `position` of `buffer` and the position after it."""
+        """As a generated decoder: the instance at `position` and the position after it."""
         cdef Py_buffer data
         cdef Reader reader
         cdef bint was_enabled
@@ -199,7 +201,8 @@ cdef int read_tags(StructPlan plan, object instance, Reader* reader) except -1:
             if plan.tagged[index].tag == tag:
                 store(instance, plan.tagged[index].offset, read_field(&plan.tagged[index], reader))
                 if reader.position != stop:
-                    raise WireError(f"tagged field {<object>plan.tagged[index].name} has a wrong size")
+                    name = <object>plan.tagged[index].name
+                    raise WireError(f"tagged field {name} has a wrong size")
                 break
         else:
             if unknown is None:
