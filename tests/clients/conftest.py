@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.broker_process import BrokerProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def session_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """One node for all tests of a worker that do not restart it."""
+    with BrokerProcess(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture
+def broker(session_broker: BrokerProcess) -> Iterator[BrokerProcess]:
+    """A shared node; it must be well after each test too."""
+    session_broker.check_health()
+    yield session_broker
+    session_broker.check_health()
+
+
+@pytest.fixture
+def bootstrap(broker: BrokerProcess) -> str:
+    return broker.bootstrap_servers
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """The name of a topic of one's own, which does not exist yet."""
+    name = re.sub(r"[^a-zA-Z0-9_]", "-", request.node.name)
+    return f"{name[:200]}.{next(_numbers)}"
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A node of one's own, which may be stopped, killed and started again."""
+    with BrokerProcess(tmp_path / "node") as running:
+        yield running

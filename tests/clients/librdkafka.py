@@ -1,0 +1,124 @@
+"""librdkafka, as the package confluent-kafka brings it, in the few calls that tests need."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.clients.samples import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+SECONDS_MAX = 30
+
+
+class Delivery:
+    """What became of one record."""
+
+    offset: int | None = None
+    error: Any = None
+
+
+def send(producer: Any, topic: str, sample: Sample, partition: int = 0) -> Delivery:
+    """Hands a record to a producer; the delivery is known after `flush` or `poll`."""
+    delivery = Delivery()
+
+    def delivered(error: Any, message: Any) -> None:
+        delivery.error = error
+        delivery.offset = None if error else message.offset()
+
+    producer.produce(
+        topic,
+        value=sample.value,
+        key=sample.key,
+        partition=partition,
+        timestamp=sample.timestamp_ms,
+        headers=list(sample.headers),
+        on_delivery=delivered,
+    )
+    return delivery
+
+
+def produce(
+    bootstrap: str, topic: str, samples: Iterable[Sample], **settings: Any
+) -> list[Delivery]:
+    """Sends records and waits for them; settings are librdkafka's, with _ for each dot."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **dotted(settings)})
+    deliveries = [send(producer, topic, sample) for sample in samples]
+    assert producer.flush(SECONDS_MAX) == 0
+    return deliveries
+
+
+@contextmanager
+def consumer(bootstrap: str, **settings: Any) -> Iterator[Any]:
+    """A consumer that assigns its partitions itself."""
+    made = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "not used",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            **dotted(settings),
+        }
+    )
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def consume(
+    bootstrap: str,
+    topic: str,
+    count: int,
+    *,
+    partition: int = 0,
+    offset: int = OFFSET_BEGINNING,
+    **settings: Any,
+) -> list[Any]:
+    """The next messages of a partition, from an offset on."""
+    with consumer(bootstrap, **settings) as reader:
+        reader.assign([TopicPartition(topic, partition, offset)])
+        return take(reader, count)
+
+
+def take(reader: Any, count: int) -> list[Any]:
+    messages: list[Any] = []
+    deadline = time.monotonic() + SECONDS_MAX
+    while len(messages) < count and time.monotonic() < deadline:
+        for message in reader.consume(count - len(messages), 0.2):
+            if message.error():
+                raise KafkaException(message.error())
+            messages.append(message)
+    assert len(messages) == count, f"{len(messages)} of {count} messages came"
+    return messages
+
+
+def as_sample(message: Any) -> Sample:
+    kind, timestamp_ms = message.timestamp()
+    assert kind != TIMESTAMP_NOT_AVAILABLE
+    return Sample(message.key(), message.value(), timestamp_ms, tuple(message.headers() or ()))
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int = 1, **configs: Any) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    new = NewTopic(topic, partitions, 1, config=dotted(configs))
+    for done in admin.create_topics([new]).values():
+        done.result(SECONDS_MAX)
+
+
+def dotted(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace("_", "."): value for name, value in settings.items()}

@@ -1,0 +1,155 @@
+"""A node as users run it: a child process of `kaa broker start`, with a port and folder of its own.
+
+The process dies with the one that started it, however that ends (on Linux the kernel sees to it).
+What it prints goes to a file, so that it never waits for a reader. The port stays the same over
+restarts, so that clients find the node again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Self
+
+import psutil
+
+from tests.oracle.environment import wait_until
+from tests.support.ports import LOOPBACK, free_port
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+START_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 30
+
+_PROGRAM = """
+import os, sys
+parent = int(sys.argv.pop(1))
+if sys.platform == "linux":
+    import ctypes
+    ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() != parent:
+    os._exit(1)
+from kaa.cli import main
+main()
+"""
+_ADDRESS = re.compile(r"^(\S+) +(\S+:\d+)$", re.MULTILINE)
+
+
+def kaa_command(*arguments: str) -> list[str]:
+    """The command line of a `kaa` that ends with this process."""
+    return [sys.executable, "-c", _PROGRAM, str(os.getpid()), *arguments]
+
+
+class BrokerProcess:
+    """See the module's text. As a context it runs, and is killed at the end."""
+
+    def __init__(
+        self, folder: Path, *overrides: str, config_file: Path | None = None, port: int = 0
+    ) -> None:
+        """Overrides are NAME=VALUE; with a configuration file they come on top of it."""
+        self.folder = folder
+        self.data_dir = folder / "data"
+        self.overrides = overrides
+        self.config_file = config_file
+        self.port = port or free_port()
+        self.output_file = folder / "output"
+        self.process: subprocess.Popen[bytes] | None = None
+        # Addresses by listener, in small letters, as the node printed them.
+        self.addresses: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.kill()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def controller(self) -> str:
+        return self.addresses["controller"]
+
+    @property
+    def output(self) -> str:
+        """What this start printed."""
+        return self.output_file.read_text()
+
+    # --- life
+
+    def launch(self, *more_overrides: str) -> subprocess.Popen[bytes]:
+        """Starts the process and does not wait."""
+        assert self.process is None, "it runs already"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.config_file is None:
+            arguments = ["--data-dir", str(self.data_dir)]
+            listeners = [f"listeners=PLAINTEXT://{self.bootstrap_servers}"]
+        else:
+            arguments, listeners = [str(self.config_file)], []
+        for override in (*listeners, *self.overrides, *more_overrides):
+            arguments += ["--override", override]
+        with self.output_file.open("wb") as output:
+            self.process = subprocess.Popen(
+                kaa_command("broker", "start", *arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        return self.process
+
+    def start(self) -> None:
+        """Starts the process; it serves when this returns."""
+        process = self.launch()
+        wait_until(
+            lambda: "\nready " in self.output or process.poll() is not None, START_SECONDS_MAX
+        )
+        if "\nready " not in self.output:
+            self.kill()
+            raise AssertionError(f"the node did not start:\n{self.output}")
+        self.addresses = dict(_ADDRESS.findall(self.output))
+
+    def end(self) -> int:
+        """Waits for the process to end by itself; gives its exit code."""
+        process = self._running()
+        code = process.wait(STOP_SECONDS_MAX)
+        self.process = None
+        return code
+
+    def stop(self) -> None:
+        """Stops the process as an operator does; it must end cleanly."""
+        self._running().send_signal(signal.SIGTERM)
+        code = self.end()
+        assert (code, "Traceback" in self.output) == (0, False), self.output
+
+    def kill(self) -> None:
+        """Ends the process at once, if it runs."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self.process is not None, "it does not run"
+        return self.process
+
+    # --- measures
+
+    def check_health(self) -> None:
+        """It runs, and nothing went wrong in it that it did not expect."""
+        code = self._running().poll()
+        assert code is None, f"the node ended with {code}:\n{self.output}"
+        assert "Traceback" not in self.output, self.output
+
+    @property
+    def resident_bytes(self) -> int:
+        return int(psutil.Process(self._running().pid).memory_info().rss)
+
+    @property
+    def descriptor_count(self) -> int:
+        return int(psutil.Process(self._running().pid).num_fds())
