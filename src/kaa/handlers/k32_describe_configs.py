@@ -26,8 +26,9 @@ from kaa.config.describe import (
 )
 from kaa.controller.configs import ResourceType
 from kaa.controller.names import topic_name_problem
-from kaa.handlers.node_ids import RefusedError, check_node_id
+from kaa.controller.result import ControllerError
 from kaa.serving.logger_levels import logger_levels
+from kaa.serving.node_ids import check_node_id
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k32_describe_configs import (
     DescribeConfigsResourceResult,
@@ -66,7 +67,7 @@ def _described(
 ) -> DescribeConfigsResult:
     try:
         entries = _entries(services, resource)
-    except RefusedError as refusal:
+    except ControllerError as refusal:
         return _failed(resource, refusal.error, refusal.message)
     if entries is None:
         return _failed(resource, Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
@@ -90,7 +91,7 @@ def _entries(services: Services, resource: DescribeConfigsResource) -> list[Conf
         case ResourceType.TOPIC:
             problem = topic_name_problem(name)
             if problem is not None:
-                raise RefusedError(Errors.INVALID_TOPIC_EXCEPTION, problem)
+                raise ControllerError(Errors.INVALID_TOPIC_EXCEPTION, problem)
             if name not in services.image.topics:
                 return None
             return describe_topic(config, overrides, keys)
@@ -100,7 +101,7 @@ def _entries(services: Services, resource: DescribeConfigsResource) -> list[Conf
             check_node_id(name, services.node_id)
             return describe_broker(config, keys)
         case _ if not name:
-            raise RefusedError(Errors.INVALID_REQUEST, "the resource has no name")
+            raise ControllerError(Errors.INVALID_REQUEST, "the resource has no name")
         case ResourceType.BROKER_LOGGER:
             check_node_id(name, services.node_id)
             return describe_loggers(logger_levels(), keys)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.handlers.node_ids import RefusedError, check_node_id
+from kaa.controller.result import ControllerError
+from kaa.serving.node_ids import check_node_id
 from kaa.wire.errors import Errors
 
 
@@ -13,7 +14,7 @@ def test_the_own_id(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["2", "-1", "x", "", " 1", "1_0", "99999999999", "1.0"])
 def test_anything_else_is_refused(name: str) -> None:
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(ControllerError) as refused:
         check_node_id(name, 1)
     assert refused.value.error is Errors.INVALID_REQUEST
     assert refused.value.message
