@@ -39,6 +39,7 @@ LATEST: Final = -1
 # The version that brought each special position; older ones do not know it.
 _VERSION_OF: Final = {-3: 7, -4: 8, -5: 9, -6: 11}
 _LOWEST: Final = -6
+_LEADER_EPOCH_VERSION: Final = 4
 
 
 def handle(
@@ -84,9 +85,12 @@ def _partition(
     if error is not Errors.NONE:
         return _failed(number, error)
     try:
-        return _look_up(partition, asked.timestamp, isolation)
+        response = _look_up(partition, asked.timestamp, isolation)
     except LogError as failure:
         return _failed(number, failure.error)
+    if version < _LEADER_EPOCH_VERSION:
+        response.leader_epoch = -1
+    return response
 
 
 def _look_up(
