@@ -332,7 +332,7 @@ class LocalController(ControllerPort):
     def follow(self, epoch: int, leader_id: int | None) -> None:
         self._deactivate()
 
-    def stopped(self, error: Exception | None) -> None:
+    def stopped(self, error: BaseException | None) -> None:
         self._deactivate()
         if error is None:
             self._stopped.set_result(None)

@@ -291,13 +291,13 @@ class QuorumDriver:
                     then()
                 except (OSError, LogError) as problem:
                     error = problem
-            if isinstance(error, Exception):
+            if error is not None:
                 self._stop(error)
             self._pump()
 
         self._loop.run_in_executor(self._executor, work).add_done_callback(resume)
 
-    def _stop(self, error: Exception | None) -> None:
+    def _stop(self, error: BaseException | None) -> None:
         if self.is_stopped:
             return
         self.is_stopped = True

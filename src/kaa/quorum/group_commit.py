@@ -30,7 +30,7 @@ class GroupCommit:
         executor: Executor,
         loop: asyncio.AbstractEventLoop,
         written: Callable[[int, int], None],
-        failed: Callable[[Exception], None],
+        failed: Callable[[BaseException], None],
     ) -> None:
         self._log = log
         self._clock = clock
@@ -69,9 +69,11 @@ class GroupCommit:
         def synced(done: asyncio.Future[None]) -> None:
             self._is_syncing = False
             error = done.exception()
-            if isinstance(error, OSError):
+            if error is not None:
                 self._has_failed = True
-                self._failed(self._log.fail_flush(job, error))
+                if isinstance(error, OSError):
+                    error = self._log.fail_flush(job, error)
+                self._failed(error)
                 return
             self._log.complete_flush(job, self._clock.now_ms())
             self._written(write_id, end_offset)

@@ -307,6 +307,8 @@ def open_metadata_log(
     log_config = config.log_config()
     if any(name.endswith(LOG_SUFFIX) for name in names):
         unified = _run(load_log(directory, folder, METADATA_PARTITION, log_config, random, options))
+        # The name of the folder may be as young as the killed process that made it.
+        files.sync_directory(directory.path)
         if unified.topic_id is None:
             unified.unsynced_files.append(write_topic_id(files, folder, METADATA_TOPIC_ID))
     else:

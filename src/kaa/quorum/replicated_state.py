@@ -60,7 +60,7 @@ class ReplicatedState(Protocol):
     def follow(self, epoch: int, leader_id: int | None) -> None:
         """Another replica leads the epoch, or none is known to. Uncommitted records may be lost."""
 
-    def stopped(self, error: Exception | None) -> None:
+    def stopped(self, error: BaseException | None) -> None:
         """There will be no more calls; with an error the node must end."""
 
 

@@ -1,0 +1,338 @@
+"""The driver on a simulated disk: a quorum of one, group commit, failures, three replicas."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable
+from typing import Literal
+
+import pytest
+
+from kaa.log.quorum_state import read_quorum_state
+from kaa.log.sim_files import Fault, SimFiles
+from kaa.quorum import (
+    EndQuorumEpochRequest,
+    ErrorResponse,
+    Node,
+    Request,
+    Response,
+    VoterSet,
+)
+from kaa.quorum.control_records import read_control_records
+from kaa.quorum.log_view import BOOTSTRAP_SNAPSHOT_ID
+from kaa.quorum.metadata_log import MetadataLogConfig
+from kaa.quorum.snapshots import build_snapshot, snapshot_name
+from kaa.wire.errors import Errors
+from kaa.wire.messages.control import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from tests.unit.quorum.disk_replica import (
+    FOLDER,
+    DiskReplica,
+    HeldExecutor,
+    new_disk,
+    settle,
+    voter,
+)
+
+
+def test_a_quorum_of_one_leads_and_commits() -> None:
+    async def scenario() -> None:
+        replica = DiskReplica(new_disk())
+        await settle()
+        assert replica.state.story == [("follow", 1, None), ("lead", 1)]
+        assert replica.append(b"a", b"b") == 1
+        assert replica.append(b"c") == 3
+        assert replica.state.values == []
+        await settle()
+        assert replica.state.values == [b"a", b"b", b"c"]
+        assert replica.driver.describe() is not None
+        assert replica.state.committed_offset == 4
+
+    asyncio.run(scenario())
+
+
+def test_vote_and_epoch_are_on_disk_before_the_leader_writes() -> None:
+    async def scenario() -> None:
+        files = new_disk()
+        executor = HeldExecutor()
+        replica = DiskReplica(files, executor=executor)
+        await settle()
+        assert replica.log.end().offset == 0
+        assert replica.append(b"too early") is None
+        while executor.jobs:
+            executor.work()
+            await settle()
+        assert replica.state.epoch == 1
+        stored = read_quorum_state(files, FOLDER)
+        assert stored is not None
+        assert (stored.leader_epoch, stored.leader_id, stored.current_voters) == (1, 1, (1,))
+        assert stored.version == 0
+
+    asyncio.run(scenario())
+
+
+def test_writes_during_a_sync_share_the_next_one() -> None:
+    async def scenario() -> None:
+        executor = HeldExecutor()
+        replica = DiskReplica(new_disk(), executor=executor)
+        await settle()
+        while executor.jobs:
+            executor.work()
+            await settle()
+        replica.append(b"first")
+        await settle()
+        assert len(executor.jobs) == 1
+        for number in range(10):
+            replica.append(b"%d" % number)
+            await settle()
+        assert len(executor.jobs) == 1
+        executor.work()
+        await settle()
+        assert replica.state.values == [b"first"]
+        assert len(executor.jobs) == 1
+        executor.work()
+        await settle()
+        assert len(replica.state.values) == 11
+        assert executor.jobs == []
+
+    asyncio.run(scenario())
+
+
+def test_a_restart_replays_what_was_committed() -> None:
+    async def scenario() -> None:
+        files = new_disk()
+        first = DiskReplica(files)
+        await settle()
+        first.append(b"a")
+        await settle()
+        second = DiskReplica(files.restart("lost"))
+        await settle()
+        assert second.state.values == [b"a"]
+        assert second.state.epoch == 2
+        second.append(b"b")
+        await settle()
+        third = DiskReplica(second.files.restart("lost"))
+        await settle()
+        assert third.state.values == [b"a", b"b"]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("operation", ["write", "sync"])
+def test_a_failed_write_or_sync_ends_the_driver_for_good(
+    operation: Literal["write", "sync"],
+) -> None:
+    async def scenario() -> None:
+        files = new_disk()
+        replica = DiskReplica(files)
+        await settle()
+        replica.append(b"good")
+        await settle()
+        files.faults.append(Fault(operation, ".log", errno.EIO))
+        replica.append(b"bad")
+        await settle()
+        assert replica.state.is_stopped
+        assert replica.state.error is not None
+        assert replica.state.values == [b"good"]
+        assert replica.directory.offline_reason is not None
+        assert replica.append(b"more") is None
+        assert isinstance(await replica.driver.serve(_any_request()), ErrorResponse)
+
+    asyncio.run(scenario())
+
+
+def test_a_vote_that_cannot_be_stored_ends_the_driver() -> None:
+    async def scenario() -> None:
+        files = new_disk()
+        files.faults.append(Fault("sync", "quorum-state", errno.EIO))
+        replica = DiskReplica(files)
+        await settle()
+        assert isinstance(replica.state.error, OSError)
+        assert replica.log.end().offset == 0
+
+    asyncio.run(scenario())
+
+
+def test_shutting_down() -> None:
+    async def scenario() -> None:
+        replica = DiskReplica(new_disk())
+        await settle()
+        replica.driver.shut_down(100)
+        await settle()
+        assert (replica.state.is_stopped, replica.state.error) == (True, None)
+        replica.log.close(0)
+        assert replica.files.open_handles == 0
+
+    asyncio.run(scenario())
+
+
+def test_resigning_gives_the_leadership_up_and_a_quorum_of_one_takes_it_again() -> None:
+    async def scenario() -> None:
+        replica = DiskReplica(new_disk())
+        await settle()
+        replica.driver.resign(1)
+        await until(lambda: replica.state.epoch not in {None, 1})
+        assert replica.append(b"again") is not None
+
+    asyncio.run(scenario())
+
+
+# --- voters in the log ---------------------------------------------------------------------------
+
+
+def formatted(files: SimFiles) -> None:
+    """A disk as formatting leaves it for a dynamic quorum of one."""
+    files.make_directory(FOLDER)
+    file = files.create(f"{FOLDER}/{snapshot_name(BOOTSTRAP_SNAPSHOT_ID)}")
+    content = build_snapshot(
+        BOOTSTRAP_SNAPSHOT_ID,
+        (),
+        timestamp=0,
+        last_contained_log_timestamp=0,
+        kraft_version=1,
+        voters=VoterSet.of([voter(1, with_directory=True)]),
+    )
+    file.write([b"".join(content)], 0)
+    file.sync()
+    files.sync_directory(FOLDER)
+    files.sync_directory("/data")
+
+
+def control_messages(replica: DiskReplica) -> list[type[object]]:
+    return [
+        type(record.message)
+        for batch in replica.log.batches(0, replica.log.end().offset)
+        if batch.is_control
+        for record in read_control_records(batch)
+    ]
+
+
+def test_the_first_leader_of_a_dynamic_quorum_writes_its_voters() -> None:
+    async def scenario() -> None:
+        files = new_disk()
+        formatted(files)
+        replica = DiskReplica(files, voters=VoterSet())
+        await settle()
+        assert replica.state.epoch == 1
+        assert replica.driver.kraft_version == 1
+        assert control_messages(replica) == [LeaderChangeMessage, KRaftVersionRecord, VotersRecord]
+        stored = read_quorum_state(files, FOLDER)
+        assert stored is not None
+        assert stored.version == 1
+        again = DiskReplica(files.restart("kill"), voters=VoterSet())
+        await settle()
+        # The voters are in the log now, so the second leader does not repeat them.
+        assert control_messages(again)[3:] == [LeaderChangeMessage]
+
+    asyncio.run(scenario())
+
+
+def test_kraft_version_can_be_raised_where_one_replica_votes() -> None:
+    async def scenario() -> None:
+        files = new_disk()
+        replica = DiskReplica(files)
+        await settle()
+        assert replica.driver.kraft_version == 0
+        assert replica.driver.raise_kraft_version(1, 1) is not None
+        await settle()
+        assert replica.driver.kraft_version == 1
+        assert replica.driver.machine.voter_set == VoterSet.of([voter(1, with_directory=True)])
+        replica.append(b"x")
+        await settle()
+        assert replica.state.values == [b"x"]
+        again = DiskReplica(files.restart("lost"), voters=VoterSet())
+        await settle()
+        assert (again.driver.kraft_version, again.state.values) == (1, [b"x"])
+
+    asyncio.run(scenario())
+
+
+# --- several replicas ----------------------------------------------------------------------------
+
+
+class Wires:
+    """A network between drivers of one loop. A cut node neither sends nor receives."""
+
+    def __init__(self) -> None:
+        self.replicas: dict[int, DiskReplica] = {}
+        self.cut: set[int] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def port(self, node_id: int) -> WirePort:
+        return WirePort(self, node_id)
+
+    async def carry(self, sender: int, to: Node, correlation_id: int, request: Request) -> None:
+        response: Response = ErrorResponse(Errors.BROKER_NOT_AVAILABLE)
+        target = self.replicas.get(int(to.host.removeprefix("node-")))
+        if target is not None and not {sender, int(to.host.removeprefix("node-"))} & self.cut:
+            response = await target.driver.serve(request)
+        else:
+            await asyncio.sleep(0.002)
+        self.replicas[sender].driver.received_response(to.id, correlation_id, response)
+
+
+class WirePort:
+    def __init__(self, wires: Wires, node_id: int) -> None:
+        self._wires = wires
+        self._node_id = node_id
+
+    def send(self, node: Node, correlation_id: int, request: Request) -> None:
+        task = asyncio.get_running_loop().create_task(
+            self._wires.carry(self._node_id, node, correlation_id, request)
+        )
+        self._wires.tasks.add(task)
+        task.add_done_callback(self._wires.tasks.discard)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 The condition is about many parts.
+            await asyncio.sleep(0.002)
+
+
+SMALL_LOG = MetadataLogConfig(metadata_log_segment_bytes=400, metadata_max_retention_bytes=1)
+
+
+def test_three_replicas_agree_and_a_late_one_loads_a_snapshot() -> None:
+    async def scenario() -> None:
+        wires = Wires()
+        voters = VoterSet.of([voter(node_id) for node_id in (1, 2, 3)])
+        for node_id in (1, 2, 3):
+            wires.replicas[node_id] = DiskReplica(
+                new_disk(),
+                node_id=node_id,
+                voters=voters,
+                config=SMALL_LOG,
+                network=wires.port(node_id),
+            )
+        replicas = list(wires.replicas.values())
+        await until(lambda: any(each.state.epoch for each in replicas))
+        leader = next(each for each in replicas if each.state.epoch)
+        leader.append(b"a", b"b")
+        await until(lambda: all(each.state.values == [b"a", b"b"] for each in replicas))
+        late = next(each for each in replicas if each is not leader)
+        late_id = next(key for key, each in wires.replicas.items() if each is late)
+        wires.cut.add(late_id)
+        for number in range(20):
+            assert leader.append(b"%d" % number) is not None
+            await until(lambda: leader.state.values[-1] == b"%d" % number)  # noqa: B023
+        leader.snapshot()
+        leader.append(b"behind the snapshot")
+        await until(lambda: leader.state.values[-1] == b"behind the snapshot")
+        leader.snapshot()
+        assert leader.log.clean(leader.clock.now_ms())
+        assert leader.log.start_offset() > late.log.end().offset
+        wires.cut.clear()
+        await until(lambda: late.state.values == leader.state.values)
+        assert any(isinstance(each, tuple) and each[0] == "load" for each in late.state.story)
+        for each in replicas:
+            each.driver.close()
+        await settle()
+        for task in wires.tasks:
+            task.cancel()
+
+    asyncio.run(scenario())
+
+
+def _any_request() -> Request:
+    return EndQuorumEpochRequest("cluster", 1, 1, (), ())
