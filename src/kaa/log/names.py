@@ -59,10 +59,9 @@ FUTURE_FOLDER_SUFFIX = "-future"
 STRAY_FOLDER_SUFFIX = "-stray"
 
 _FOLDER_NAME_LENGTH_MAX = 255
-_FOLDER = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>[0-9]{1,10})")
-_MARKED_FOLDER = re.compile(
-    r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>[0-9]{1,10})\.[^.]+-(?P<mark>delete|future|stray)"
-)
+_LOG_NAME = r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>[0-9]{1,10})"
+_FOLDER = re.compile(_LOG_NAME)
+_MARKED_FOLDER = re.compile(_LOG_NAME + r"\.[^.]+-(?P<mark>delete|future|stray)")
 _OFFSET_DIGITS = 20
 
 

@@ -170,6 +170,9 @@ class _Loader:
         options = self._options
         end = self._log_end_offset
         recovery_point = end if options.clean else min(options.recovery_point, end)
+        for segment in self._segments:
+            # A log that nobody uses needs no descriptor.
+            segment.rest()
         return UnifiedLog(
             self._directory,
             self._folder,
@@ -268,6 +271,8 @@ class _Loader:
                 yield RecoveryProgress(self._partition, len(unflushed) - number, offset)
             next_offset = self._state.end_offset
             if segment.cut_file() > 0:
+                # Durable before anything is written over it; see kaa.log.truncation.
+                segment.file.sync()
                 self._remove(unflushed[number + 1 :])
                 return
 

@@ -82,11 +82,34 @@ class StoredBatch(RecordBatch):
         return RecordBatch(file.read(self.size_in_bytes, self.file_position))
 
 
-def find_batch(file: File, position: int, end: int, offset: int) -> BatchExtent | None:
+def find_batch(
+    file: File, position: int, end: int, offset: int, indexed_offset: int | None = None
+) -> BatchExtent | None:
     """The first batch from ``position`` on whose last offset is at least ``offset``.
 
-    Raises CorruptRecordsError where something other than a batch starts.
+    Raises CorruptRecordsError where something other than a batch starts, and if the first one does
+    not end with the offset that an index says it does.
     """
+    for extent in _iter_extents(file, position, end, indexed_offset):
+        if extent.last_offset >= offset:
+            return extent
+    return None
+
+
+def whole_batches_end(
+    file: File, position: int, end: int, limit: int, indexed_offset: int | None = None
+) -> int:
+    """The end of the last batch that ends at or before ``limit``; ``position`` if none does."""
+    for extent in _iter_extents(file, position, end, indexed_offset):
+        if extent.position + extent.size > limit:
+            return extent.position
+        position = extent.position + extent.size
+    return position
+
+
+def _iter_extents(
+    file: File, position: int, end: int, indexed_offset: int | None
+) -> Iterator[BatchExtent]:
     window = b""
     window_start = position
     while end - position >= HEADER_BYTES:
@@ -100,23 +123,12 @@ def find_batch(file: File, position: int, end: int, offset: int) -> BatchExtent 
         size = length + LOG_OVERHEAD_BYTES
         if magic != MAGIC_V2 or not HEADER_BYTES <= size <= end - position:
             raise CorruptRecordsError(f"no batch at position {position}")
-        if base_offset + delta >= offset:
-            return BatchExtent(position, size, base_offset, base_offset + delta)
+        last_offset = base_offset + delta
+        if indexed_offset is not None and last_offset != indexed_offset:
+            raise CorruptRecordsError(f"no batch ends with {indexed_offset} at {position}")
+        indexed_offset = None
+        yield BatchExtent(position, size, base_offset, last_offset)
         position += size
-    return None
-
-
-def whole_batches_end(file: File, position: int, end: int, limit: int) -> int:
-    """The end of the last batch that ends at or before ``limit``; ``position`` if none does."""
-    while position < limit:
-        head = file.read(LOG_OVERHEAD_BYTES, position)
-        size = int.from_bytes(head[8:], "big", signed=True) + LOG_OVERHEAD_BYTES
-        if not HEADER_BYTES <= size <= end - position:
-            raise CorruptRecordsError(f"no batch at position {position}")
-        if position + size > limit:
-            break
-        position += size
-    return position
 
 
 def iter_headers(

@@ -369,27 +369,17 @@ class Segment:
 
     def locate(self, offset: int) -> BatchExtent | None:
         """The first batch whose last offset is at least ``offset``."""
-        entry_offset, position = self.offset_index.lookup(offset)
-        try:
-            if position and not self._is_batch(position, entry_offset):
-                raise CorruptRecordsError(f"no batch ends with {entry_offset} at {position}")
-            return find_batch(self.file, position, self.size, offset)
-        except CorruptRecordsError:
-            if position == 0:
-                raise
-            self.rebuild_indexes()
-            _, position = self.offset_index.lookup(offset)
-            return find_batch(self.file, position, self.size, offset)
-
-    def _is_batch(self, position: int, last_offset: int) -> bool:
-        """Whether an index entry is right: that a batch with this last offset starts there."""
-        if not 0 <= position < self.size:
-            return False
-        try:
-            found = find_batch(self.file, position, self.size, 0)
-        except CorruptRecordsError:
-            return False
-        return found is not None and found.last_offset == last_offset
+        indexed_offset, position = self.offset_index.lookup(offset)
+        if position == 0:
+            return find_batch(self.file, 0, self.size, offset)
+        if 0 < position < self.size:
+            try:
+                return find_batch(self.file, position, self.size, offset, indexed_offset)
+            except CorruptRecordsError:
+                pass
+        self.rebuild_indexes()
+        _, position = self.offset_index.lookup(offset)
+        return find_batch(self.file, position, self.size, offset)
 
     def end_of_first_batch(self, position: int) -> int:
         """Where the batch ends that starts at ``position``."""
@@ -400,10 +390,13 @@ class Segment:
         limit = start + bytes_max
         if limit >= end:
             return end
-        entry_offset, position = self.offset_index.lookup_position(limit)
-        if position <= start or not self._is_batch(position, entry_offset):
-            position = start
-        return whole_batches_end(self.file, position, self.size, limit)
+        indexed_offset, position = self.offset_index.lookup_position(limit)
+        if start < position < self.size:
+            try:
+                return whole_batches_end(self.file, position, self.size, limit, indexed_offset)
+            except CorruptRecordsError:
+                pass
+        return whole_batches_end(self.file, start, self.size, limit)
 
     def batches_from(self, position: int) -> Iterable[StoredBatch]:
         return iter_headers(self.file, position, self.size)

@@ -3,8 +3,11 @@
 The order matters for a crash in between. First whole segments above the target are renamed away,
 the newest first, then the last remaining one is cut, then the recovery point is lowered and written
 out. A crash leaves a log that ends somewhere between the target and its old end, without a hole,
-and the owner truncates again. The recovery point on disk has to be lowered before anything is
-appended: batches written over the cut are not durable, and recovery has to look at them.
+and the owner truncates again.
+
+All of it is durable before anything is appended. Were the cut not synced, a power cut could leave
+pages of the old tail between pages of the new one, each batch valid by its checksum: a history that
+never was. And what is written over the cut is not durable yet, so recovery has to look at it.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ def truncate_log(log: UnifiedLog, offset: int, now_ms: int) -> None:
         return
     doomed = [segment for segment in log.segments if segment.base_offset > offset]
     log.remove_segments(reversed(doomed), now_ms)
+    log.directory.files.sync_directory(log.folder)
     log.segments.active.truncate_to(offset, now_ms)
+    log.segments.active.file.sync()
     log.forget_positions()
     log.log_end_offset = offset
     log.leader_epochs.truncate_from_end(offset)
@@ -43,6 +48,7 @@ def restart_log(log: UnifiedLog, offset: int, now_ms: int, log_start_offset: int
         log.doom(segment, now_ms)
     log.forget_positions()
     log.new_segment(offset, now_ms)
+    log.directory.files.sync_directory(log.folder)
     log.leader_epochs.clear()
     for snapshot_offset in list(log.snapshots.offsets):
         log.snapshots.delete(snapshot_offset)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 from dataclasses import replace
 
 import pytest
 
 from kaa.log.append import UnexpectedAppendOffsetError
-from kaa.log.errors import LogError, StorageError
+from kaa.log.errors import LogError
 from kaa.log.leader_epochs import EpochEntry
 from kaa.log.log import FetchIsolation, UnifiedLog
 from kaa.log.producer_state import AppendOrigin
-from kaa.log.sim_files import Fault, SimFiles
+from kaa.log.sim_files import SimFiles
 from kaa.records.batch import RecordBatch
 from kaa.records.errors import CorruptRecordsError
 from kaa.wire.errors import Errors
@@ -269,155 +268,6 @@ def test_jitter_is_drawn_below_the_limit() -> None:
     jitters = {segment.jitter_ms for segment in log.segments}
     assert len(jitters) > 2
     assert max(jitters) < 50
-
-
-def test_a_roll_asks_for_a_flush() -> None:
-    log = _filled(count=4)
-    assert not log.needs_flush(10**9)
-    for _ in range(10):
-        log.append(batch(2), leader_epoch=0, now_ms=0)
-    assert log.needs_flush(0)
-    job = log.flush_job()
-    log.append(batch(2), leader_epoch=0, now_ms=0)
-    job.run()
-    log.complete_flush(job, now_ms=5)
-    assert log.recovery_point == 28
-    assert log.last_flushed_ms == 5
-    assert not log.needs_flush(5)
-
-
-def test_flush_messages_makes_appends_durable() -> None:
-    files = new_disk()
-    log = new_log(files, replace(SMALL, flush_messages=1))
-    for n in range(20):
-        log.append(batch(2, timestamp=n), leader_epoch=0, now_ms=n)
-        assert log.recovery_point == log.log_end_offset == 2 * n + 2
-    found = reload(files.restart("lost"), recovery_point=0)
-    assert found.log_end_offset == 40
-    assert found.topic_id == log.topic_id
-
-
-def test_flush_ms() -> None:
-    log = new_log(new_disk(), replace(SMALL, flush_ms=100))
-    log.append(batch(2), leader_epoch=0, now_ms=0)
-    assert not log.needs_flush(99)
-    assert log.needs_flush(100)
-    log.flush(100)
-    assert not log.needs_flush(300)
-
-
-def test_a_flush_overtaken_by_a_truncation_counts_for_nothing() -> None:
-    log = _filled(count=10)
-    job = log.flush_job()
-    job.run()
-    log.truncate_to(8, now_ms=0)
-    log.append(batch(4), leader_epoch=1, now_ms=0)
-    log.complete_flush(job, now_ms=0)
-    assert log.recovery_point == 0
-
-
-@pytest.mark.parametrize("operation", ["write", "sync"])
-@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-def test_the_first_disk_error_takes_the_directory_offline(operation: str, code: int) -> None:
-    files = new_disk()
-    log = new_log(files, replace(SMALL, flush_messages=1))
-    log.append(batch(1), leader_epoch=0, now_ms=0)
-    files.faults.append(Fault("write" if operation == "write" else "sync", ".log", code))
-    with pytest.raises(StorageError) as caught:
-        log.append(batch(1), leader_epoch=0, now_ms=0)
-    assert caught.value.error is Errors.KAFKA_STORAGE_ERROR
-    assert not log.directory.is_online
-    assert (log.log_end_offset, log.recovery_point) == (1, 1)
-    for refused in (
-        lambda: log.append(batch(1), leader_epoch=0, now_ms=0),
-        lambda: log.append_as_follower(batch(1, base_offset=1), leader_epoch=0, now_ms=0),
-        lambda: log.read(0, bytes_max=1),
-        log.flush_job,
-        lambda: log.truncate_to(0, now_ms=0),
-        lambda: log.truncate_fully_and_start_at(0, now_ms=0),
-    ):
-        with pytest.raises(StorageError):
-            refused()
-    assert reload(files.restart("lost")).log_end_offset >= 1
-
-
-# --- truncation ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("offset", range(0, 60, 7))
-def test_truncation_at_any_offset(offset: int) -> None:
-    log = _filled()
-    log.flush(now_ms=0)
-    log.update_high_watermark(40)
-    log.append(batch(1), leader_epoch=3, now_ms=0)
-    assert log.truncate_to(offset, now_ms=0)
-    end = offset - offset % 2
-    assert [b.base_offset for b in stored_batches(log)] == list(range(0, end, 2))
-    assert log.log_end_offset == offset
-    assert log.recovery_point == offset
-    assert log.high_watermark == min(40, offset)
-    assert log.leader_epochs.entries == ([EpochEntry(0, 0)] if offset else [])
-    log.append(batch(1), leader_epoch=4, now_ms=0)
-    assert stored_batches(log)[-1].base_offset == offset
-
-
-def test_truncation_above_the_end_forgets_empty_epochs() -> None:
-    log = _filled(count=2)
-    log.leader_epochs.assign(5, 4)
-    assert not log.truncate_to(4, now_ms=0)
-    assert log.leader_epochs.entries == [EpochEntry(0, 0)]
-
-
-def test_truncation_below_the_first_segment_starts_over() -> None:
-    log = new_log(new_disk())
-    log.truncate_fully_and_start_at(100, now_ms=0)
-    log.append(batch(2), leader_epoch=0, now_ms=0)
-    log.truncate_to(50, now_ms=0)
-    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (50, 50, 50)
-    assert log.segments.base_offsets == [50]
-
-
-def test_starting_over() -> None:
-    files = new_disk()
-    log = _filled(files)
-    log.truncate_fully_and_start_at(500, now_ms=0, log_start_offset=400)
-    assert log.segments.base_offsets == [500]
-    assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (400, 500, 500)
-    assert log.snapshots.offsets == []
-    log.purge(now_ms=59_999)
-    assert any(name.endswith(".deleted") for name in files.list_directory("/data/topic-0"))
-    log.purge(now_ms=60_000)
-    assert files.list_directory("/data/topic-0") == [
-        "00000000000000000500.index",
-        "00000000000000000500.log",
-        "00000000000000000500.timeindex",
-        "partition.metadata",
-    ]
-
-
-def test_truncation_takes_producers_back() -> None:
-    log = new_log(new_disk())
-    for n in range(30):
-        content = batch(1, producer_id=7, producer_epoch=0, sequence=n)
-        log.append(content, leader_epoch=0, now_ms=0)
-    log.truncate_to(12, now_ms=0)
-    entry = log.producer_state.producers[7]
-    assert entry.last_sequence == 11
-    again = batch(1, producer_id=7, producer_epoch=0, sequence=12)
-    assert log.append(again, leader_epoch=0, now_ms=0).first_offset == 12
-
-
-def test_readers_survive_truncation_and_removal() -> None:
-    files = new_disk()
-    log = _filled(files)
-    result = log.read(50, bytes_max=10**6, isolation=LOG_END)
-    assert result.region is not None
-    log.truncate_fully_and_start_at(0, now_ms=0)
-    log.purge(now_ms=10**9)
-    assert RecordBatch(result.region.read()).base_offset == 50
-    result.region.release()
-    log.close()
-    assert files.open_handles == 0
 
 
 # --- clean stops -----------------------------------------------------------------------------

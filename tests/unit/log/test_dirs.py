@@ -1,0 +1,76 @@
+"""A log directory: lock, health, checkpoints."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from kaa.log.dirs import LogDirectory
+from kaa.log.errors import StorageError
+from kaa.log.files import read_whole
+from kaa.log.names import RECOVERY_POINT_CHECKPOINT_FILE
+from kaa.log.sim_files import Fault
+from tests.unit.log.batches import batch
+from tests.unit.log.logs import PARTITION, ROOT, new_disk, new_log
+
+
+def test_the_lock_is_taken_and_given_back() -> None:
+    files = new_disk()
+    directory = LogDirectory(files, ROOT)
+    directory.take_lock()
+    with pytest.raises(BlockingIOError):
+        LogDirectory(files, ROOT).take_lock()
+    directory.release_lock()
+    directory.release_lock()
+    LogDirectory(files, ROOT).take_lock()
+
+
+def test_the_first_error_counts_and_is_told_once() -> None:
+    told: list[LogDirectory] = []
+    directory = LogDirectory(new_disk(), ROOT, on_offline=told.append)
+    assert directory.is_online
+    first = directory.fail(OSError(errno.EIO, "first"))
+    directory.fail(OSError(errno.EIO, "second"))
+    assert "first" in str(first)
+    assert "first" in str(directory.storage_error())
+    assert told == [directory]
+
+
+def test_damaged_checkpoints_are_as_good_as_none() -> None:
+    files = new_disk()
+    files.create(f"{ROOT}/{RECOVERY_POINT_CHECKPOINT_FILE}").write([b"garbage"], 0)
+    directory = LogDirectory(files, ROOT)
+    assert directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT_FILE) == {}
+
+
+def test_an_error_while_writing_a_checkpoint_is_an_error_of_the_disk() -> None:
+    files = new_disk()
+    directory = LogDirectory(files, ROOT)
+    files.faults.append(Fault("sync", RECOVERY_POINT_CHECKPOINT_FILE))
+    with pytest.raises(StorageError):
+        directory.checkpoint_recovery_points()
+    assert not directory.is_online
+    before = len(files.history)
+    directory.checkpoint_recovery_points()
+    assert len(files.history) == before
+
+
+def test_checkpoints_of_a_log() -> None:
+    files = new_disk()
+    log = new_log(files)
+    for _ in range(4):
+        log.append(batch(2), leader_epoch=0, now_ms=0)
+    log.flush(now_ms=0)
+    log.update_high_watermark(6)
+    directory = log.directory
+    directory.checkpoint_recovery_points()
+    directory.checkpoint_high_watermarks()
+    directory.checkpoint_log_start_offsets()
+    table = read_whole(files, f"{ROOT}/recovery-point-offset-checkpoint")
+    assert table == b"0\n1\ntopic 0 7\n"
+    assert read_whole(files, f"{ROOT}/replication-offset-checkpoint") == b"0\n1\ntopic 0 6\n"
+    assert read_whole(files, f"{ROOT}/log-start-offset-checkpoint") == b"0\n0\n"
+    log.increment_log_start_offset(3)
+    directory.checkpoint_log_start_offsets()
+    assert directory.read_checkpoint("log-start-offset-checkpoint") == {PARTITION: 3}

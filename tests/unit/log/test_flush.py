@@ -1,0 +1,116 @@
+"""Making a log durable: by policy, by job, and what a failing disk does."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+
+import pytest
+
+from kaa.log.errors import StorageError
+from kaa.log.log import UnifiedLog
+from kaa.log.sim_files import Fault, SimFiles
+from kaa.wire.errors import Errors
+from tests.unit.log.batches import batch
+from tests.unit.log.logs import SMALL, new_disk, new_log, reload
+
+
+def _filled(files: SimFiles | None = None, count: int = 30) -> UnifiedLog:
+    """Batches of two records each; timestamps 1000, 1010, ..."""
+    log = new_log(files or new_disk())
+    for n in range(count):
+        log.append(batch(2, timestamp=1000 + 10 * n), leader_epoch=0, now_ms=n)
+    return log
+
+
+def test_a_roll_asks_for_a_flush() -> None:
+    log = _filled(count=4)
+    assert not log.needs_flush(10**9)
+    for _ in range(10):
+        log.append(batch(2), leader_epoch=0, now_ms=0)
+    assert log.needs_flush(0)
+    job = log.flush_job()
+    log.append(batch(2), leader_epoch=0, now_ms=0)
+    job.run()
+    log.complete_flush(job, now_ms=5)
+    assert log.recovery_point == 28
+    assert log.last_flushed_ms == 5
+    assert not log.needs_flush(5)
+
+
+def test_flush_messages_makes_appends_durable() -> None:
+    files = new_disk()
+    log = new_log(files, replace(SMALL, flush_messages=1))
+    for n in range(20):
+        log.append(batch(2, timestamp=n), leader_epoch=0, now_ms=n)
+        assert log.recovery_point == log.log_end_offset == 2 * n + 2
+    found = reload(files.restart("lost"), recovery_point=0)
+    assert found.log_end_offset == 40
+    assert found.topic_id == log.topic_id
+
+
+def test_flush_ms() -> None:
+    log = new_log(new_disk(), replace(SMALL, flush_ms=100))
+    log.append(batch(2), leader_epoch=0, now_ms=0)
+    assert not log.needs_flush(99)
+    assert log.needs_flush(100)
+    log.flush(100)
+    assert not log.needs_flush(300)
+
+
+def test_a_flush_overtaken_by_a_truncation_counts_for_nothing() -> None:
+    log = _filled(count=10)
+    job = log.flush_job()
+    job.run()
+    log.truncate_to(8, now_ms=0)
+    log.append(batch(4), leader_epoch=1, now_ms=0)
+    log.complete_flush(job, now_ms=0)
+    assert log.recovery_point == 0
+
+
+@pytest.mark.parametrize("operation", ["write", "sync"])
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_the_first_disk_error_takes_the_directory_offline(operation: str, code: int) -> None:
+    files = new_disk()
+    log = new_log(files, replace(SMALL, flush_messages=1))
+    log.append(batch(1), leader_epoch=0, now_ms=0)
+    files.faults.append(Fault("write" if operation == "write" else "sync", ".log", code))
+    with pytest.raises(StorageError) as caught:
+        log.append(batch(1), leader_epoch=0, now_ms=0)
+    assert caught.value.error is Errors.KAFKA_STORAGE_ERROR
+    assert not log.directory.is_online
+    assert (log.log_end_offset, log.recovery_point) == (1, 1)
+    for refused in (
+        lambda: log.append(batch(1), leader_epoch=0, now_ms=0),
+        lambda: log.append_as_follower(batch(1, base_offset=1), leader_epoch=0, now_ms=0),
+        lambda: log.read(0, bytes_max=1),
+        log.flush_job,
+        lambda: log.truncate_to(0, now_ms=0),
+        lambda: log.truncate_fully_and_start_at(0, now_ms=0),
+    ):
+        with pytest.raises(StorageError):
+            refused()
+    assert reload(files.restart("lost")).log_end_offset >= 1
+
+
+def test_recovery_never_starts_behind_unsynced_indexes() -> None:
+    files = new_disk()
+    log = new_log(files, replace(SMALL, flush_messages=1))
+    checkpoints = []
+    for n in range(20):
+        log.append(batch(2, timestamp=n), leader_epoch=0, now_ms=n)
+        checkpoints.append(log.recovery_checkpoint)
+        assert log.recovery_checkpoint < log.recovery_point == log.log_end_offset
+    assert checkpoints == sorted(checkpoints)
+    log.close_cleanly(now_ms=0)
+    assert log.recovery_checkpoint == 40
+
+
+def test_the_active_segment_costs_one_sync() -> None:
+    files = new_disk()
+    log = _filled(files, 2)
+    log.flush(now_ms=0)
+    log.append(batch(2), leader_epoch=0, now_ms=0)
+    before = len(files.history)
+    log.flush(now_ms=0)
+    assert [operation for operation, _ in files.history[before:]] == ["sync"]

@@ -1,0 +1,79 @@
+"""Disk work off the loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaa.log.dirs import LogDirectory
+from kaa.log.files import read_whole
+from kaa.log.jobs import CheckpointJob, FlushLogJob, Job, RemoveJob, SyncJob, run_jobs
+from kaa.log.names import TopicPartition
+from kaa.log.sim_files import Fault, Operation, SimFiles
+from tests.unit.log.batches import batch
+from tests.unit.log.logs import ROOT, new_disk, new_log
+
+
+def _prepared() -> tuple[SimFiles, LogDirectory]:
+    files = new_disk()
+    files.make_directory(f"{ROOT}/folder/inner")
+    for path in (f"{ROOT}/file", f"{ROOT}/folder/file", f"{ROOT}/folder/inner/file"):
+        files.create(path).close()
+    return files, LogDirectory(files, ROOT)
+
+
+def test_a_flush_moves_the_recovery_point_when_it_is_done() -> None:
+    log = new_log(new_disk())
+    log.append(batch(2), leader_epoch=0, now_ms=0)
+    job = FlushLogJob(log)
+    job.run()
+    assert log.recovery_point == 0
+    job.done(now_ms=7)
+    assert (log.recovery_point, log.last_flushed_ms) == (2, 7)
+
+
+def test_a_checkpoint_holds_what_was_known_when_it_was_made() -> None:
+    files, directory = _prepared()
+    offsets = {TopicPartition("t", 0): 5}
+    job = CheckpointJob(directory, "name", offsets)
+    offsets.clear()
+    run_jobs([job], 0)
+    assert read_whole(files, f"{ROOT}/name") == b"0\n1\nt 0 5\n"
+
+
+def test_files_and_folders_are_removed_also_a_second_time() -> None:
+    files, directory = _prepared()
+    for _ in range(2):
+        job = RemoveJob(directory, [f"{ROOT}/file"], [f"{ROOT}/folder"])
+        run_jobs([job], 0)
+        assert files.list_directory(ROOT) == []
+    assert directory.is_online
+
+
+@pytest.mark.parametrize(
+    ("make", "operation"),
+    [
+        (lambda d: CheckpointJob(d, "name", {}), "sync"),
+        (lambda d: RemoveJob(d, [f"{ROOT}/file"]), "unlink"),
+        (lambda d: RemoveJob(d, [], [f"{ROOT}/folder"]), "rmdir"),
+        (lambda d: SyncJob(d, [d.files.open(f"{ROOT}/file")]), "sync"),
+    ],
+)
+def test_a_failure_takes_the_directory_offline(make: object, operation: Operation) -> None:
+    files, directory = _prepared()
+    assert callable(make)
+    job: Job = make(directory)
+    assert job.directory is directory
+    files.faults.append(Fault(operation, ROOT))
+    run_jobs([job], 0)
+    assert not directory.is_online
+
+
+def test_a_failed_flush_gives_its_files_back() -> None:
+    files = new_disk()
+    log = new_log(files)
+    log.append(batch(2), leader_epoch=0, now_ms=0)
+    files.faults.append(Fault("sync", ".log"))
+    run_jobs([FlushLogJob(log)], 0)
+    assert (log.recovery_point, log.directory.is_online) == (0, False)
+    log.close()
+    assert files.open_handles == 0

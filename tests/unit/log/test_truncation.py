@@ -1,0 +1,151 @@
+"""Cutting a log back, and what a crash on the way leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaa.log.leader_epochs import EpochEntry
+from kaa.log.log import FetchIsolation, UnifiedLog
+from kaa.log.producer_state import AppendOrigin
+from kaa.log.sim_files import CrashError, SimFiles
+from kaa.records.batch import RecordBatch
+from tests.unit.log.batches import ABORT, batch, marker
+from tests.unit.log.logs import new_disk, new_log, reload, stored_batches
+
+LOG_END = FetchIsolation.LOG_END
+
+
+def _filled(files: SimFiles | None = None, count: int = 30) -> UnifiedLog:
+    """Batches of two records each; timestamps 1000, 1010, ..."""
+    log = new_log(files or new_disk())
+    for n in range(count):
+        log.append(batch(2, timestamp=1000 + 10 * n), leader_epoch=0, now_ms=n)
+    return log
+
+
+@pytest.mark.parametrize("offset", range(0, 60, 7))
+def test_truncation_at_any_offset(offset: int) -> None:
+    log = _filled()
+    log.flush(now_ms=0)
+    log.update_high_watermark(40)
+    log.append(batch(1), leader_epoch=3, now_ms=0)
+    assert log.truncate_to(offset, now_ms=0)
+    end = offset - offset % 2
+    assert [b.base_offset for b in stored_batches(log)] == list(range(0, end, 2))
+    assert log.log_end_offset == offset
+    assert log.recovery_point == offset
+    assert log.high_watermark == min(40, offset)
+    assert log.leader_epochs.entries == ([EpochEntry(0, 0)] if offset else [])
+    log.append(batch(1), leader_epoch=4, now_ms=0)
+    assert stored_batches(log)[-1].base_offset == offset
+
+
+def test_truncation_above_the_end_forgets_empty_epochs() -> None:
+    log = _filled(count=2)
+    log.leader_epochs.assign(5, 4)
+    assert not log.truncate_to(4, now_ms=0)
+    assert log.leader_epochs.entries == [EpochEntry(0, 0)]
+
+
+def test_truncation_below_the_first_segment_starts_over() -> None:
+    log = new_log(new_disk())
+    log.truncate_fully_and_start_at(100, now_ms=0)
+    log.append(batch(2), leader_epoch=0, now_ms=0)
+    log.truncate_to(50, now_ms=0)
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (50, 50, 50)
+    assert log.segments.base_offsets == [50]
+
+
+def test_starting_over() -> None:
+    files = new_disk()
+    log = _filled(files)
+    log.truncate_fully_and_start_at(500, now_ms=0, log_start_offset=400)
+    assert log.segments.base_offsets == [500]
+    assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (400, 500, 500)
+    assert log.snapshots.offsets == []
+    log.purge(now_ms=59_999)
+    assert any(name.endswith(".deleted") for name in files.list_directory("/data/topic-0"))
+    log.purge(now_ms=60_000)
+    assert files.list_directory("/data/topic-0") == [
+        "00000000000000000500.index",
+        "00000000000000000500.log",
+        "00000000000000000500.timeindex",
+        "partition.metadata",
+    ]
+
+
+def test_truncation_takes_producers_back() -> None:
+    log = new_log(new_disk())
+    for n in range(30):
+        content = batch(1, producer_id=7, producer_epoch=0, sequence=n)
+        log.append(content, leader_epoch=0, now_ms=0)
+    log.truncate_to(12, now_ms=0)
+    entry = log.producer_state.producers[7]
+    assert entry.last_sequence == 11
+    again = batch(1, producer_id=7, producer_epoch=0, sequence=12)
+    assert log.append(again, leader_epoch=0, now_ms=0).first_offset == 12
+
+
+def test_readers_survive_truncation_and_removal() -> None:
+    files = new_disk()
+    log = _filled(files)
+    result = log.read(50, bytes_max=10**6, isolation=LOG_END)
+    assert result.region is not None
+    log.truncate_fully_and_start_at(0, now_ms=0)
+    log.purge(now_ms=10**9)
+    assert RecordBatch(result.region.read()).base_offset == 50
+    result.region.release()
+    log.close()
+    assert files.open_handles == 0
+
+
+def test_decided_transactions_above_the_high_watermark_stay_unstable() -> None:
+    log = new_log(new_disk())
+    log.append(batch(1), leader_epoch=0, now_ms=0)
+    content = batch(1, producer_id=7, producer_epoch=0, sequence=0, transactional=True)
+    log.append(content, leader_epoch=0, now_ms=0)
+    end = marker(ABORT, 7, 0)
+    log.append(end, leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
+    for _ in range(20):
+        log.append(batch(1), leader_epoch=0, now_ms=0)
+    log.update_high_watermark(2)
+    log.truncate_to(20, now_ms=0)
+    assert log.last_stable_offset == 1
+    log.update_high_watermark(3)
+    assert log.last_stable_offset == 3
+
+
+@pytest.mark.parametrize("start_over", [False, True])
+def test_a_crash_at_every_step_leaves_a_prefix_without_a_hole(start_over: bool) -> None:
+    for crash_at in range(100):
+        files = new_disk()
+        log = _filled(files)
+        log.flush(now_ms=0)
+        log.directory.checkpoint_recovery_points()
+        old = [bytes(b.view) for b in stored_batches(log)]
+        files.crash_at = len(files.history) + crash_at
+        appended: list[bytes] = []
+        try:
+            if start_over:
+                log.truncate_fully_and_start_at(30, now_ms=0)
+            else:
+                log.truncate_to(30, now_ms=0)
+            for n in range(10):
+                content = batch(2, timestamp=5000 + n)
+                log.append(content, leader_epoch=1, now_ms=0)
+                appended.append(bytes(content))
+            finished = True
+        except CrashError:
+            finished = False
+        for mode, seed in (("kill", 0), ("lost", 0), ("torn", crash_at), ("torn", crash_at + 1)):
+            after = files.restart(mode, seed=seed)  # type: ignore[arg-type]
+            found = [bytes(b.view) for b in stored_batches(reload(after))]
+            new = [*([] if start_over else old[:15]), *appended]
+            # The batch whose write was interrupted may be there as well.
+            is_new_prefix = found[: len(new)] == new[: len(found)] and len(found) <= len(new) + 1
+            assert is_new_prefix or found == old[: len(found)]
+            names = after.list_directory("/data/topic-0")
+            assert not [name for name in names if name.endswith(".deleted")]
+        if finished:
+            return
+    pytest.fail("the truncation never finished")
