@@ -26,10 +26,14 @@ from kaa.limits import TICK_LOGS_MAX
 from kaa.log.cleaner import LogCleaner
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import LogError, StorageError
+from kaa.log.files import TEMPORARY_SUFFIX
 from kaa.log.jobs import CheckpointJob, FlushLogJob, RemoveJob
 from kaa.log.names import (
+    CLEAN_SHUTDOWN_FILE,
+    CLEANER_OFFSET_CHECKPOINT_FILE,
     DELETE_FOLDER_SUFFIX,
     LOG_START_OFFSET_CHECKPOINT_FILE,
+    META_PROPERTIES_FILE,
     RECOVERY_POINT_CHECKPOINT_FILE,
     REPLICATION_OFFSET_CHECKPOINT_FILE,
     STRAY_FOLDER_SUFFIX,
@@ -54,6 +58,18 @@ if TYPE_CHECKING:
 
 METADATA_TOPIC = "__cluster_metadata"
 """Its log belongs to the quorum, which loads it by itself."""
+_LEFT_OVERS = {
+    name + TEMPORARY_SUFFIX
+    for name in (
+        CLEAN_SHUTDOWN_FILE,
+        CLEANER_OFFSET_CHECKPOINT_FILE,
+        LOG_START_OFFSET_CHECKPOINT_FILE,
+        META_PROPERTIES_FILE,
+        RECOVERY_POINT_CHECKPOINT_FILE,
+        REPLICATION_OFFSET_CHECKPOINT_FILE,
+    )
+}
+"""What a crash leaves while one of these is replaced."""
 
 
 class LogManager:
@@ -147,6 +163,8 @@ class LogManager:
     ) -> Iterator[tuple[TopicPartition, str]]:
         for name in self._files.list_directory(directory.path):
             folder = f"{directory.path}/{name}"
+            if name in _LEFT_OVERS:
+                self._files.unlink(folder)
             if not self._files.is_directory(folder):
                 continue
             parsed = parse_folder_name(name)

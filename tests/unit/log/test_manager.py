@@ -373,3 +373,89 @@ def test_changed_settings_count_at_once() -> None:
         log.append(batch(2), leader_epoch=0, now_ms=0)
     assert len(log.segments) == 1
     assert len(stored_batches(log)) == 31
+
+
+# --- crashes ---------------------------------------------------------------------------------
+
+
+class _Life:
+    """What a broker does between two starts, with what it promised on the way."""
+
+    def __init__(self, files: SimFiles) -> None:
+        self.files = files
+        self.contents: dict[TopicPartition, list[bytes]] = {}
+        self.durable: dict[TopicPartition, int] = {}
+        self.start_offsets: dict[TopicPartition, int] = {}
+        self.deleted: set[TopicPartition] = set()
+        self.is_stopped = False
+
+    def live(self) -> None:
+        manager = _started(self.files, config=replace(SMALL, file_delete_delay_ms=0))
+        self.files.sync_directory("/")
+        for number in range(3):
+            self._write(manager, _partition(number), 8)
+        self._flush(manager, _partition(0))
+        manager.delete_records({_partition(0): 5})
+        self.start_offsets[_partition(0)] = 5
+        self.deleted.add(_partition(1))
+        manager.delete([_partition(1)], now_ms=0)
+        run_jobs(manager.tick(0), 0)
+        run_jobs(manager.tick(60_000), 60_000)
+        self._write(manager, _partition(2), 8)
+        self._flush(manager, _partition(2))
+        _stop(manager)
+        self.is_stopped = True
+
+    def _write(self, manager: LogManager, partition: TopicPartition, count: int) -> None:
+        log = manager.get_or_create(partition, TOPIC_ID, now_ms=0)
+        for n in range(count):
+            content = batch(2, base_offset=log.log_end_offset, timestamp=n)
+            self.contents.setdefault(partition, []).append(bytes(content))
+            log.append(content, leader_epoch=0, now_ms=0)
+        log.update_high_watermark(log.log_end_offset)
+
+    def _flush(self, manager: LogManager, partition: TopicPartition) -> None:
+        log = manager.logs[partition]
+        log.flush(now_ms=0)
+        self.durable[partition] = log.recovery_point
+
+    def check(self, manager: LogManager, *, killed: bool) -> None:
+        for partition, contents in self.contents.items():
+            log = manager.logs.get(partition)
+            promised = self.durable.get(partition, 0)
+            if killed:
+                promised = max(promised, 2 * (len(contents) - 1))
+            if partition in self.deleted:
+                promised = 0
+            if log is None:
+                assert promised == 0
+                continue
+            assert log.log_end_offset >= promised
+            assert log.log_start_offset >= self.start_offsets.get(partition, 0)
+            assert log.log_start_offset in {0, 5}
+            first = log.log_start_offset // 2
+            found = [bytes(b.view) for b in stored_batches(log)]
+            assert found == contents[first : first + len(found)]
+        if self.is_stopped:
+            assert manager.clean_broker_epochs == {A: 15}
+
+
+def test_a_crash_at_every_step_of_a_broker_keeps_its_promises() -> None:
+    crash_at, finished = 0, False
+    while not finished:
+        for mode, seed in (("kill", 0), ("lost", 0), ("torn", crash_at), ("torn", crash_at + 7)):
+            life = _Life(SimFiles(crash_at=crash_at))
+            try:
+                life.live()
+                finished = True
+            except CrashError:
+                finished = False
+            after = life.files.restart(mode, seed=seed)  # type: ignore[arg-type]
+            manager = _started(after)
+            life.check(manager, killed=mode == "kill")
+            run_jobs(manager.tick(60_000), 60_000)
+            run_jobs(manager.tick(120_000), 120_000)
+            names = after.list_directory(A)
+            assert not [n for n in names if n.endswith(("-delete", ".tmp"))]
+        crash_at += 1
+    assert crash_at > 100
