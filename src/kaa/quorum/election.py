@@ -43,9 +43,6 @@ class Ballot:
         if voter_id in self._votes:
             self._votes[voter_id] = granted
 
-    def answer(self, voter_id: int) -> bool | None:
-        return self._votes.get(voter_id)
-
     def granted_by(self) -> tuple[int, ...]:
         return tuple(voter for voter, granted in self._votes.items() if granted)
 

@@ -93,7 +93,7 @@ class Replica:
         self.committed_offset = 0
         # The last leader that the local state machine was told of.
         self._announced = LeaderChanged(0, None)
-        # Set by `Shutdown`; from then on no leader-only request is served.
+        # Set by `Shutdown`; from then on the replica neither leads nor stands.
         self.shutdown_deadline_ms: int | None = None
         # The last transitions, for whoever must find out why.
         self.story: deque[str] = deque(maxlen=limits.QUORUM_STORY_LINES_MAX)

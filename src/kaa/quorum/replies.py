@@ -115,9 +115,6 @@ def _handle_vote_response(replica: Replica, voter_id: int, granted: bool) -> Non
     state = replica.state
     if not isinstance(state, Prospective | Candidate):
         return
-    if isinstance(state, Candidate) and state.ballot.answer(voter_id) is not None:
-        # A voter's word in an election is its last.
-        return
     state.ballot.record(voter_id, granted)
     replica.advance_nominee()
     if replica.state is state and isinstance(state, Prospective) and state.ballot.is_lost:

@@ -227,8 +227,6 @@ def _leader_or_error(replica: Replica, epoch: int) -> Leader | Errors:
         return Errors.UNKNOWN_LEADER_EPOCH
     if not isinstance(replica.state, Leader):
         return Errors.NOT_LEADER_OR_FOLLOWER
-    if replica.shutdown_deadline_ms is not None:
-        return Errors.BROKER_NOT_AVAILABLE
     return replica.state
 
 
@@ -317,8 +315,7 @@ def answer_ready_fetches(replica: Replica, leader: Leader) -> None:
 
 def high_watermark_moved(replica: Replica, leader: Leader) -> None:
     """Tell the local state machine and every replica that waits."""
-    if leader.high_watermark is None:
-        raise replica.fault("the high watermark moved to nowhere")
+    assert leader.high_watermark is not None
     replica.advance_high_watermark(leader.high_watermark)
     parked_fetches, leader.parked_fetches = leader.parked_fetches, []
     for parked in parked_fetches:

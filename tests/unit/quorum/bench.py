@@ -13,6 +13,7 @@ from kaa.quorum import (
     Event,
     InstallSnapshot,
     LogWritten,
+    Node,
     OffsetAndEpoch,
     QuorumConfig,
     QuorumMachine,
@@ -65,6 +66,7 @@ class Bench:
         config: QuorumConfig | None = None,
         log: SimulatedLog | None = None,
         is_flushing: bool = True,
+        bootstrap: tuple[Node, ...] = (),
         can_become_voter: bool = True,
     ) -> None:
         self.now_ms = 0
@@ -83,6 +85,7 @@ class Bench:
             log=self.log,
             random=NoJitter(),
             voters=VoterSetHistory(self.voters),
+            bootstrap=bootstrap,
             election=election,
             config=config,
             can_become_voter=can_become_voter,

@@ -5,8 +5,11 @@ from uuid import UUID
 import pytest
 
 from kaa.quorum import (
+    Append,
     AppendAsFollower,
     AppendToSnapshot,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
     BeginSnapshot,
     DiscardSnapshot,
     ElectionState,
@@ -20,6 +23,7 @@ from kaa.quorum import (
     HighWatermarkAdvanced,
     InstallSnapshot,
     LogWritten,
+    Node,
     OffsetAndEpoch,
     QuorumError,
     ReplicaKey,
@@ -32,6 +36,7 @@ from kaa.quorum import (
     VoterSet,
     VoterSetRead,
 )
+from kaa.quorum.leader import Leader
 from kaa.quorum.states import Candidate, Follower, Prospective, Resigned, Unattached
 from kaa.wire.errors import Errors
 from tests.simulation.quorum.disk import Batch
@@ -188,6 +193,54 @@ def test_a_resigned_leader_notes_who_knows() -> None:
     send, _ = bench.sent(EndQuorumEpochRequest)[0]
     bench.answer(send, EndQuorumEpochResponse(Errors.NONE, 0, 3, (address(0),)))
     assert state.unacknowledged == {2}
+
+
+def test_a_voter_acknowledges_its_leader() -> None:
+    bench = Bench.leading()
+    state = bench.machine.state
+    assert isinstance(state, Leader)
+    send, _ = bench.sent(BeginQuorumEpochRequest)[0]
+    assert not state.voters[1].has_acknowledged_leader
+    bench.answer(send, BeginQuorumEpochResponse(Errors.NONE, 0, 1, (address(0),)))
+    assert state.voters[1].has_acknowledged_leader
+
+
+def test_a_leader_named_without_address_is_looked_up_among_the_voters() -> None:
+    bench = standing()
+    bench.answer(votes(bench)[0], vote_response(leader_id=2).replace(leader_endpoints=()))
+    assert bench.machine.state.leader_endpoints == (address(2),)
+
+
+def test_a_vote_that_names_another_leader_of_the_epoch_does_not_count() -> None:
+    bench = Bench.following()
+    bench.advance(2000)
+    bench.answer(votes(bench)[0], vote_response(granted=True, epoch=3, leader_id=2))
+    assert bench.is_in(Prospective)
+
+
+def test_a_bootstrap_server_that_knows_no_leader_is_left_alone_for_a_moment() -> None:
+    bench = Bench(bootstrap=(Node(-2, "node-1", 9093),))
+    bench.start()
+    send = last_fetch(bench)
+    assert send.node.id == -2
+    bench.forget()
+    bench.answer(send, refusal(Errors.NOT_LEADER_OR_FOLLOWER, epoch=0, leader_id=None))
+    bench.advance(19)
+    assert bench.sent(FetchRequest) == []
+    bench.advance(1)
+    again = last_fetch(bench)
+    bench.forget()
+    bench.answer(again, records(epoch=0, leader_id=None))
+    assert bench.sent(FetchRequest) == []
+
+
+def test_a_bootstrap_server_that_leads_is_followed_and_its_records_are_taken() -> None:
+    bench = Bench(bootstrap=(Node(-2, "node-1", 9093),), election=ElectionState(3))
+    bench.start()
+    bench.answer(last_fetch(bench), records(batch(0, 3, 1)))
+    assert bench.is_in(Follower)
+    assert bench.log.end() == end(1, 3)
+    assert last_fetch(bench).node.id == 1
 
 
 # --- fetches --------------------------------------------------------------------------------------
@@ -409,5 +462,20 @@ def test_a_voter_set_is_in_force_when_it_is_appended() -> None:
     assert bench.machine.high_watermark == 1
     bench.handle(VoterSetRead(1, VoterSet.of((voter(0), voter(1)))))
     assert bench.machine.voter_set.ids() == (0, 1)
-    bench.handle(VoterSetRead(2, VoterSet.of((voter(0),))))
+    # With two voters the next record is not committed by one; with one again, it is.
+    bench.handle(Append(1, 1, (7,)))
+    assert bench.machine.high_watermark == 1
+    effects = bench.handle(VoterSetRead(2, VoterSet.of((voter(0),))))
+    assert effects == [HighWatermarkAdvanced(2)]
     assert bench.machine.voter_set.ids() == (0,)
+
+
+def test_an_observer_that_becomes_a_voter_may_stand() -> None:
+    bench = Bench(node_id=3, voters=3)
+    bench.start()
+    bench.ask(VoteRequest(None, None, key(1), 2, 0, 0, False))
+    assert bench.machine.next_deadline_ms is None
+    grown = VoterSet.of((*bench.voters.voters, VoterNode(key(3), (address(3),))))
+    bench.handle(VoterSetRead(0, grown))
+    bench.advance(1000)
+    assert bench.is_in(Prospective)

@@ -158,6 +158,18 @@ def test_a_prospective_voter_counts_again_after_it_voted() -> None:
     assert state.voted_key == key(1)
 
 
+def test_a_prospective_voter_may_still_vote_in_its_epoch() -> None:
+    bench = Bench(election=ElectionState(4))
+    bench.start()
+    bench.advance(1000)
+    before = bench.machine.state
+    assert bench.reply(vote(epoch=4)) == VoteResponse(Errors.NONE, None, 4, (), True)
+    after = bench.machine.state
+    assert isinstance(after, Prospective)
+    assert after is not before
+    assert bench.machine.election == ElectionState(4, None, key(1))
+
+
 # --- epochs ---------------------------------------------------------------------------------------
 
 
