@@ -100,6 +100,11 @@ class Cluster:
         self.trace(node, "is killed")
         node.disk.log.crash(self.rng)
 
+    def replace_disk(self, node_id: int) -> None:
+        """The node comes back with nothing."""
+        self.disks[node_id] = Disk()
+        self.invariants.disk_replaced(node_id)
+
     def running(self) -> list[SimulatedNode]:
         return [node for _, node in sorted(self.nodes.items())]
 

@@ -52,6 +52,10 @@ class SimulatedLog:
         self._start_offset = 0
         # (epoch, first offset) of each run of batches of one epoch.
         self._epoch_starts: list[tuple[int, int]] = []
+        # Rises whenever the start of the log or of an epoch in it may have changed.
+        self.version = 0
+        # The end of the last batch, if there is one.
+        self._end = OffsetAndEpoch(0, 0)
         # What is on disk: batches and, separately, the log start offset.
         self._durable: list[Batch] = []
 
@@ -59,8 +63,7 @@ class SimulatedLog:
 
     def end(self) -> OffsetAndEpoch:
         if self.batches:
-            last = self.batches[-1]
-            return OffsetAndEpoch(last.end_offset, last.epoch)
+            return self._end
         latest = self.latest_snapshot_id()
         return OffsetAndEpoch(self._start_offset, 0 if latest is None else latest.epoch)
 
@@ -121,6 +124,7 @@ class SimulatedLog:
         epoch = before[-1].epoch if before else self.end().epoch
         snapshot_id = OffsetAndEpoch(offset, epoch)
         self.snapshots[snapshot_id] = snapshot_of(value)
+        self.version += 1
         return snapshot_id
 
     def delete_before(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -169,7 +173,9 @@ class SimulatedLog:
         assert batch.epoch >= end.epoch, f"epoch falls: {batch} after {end}"
         if not self._epoch_starts or self._epoch_starts[-1][0] != batch.epoch:
             self._epoch_starts.append((batch.epoch, batch.base_offset))
+            self.version += 1
         self.batches.append(batch)
+        self._end = OffsetAndEpoch(batch.end_offset, batch.epoch)
 
     def _index(self, offset: int) -> int:
         """The index of the batch that starts at an offset, which must be a batch boundary."""
@@ -186,6 +192,10 @@ class SimulatedLog:
 
     def _count_epochs(self) -> None:
         self._epoch_starts = []
+        self.version += 1
+        if self.batches:
+            last = self.batches[-1]
+            self._end = OffsetAndEpoch(last.end_offset, last.epoch)
         for batch in self.batches:
             if not self._epoch_starts or self._epoch_starts[-1][0] != batch.epoch:
                 self._epoch_starts.append((batch.epoch, batch.base_offset))

@@ -45,6 +45,8 @@ class Invariants:
         self._cluster = cluster
         self._epochs: dict[int, int] = {}
         self._leaders: dict[int, int] = {}
+        # Of each log, the version that was looked at.
+        self._log_versions: dict[int, int] = {}
         # Of each epoch's leader, the highest high watermark seen.
         self._high_watermarks: dict[int, int] = {}
         # By offset: the epoch and content of the committed record.
@@ -59,6 +61,9 @@ class Invariants:
     def _broken(self, invariant: str, message: str) -> None:
         if invariant not in self.ignored:
             raise InvariantError(invariant, message)
+
+    def disk_replaced(self, node_id: int) -> None:
+        self._log_versions.pop(node_id, None)
 
     def check(self, node: SimulatedNode) -> None:
         self._monotonic_epoch(node)
@@ -119,6 +124,9 @@ class Invariants:
 
     def _snapshot_at_log_start(self, node: SimulatedNode) -> None:
         log = node.disk.log
+        if self._log_versions.get(node.id) == log.version:
+            return
+        self._log_versions[node.id] = log.version
         earliest = log.earliest_snapshot_id()
         start_offset = log.start_offset()
         if earliest is None:

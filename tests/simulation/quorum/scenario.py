@@ -10,7 +10,6 @@ from functools import partial
 
 from kaa.quorum import QuorumConfig, Resign, Shutdown
 from tests.simulation.quorum.cluster import Cluster, Network
-from tests.simulation.quorum.disk import Disk
 from tests.simulation.quorum.invariants import InvariantError
 
 FAULTS_MS = 20_000
@@ -293,7 +292,7 @@ class LostDisk(Scenario):
         cluster.run_until(5000)
         victim = self.rng.choice(cluster.voters.ids())
         cluster.kill(victim)
-        cluster.disks[victim] = Disk()
+        cluster.replace_disk(victim)
         others_agree = cluster.run_until(
             cluster.now_ms + HEALING_MS,
             lambda: (
