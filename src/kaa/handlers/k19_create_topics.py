@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.controller.state import RequestContext as ControllerContext
+from kaa.handlers.forwarding import controller_context
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -25,4 +25,4 @@ if TYPE_CHECKING:
 def handle(
     services: Services, request: CreateTopicsRequest, context: RequestContext
 ) -> Awaitable[CreateTopicsResponse]:
-    return services.controller.create_topics(request, ControllerContext(context.api_version))
+    return services.controller.create_topics(request, controller_context(context))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.handlers import authorized_operations
+from kaa.handlers.forwarding import is_controller_listener
 from kaa.serving.metadata_view import reachable_brokers
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k60_describe_cluster import DescribeClusterBroker, DescribeClusterResponse
@@ -31,8 +32,7 @@ _NAMES: Final = {_BROKERS: "brokers", _CONTROLLERS: "controllers"}
 def handle(
     services: Services, request: DescribeClusterRequest, context: RequestContext
 ) -> DescribeClusterResponse:
-    controllers = services.config.get_list("controller.listener.names")
-    served = _CONTROLLERS if context.listener_name in controllers else _BROKERS
+    served = _CONTROLLERS if is_controller_listener(services, context) else _BROKERS
     if request.endpoint_type not in _NAMES:
         return DescribeClusterResponse(
             error_code=Errors.UNSUPPORTED_ENDPOINT_TYPE,

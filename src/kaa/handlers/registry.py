@@ -46,6 +46,7 @@ BROKER_APIS: Final = (
     ApiKey.SASL_HANDSHAKE,
     ApiKey.API_VERSIONS,
     ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
     ApiKey.DELETE_RECORDS,
     ApiKey.INIT_PRODUCER_ID,
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
@@ -53,26 +54,58 @@ BROKER_APIS: Final = (
     ApiKey.CREATE_ACLS,
     ApiKey.DELETE_ACLS,
     ApiKey.DESCRIBE_CONFIGS,
+    ApiKey.ALTER_CONFIGS,
     ApiKey.DESCRIBE_LOG_DIRS,
     ApiKey.SASL_AUTHENTICATE,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
     ApiKey.LIST_PARTITION_REASSIGNMENTS,
     ApiKey.DESCRIBE_CLIENT_QUOTAS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.UPDATE_FEATURES,
     ApiKey.DESCRIBE_CLUSTER,
     ApiKey.DESCRIBE_PRODUCERS,
+    ApiKey.UNREGISTER_BROKER,
     ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
 )
+# The module is named where it is not that of the broker listener.
 CONTROLLER_APIS: Final = (
+    (ApiKey.FETCH, "k01_fetch_metadata"),
     ApiKey.SASL_HANDSHAKE,
     ApiKey.API_VERSIONS,
     ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
     ApiKey.DESCRIBE_ACLS,
     ApiKey.CREATE_ACLS,
     ApiKey.DELETE_ACLS,
     ApiKey.DESCRIBE_CONFIGS,
+    ApiKey.ALTER_CONFIGS,
     ApiKey.SASL_AUTHENTICATE,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
     ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.UPDATE_FEATURES,
+    ApiKey.ENVELOPE,
+    ApiKey.FETCH_SNAPSHOT,
     ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.BROKER_REGISTRATION,
+    ApiKey.BROKER_HEARTBEAT,
+    ApiKey.UNREGISTER_BROKER,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+    ApiKey.CONTROLLER_REGISTRATION,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS,
 )
 
 
@@ -85,11 +118,14 @@ class Served(NamedTuple):
     advertised: Versions
 
 
-def load_handlers(keys: tuple[ApiKey, ...], *, unstable: bool = False) -> dict[int, Served]:
+def load_handlers(
+    apis: tuple[ApiKey | tuple[ApiKey, str], ...], *, unstable: bool = False
+) -> dict[int, Served]:
     """The handlers of a listener by key."""
     served = {}
-    for key in keys:
-        module = import_module(f"kaa.handlers.k{key.value:02d}_{key.name.lower()}")
+    for each in apis:
+        key, name = each if isinstance(each, tuple) else (each, module_name(each))
+        module = import_module(f"kaa.handlers.{name}")
         found = api(key)
         narrowed: Versions | None = getattr(module, "VERSIONS", None)
         served[key.value] = Served(
@@ -99,6 +135,10 @@ def load_handlers(keys: tuple[ApiKey, ...], *, unstable: bool = False) -> dict[i
             narrowed or found.advertised_versions(unstable=unstable),
         )
     return served
+
+
+def module_name(key: ApiKey) -> str:
+    return f"k{key.value:02d}_{key.name.lower()}"
 
 
 def advertised_versions(handlers: dict[int, Served]) -> list[ApiVersion]:

@@ -1,7 +1,7 @@
 """A node without sockets: real controller, logs and replicas over files in memory.
 
-`Node` answers requests by the handler of their key, through the codec of the version both ways, so
-that a response which cannot be written in a version fails the test.
+`Node` answers requests by the handler that its listener has for them, through the codec of the
+version both ways, so that a response which cannot be written in a version fails the test.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -24,6 +23,7 @@ from kaa.config.sources import merge_settings
 from kaa.controller.image import ClusterImage
 from kaa.controller.local import LocalController
 from kaa.handlers.context import RequestContext
+from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, load_handlers
 from kaa.log.dirs import LogDirectory
 from kaa.log.sim_files import SimFiles
 from kaa.quorum.voters import Endpoint
@@ -176,8 +176,8 @@ class Node:
         header = RequestFrame(asked.key, version, 7, "client", 0)
         self.connection = SimpleNamespace(listener_name=listener, facts={})
         context = RequestContext(header, cast("Connection", self.connection))
-        module = import_module(f"kaa.handlers.k{asked.key.value:02d}_{asked.key.name.lower()}")
-        response = module.handle(self.services, received, context)
+        served = load_handlers(CONTROLLER_APIS if listener == "CONTROLLER" else BROKER_APIS)
+        response = served[asked.key].handle(self.services, received, context)
         if inspect.isawaitable(response):
             response = await response
         return asked.response.decode(response.encode(version), version)
@@ -209,6 +209,11 @@ class Node:
 
     def append(self, topic: str, records: int, number: int = 0, **fields: Any) -> None:
         self.partition(topic, number).append(batch(records, **fields), now_ms=NOW_MS)
+
+    async def snapshot(self) -> None:
+        """Makes the controller write a snapshot of the metadata."""
+        assert self._controller._snapshotter is not None
+        await self._controller._snapshotter.take()
 
     def replay(self, *records: MetadataRecord) -> None:
         """Changes what this node believes of the cluster, past the controller."""

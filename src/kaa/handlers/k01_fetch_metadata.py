@@ -1,0 +1,117 @@
+"""Fetch, key 1, on the controller listener: a replica of the metadata quorum reads the metadata log
+(KIP-595).
+
+A fetch at an offset also says that everything before it is on the replica's disk. The answer has
+records, or the end of the last common epoch if the logs went different ways, or the id of a
+snapshot if the log does not reach back that far.
+
+| version | |
+|---|---|
+| 12 | the first that a replica of the quorum can use |
+| 13 | topics by id; the metadata has one of its own |
+| 15 | the id of the replica moved (KIP-903) |
+| 17 | the directory of the replica, and where the leader listens (KIP-853) |
+| 18 | the high watermark that the replica knows (KIP-1166) |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kaa.controller.names import METADATA_TOPIC
+from kaa.handlers.quorum_messages import (
+    METADATA_TOPIC_ID,
+    check_request,
+    leader_address,
+    leader_id_of,
+    replica_key,
+)
+from kaa.quorum import messages
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k01_fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    SnapshotId,
+)
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k01_fetch import FetchRequest
+
+_QUORUM_VERSION: Final = 12
+_TOPIC_IDS_VERSION: Final = 13
+_ENDPOINTS_VERSION: Final = 17
+
+
+async def handle(
+    services: Services, request: FetchRequest, context: RequestContext
+) -> FetchResponse:
+    version = context.api_version
+    asked = [
+        (
+            topic.topic if version < _TOPIC_IDS_VERSION else topic.topic_id,
+            [each.partition for each in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    error = check_request(services, request.cluster_id, asked)
+    if error is not Errors.NONE:
+        return FetchResponse(error_code=error)
+    answer = await services.quorum.serve(_converted(request))
+    if not isinstance(answer, messages.FetchResponse):
+        assert isinstance(answer, messages.ErrorResponse)
+        return FetchResponse(error_code=answer.error)
+    response = FetchResponse(responses=[_topic(answer, version)])
+    address = leader_address(answer, context.listener_name)
+    if address is not None and version >= _ENDPOINTS_VERSION:
+        response.node_endpoints = [
+            NodeEndpoint(node_id=address.node_id, host=address.host, port=address.port)
+        ]
+    return response
+
+
+def _converted(request: FetchRequest) -> messages.FetchRequest:
+    partition = request.topics[0].partitions[0]
+    state = request.replica_state
+    replica_id = request.replica_id if state is None else state.replica_id
+    return messages.FetchRequest(
+        cluster_id=request.cluster_id,
+        replica=replica_key(replica_id, partition.replica_directory_id),
+        leader_epoch=partition.current_leader_epoch,
+        fetch_offset=partition.fetch_offset,
+        last_fetched_epoch=partition.last_fetched_epoch,
+        high_watermark=partition.high_watermark,
+        max_wait_ms=request.max_wait_ms,
+        max_bytes=request.max_bytes,
+    )
+
+
+def _topic(answer: messages.FetchResponse, version: int) -> FetchableTopicResponse:
+    partition = PartitionData(
+        partition_index=0,
+        error_code=answer.error,
+        high_watermark=-1 if answer.high_watermark is None else answer.high_watermark,
+        log_start_offset=answer.log_start_offset,
+        aborted_transactions=None,
+        records=answer.records,
+    )
+    if version >= _QUORUM_VERSION:
+        partition.current_leader = LeaderIdAndEpoch(
+            leader_id=leader_id_of(answer), leader_epoch=answer.leader_epoch
+        )
+        if answer.diverging is not None:
+            partition.diverging_epoch = EpochEndOffset(
+                epoch=answer.diverging.epoch, end_offset=answer.diverging.offset
+            )
+        if answer.snapshot_id is not None:
+            partition.snapshot_id = SnapshotId(
+                end_offset=answer.snapshot_id.offset, epoch=answer.snapshot_id.epoch
+            )
+    return FetchableTopicResponse(
+        topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
+    )

@@ -1,0 +1,25 @@
+"""ElectLeaders, key 43: the preferred replica, or any that is alive, shall lead partitions
+(KIP-183); the active controller decides.
+
+Version 1 brought elections of replicas that are not in sync (KIP-460). A null list of partitions
+stands for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.forwarding import controller_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k43_elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+
+def handle(
+    services: Services, request: ElectLeadersRequest, context: RequestContext
+) -> Awaitable[ElectLeadersResponse]:
+    return services.controller.elect_leaders(request, controller_context(context))

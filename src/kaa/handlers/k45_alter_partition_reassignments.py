@@ -1,0 +1,27 @@
+"""AlterPartitionReassignments, key 45: other replicas for partitions, or the end of a change
+that is under way (KIP-455); the active controller decides.
+
+Version 1 lets a client forbid that the number of replicas changes (KIP-860).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.forwarding import controller_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k45_alter_partition_reassignments import (
+        AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse,
+    )
+
+
+def handle(
+    services: Services, request: AlterPartitionReassignmentsRequest, context: RequestContext
+) -> Awaitable[AlterPartitionReassignmentsResponse]:
+    return services.controller.alter_partition_reassignments(request, controller_context(context))

@@ -1,0 +1,25 @@
+"""AlterClientQuotas, key 49: sets and removes quotas of users, clients and addresses (KIP-546);
+the active controller decides, entity by entity.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.forwarding import controller_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k49_alter_client_quotas import (
+        AlterClientQuotasRequest,
+        AlterClientQuotasResponse,
+    )
+
+
+def handle(
+    services: Services, request: AlterClientQuotasRequest, context: RequestContext
+) -> Awaitable[AlterClientQuotasResponse]:
+    return services.controller.alter_client_quotas(request, controller_context(context))

@@ -1,0 +1,24 @@
+"""AlterPartition, key 56: a leader tells which replicas are in sync with it (KIP-497).
+
+Version 2 has topic ids, version 3 the epochs of the brokers in the set, so that one that restarted
+unseen is not taken for in sync (KIP-903).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.forwarding import controller_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k56_alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+
+def handle(
+    services: Services, request: AlterPartitionRequest, context: RequestContext
+) -> Awaitable[AlterPartitionResponse]:
+    return services.controller.alter_partition(request, controller_context(context))

@@ -1,0 +1,25 @@
+"""UpdateFeatures, key 57: the levels of features that the cluster uses (KIP-584); the active
+controller decides, for all features or for none.
+
+Version 1 brought dry runs and downgrades of three kinds (KIP-778); version 2 says an error once for
+the whole request (KIP-1022).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.forwarding import controller_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+
+def handle(
+    services: Services, request: UpdateFeaturesRequest, context: RequestContext
+) -> Awaitable[UpdateFeaturesResponse]:
+    return services.controller.update_features(request, controller_context(context))

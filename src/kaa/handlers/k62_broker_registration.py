@@ -1,0 +1,30 @@
+"""BrokerRegistration, key 62: a broker starts and asks for its epoch (KIP-631).
+
+| version | |
+|---|---|
+| 2 | log directories (KIP-858) |
+| 3 | the epoch before a clean stop (KIP-966) |
+| 4 | features whose lowest level is 0 (KIP-1022) |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.forwarding import controller_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k62_broker_registration import (
+        BrokerRegistrationRequest,
+        BrokerRegistrationResponse,
+    )
+
+
+def handle(
+    services: Services, request: BrokerRegistrationRequest, context: RequestContext
+) -> Awaitable[BrokerRegistrationResponse]:
+    return services.controller.register_broker(request, controller_context(context))

@@ -1,0 +1,27 @@
+"""BrokerHeartbeat, key 63: a broker is alive, wants to serve, or wants to leave (KIP-631).
+
+Version 1 names log directories that failed (KIP-858), version 2 those that take no new partitions
+(KIP-1066).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.forwarding import controller_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k63_broker_heartbeat import (
+        BrokerHeartbeatRequest,
+        BrokerHeartbeatResponse,
+    )
+
+
+def handle(
+    services: Services, request: BrokerHeartbeatRequest, context: RequestContext
+) -> Awaitable[BrokerHeartbeatResponse]:
+    return services.controller.heartbeat(request, controller_context(context))

@@ -1,0 +1,25 @@
+"""UnregisterBroker, key 64: takes a broker that will not come back out of the cluster (KIP-631);
+the active controller decides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.forwarding import controller_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k64_unregister_broker import (
+        UnregisterBrokerRequest,
+        UnregisterBrokerResponse,
+    )
+
+
+def handle(
+    services: Services, request: UnregisterBrokerRequest, context: RequestContext
+) -> Awaitable[UnregisterBrokerResponse]:
+    return services.controller.unregister_broker(request, controller_context(context))

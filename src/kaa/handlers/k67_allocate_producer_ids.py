@@ -1,0 +1,23 @@
+"""AllocateProducerIds, key 67: a block of producer ids for a broker to hand out (KIP-730)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.forwarding import controller_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k67_allocate_producer_ids import (
+        AllocateProducerIdsRequest,
+        AllocateProducerIdsResponse,
+    )
+
+
+def handle(
+    services: Services, request: AllocateProducerIdsRequest, context: RequestContext
+) -> Awaitable[AllocateProducerIdsResponse]:
+    return services.controller.allocate_producer_ids(request, controller_context(context))

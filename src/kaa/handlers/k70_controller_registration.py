@@ -1,0 +1,25 @@
+"""ControllerRegistration, key 70: a controller tells its addresses and the features it supports
+(KIP-919).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.forwarding import controller_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k70_controller_registration import (
+        ControllerRegistrationRequest,
+        ControllerRegistrationResponse,
+    )
+
+
+def handle(
+    services: Services, request: ControllerRegistrationRequest, context: RequestContext
+) -> Awaitable[ControllerRegistrationResponse]:
+    return services.controller.register_controller(request, controller_context(context))

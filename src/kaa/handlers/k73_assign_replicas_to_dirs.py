@@ -1,0 +1,25 @@
+"""AssignReplicasToDirs, key 73: a broker tells in which of its log directories replicas are
+(KIP-858).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.forwarding import controller_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k73_assign_replicas_to_dirs import (
+        AssignReplicasToDirsRequest,
+        AssignReplicasToDirsResponse,
+    )
+
+
+def handle(
+    services: Services, request: AssignReplicasToDirsRequest, context: RequestContext
+) -> Awaitable[AssignReplicasToDirsResponse]:
+    return services.controller.assign_replicas_to_dirs(request, controller_context(context))
