@@ -181,7 +181,7 @@ def alter_resource(
     current = state.image.configs.get(resource, {})
     records = []
     for name, (operation, value) in changes.items():
-        wanted = _new_value(resource, name, operation, value, current.get(name))
+        wanted = new_value(resource, name, operation, value, current.get(name))
         # The settings of a broker are written even if they stay: its files may have changed.
         if wanted != current.get(name) or resource[0] == ResourceType.BROKER:
             records.append(_record(resource, name, wanted))
@@ -209,9 +209,10 @@ def _record(resource: Resource, name: str, value: str | None) -> ConfigRecord:
     )
 
 
-def _new_value(
+def new_value(
     resource: Resource, name: str, operation: int, value: str | None, current: str | None
 ) -> str | None:
+    """What a setting becomes, None if it goes; ControllerError if that cannot be."""
     if operation == Operation.DELETE:
         return None
     if operation not in set(Operation):
