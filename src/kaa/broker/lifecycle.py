@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from kaa.broker.directories import StartError
 from kaa.controller.feature_table import supported_ranges
 from kaa.controller.state import RequestContext
 from kaa.wire.errors import Errors
@@ -25,6 +26,11 @@ from kaa.wire.messages.k62_broker_registration import (
     Listener,
 )
 from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatRequest
+from kaa.wire.messages.k70_controller_registration import (
+    ControllerRegistrationRequest,
+)
+from kaa.wire.messages.k70_controller_registration import Feature as ControllerFeature
+from kaa.wire.messages.k70_controller_registration import Listener as ControllerListener
 from kaa.wire.primitives import Uuid
 
 if TYPE_CHECKING:
@@ -39,14 +45,43 @@ if TYPE_CHECKING:
 
 _REGISTRATION_VERSION: Final = 4
 _HEARTBEAT_VERSION: Final = 1
+_CONTROLLER_REGISTRATION_VERSION: Final = 0
 _ALTER_PARTITION_VERSION: Final = 3
 _RECOVERED: Final = 0
 _PLAINTEXT: Final = 0
 RETRY_SECONDS: Final = 0.01
 
 
-class RegistrationError(Exception):
-    """The controller does not take the broker; the text says why."""
+async def register_controller(
+    node_id: int,
+    controller: LocalController,
+    incarnation_id: Uuid,
+    endpoints: Iterable[Endpoint],
+) -> None:
+    """Tells where the controller of this node listens, for tools that ask it directly (KIP-919)."""
+    request = ControllerRegistrationRequest(
+        controller_id=node_id,
+        incarnation_id=incarnation_id,
+        listeners=[
+            ControllerListener(
+                name=endpoint.listener,
+                host=endpoint.host,
+                port=endpoint.port,
+                security_protocol=_PLAINTEXT,
+            )
+            for endpoint in endpoints
+        ],
+        features=[
+            ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in supported_ranges().items()
+        ],
+    )
+    context = RequestContext(_CONTROLLER_REGISTRATION_VERSION)
+    response = await controller.register_controller(request, context)
+    # A cluster with the metadata of an older release does without.
+    if response.error_code not in {Errors.NONE, Errors.UNSUPPORTED_VERSION}:
+        error = Errors.of(response.error_code)
+        raise StartError(f"the controller could not register: {error.message}")
 
 
 class BrokerLifecycle:
@@ -99,7 +134,7 @@ class BrokerLifecycle:
         )
         error = Errors.of(response.error_code)
         if error is not Errors.NONE:
-            raise RegistrationError(f"the controller refused this broker: {error.message}")
+            raise StartError(f"the controller refused this broker: {error.message}")
         self.epoch = response.broker_epoch
 
     async def unfence(self) -> None:

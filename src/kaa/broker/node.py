@@ -31,7 +31,7 @@ from kaa.broker.assembly import (
 from kaa.broker.clock import SystemClock
 from kaa.broker.directories import StartError, read_identity
 from kaa.broker.duties import clean_logs, keep_logs, sweep_idle
-from kaa.broker.lifecycle import BrokerLifecycle
+from kaa.broker.lifecycle import BrokerLifecycle, register_controller
 from kaa.broker.topic_configs import log_config
 from kaa.config.dynamic import apply_dynamic, usable_update
 from kaa.controller.image import ClusterImage
@@ -186,6 +186,8 @@ class Broker:
         self.services.controller = self._controller
         await self._controller.start()
         self.services.quorum = self._controller.driver
+        incarnation_id = Uuid(self._random.randbytes(16))
+        await register_controller(self.config.node_id, self._controller, incarnation_id, endpoints)
 
     async def _load(self, logs: LogManager) -> None:
         """Loads the logs off the loop; nobody else touches them yet."""
