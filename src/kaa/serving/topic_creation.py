@@ -10,6 +10,7 @@ Internal topics have settings of their own, and are made whenever somebody needs
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from kaa.controller.names import topic_name_problem
@@ -22,7 +23,6 @@ from kaa.wire.messages.k19_create_topics import (
 )
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Iterable
 
     from kaa.config.server import BrokerConfig
@@ -57,7 +57,7 @@ class TopicCreation:
         ]
         if wanted:
             self._under_way.update(wanted)
-            task = self._services.loop.create_task(self._create(wanted))
+            task = asyncio.get_running_loop().create_task(self._create(wanted))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return told
