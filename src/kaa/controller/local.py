@@ -28,6 +28,7 @@ from kaa.controller.result import ControllerError, Result
 from kaa.controller.snapshotter import Snapshotter
 from kaa.controller.state import ControllerSettings
 from kaa.controller.writing import batches_of
+from kaa.log.errors import LogError
 from kaa.quorum.metadata_log import MetadataLogConfig, open_metadata_log
 from kaa.quorum.node import build_driver
 from kaa.quorum.snapshots import read_bootstrap
@@ -148,6 +149,7 @@ class LocalController(ControllerPort):
             self._loader,
             self._clock,
             self._executor,
+            self._report,
             bytes_max=self._config.get_int("metadata.log.max.record.bytes.between.snapshots"),
             interval_ms=self._config.get_int("metadata.log.max.snapshot.interval.ms"),
         )
@@ -176,20 +178,24 @@ class LocalController(ControllerPort):
             if idle_ms > 0:
                 running.append(tasks.create_task(_every(idle_ms, self._write_no_op)))
             try:
-                await asyncio.shield(self._stopped)
+                await asyncio.wait({self._stopped})
             finally:
                 for task in running:
                     task.cancel()
+        await self._stopped
 
     async def stop(self, timeout_ms: int = 5_000) -> None:
         """Hands the leadership over, writes a snapshot of what is new, and closes the log."""
         if self._driver is None:
             return
         if self._snapshotter is not None and not self._driver.is_stopped:
-            await self._snapshotter.take()
+            await self._snapshotter.take_or_report()
         self._driver.shut_down(timeout_ms)
         await asyncio.wait({self._stopped})
         log = self._driver.log
+        if self._stopped.exception() is not None:
+            log.abandon()
+            return
         await self._loop.run_in_executor(self._executor, log.close, self._clock.now_ms())
 
     # --- commands --------------------------------------------------------------------------------
@@ -290,7 +296,10 @@ class LocalController(ControllerPort):
             self._loop.call_soon(self._decide_unasked, decide)
 
     def _clean(self) -> None:
-        self.driver.log.clean(self._clock.now_ms())
+        try:
+            self.driver.log.clean(self._clock.now_ms())
+        except (OSError, LogError) as error:
+            self._report(f"cannot remove old metadata: {error}")
 
     def _write_unasked(self, result: Result[Any]) -> None:
         """Writes what nobody waits for; a failure has deactivated the controller."""
@@ -338,6 +347,8 @@ class LocalController(ControllerPort):
             self._stopped.set_result(None)
         else:
             self._stopped.set_exception(error)
+            # Whoever runs or stops the controller hears of it; nobody has to.
+            self._stopped.exception()
 
     def _activate(self, epoch: int) -> None:
         if self.driver.is_stopped or self.driver.machine.epoch != epoch:

@@ -16,7 +16,7 @@ from kaa.quorum.control_records import NO_KRAFT_VERSION
 from kaa.quorum.snapshots import build_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
     from kaa.controller.image import ClusterImage
@@ -34,6 +34,7 @@ class Snapshotter:
         loader: MetadataLoader,
         clock: Clock,
         executor: Executor,
+        report: Callable[[str], None],
         *,
         bytes_max: int,
         interval_ms: int,
@@ -42,10 +43,12 @@ class Snapshotter:
         self._loader = loader
         self._clock = clock
         self._executor = executor
+        self._report = report
         self._bytes_max = bytes_max
         self._interval_ms = interval_ms
         self._last_ms = driver.monotonic_ms()
         self._is_due = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
 
     def committed(self) -> None:
         """Looks whether a snapshot is due; called after every commit."""
@@ -59,10 +62,23 @@ class Snapshotter:
         while True:
             await self._is_due.wait()
             self._is_due.clear()
+            await self.take_or_report()
+
+    async def take_or_report(self) -> None:
+        """Writes a snapshot. The log has everything, so one that cannot be written is no loss: a
+        broken disk shows itself at the next append.
+        """
+        try:
             await self.take()
+        except OSError as error:
+            self._report(f"cannot write a snapshot of the metadata: {error}")
 
     async def take(self) -> bool:
         """Writes a snapshot of what is committed now; whether there was anything new."""
+        async with self._one_at_a_time:
+            return await self._take()
+
+    async def _take(self) -> bool:
         loader, log = self._loader, self._driver.log
         snapshot_id = loader.snapshot_id
         latest = log.latest_snapshot_id()

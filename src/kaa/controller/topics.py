@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kaa.config.describe import describe_created_topic
 from kaa.controller.assignments import check_assignment
 from kaa.controller.configs import Operation, ResourceType, alter_resource, clear_eligible_leaders
+from kaa.controller.feature_table import DIRECTORY_ASSIGNMENT
 from kaa.controller.image import PartitionImage
 from kaa.controller.image_records import partition_record
 from kaa.controller.names import (
@@ -235,13 +236,16 @@ def placed_partitions(
 
 
 def new_partition(state: ControllerState, replicas: list[int], isr: list[int]) -> PartitionImage:
+    directories: tuple[Uuid, ...] = ()
+    if state.metadata_version >= DIRECTORY_ASSIGNMENT:
+        directories = tuple(state.default_directory(replica) for replica in replicas)
     return PartitionImage(
         replicas=tuple(replicas),
         isr=tuple(isr),
         leader=isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=tuple(state.default_directory(replica) for replica in replicas),
+        directories=directories,
     )
 
 

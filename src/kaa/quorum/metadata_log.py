@@ -174,6 +174,10 @@ class MetadataLog:
     def close(self, now_ms: int) -> None:
         self._log.close_cleanly(now_ms)
 
+    def abandon(self) -> None:
+        """Closes the files as they are, after a failure."""
+        self._log.close()
+
     # --- snapshots -------------------------------------------------------------------------------
 
     def snapshot_path(self, snapshot_id: OffsetAndEpoch) -> str:

@@ -1,0 +1,196 @@
+"""Images: what records make, what an image makes of itself, and that a copy goes its own way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kaa.controller.feature_table import record_version
+from kaa.controller.framing import decode_record, encode_record, record_classes
+from kaa.controller.image import ClusterImage
+from kaa.wire.messages.metadata_cluster import (
+    BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    NoOpRecord,
+    UnfenceBrokerRecord,
+)
+from kaa.wire.messages.metadata_settings import (
+    AccessControlEntryRecord,
+    ConfigRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from kaa.wire.messages.metadata_topics import ClearElrRecord, PartitionChangeRecord
+from kaa.wire.primitives import WireError
+from tests.unit.controller.cluster import Cluster, uuid
+from tests.unit.controller.test_local import image_of
+
+
+def rebuilt(image: ClusterImage) -> ClusterImage:
+    """The image that the bytes of a snapshot make."""
+    other = ClusterImage()
+    for record in image.records():
+        value = encode_record(record, record_version(record, image.features))
+        other.replay(decode_record(value)[0])
+    return other
+
+
+def test_every_record_of_kafka_is_known() -> None:
+    assert sorted(record_classes()) == [
+        *range(6),
+        *range(7, 13),
+        *range(14, 16),
+        *range(17, 29),
+    ]
+
+
+@pytest.mark.parametrize("value", [b"", b"\x01", b"\x02\x14\x00\x00", b"\x01\x7f\x00\x00"])
+def test_what_is_no_record(value: bytes) -> None:
+    with pytest.raises(WireError):
+        decode_record(value)
+
+
+def test_security_records_are_kept_and_removed() -> None:
+    image = ClusterImage()
+    entry = AccessControlEntryRecord(id=uuid(1), principal="User:a")
+    credential = UserScramCredentialRecord(name="a", mechanism=1, iterations=4096)
+    token = DelegationTokenRecord(token_id="t")
+    for record in (entry, credential, token):
+        image.replay(record)
+    assert image_of(rebuilt(image)) == image_of(image)
+    image.replay(RemoveAccessControlEntryRecord(id=uuid(1)))
+    image.replay(RemoveUserScramCredentialRecord(name="a", mechanism=1))
+    image.replay(RemoveDelegationTokenRecord(token_id="t"))
+    assert image_of(image) == image_of(ClusterImage())
+
+
+def test_old_fencing_records() -> None:
+    cluster = Cluster(1)
+    cluster.image.replay(FenceBrokerRecord(id=0, epoch=cluster.epochs[0]))
+    assert cluster.image.brokers[0].is_fenced
+    cluster.image.replay(UnfenceBrokerRecord(id=0, epoch=cluster.epochs[0]))
+    assert not cluster.image.brokers[0].is_fenced
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    cluster = Cluster(2)
+    cluster.create("a", partitions=2, configs={"retention.ms": "5"})
+    copied = cluster.image.copy()
+    before = image_of(copied.copy())
+    assert image_of(copied) == image_of(cluster.image)
+    cluster.create("b")
+    cluster.fence(0)
+    cluster.image.replay(
+        ConfigRecord(resource_type=2, resource_name="a", name="retention.ms", value=None)
+    )
+    cluster.image.replay(FeatureLevelRecord(name="group.version", feature_level=0))
+    assert image_of(copied) == before
+
+
+def test_deltas_name_what_changed_and_nothing_twice() -> None:
+    cluster = Cluster(2)
+    image = cluster.image
+    assert image.take_delta()
+    assert not image.take_delta()
+    cluster.create("a", configs={"retention.ms": "5"})
+    delta = image.take_delta()
+    assert delta.partitions == {(image.topics["a"].id, 0)}
+    assert delta.configs == {(2, "a")}
+    image.replay(NoOpRecord())
+    assert not image.take_delta()
+    cluster.fence(1)
+    assert image.take_delta().brokers == {1}
+
+
+def test_clearing_eligible_leaders_of_one_topic_or_of_all() -> None:
+    cluster = Cluster(2)
+    for name in ("a", "b"):
+        cluster.create(name, replicas=[[0, 1]], configs={"min.insync.replicas": "2"})
+    cluster.fence(1)
+
+    def eligible() -> list[tuple[int, ...]]:
+        topics = cluster.image.topics
+        return [topics[name].partitions[0].eligible_leader_replicas for name in ("a", "b")]
+
+    assert eligible() == [(1,), (1,)]
+    cluster.image.replay(ClearElrRecord(topic_name="a"))
+    assert eligible() == [(), (1,)]
+    cluster.image.replay(ClearElrRecord(topic_name=""))
+    assert eligible() == [(), ()]
+
+
+def test_changes_of_a_registration() -> None:
+    cluster = Cluster(1)
+    change = BrokerRegistrationChangeRecord(broker_id=0, broker_epoch=cluster.epochs[0])
+    before = cluster.image.brokers[0]
+    cluster.image.replay(change)
+    assert cluster.image.brokers[0] == before
+    change.in_controlled_shutdown, change.fenced = 1, 1
+    change.log_dirs, change.cordoned_log_dirs = [uuid(9)], [uuid(9)]
+    cluster.image.replay(change)
+    after = cluster.image.brokers[0]
+    assert after.is_fenced
+    assert after.is_in_controlled_shutdown
+    assert (after.directories, after.cordoned_directories) == ((uuid(9),), (uuid(9),))
+
+
+def test_partition_changes_leave_out_what_stays() -> None:
+    cluster = Cluster(2)
+    cluster.create("a", replicas=[[0, 1]])
+    before = cluster.image.topics["a"].partitions[0]
+    record = PartitionChangeRecord(partition_id=0, topic_id=cluster.image.topics["a"].id)
+    after = before.changed(record)
+    assert after == before._replace(partition_epoch=before.partition_epoch + 1)
+
+
+actions = st.lists(
+    st.tuples(
+        st.sampled_from(["create", "delete", "fence", "unfence", "config", "quota", "ids"]),
+        st.integers(0, 3),
+    ),
+    max_size=15,
+)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(actions=actions, metadata_version=st.sampled_from([30, 24, 18, 14]))
+def test_an_image_is_equal_to_the_one_its_own_records_make(
+    actions: list[tuple[str, int]], metadata_version: int
+) -> None:
+    from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+    from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
+    from tests.unit.controller.test_configs import alter, changed
+    from tests.unit.controller.test_quotas import alter as alter_quotas
+    from tests.unit.controller.test_quotas import entry
+
+    cluster = Cluster(4, metadata_version=metadata_version, directories=2)
+    for what, number in actions:
+        name = f"topic-{number}"
+        handlers: dict[str, Any] = {
+            "create": lambda: cluster.create(name, partitions=number + 1, factor=2),  # noqa: B023
+            "delete": lambda: cluster.send(
+                DeleteTopicsRequest(topics=[DeleteTopicState(name=name)])  # noqa: B023
+            ),
+            "fence": lambda: cluster.fence(number),  # noqa: B023
+            "unfence": lambda: cluster.heartbeat(number),  # noqa: B023
+            "config": lambda: alter(
+                cluster,
+                changed(2, name, ("retention.ms", 0, str(number))),  # noqa: B023
+            ),
+            "quota": lambda: alter_quotas(
+                cluster,
+                entry({"user": name}, producer_byte_rate=number + 1),  # noqa: B023
+            ),
+            "ids": lambda: cluster.send(
+                AllocateProducerIdsRequest(broker_id=0, broker_epoch=cluster.epochs[0])
+            ),
+        }
+        handlers[what]()
+    assert image_of(rebuilt(cluster.image)) == image_of(cluster.image)
