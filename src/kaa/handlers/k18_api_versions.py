@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from kaa.controller.feature_table import supported_ranges
+from kaa.controller.feature_table import KRAFT_VERSION, supported_ranges
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k18_api_versions import (
     ApiVersionsResponse,
@@ -49,6 +49,12 @@ def handle(
         finalized_features_epoch=services.image_offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(services.image.features.items())
+            for name, level in sorted(_finalized(services).items())
         ],
     )
+
+
+def _finalized(services: Services) -> dict[str, int]:
+    """The levels that are not 0; the quorum's own stands in its log, not in the metadata."""
+    levels = {**services.image.features, KRAFT_VERSION: services.quorum.kraft_version}
+    return {name: level for name, level in levels.items() if level > 0}
