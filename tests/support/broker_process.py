@@ -36,6 +36,8 @@ if os.getppid() != parent:
 from kaa.cli import main
 main()
 """
+# What a node prints when a request or a duty met something that was not foreseen.
+_TROUBLE = re.compile(r"^Traceback|\bfailed: ", re.MULTILINE)
 _ADDRESS = re.compile(r"^(\S+) +(\S+:\d+)$", re.MULTILINE)
 
 
@@ -125,7 +127,8 @@ class BrokerProcess:
         """Stops the process as an operator does; it must end cleanly."""
         self._running().send_signal(signal.SIGTERM)
         code = self.end()
-        assert (code, "Traceback" in self.output) == (0, False), self.output
+        assert code == 0, f"the node ended with {code}:\n{self.output}"
+        self._check_output()
 
     def kill(self) -> None:
         """Ends the process at once, if it runs."""
@@ -144,7 +147,10 @@ class BrokerProcess:
         """It runs, and nothing went wrong in it that it did not expect."""
         code = self._running().poll()
         assert code is None, f"the node ended with {code}:\n{self.output}"
-        assert "Traceback" not in self.output, self.output
+        self._check_output()
+
+    def _check_output(self) -> None:
+        assert not _TROUBLE.search(self.output), self.output
 
     @property
     def resident_bytes(self) -> int:
