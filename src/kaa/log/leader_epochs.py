@@ -32,15 +32,16 @@ class EpochEntry(NamedTuple):
 class LeaderEpochCache:
     """Epochs and their start offsets, both strictly rising."""
 
-    __slots__ = ("_epochs", "_starts", "dirty")
+    __slots__ = ("_epochs", "_starts", "version")
 
     def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        self.version = 0
+        """Counts changes; 0 is what the file says that was loaded."""
         for entry in entries:
             self.assign(entry.epoch, entry.start_offset)
-        self.dirty = False
-        """Whether the file says something else than the cache."""
+        self.version = 0
 
     @staticmethod
     def decode(path: str, content: bytes) -> LeaderEpochCache:
@@ -82,7 +83,7 @@ class LeaderEpochCache:
             self._starts.pop()
         self._epochs.append(epoch)
         self._starts.append(start_offset)
-        self.dirty = True
+        self.version += 1
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The greatest known epoch not above ``epoch`` and its end; (-1, -1) if nothing fits."""
@@ -111,7 +112,7 @@ class LeaderEpochCache:
         while self._starts and self._starts[-1] >= end_offset >= 0:
             self._epochs.pop()
             self._starts.pop()
-            self.dirty = True
+            self.version += 1
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forgets epochs that end at or below the new start; the first kept one starts there."""
@@ -120,10 +121,10 @@ class LeaderEpochCache:
             return
         del self._epochs[:number], self._starts[:number]
         self._starts[0] = start_offset
-        self.dirty = True
+        self.version += 1
 
     def clear(self) -> None:
         if self._epochs:
             self._epochs.clear()
             self._starts.clear()
-            self.dirty = True
+            self.version += 1

@@ -16,25 +16,19 @@ hands in the time. Long work comes as jobs (``flush_job``) or generators (``kaa.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kaa.limits import LOG_RECENT_POSITIONS_MAX
 from kaa.log.append import judge_producers, plan_follower_append, plan_leader_append
 from kaa.log.errors import LogError
-from kaa.log.files import unlink_if_exists
-from kaa.log.flush import FlushJob
-from kaa.log.names import DELETED_SUFFIX, SEGMENT_SUFFIXES
+from kaa.log.local_log import LocalLog
 from kaa.log.producer_state import AppendOrigin
 from kaa.log.properties import write_topic_id
 from kaa.log.replay import note_completed_transaction
-from kaa.log.segment import Segment, SegmentRegion
 from kaa.log.truncation import restart_log, truncate_log
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from random import Random
     from uuid import UUID
 
@@ -42,11 +36,11 @@ if TYPE_CHECKING:
     from kaa.log.config import LogConfig
     from kaa.log.dirs import LogDirectory
     from kaa.log.errors import StorageError
-    from kaa.log.files import File
     from kaa.log.leader_epochs import LeaderEpochCache
     from kaa.log.names import TopicPartition
     from kaa.log.producer_snapshots import ProducerSnapshots
     from kaa.log.producer_state import CompletedTransaction, ProducerState, VerificationGuard
+    from kaa.log.segment import Segment, SegmentRegion
     from kaa.log.segments import Segments
     from kaa.log.transaction_index import AbortedTransaction
 
@@ -81,7 +75,7 @@ class ReadResult:
         """Aborted transactions in the range; None unless only committed data was asked for."""
 
 
-class UnifiedLog:
+class UnifiedLog(LocalLog):
     """See the module. ``kaa.log.recovery.load_log`` makes one."""
 
     def __init__(
@@ -103,39 +97,30 @@ class UnifiedLog:
         verify_transactions: bool = True,
         now_ms: int = 0,
     ) -> None:
-        self.directory = directory
-        self.folder = folder
-        self.partition = partition
+        super().__init__(
+            directory,
+            folder,
+            partition,
+            config,
+            segments,
+            snapshots,
+            leader_epochs,
+            random,
+            log_end_offset=log_end_offset,
+            recovery_point=recovery_point,
+            now_ms=now_ms,
+        )
         self.topic_id = topic_id
-        self.config = config
-        self.segments = segments
         self.producer_state = producer_state
-        self.snapshots = snapshots
-        self.leader_epochs = leader_epochs
         self.log_start_offset = log_start_offset
         self.local_log_start_offset = max(log_start_offset, segments.first.base_offset)
-        self.log_end_offset = log_end_offset
         self.high_watermark = log_start_offset
-        self.recovery_point = recovery_point
         self.verify_transactions = verify_transactions
-        self.last_flushed_ms = now_ms
-        self._random = random
-        self._recent: dict[int, tuple[Segment, int]] = {}
-        """Offsets at which a batch starts, to segment and position; oldest first."""
-        self._doomed: list[tuple[int, Segment | str]] = []
-        """Renamed segments and snapshots, with the time at which they are unlinked."""
-        self.is_closed = False
+        self.last_snapshot_offset = snapshots.offsets[-1] if snapshots.offsets else 0
         self.is_cleaning = False
         """Whether a round of compaction is under way; retention waits for it."""
         self.truncated_offset: int | None = None
         """The lowest end that the log was cut to since the cleaner last looked."""
-        self.is_new = False
-        """Whether the name of the folder may still be lost: its parent was not synced since."""
-        self.unsynced_files: list[File] = []
-        """Open files that the next flush syncs and closes: snapshots, the topic id."""
-        self.last_snapshot_offset = snapshots.offsets[-1] if snapshots.offsets else 0
-        self.generation = 0
-        """Counts truncations."""
 
     # --- appending -------------------------------------------------------------------------
 
@@ -219,7 +204,7 @@ class UnifiedLog:
             plan.segment is not None
             and end_offset - self.recovery_point >= self.config.flush_messages
         ):
-            plan.flush = self._flush_job(end_offset, whole_active=False)
+            plan.flush = self.make_flush_job(end_offset, whole_active=False)
 
     def _finish(self, plan: AppendPlan, now_ms: int) -> AppendInfo:
         if plan.segment is not None:
@@ -240,7 +225,7 @@ class UnifiedLog:
         """Makes written batches part of the log."""
         segment, info = plan.segment, plan.info
         assert segment is not None
-        self._remember(info.first_offset, segment, segment.size)
+        self.remember(info.first_offset, segment, segment.size)
         segment.commit(plan.extents)
         self.log_end_offset = info.last_offset + 1
         state = self.producer_state
@@ -289,57 +274,13 @@ class UnifiedLog:
         if start_offset >= end_offset:
             return ReadResult(None, end_offset, [] if committed else None)
         try:
-            region = self._read_region(start_offset, end_offset, bytes_max, min_one_batch)
+            region = self.read_region(start_offset, end_offset, bytes_max, min_one_batch)
             aborted = None
             if committed:
                 aborted = self._aborted_in(start_offset, region) if region is not None else []
         except OSError as error:
             raise self.directory.fail(error) from error
         return ReadResult(region, end_offset, aborted)
-
-    def _read_region(
-        self, start_offset: int, end_offset: int, bytes_max: int, min_one_batch: bool
-    ) -> SegmentRegion | None:
-        start = self._position_of(start_offset)
-        if start is None:
-            return None
-        segment, position = start
-        end = segment.size
-        if end_offset < self.log_end_offset:
-            bound = self._position_of(end_offset)
-            if bound is not None and bound[0] is segment:
-                end = bound[1]
-            elif bound is None or bound[0].base_offset < segment.base_offset:
-                return None
-        stop = segment.end_of_batches(position, bytes_max, end)
-        if stop <= position and min_one_batch and position < end:
-            stop = segment.end_of_first_batch(position)
-        if stop <= position:
-            return None
-        return SegmentRegion(segment, position, stop - position)
-
-    def _position_of(self, offset: int) -> tuple[Segment, int] | None:
-        """Where the batch starts that holds ``offset``, or the first one behind it."""
-        found = self._recent.get(offset)
-        if found is not None:
-            return found
-        if offset == self.log_end_offset:
-            active = self.segments.active
-            return active, active.size
-        segment = self.segments.floor(offset)
-        while segment is not None:
-            extent = segment.locate(offset)
-            if extent is not None:
-                self._remember(offset, segment, extent.position)
-                return segment, extent.position
-            segment = self.segments.higher(segment.base_offset)
-        return None
-
-    def _remember(self, offset: int, segment: Segment, position: int) -> None:
-        recent = self._recent
-        recent[offset] = (segment, position)
-        if len(recent) > LOG_RECENT_POSITIONS_MAX:
-            del recent[next(iter(recent))]
 
     def _aborted_in(self, start_offset: int, region: SegmentRegion) -> list[AbortedTransaction]:
         segment = region.segment
@@ -415,15 +356,6 @@ class UnifiedLog:
         self.producer_state.end_offset = max(self.producer_state.end_offset, offset)
         return True
 
-    @property
-    def size_in_bytes(self) -> int:
-        return self.segments.size_in_bytes
-
-    def update_config(self, config: LogConfig) -> None:
-        """New settings count from the next append on; sealed segments stay as they are."""
-        self.config = config
-        self.segments.active.config = config
-
     # --- rolling and flushing --------------------------------------------------------------
 
     def roll(self, now_ms: int, expected_offset: int = 0) -> Segment:
@@ -443,19 +375,6 @@ class UnifiedLog:
             self.take_snapshot()
         return segment
 
-    def new_segment(self, base_offset: int, now_ms: int) -> Segment:
-        jitter_ms_max = min(self.config.segment_jitter_ms, self.config.segment_ms)
-        segment = Segment.create(
-            self.directory.files,
-            self.folder,
-            base_offset,
-            self.config,
-            created_ms=now_ms,
-            jitter_ms=self._random.randrange(jitter_ms_max) if jitter_ms_max else 0,
-        )
-        self.segments.add(segment)
-        return segment
-
     def take_snapshot(self) -> None:
         """Writes the producer state at its end offset, unless there is such a snapshot."""
         offset = self.producer_state.end_offset
@@ -463,81 +382,6 @@ class UnifiedLog:
             entries = self.producer_state.producers.values()
             self.unsynced_files.append(self.snapshots.write(offset, entries))
             self.last_snapshot_offset = offset
-
-    def needs_flush(self, now_ms: int) -> bool:
-        """Whether the flush policy, or a roll, asks for a flush."""
-        if self.recovery_point >= self.log_end_offset:
-            return False
-        if self.recovery_point < self.segments.active.base_offset:
-            return True
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-            return True
-        return now_ms - self.last_flushed_ms >= self.config.flush_ms
-
-    def flush_job(self) -> FlushJob:
-        """What makes everything appended so far durable; run it, then ``complete_flush``."""
-        return self._flush_job(self.log_end_offset, whole_active=False)
-
-    def _flush_job(self, offset: int, *, whole_active: bool) -> FlushJob:
-        if self.directory.offline_reason is not None:
-            raise self.directory.storage_error()
-        others, self.unsynced_files = self.unsynced_files, []
-        epochs = self.leader_epochs.encode() if self.leader_epochs.dirty else None
-        self.leader_epochs.dirty = False
-        with self.storage():
-            return FlushJob(
-                self.directory.files,
-                self.folder,
-                offset,
-                self.generation,
-                self._unsynced_segments(),
-                others,
-                epochs,
-                whole_active=whole_active,
-                new_folder=self.is_new,
-            )
-
-    def _unsynced_segments(self) -> list[Segment]:
-        """The active segment and those before it that a flush has not completed yet."""
-        found = [self.segments.active]
-        for segment in self.segments.newest_first():
-            if segment is not found[0]:
-                if segment.is_synced:
-                    break
-                found.append(segment)
-        return found[::-1]
-
-    @property
-    def recovery_checkpoint(self) -> int:
-        """Where recovery has to start: the recovery point, or inside an unsynced segment."""
-        oldest = self._unsynced_segments()[0]
-        if oldest.is_synced or oldest.size == 0:
-            return self.recovery_point
-        following = self.segments.higher(oldest.base_offset)
-        end_offset = self.log_end_offset if following is None else following.base_offset
-        return min(self.recovery_point, end_offset - 1)
-
-    def complete_flush(self, job: FlushJob, now_ms: int) -> None:
-        """After ``job.run`` has succeeded."""
-        job.close(done=True)
-        self.is_new = False
-        if job.generation == self.generation and job.offset > self.recovery_point:
-            self.recovery_point = job.offset
-            self.last_flushed_ms = now_ms
-
-    def fail_flush(self, job: FlushJob, error: OSError) -> StorageError:
-        """After ``job.run`` has failed: the directory is offline. Returns the error to raise."""
-        job.close(done=False)
-        return self.directory.fail(error)
-
-    def flush(self, now_ms: int, *, whole_active: bool = False) -> None:
-        """Flushes at once, on the calling thread."""
-        job = self._flush_job(self.log_end_offset, whole_active=whole_active)
-        try:
-            job.run()
-        except OSError as error:
-            raise self.fail_flush(job, error) from error
-        self.complete_flush(job, now_ms)
 
     def close_cleanly(self, now_ms: int) -> None:
         """Makes the log durable as a whole, so that the next start needs no recovery."""
@@ -547,15 +391,6 @@ class UnifiedLog:
         self.flush(now_ms, whole_active=True)
         self.close()
 
-    def close(self) -> None:
-        """Closes the files without writing anything."""
-        self.is_closed = True
-        for segment in self.segments:
-            segment.close()
-        for file in self.unsynced_files:
-            file.close()
-        self.unsynced_files.clear()
-
     def assign_topic_id(self, topic_id: UUID) -> None:
         """Notes the topic of a log that does not know it, durable with the next flush."""
         assert self.topic_id is None
@@ -563,71 +398,7 @@ class UnifiedLog:
             self.unsynced_files.append(write_topic_id(self.directory.files, self.folder, topic_id))
         self.topic_id = topic_id
 
-    def set_folder(self, folder: str) -> None:
-        """Follows a rename of the folder."""
-        self.folder = folder
-        self.snapshots.set_folder(folder)
-        for segment in self.segments:
-            segment.set_folder(folder)
-
-    def rest(self) -> None:
-        """Closes the descriptors of all segments but the active one, where nobody uses them."""
-        for segment in self.segments:
-            if segment is not self.segments.active:
-                segment.rest()
-
-    @contextmanager
-    def storage(self) -> Iterator[None]:
-        """An OSError inside takes the directory offline."""
-        try:
-            yield
-        except OSError as error:
-            raise self.directory.fail(error) from error
-
     # --- removing --------------------------------------------------------------------------
-
-    def remove_segments(self, segments: Iterable[Segment], now_ms: int) -> None:
-        """Takes segments out of the log; their files go when readers have had time to finish."""
-        with self.storage():
-            for segment in segments:
-                self.segments.remove(segment)
-                self.doom(segment, now_ms)
-        self.forget_positions()
-
-    def doom(self, segment: Segment, now_ms: int, *, with_snapshot: bool = True) -> None:
-        """Renames the files of a segment, and of its snapshot, out of the way."""
-        deadline_ms = now_ms + self.config.file_delete_delay_ms
-        segment.rename(DELETED_SUFFIX)
-        self._doomed.append((deadline_ms, segment))
-        if with_snapshot:
-            snapshot_path = self.snapshots.mark_deleted(segment.base_offset)
-            if snapshot_path is not None:
-                self._doomed.append((deadline_ms, snapshot_path))
-
-    def take_due(self, now_ms: int) -> list[str]:
-        """Paths of removed files whose time has come, for the caller to unlink."""
-        if not self._doomed:
-            return []
-        paths: list[str] = []
-        for deadline_ms, thing in self._doomed:
-            if deadline_ms > now_ms:
-                continue
-            if isinstance(thing, Segment):
-                thing.close()
-                paths += [thing.path(suffix) for suffix in SEGMENT_SUFFIXES]
-            else:
-                paths.append(thing)
-        self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
-        return paths
-
-    def purge(self, now_ms: int) -> None:
-        """Unlinks removed files whose time has come, at once."""
-        with self.storage():
-            for path in self.take_due(now_ms):
-                unlink_if_exists(self.directory.files, path)
-
-    def forget_positions(self) -> None:
-        self._recent.clear()
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
         """Removes every batch with records at or above ``offset``; whether there was any."""

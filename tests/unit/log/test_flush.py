@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from kaa.log.errors import StorageError
+from kaa.log.files import read_whole
+from kaa.log.leader_epochs import LeaderEpochCache
 from kaa.log.log import UnifiedLog
 from kaa.log.sim_files import Fault, SimFiles
 from kaa.wire.errors import Errors
@@ -114,3 +116,42 @@ def test_the_active_segment_costs_one_sync() -> None:
     before = len(files.history)
     log.flush(now_ms=0)
     assert [operation for operation, _ in files.history[before:]] == ["sync"]
+
+
+def test_overlapping_jobs_leave_the_newest_epochs() -> None:
+    files = new_disk()
+    log = new_log(files)
+    jobs = []
+    for epoch in range(3):
+        log.append(batch(2), leader_epoch=epoch, now_ms=0)
+        jobs.append(log.flush_job())
+    for number, recovery_point in ((1, 4), (2, 6), (0, 6)):
+        jobs[number].run()
+        log.complete_flush(jobs[number], now_ms=0)
+        assert log.recovery_point == recovery_point
+        content = read_whole(files, "/data/topic-0/leader-epoch-checkpoint")
+        epochs = LeaderEpochCache.decode("f", content).entries
+        assert epochs == log.leader_epochs.entries[: recovery_point // 2]
+    assert log.flush_job()._epochs is None
+
+
+def test_a_flush_of_a_log_that_is_being_deleted_harms_nobody() -> None:
+    files = new_disk()
+    log = _filled(files, 20)
+    job = log.flush_job()
+    log.close()
+    files.rename(log.folder, "/data/topic-0.x-delete")
+    log.set_folder("/data/topic-0.x-delete")
+    job.run()
+    log.complete_flush(job, now_ms=0)
+    assert log.directory.is_online
+    assert files.open_handles == 0
+
+
+def test_a_folder_that_vanishes_is_an_error_of_the_disk() -> None:
+    files = new_disk()
+    log = _filled(files, 2)
+    job = log.flush_job()
+    files.rename(log.folder, "/data/elsewhere")
+    with pytest.raises(FileNotFoundError):
+        job.run()

@@ -13,7 +13,7 @@ def _cache(*entries: tuple[int, int]) -> LeaderEpochCache:
 
 
 def _is_dirty(cache: LeaderEpochCache) -> bool:
-    return cache.dirty
+    return cache.version > 0
 
 
 def test_file_bytes_are_kafkas() -> None:

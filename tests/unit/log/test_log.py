@@ -169,28 +169,6 @@ def test_reads_stop_at_whole_batches_and_may_refuse_a_large_one() -> None:
     assert result.region.length == size
 
 
-def test_reads_at_the_end_need_no_disk() -> None:
-    files = new_disk()
-    log = _filled(files, 5)
-    log.update_high_watermark(10)
-    log.segments.active.rest()
-    assert files.open_handles == 1
-    result = log.read(8, bytes_max=1000)
-    assert result.region is not None
-    assert files.open_handles == 1
-
-
-def test_a_gap_is_skipped() -> None:
-    log = new_log(new_disk())
-    for offset in range(0, 200, 10):
-        log.append_as_follower(batch(2, base_offset=offset), leader_epoch=0, now_ms=0)
-    for offset in range(191):
-        result = log.read(offset, bytes_max=1, isolation=LOG_END)
-        assert result.region is not None
-        assert RecordBatch(result.region.read()).last_offset >= offset
-    assert log.log_end_offset == 192
-
-
 def test_committed_reads_end_at_the_first_open_transaction() -> None:
     log = new_log(new_disk())
     log.append(batch(1), leader_epoch=0, now_ms=0)

@@ -1,0 +1,97 @@
+"""Positions, descriptors and removed files of a log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kaa.limits import LOG_RECENT_POSITIONS_MAX
+from kaa.log.errors import StorageError
+from kaa.log.log import FetchIsolation, UnifiedLog
+from kaa.log.sim_files import Fault, SimFiles
+from kaa.records.batch import RecordBatch
+from tests.unit.log.batches import batch
+from tests.unit.log.logs import SMALL, new_disk, new_log, stored_batches
+
+LOG_END = FetchIsolation.LOG_END
+
+
+def _filled(files: SimFiles | None = None, count: int = 30) -> UnifiedLog:
+    """Batches of two records each; timestamps 1000, 1010, ..."""
+    log = new_log(files or new_disk())
+    for n in range(count):
+        log.append(batch(2, timestamp=1000 + 10 * n), leader_epoch=0, now_ms=n)
+    return log
+
+
+def test_reads_at_the_end_need_no_disk() -> None:
+    files = new_disk()
+    log = _filled(files, 5)
+    log.update_high_watermark(10)
+    log.segments.active.rest()
+    assert files.open_handles == 1
+    result = log.read(8, bytes_max=1000)
+    assert result.region is not None
+    assert files.open_handles == 1
+
+
+def test_a_gap_is_skipped() -> None:
+    log = new_log(new_disk())
+    for offset in range(0, 200, 10):
+        log.append_as_follower(batch(2, base_offset=offset), leader_epoch=0, now_ms=0)
+    for offset in range(191):
+        result = log.read(offset, bytes_max=1, isolation=LOG_END)
+        assert result.region is not None
+        assert RecordBatch(result.region.read()).last_offset >= offset
+    assert log.log_end_offset == 192
+
+
+def test_remembered_positions_are_few() -> None:
+    log = _filled(count=LOG_RECENT_POSITIONS_MAX + 20)
+    assert len(log._recent) == LOG_RECENT_POSITIONS_MAX
+    for offset in range(0, log.log_end_offset, 3):
+        result = log.read(offset, bytes_max=1, isolation=LOG_END)
+        assert result.region is not None
+        assert RecordBatch(result.region.read()).base_offset == offset - offset % 2
+    assert len(log._recent) == LOG_RECENT_POSITIONS_MAX
+
+
+def test_a_resting_log_keeps_only_its_active_segment_open() -> None:
+    files = new_disk()
+    log = _filled(files)
+    stored = stored_batches(log)
+    log.rest()
+    # Log, two indexes; and the topic id, which waits for the first flush.
+    snapshots = len(log.unsynced_files)
+    assert files.open_handles == 3 + snapshots
+    assert [b.base_offset for b in stored_batches(log)] == [b.base_offset for b in stored]
+
+
+def test_removed_files_wait_for_their_time() -> None:
+    files = new_disk()
+    log = _filled(files)
+    first = log.segments.first
+    log.remove_segments([first], now_ms=100)
+    assert log.take_due(now_ms=60_099) == []
+    paths = log.take_due(now_ms=60_100)
+    assert f"{log.folder}/{0:020d}.log.deleted" in paths
+    assert log.take_due(now_ms=10**9) == []
+    assert files.exists(paths[0])
+
+
+def test_new_settings_count_for_the_active_segment() -> None:
+    log = _filled(count=1)
+    log.update_config(replace(SMALL, segment_bytes=100_000))
+    for _ in range(50):
+        log.append(batch(2), leader_epoch=0, now_ms=0)
+    assert len(log.segments) == 1
+
+
+def test_an_error_while_removing_takes_the_directory_offline() -> None:
+    files = new_disk()
+    log = _filled(files)
+    files.faults.append(Fault("rename", ".deleted"))
+    with pytest.raises(StorageError):
+        log.remove_segments([log.segments.first], now_ms=0)
+    assert not log.directory.is_online
