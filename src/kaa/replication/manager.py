@@ -53,6 +53,7 @@ class ReplicaManager:
         *,
         appended: Callable[[Partition], None] | None = None,
         removed: Callable[[TopicPartition, LogDirectory], None] = lambda *_: None,
+        leadership_changed: Callable[[Partition], None] = lambda _: None,
     ) -> None:
         self.node_id = node_id
         self.logs = logs
@@ -62,6 +63,8 @@ class ReplicaManager:
         self._appended = appended
         # Told of logs that go, while they are still known.
         self._removed = removed
+        # Told when this broker begins or ends to lead a partition, and of new leader epochs.
+        self._leadership_changed = leadership_changed
         self._image: ClusterImage | None = None
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._rules: dict[str, TopicRules] = {}
@@ -157,7 +160,12 @@ class ReplicaManager:
             partition.appended = self._appended
             partition.log = self._open(topic, number, image)
             self._partitions[key] = partition
+        was_leader, epoch_before = partition.is_leader, partition.leader_epoch
         partition.update(image)
+        if partition.is_leader != was_leader or (
+            was_leader and partition.leader_epoch != epoch_before
+        ):
+            self._leadership_changed(partition)
 
     def _open(self, topic: TopicImage, number: int, image: PartitionImage) -> UnifiedLog | None:
         directory = UUID_ZERO
@@ -182,9 +190,7 @@ class ReplicaManager:
         for key in keys:
             partition = self._partitions.pop(key, None)
             if partition is not None:
-                partition.is_leader = False
-                partition.log = None
-                partition.progress()
+                self._lose(partition)
         gone = [TopicPartition(*key) for key in keys]
         for name in gone:
             log = self.logs.get(name)
@@ -196,9 +202,16 @@ class ReplicaManager:
         """A directory went offline: its partitions are led no more."""
         for partition in self._partitions.values():
             if partition.log is not None and not partition.log.directory.is_online:
-                partition.log = None
-                partition.is_leader = False
-                partition.progress()
+                self._lose(partition)
+
+    def _lose(self, partition: Partition) -> None:
+        """The log of the partition is gone, and so is its leadership."""
+        was_leader = partition.is_leader
+        partition.is_leader = False
+        partition.log = None
+        partition.progress()
+        if was_leader:
+            self._leadership_changed(partition)
 
 
 def _rules(config: LogConfig) -> TopicRules:
