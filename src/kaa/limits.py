@@ -123,3 +123,13 @@ METADATA_ELECTIONS_PER_ROUND_MAX = 1_000
 # ---------------------------------------------------------------------------------------- A fetch
 # session is safe from displacement until it was idle, or has lived, this long. Fixed in Kafka.
 FETCH_SESSION_EVICTION_MS = 120_000
+
+# --- coordinators ---------------------------------------------------------------------------------
+# Records replayed in one go while a partition is loaded.
+COORDINATOR_RECORDS_PER_SLICE_MAX = 500
+# Deadlines that a machine acts on before the loop serves others.
+COORDINATOR_DEADLINES_PER_TURN_MAX = 100
+# What a record costs in a batch besides its key and value: varints and attributes.
+COORDINATOR_RECORD_OVERHEAD_BYTES_MAX = 32
+# How long a member whose first JoinGroup waits is kept without a sign of life. Fixed in Kafka.
+CLASSIC_GROUP_NEW_MEMBER_JOIN_MS = 300_000

@@ -1,0 +1,1 @@
+"""The group coordinator: groups of the classic protocol, and committed offsets."""

@@ -1,0 +1,114 @@
+"""What a coordinator is to the runtime: a machine without IO.
+
+A command is a method of the machine that returns a `Result`. It changes nothing durable: what is to
+be remembered stands in the records, and `replay` puts it into memory, now and after every restart.
+State that no restart has to bring back (who waits for a rebalance, deadlines) is changed by
+commands directly.
+
+An answer leaves when the records of its command are committed. A command may also answer others,
+whose requests were left waiting (`replies`): those leave at once. Where the machine has to go on
+after a commit, or take something back after a failure, the result names an event (`then`), which
+comes back by `appended` with the outcome.
+
+`CoordinatorError` refuses a command; the machine must not have changed anything before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kaa.coordinators.timeline import Timeline
+    from kaa.wire.errors import Errors
+    from kaa.wire.schema import CoordinatorKey, CoordinatorValue
+
+
+class Moment(NamedTuple):
+    """Now, by the clock that tells the date and by the one that never jumps."""
+
+    wall_ms: int
+    monotonic_ms: int
+
+
+class CoordinatorError(Exception):
+    """A refused command; the code is the client's answer."""
+
+    def __init__(self, error: Errors, message: str | None = None) -> None:
+        super().__init__(message or error.name)
+        self.error = error
+        self.message = message
+
+
+class NewRecord(NamedTuple):
+    """A record to append. Without a value it is a tombstone."""
+
+    key: CoordinatorKey
+    value: CoordinatorValue | None
+    value_version: int = 0
+
+
+class Reply(NamedTuple):
+    """The answer to a request that was left waiting; `waiter` is what came with the request."""
+
+    waiter: Any
+    response: Any
+
+
+class Result(NamedTuple):
+    """What a command decided."""
+
+    records: Sequence[NewRecord] = ()
+    # The answer to the command itself; None if it waits for another event.
+    response: Any = None
+    replies: Sequence[Reply] = ()
+    # Comes back by `appended` when the records are committed, or failed to be.
+    then: Any = None
+    # False if memory already is as the records say.
+    is_replayed: bool = True
+    # False if the records may be appended in several batches.
+    is_atomic: bool = True
+
+
+class Machine(Protocol):
+    """The state of one partition of a coordinator."""
+
+    # All durable state lives on it.
+    timeline: Timeline
+
+    def replay(
+        self,
+        offset: int,
+        key: CoordinatorKey,
+        value: CoordinatorValue | None,
+        producer_id: int,
+        producer_epoch: int,
+    ) -> None:
+        """Puts a record into memory. -1 is the producer id of records outside transactions."""
+        ...
+
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """The open transaction of the producer has ended."""
+        ...
+
+    def loaded(self, now: Moment) -> Result:
+        """Every record of the partition was replayed: the machine begins to serve."""
+        ...
+
+    def unloaded(self) -> Sequence[Reply]:
+        """The machine ends; the last answers to those who wait."""
+        ...
+
+    def appended(self, then: Any, error: Errors, now: Moment) -> Result:
+        """The records of an earlier result are committed, or failed with the error."""
+        ...
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `expire` has something to do, by the clock that never jumps."""
+        ...
+
+    def expire(self, now: Moment) -> Result | None:
+        """Acts on one deadline that has passed; None if there is none."""
+        ...

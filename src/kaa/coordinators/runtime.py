@@ -1,0 +1,148 @@
+"""The shards of one coordinator on this broker, as leadership comes and goes.
+
+A shard is made when this broker begins to lead a partition of the coordinator's topic, and closed
+when it does not any more. Partitions are loaded one after the other by one task (`run`), in slices
+between which the loop serves clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Generic
+
+from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.shard import MachineType, Shard, ShardState
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kaa.coordinators.machine import Moment, Result
+    from kaa.coordinators.records import RecordTypes
+    from kaa.coordinators.shard import Host
+    from kaa.replication.partition import Partition
+
+# What clients are told when an append fails: the error of the log means nothing to them.
+_TOLD: Final = {
+    Errors.UNKNOWN_TOPIC_OR_PARTITION: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_ENOUGH_REPLICAS: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_LEADER_OR_FOLLOWER: Errors.NOT_COORDINATOR,
+    Errors.KAFKA_STORAGE_ERROR: Errors.NOT_COORDINATOR,
+    Errors.MESSAGE_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
+    Errors.RECORD_LIST_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
+    Errors.INVALID_FETCH_SIZE: Errors.UNKNOWN_SERVER_ERROR,
+}
+
+
+def told(error: Errors) -> Errors:
+    """The error of an operation as its client gets it."""
+    return _TOLD.get(error, error)
+
+
+def java_hash(text: str) -> int:
+    """Java's `String.hashCode`: over UTF-16 code units, as a signed int32."""
+    data = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for position in range(0, len(data), 2):
+        value = (31 * value + (data[position] << 8 | data[position + 1])) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def partition_for(key: str, partition_count: int) -> int:
+    """The partition of a coordinator's topic that a key lives in, as Kafka places it."""
+    value = java_hash(key)
+    # Java's Math.abs, except that the one number without a positive twin counts as 0.
+    return (0 if value == -(1 << 31) else abs(value)) % partition_count
+
+
+class Runtime(Generic[MachineType]):
+    """See the module's text."""
+
+    def __init__(
+        self,
+        topic: str,
+        make_machine: Callable[[], MachineType],
+        types: RecordTypes,
+        host: Host,
+    ) -> None:
+        self.topic = topic
+        self._make_machine = make_machine
+        self._types = types
+        self._host = host
+        self._shards: dict[int, Shard[MachineType]] = {}
+        self._to_load: asyncio.Queue[Shard[MachineType]] = asyncio.Queue()
+
+    def __iter__(self) -> Iterator[Shard[MachineType]]:
+        return iter(self._shards.values())
+
+    # --- requests
+
+    def write(
+        self, number: int, command: Callable[[MachineType, Moment], Result]
+    ) -> asyncio.Future[Any]:
+        """The answer to a command, when it is committed. CoordinatorError refuses it."""
+        answer: asyncio.Future[Any] = self._host.loop.create_future()
+        self.write_to(number, command, answer)
+        return answer
+
+    def write_to(
+        self,
+        number: int,
+        command: Callable[[MachineType, Moment], Result],
+        answer: asyncio.Future[Any],
+    ) -> None:
+        """As `write`, for commands whose answer may come from another command."""
+        shard = self._shards.get(number)
+        if shard is None:
+            answer.set_exception(CoordinatorError(Errors.NOT_COORDINATOR))
+        else:
+            shard.write(command, answer)
+
+    def write_all(self, command: Callable[[MachineType, Moment], Result]) -> None:
+        """Runs a command that nobody waits for on every active shard."""
+        for shard in tuple(self._shards.values()):
+            if shard.state is ShardState.ACTIVE:
+                shard.write_unasked(command)
+
+    def read(self, number: int, query: Callable[[MachineType], Any]) -> Any:
+        """An answer from committed state. CoordinatorError refuses it."""
+        shard = self._shards.get(number)
+        if shard is None:
+            raise CoordinatorError(Errors.NOT_COORDINATOR)
+        return shard.read(query)
+
+    # --- leadership
+
+    def leadership_changed(self, partition: Partition) -> None:
+        """This broker leads a partition, or does so no more, or in another epoch."""
+        if partition.topic != self.topic:
+            return
+        shard = self._shards.get(partition.number)
+        if not partition.is_leader:
+            if shard is not None:
+                del self._shards[partition.number]
+                shard.close()
+            return
+        if shard is not None and shard.partition is partition:
+            is_newer = partition.leader_epoch > shard.leader_epoch
+            shard.leader_epoch = partition.leader_epoch
+            if shard.state is not ShardState.FAILED or not is_newer:
+                return
+        if shard is not None:
+            shard.close()
+        shard = Shard(partition, self._make_machine(), self._types, self._host)
+        self._shards[partition.number] = shard
+        self._to_load.put_nowait(shard)
+
+    async def run(self) -> None:
+        """Loads what is to be loaded, for as long as the broker lives."""
+        while True:
+            shard = await self._to_load.get()
+            await shard.load()
+
+    def stop(self) -> None:
+        """Closes every shard; the broker is stopping."""
+        for shard in self._shards.values():
+            shard.close()
+        self._shards.clear()

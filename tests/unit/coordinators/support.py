@@ -1,0 +1,197 @@
+"""A small coordinator on real partitions: a counter per name, with deadlines and waiting clients.
+
+Time is what the test says; the loop is a real one. A partition with two replicas commits when the
+test lets the second one fetch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from kaa.coordinators.machine import CoordinatorError, Moment, NewRecord, Reply, Result
+from kaa.coordinators.records import RecordType, RecordTypes
+from kaa.coordinators.runtime import Runtime
+from kaa.coordinators.shard import Settings, Shard
+from kaa.coordinators.timeline import Timeline, TimelineDict
+from kaa.coordinators.timers import Timers
+from kaa.records.batch import CompressionType
+from kaa.replication.partition import Partition
+from kaa.wire.errors import Errors
+from kaa.wire.messages.offsets_classic import OffsetCommitKey, OffsetCommitValue
+from kaa.wire.schema import CoordinatorKey, CoordinatorValue
+from tests.unit.replication.support import NODE, Replicas, partition
+
+TOPIC = "__consumer_offsets"
+TYPES = RecordTypes([RecordType(OffsetCommitKey, OffsetCommitValue)])
+
+
+def counter_record(name: str, value: int | None) -> NewRecord:
+    key = OffsetCommitKey(group=name, topic="", partition=0)
+    return NewRecord(key, None if value is None else OffsetCommitValue(offset=value), 3)
+
+
+class CounterMachine:
+    """Counters by name."""
+
+    def __init__(self) -> None:
+        self.timeline = Timeline()
+        self.counters: TimelineDict[str, int] = TimelineDict(self.timeline)
+        self.timers: Timers[str] = Timers()
+        self.is_loaded = False
+        self.outcomes: list[tuple[str, Errors]] = []
+        self.waiters: list[Any] = []
+        self.ended_transactions: list[tuple[int, bool]] = []
+
+    # --- commands
+
+    def add(self, name: str, amount: int = 1, *, copies: int = 1) -> Result:
+        if amount == 0:
+            raise CoordinatorError(Errors.INVALID_REQUEST)
+        value = (self.counters.get(name) or 0) + amount
+        records = [counter_record(name, value) for _ in range(copies)]
+        return Result(records, response=value, then=name)
+
+    def remove(self, name: str) -> Result:
+        return Result([counter_record(name, None)], response=True)
+
+    def newest(self, name: str) -> Result:
+        return Result(response=self.counters.get(name) or 0)
+
+    def wait(self, waiter: Any) -> Result:
+        self.waiters.append(waiter)
+        return Result()
+
+    def wake(self) -> Result:
+        waiters, self.waiters = self.waiters, []
+        return Result(response=len(waiters), replies=[Reply(one, "woken") for one in waiters])
+
+    # --- machine
+
+    def replay(
+        self,
+        offset: int,
+        key: CoordinatorKey,
+        value: CoordinatorValue | None,
+        producer_id: int,
+        producer_epoch: int,
+    ) -> None:
+        assert isinstance(key, OffsetCommitKey)
+        if value is None:
+            self.counters.pop(key.group)
+        else:
+            assert isinstance(value, OffsetCommitValue)
+            self.counters[key.group] = value.offset
+
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        self.ended_transactions.append((producer_id, is_commit))
+
+    def loaded(self, now: Moment) -> Result:
+        self.is_loaded = True
+        return Result()
+
+    def unloaded(self) -> Sequence[Reply]:
+        return [Reply(waiter, "gone") for waiter in self.waiters]
+
+    def appended(self, then: Any, error: Errors, now: Moment) -> Result:
+        self.outcomes.append((then, error))
+        return Result()
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        return self.timers.next_deadline_ms
+
+    def expire(self, now: Moment) -> Result | None:
+        name = self.timers.take_due(now.monotonic_ms)
+        return None if name is None else self.add(name)
+
+
+class TestHost:
+    """A node whose clock stands still unless told."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.executor: Executor | None = None
+        self.moment = Moment(1_000_000, 0)
+        self.linger_ms = -1
+        self.commit_timeout_ms = 5_000
+        self.is_enough = True
+        self.reports: list[str] = []
+
+    def now(self) -> Moment:
+        return self.moment
+
+    def settings(self) -> Settings:
+        return Settings(self.linger_ms, self.commit_timeout_ms, 1 << 20, CompressionType.NONE)
+
+    def has_enough_replicas(self, _: Partition) -> bool:
+        return self.is_enough
+
+    def report(self, text: str) -> None:
+        self.reports.append(text)
+
+
+class Cluster:
+    """One broker's side of a coordinator's topic with one partition."""
+
+    def __init__(self, *, replicas: tuple[int, ...] = (NODE,), old: Replicas | None = None) -> None:
+        self.host = TestHost()
+        self.runtime = Runtime(TOPIC, CounterMachine, TYPES, self.host)
+        self.replicas = old or Replicas()
+        self.replicas.manager._leadership_changed = self.runtime.leadership_changed
+        if old is None:
+            self.partition = self.replicas.create(topic=TOPIC, replicas=replicas)
+        else:
+            found = old.manager.find(TOPIC, 0)
+            assert isinstance(found, Partition)
+            self.partition = found
+            self.runtime.leadership_changed(found)
+        self.epoch = 0
+
+    @property
+    def shard(self) -> Shard[CounterMachine]:
+        (shard,) = self.runtime
+        return shard
+
+    @property
+    def machine(self) -> CounterMachine:
+        return self.shard.machine
+
+    async def load(self) -> None:
+        await (await asyncio.wait_for(self.runtime._to_load.get(), 5)).load()
+
+    def write(self, command: Callable[[CounterMachine], Result]) -> asyncio.Future[Any]:
+        return self.runtime.write(0, lambda machine, _: command(machine))
+
+    def committed(self, name: str) -> int | None:
+        value: int | None = self.runtime.read(0, lambda machine: machine.counters.committed(name))
+        return value
+
+    def replicate(self) -> None:
+        """The other replica has fetched everything."""
+        log = self.partition.leader_log()
+        self.partition.replica_fetched(2, log.log_end_offset)
+
+    def lead(self, leader: int) -> None:
+        self.epoch += 1
+        self.replicas.replay(
+            partition(self.partition.image.replicas, leader=leader, epoch=self.epoch)
+        )
+
+
+async def turns(count: int = 5) -> None:
+    """Lets the loop do what is ready."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def error_of(answer: asyncio.Future[Any]) -> Errors:
+    try:
+        await asyncio.wait_for(answer, 5)
+    except CoordinatorError as refusal:
+        return refusal.error
+    return Errors.NONE

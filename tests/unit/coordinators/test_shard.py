@@ -1,0 +1,351 @@
+"""The driver of a machine: answers, appends, failures, loading."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kaa.coordinators.machine import CoordinatorError, Moment, Result
+from kaa.coordinators.shard import ShardState
+from kaa.log.errors import LogError
+from kaa.records.build import BatchBuilder
+from kaa.records.control import (
+    ControlRecordType,
+    EndTransactionMarker,
+    build_end_transaction_batch,
+)
+from kaa.wire.errors import Errors
+from tests.unit.coordinators.support import Cluster, CounterMachine, counter_record, error_of, turns
+
+TWO = (1, 2)
+
+
+def run(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    """A coroutine as a test."""
+
+    def wrapped() -> None:
+        async def main() -> None:
+            await test()
+
+        asyncio.run(main())
+
+    wrapped.__name__ = test.__name__
+    return wrapped
+
+
+@run
+async def test_an_answer_leaves_when_its_records_are_committed() -> None:
+    cluster = Cluster(replicas=TWO)
+    await cluster.load()
+    answer = cluster.write(lambda machine: machine.add("a", 5))
+    await turns()
+    assert not answer.done()
+    assert (cluster.machine.counters["a"], cluster.committed("a")) == (5, None)
+    cluster.replicate()
+    assert await answer == 5
+    assert cluster.committed("a") == 5
+    assert cluster.machine.outcomes == [("a", Errors.NONE)]
+
+
+@run
+async def test_commands_see_what_is_not_committed_and_wait_for_it() -> None:
+    cluster = Cluster(replicas=TWO)
+    await cluster.load()
+    first = cluster.write(lambda machine: machine.add("a", 5))
+    second = cluster.write(lambda machine: machine.newest("a"))
+    await turns()
+    assert not second.done()
+    cluster.replicate()
+    assert (await first, await second) == (5, 5)
+    # Nothing is under way: the answer comes at once.
+    third = cluster.write(lambda machine: machine.newest("a"))
+    assert third.done()
+
+
+@run
+async def test_commands_of_one_turn_share_a_batch() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    answers = [cluster.write(lambda machine: machine.add("a")) for _ in range(10)]
+    assert cluster.partition.leader_log().log_end_offset == 0
+    assert [await answer for answer in answers] == list(range(1, 11))
+    (segment,) = [cluster.partition.leader_log().segments.active]
+    assert cluster.partition.leader_log().log_end_offset == 10
+    assert segment.size < 10 * 61
+
+
+@run
+async def test_a_linger_gathers_longer() -> None:
+    cluster = Cluster()
+    cluster.host.linger_ms = 20
+    await cluster.load()
+    first = cluster.write(lambda machine: machine.add("a"))
+    await turns()
+    assert cluster.partition.leader_log().log_end_offset == 0
+    second = cluster.write(lambda machine: machine.add("a"))
+    assert (await first, await second) == (1, 2)
+
+
+@run
+async def test_a_refused_command_changes_nothing() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    assert await error_of(cluster.write(lambda machine: machine.add("a", 0))) is (
+        Errors.INVALID_REQUEST
+    )
+    assert cluster.partition.leader_log().log_end_offset == 0
+
+
+@run
+async def test_a_failed_append_takes_its_batch_back() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    assert await cluster.write(lambda machine: machine.add("a", 5)) == 5
+    cluster.host.is_enough = False
+    first = cluster.write(lambda machine: machine.add("a", 1))
+    second = cluster.write(lambda machine: machine.newest("a"))
+    assert await error_of(first) is Errors.NOT_ENOUGH_REPLICAS
+    assert await error_of(second) is Errors.NOT_ENOUGH_REPLICAS
+    assert cluster.machine.counters["a"] == 5
+    assert cluster.machine.outcomes == [("a", Errors.NONE), ("a", Errors.NOT_ENOUGH_REPLICAS)]
+    cluster.host.is_enough = True
+    assert await cluster.write(lambda machine: machine.add("a", 1)) == 6
+
+
+@run
+async def test_what_waits_for_replicas_survives_a_failed_append_behind_it() -> None:
+    cluster = Cluster(replicas=TWO)
+    await cluster.load()
+    first = cluster.write(lambda machine: machine.add("a", 5))
+    await turns()
+    cluster.host.is_enough = False
+    second = cluster.write(lambda machine: machine.add("a", 1))
+    assert await error_of(second) is Errors.NOT_ENOUGH_REPLICAS
+    cluster.replicate()
+    assert await first == 5
+    assert cluster.committed("a") == 5
+
+
+@run
+async def test_lost_leadership_fails_what_is_not_committed() -> None:
+    cluster = Cluster(replicas=TWO)
+    await cluster.load()
+    waiting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    cluster.runtime.write_to(0, lambda machine, _: machine.wait(waiting), waiting)
+    appended = cluster.write(lambda machine: machine.add("a", 5))
+    await turns()
+    gathered = cluster.write(lambda machine: machine.add("a", 5))
+    cluster.lead(2)
+    assert await error_of(appended) is Errors.NOT_COORDINATOR
+    assert await error_of(gathered) is Errors.NOT_COORDINATOR
+    assert await waiting == "gone"
+    assert await error_of(cluster.write(lambda machine: machine.newest("a"))) is (
+        Errors.NOT_COORDINATOR
+    )
+
+
+@run
+async def test_slow_replicas_are_an_error_but_the_records_stay() -> None:
+    cluster = Cluster(replicas=TWO)
+    cluster.host.commit_timeout_ms = 10
+    await cluster.load()
+    answer = cluster.write(lambda machine: machine.add("a", 5))
+    cluster.host.moment = Moment(1_000_000, 10)
+    assert await error_of(answer) is Errors.REQUEST_TIMED_OUT
+    assert cluster.machine.outcomes == [("a", Errors.REQUEST_TIMED_OUT)]
+    cluster.replicate()
+    await turns()
+    assert cluster.committed("a") == 5
+
+
+@run
+async def test_a_result_too_large_for_a_batch_is_refused_whole() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    answer = cluster.write(lambda machine: machine.add("a" * 1_000, copies=1_200))
+    assert await error_of(answer) is Errors.RECORD_LIST_TOO_LARGE
+    assert len(cluster.machine.counters) == 0
+    assert await cluster.write(lambda machine: machine.add("a")) == 1
+
+
+@run
+async def test_a_result_that_need_not_be_whole_is_split() -> None:
+    cluster = Cluster()
+    await cluster.load()
+
+    def many(_: Any) -> Result:
+        records = [counter_record("a" * 1_000, number) for number in range(2_000)]
+        return Result(records, response=True, is_atomic=False)
+
+    assert await cluster.write(many)
+    assert cluster.partition.leader_log().log_end_offset == 2_000
+    assert cluster.committed("a" * 1_000) == 1_999
+
+
+@run
+async def test_waiting_clients_are_answered_by_another_command() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    waiting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    cluster.runtime.write_to(0, lambda machine, _: machine.wait(waiting), waiting)
+    await turns()
+    assert not waiting.done()
+    assert await cluster.write(lambda machine: machine.wake()) == 1
+    assert await waiting == "woken"
+
+
+@run
+async def test_deadlines_of_the_machine_run_as_commands() -> None:
+    cluster = Cluster()
+    await cluster.load()
+
+    def later(machine: Any) -> Result:
+        machine.timers.schedule("key", 10, "a")
+        return Result(response=True)
+
+    assert await cluster.write(later)
+    cluster.host.moment = Moment(1_000_000, 10)
+    await asyncio.sleep(0.05)
+    assert cluster.committed("a") == 1
+
+
+@run
+async def test_a_partition_is_replayed_in_slices() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    for _ in range(3):
+        cluster.write(lambda machine: machine.add("a", copies=700))
+        cluster.write(lambda machine: machine.add("b"))
+        await turns()
+    await cluster.write(lambda machine: machine.remove("b"))
+    again = Cluster(old=cluster.replicas)
+    answer = again.write(lambda machine: machine.newest("a"))
+    assert await error_of(answer) is Errors.COORDINATOR_LOAD_IN_PROGRESS
+    with pytest.raises(CoordinatorError):
+        again.committed("a")
+    await again.load()
+    assert again.machine.is_loaded
+    assert dict(again.machine.counters.items()) == {"a": 3}
+    assert again.machine.timeline.committed_offset == 2_104
+    assert len(again.machine.timeline) == 0
+    assert await again.write(lambda machine: machine.add("a")) == 4
+
+
+@run
+async def test_what_is_loaded_above_the_high_watermark_is_not_committed() -> None:
+    cluster = Cluster(replicas=TWO)
+    await cluster.load()
+    cluster.write(lambda machine: machine.add("a"))
+    await turns()
+    again = Cluster(old=cluster.replicas)
+    await again.load()
+    assert (again.machine.counters["a"], again.committed("a")) == (1, None)
+    again.replicate()
+    await turns()
+    assert again.committed("a") == 1
+
+
+@run
+async def test_markers_are_replayed() -> None:
+    cluster = Cluster()
+    for kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+        marker = EndTransactionMarker(kind, coordinator_epoch=0)
+        batch = build_end_transaction_batch(marker, producer_id=7, producer_epoch=0, timestamp=0)
+        cluster.partition.append(batch, now_ms=0)
+    await cluster.load()
+    assert cluster.machine.ended_transactions == [(7, True), (7, False)]
+
+
+@run
+async def test_a_partition_that_makes_no_sense_is_not_served_until_the_next_epoch() -> None:
+    cluster = Cluster()
+    builder = BatchBuilder()
+    builder.append(0, b"\0\1", b"\0\0")
+    cluster.partition.append(builder.build(), now_ms=0)
+    await cluster.load()
+    assert cluster.shard.state is ShardState.FAILED
+    assert "could not be loaded" in cluster.host.reports[0]
+    answer = cluster.write(lambda machine: machine.newest("a"))
+    assert await error_of(answer) is Errors.NOT_COORDINATOR
+    failed = cluster.shard
+    cluster.lead(1)
+    again = cluster.shard
+    assert again is not failed
+    assert again.state is ShardState.LOADING
+
+
+@run
+async def test_an_append_that_the_log_refuses() -> None:
+    cluster = Cluster()
+    await cluster.load()
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise LogError(Errors.KAFKA_STORAGE_ERROR, "broken")
+
+    cluster.partition.leader_log().append = refuse  # type: ignore[method-assign]
+    answer = cluster.write(lambda machine: machine.add("a"))
+    assert await error_of(answer) is Errors.KAFKA_STORAGE_ERROR
+    assert len(cluster.machine.counters) == 0
+
+
+STEPS = st.lists(
+    st.sampled_from(["add", "add many", "remove", "turn", "replicate", "fail", "heal", "resign"]),
+    max_size=40,
+)
+
+
+@given(STEPS)
+@settings(max_examples=80, deadline=None)
+def test_answered_is_kept_and_refused_is_not(steps: list[str]) -> None:
+    """Whatever fails in between: what was acknowledged is in the log and in committed memory, and
+    memory equals a replay of the log.
+    """
+    asyncio.run(_any_order(steps))
+
+
+async def _any_order(steps: list[str]) -> None:
+    cluster = Cluster(replicas=TWO)
+    await cluster.load()
+    answers: list[asyncio.Future[Any]] = []
+    is_resigned = False
+    for step in steps:
+        match step:
+            case "add" | "add many":
+                add = partial(CounterMachine.add, name="a", copies=3 if " " in step else 1)
+                answers.append(cluster.write(add))
+            case "remove":
+                answers.append(cluster.write(lambda machine: machine.remove("a")))
+            case "turn":
+                await turns()
+            case "replicate" if not is_resigned:
+                cluster.replicate()
+            case "fail" | "heal":
+                cluster.host.is_enough = step == "heal"
+            case "resign":
+                is_resigned = not is_resigned
+                cluster.lead(2 if is_resigned else 1)
+                if not is_resigned:
+                    await cluster.load()
+    if is_resigned:
+        cluster.lead(1)
+        await cluster.load()
+    await turns()
+    cluster.replicate()
+    await turns()
+    assert all(answer.done() for answer in answers)
+    for answer in answers:
+        answer.exception()
+    newest = dict(cluster.machine.counters.items())
+    assert newest == dict(cluster.machine.counters.committed_items())
+    again = Cluster(old=cluster.replicas)
+    await again.load()
+    assert dict(again.machine.counters.items()) == newest
+    last = [answer.result() for answer in answers if answer.exception() is None]
+    if last and last[-1] is not True and "resign" not in steps and "fail" not in steps:
+        assert newest["a"] == last[-1]
