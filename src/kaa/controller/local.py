@@ -207,7 +207,7 @@ class LocalController(ControllerPort):
                 return list_partition_reassignments(self.image, request)
             return await self._decide_and_write(request, context)
         except ControllerError as refusal:
-            return error_response(request, refusal.error, refusal.message)
+            return error_response(request, context.api_version, refusal.error, refusal.message)
 
     async def _decide_and_write(self, request: Request, context: RequestContext) -> Any:
         self._check_active()

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from kaa.wire.schema import Request, Response
 
 
-def error_response(request: Request, error: Errors, message: str) -> Response:
+def error_response(request: Request, version: int, error: Errors, message: str) -> Response:
     """What the sender of a request gets when all of it is refused."""
     facts: dict[str, Any] = {"error_code": error, "error_message": message}
-    response = _about_topics(request, facts) or _about_settings(request, facts)
+    response = _about_topics(request, version, facts) or _about_settings(request, facts)
     return _with_top_level_error(request, facts) if response is None else response
 
 
-def _about_topics(request: Request, facts: dict[str, Any]) -> Response | None:
+def _about_topics(request: Request, version: int, facts: dict[str, Any]) -> Response | None:
     match request:
         case k19_create_topics.CreateTopicsRequest():
             return k19_create_topics.CreateTopicsResponse(
@@ -59,7 +59,8 @@ def _about_topics(request: Request, facts: dict[str, Any]) -> Response | None:
             )
         case k43_elect_leaders.ElectLeadersRequest():
             return k43_elect_leaders.ElectLeadersResponse(
-                error_code=facts["error_code"],
+                # The oldest version has no place for it.
+                error_code=facts["error_code"] if version > 0 else 0,
                 replica_election_results=[
                     k43_elect_leaders.ReplicaElectionResult(
                         topic=topic.topic,

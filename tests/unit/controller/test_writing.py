@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from kaa.controller.framing import decode_record
+from kaa.controller.result import ControllerError, Result
+from kaa.controller.writing import batches_of
+from kaa.records.batch import RecordBatch
+from kaa.records.record import iter_records
+from kaa.wire.errors import Errors
+from kaa.wire.messages.metadata_cluster import NoOpRecord
+from kaa.wire.messages.metadata_settings import ConfigRecord
+from kaa.wire.schema import MetadataRecord
+
+FEATURES = {"metadata.version": 30}
+
+
+def test_one_batch_where_it_fits() -> None:
+    records: list[MetadataRecord] = [NoOpRecord(), ConfigRecord(name="a", value="b")]
+    (batch,) = batches_of(Result(records, None), FEATURES, epoch=3, timestamp=5)
+    assert batch.records == records
+    read = RecordBatch(batch.data)
+    assert (read.partition_leader_epoch, read.max_timestamp) == (3, 5)
+    assert [decode_record(each.value or b"")[0] for each in iter_records(read)] == records
+
+
+def test_nothing_is_no_batch() -> None:
+    assert batches_of(Result([], None), FEATURES, epoch=1, timestamp=0) == []
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [NoOpRecord()] * 10_001,
+        [ConfigRecord(name="a", value="x" * 32_000)] * 300,
+    ],
+)
+def test_what_need_not_stay_together_is_split(records: list[MetadataRecord]) -> None:
+    batches = batches_of(Result(records, None, is_atomic=False), FEATURES, epoch=1, timestamp=0)
+    assert len(batches) == 2
+    assert sum(len(batch.records) for batch in batches) == len(records)
+    with pytest.raises(ControllerError) as refused:
+        batches_of(Result(records, None), FEATURES, epoch=1, timestamp=0)
+    assert refused.value.error is Errors.UNKNOWN_SERVER_ERROR
