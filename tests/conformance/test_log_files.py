@@ -12,9 +12,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import confluent_kafka
 import pytest
 
 from kaa.log.cleaner import LogCleaner
@@ -24,12 +25,14 @@ from kaa.log.errors import LogError
 from kaa.log.files import RealFiles
 from kaa.log.log import FetchIsolation, UnifiedLog
 from kaa.log.lookup import fetch_offset
+from kaa.log.manager import LogManager
 from kaa.log.names import TopicPartition
 from kaa.log.producer_snapshots import decode_producer_snapshot
 from kaa.log.producer_state import AppendOrigin
 from kaa.log.recovery import LoadOptions, create_log, load_log
 from kaa.log.retention import delete_old_segments
 from kaa.records.batch import iter_batches
+from kaa.records.record import iter_records
 from tests.oracle import JavaError
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
 
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
     from kaa.records.batch import RecordBatch
     from tests.oracle import Oracle
+    from tests.oracle.broker import RealKafka
     from tests.oracle.log import JavaLog
 
 pytestmark = pytest.mark.oracle
@@ -567,3 +571,65 @@ def test_small_files_are_read_by_kafkas_classes(oracle: Oracle, roots: tuple[Pat
         assert kafkas.state().epochs == ((3, 0),)
     metadata = (roots[0] / "topic-0" / "partition.metadata").read_text()
     assert metadata == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAATQ"
+
+
+def test_the_directory_of_a_killed_broker_is_loaded_whole(
+    real_kafka: RealKafka, tmp_path: Path
+) -> None:
+    """Every compression, an aborted and a committed transaction, written by a real client."""
+    topic = "killed-broker"
+    wanted = []
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        producer = _producer(real_kafka, {"compression.type": codec})
+        for n in range(100):
+            producer.produce(topic, f"{codec} {n}".encode() * 20, f"k{n}".encode(), partition=0)
+            wanted.append(f"{codec} {n}".encode() * 20)
+        producer.flush(30)
+    transactional = _producer(real_kafka, {"transactional.id": topic})
+    transactional.init_transactions(30)
+    for value, end in (
+        (b"aborted", transactional.abort_transaction),
+        (b"committed", transactional.commit_transaction),
+    ):
+        transactional.begin_transaction()
+        transactional.produce(topic, value, partition=0)
+        transactional.flush(30)
+        end(30)
+        wanted.append(value)
+    shutil.copytree(real_kafka.log_dir, tmp_path / "copy")
+    manager = LogManager(
+        RealFiles(), [str(tmp_path / "copy")], MANAGER, Random(1), lambda _: LogConfig()
+    )
+    manager.lock()
+    for _ in manager.start(now_ms=0):
+        pass
+    assert manager.clean_broker_epochs == {str(tmp_path / "copy"): None}
+    log = manager.logs[TopicPartition(topic, 0)]
+    assert log.topic_id is not None
+    log.update_high_watermark(log.log_end_offset)
+    found: list[bytes | None] = []
+    offset = 0
+    while offset < log.log_end_offset:
+        region = log.read(offset, bytes_max=10**6).region
+        assert region is not None
+        for stored in iter_batches(region.read()):
+            offset = stored.next_offset
+            assert stored.is_valid_crc()
+            if not stored.is_control:
+                found += [record.value for record in iter_records(stored)]
+        region.release()
+    assert found == wanted
+    assert len(log.collect_aborted(0, log.log_end_offset)) == 1
+    # The marker of the commit follows its answer, and may not have been written yet.
+    assert (log.last_stable_offset, log.log_end_offset) in {(502, 503), (504, 504)}
+    manager.abandon()
+
+
+def _producer(real_kafka: RealKafka, options: dict[str, str]) -> Any:
+    """librdkafka's; it ships no types."""
+    common = {
+        "bootstrap.servers": real_kafka.bootstrap_servers,
+        "linger.ms": 5,
+        "log_level": 0,
+    }
+    return confluent_kafka.Producer(common | options)
