@@ -125,6 +125,8 @@ def encode_request(
     """A request frame with its size, as buffers to send in order."""
     client = b"" if client_id is None else client_id.encode()
     client_size = -1 if client_id is None else len(client)
+    if client_size > limits.WIRE_STRING_BYTES_MAX:
+        raise WireError(f"a client id of {client_size} bytes is too long")
     prefix = bytearray(_SIZE.size)
     prefix += _HEADER.pack(request.api_key, version, correlation_id, client_size)
     prefix += client

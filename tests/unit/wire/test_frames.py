@@ -243,3 +243,8 @@ def test_bytes_after_a_response_are_refused() -> None:
     assert decode_response(frame, api(ApiKey.API_VERSIONS), 3) == (1, ApiVersionsResponse())
     with pytest.raises(WireError, match="followed by 1 bytes"):
         decode_response(frame + b"\x00", api(ApiKey.API_VERSIONS), 3)
+
+
+def test_client_id_that_no_header_can_carry_is_refused() -> None:
+    with pytest.raises(WireError, match="too long"):
+        encode_request(ApiVersionsRequest(), 0, 1, "x" * 32_768)
