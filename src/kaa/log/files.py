@@ -129,6 +129,27 @@ def read_whole(files: Files, path: str) -> bytes:
         file.close()
 
 
+def write_new(files: Files, path: str, content: bytes) -> None:
+    """Writes a small file in place; a crash may leave any part of it."""
+    file = files.create(path)
+    try:
+        file.write([content], 0)
+    finally:
+        file.close()
+
+
+def sync_if_exists(files: Files, path: str) -> None:
+    """Makes the content of a file durable, unless somebody has removed it meanwhile."""
+    try:
+        file = files.open(path)
+    except FileNotFoundError:
+        return
+    try:
+        file.sync()
+    finally:
+        file.close()
+
+
 def write_atomically(files: Files, path: str, content: bytes) -> None:
     """Replaces a small file so that a crash leaves the whole old or the whole new content."""
     temporary = path + TEMPORARY_SUFFIX

@@ -19,7 +19,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from kaa.log.files import write_atomically
+from kaa.log.files import sync_if_exists, write_atomically
 from kaa.log.names import LEADER_EPOCH_CHECKPOINT_FILE
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class FlushJob:
         "_epochs",
         "_files",
         "_folder",
-        "_others",
+        "_other_paths",
         "_segments",
         "_sync_folder",
         "_sync_parent",
@@ -73,7 +73,7 @@ class FlushJob:
         offset: int,
         generation: int,
         segments: list[Segment],
-        others: list[File],
+        other_paths: list[str],
         epochs: tuple[EpochsFile, int, bytes] | None,
         current_folder: Callable[[], str],
         *,
@@ -87,8 +87,8 @@ class FlushJob:
         self.generation = generation
         """Of the log when the job was made; a truncation since then makes the job worthless."""
         self._segments = segments
-        self._others = others
-        """Snapshots and whatever else was written since the last flush; closed with the job."""
+        self._other_paths = other_paths
+        """Snapshots and whatever else was written since the last flush."""
         self._epochs = epochs
         """The file, and the version and content of the table to be in it; None if it is there."""
         self._syncs: list[File] = []
@@ -101,15 +101,15 @@ class FlushJob:
                 self._completed.append(segment)
             else:
                 self._syncs.append(segment.file)
-        self._sync_folder = bool(others) or any(segment.is_new for segment in segments)
+        self._sync_folder = bool(other_paths) or any(segment.is_new for segment in segments)
         self._sync_parent = new_folder
 
     def run(self) -> None:
         """System calls only. OSError means that the directory is broken; never try again."""
         for file in self._syncs:
             file.sync()
-        for file in self._others:
-            file.sync()
+        for path in self._other_paths:
+            sync_if_exists(self._files, path)
         try:
             if self._epochs is not None:
                 epochs_file, version, content = self._epochs
@@ -125,8 +125,6 @@ class FlushJob:
 
     def close(self, *, done: bool) -> None:
         """Gives the files back, on the loop."""
-        for file in self._others:
-            file.close()
         if done:
             for segment in self._completed:
                 segment.is_synced = True

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kaa.log.config import LogConfig
     from kaa.log.dirs import LogDirectory
     from kaa.log.errors import StorageError
-    from kaa.log.files import File
     from kaa.log.leader_epochs import LeaderEpochCache
     from kaa.log.names import TopicPartition
     from kaa.log.producer_snapshots import ProducerSnapshots
@@ -65,8 +64,8 @@ class LocalLog:
         """Whether a job of ``flush_job`` is out; there is no need for a second one."""
         self.is_new = False
         """Whether the name of the folder may still be lost: its parent was not synced since."""
-        self.unsynced_files: list[File] = []
-        """Open files that the next flush syncs and closes: snapshots, the topic id."""
+        self.unsynced_files: list[str] = []
+        """Paths of files that the next flush syncs: snapshots, the topic id."""
         self._random = random
         self._epochs_file = EpochsFile(directory.files)
         self._recent: dict[int, tuple[Segment, int]] = {}
@@ -157,7 +156,7 @@ class LocalLog:
     def make_flush_job(self, offset: int, *, whole_active: bool) -> FlushJob:
         if self.directory.offline_reason is not None:
             raise self.directory.storage_error()
-        others, self.unsynced_files = self.unsynced_files, []
+        other_paths, self.unsynced_files = self.unsynced_files, []
         epochs, version = None, self.leader_epochs.version
         if version > self._epochs_file.durable_version:
             epochs = (self._epochs_file, version, self.leader_epochs.encode())
@@ -168,7 +167,7 @@ class LocalLog:
                 offset,
                 self.generation,
                 self._unsynced_segments(),
-                others,
+                other_paths,
                 epochs,
                 lambda: self.folder,
                 whole_active=whole_active,
@@ -268,9 +267,6 @@ class LocalLog:
         self.is_closed = True
         for segment in self.segments:
             segment.close()
-        for file in self.unsynced_files:
-            file.close()
-        self.unsynced_files.clear()
 
     def set_folder(self, folder: str) -> None:
         """Follows a rename of the folder."""

@@ -38,14 +38,14 @@ from crc32c import crc32c
 
 from kaa.limits import PRODUCER_SNAPSHOT_BYTES_MAX
 from kaa.log.errors import CorruptFileError
-from kaa.log.files import read_whole, unlink_if_exists
+from kaa.log.files import read_whole, unlink_if_exists, write_new
 from kaa.log.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, base_offset_of, file_name
 from kaa.log.producer_state import NO_OFFSET, BatchMetadata, ProducerEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kaa.log.files import File, Files
+    from kaa.log.files import Files
 
 _VERSION = 1
 _HEADER = Struct(">hIi")
@@ -122,13 +122,13 @@ class ProducerSnapshots:
     def path(self, offset: int) -> str:
         return f"{self._folder}/{file_name(offset, SNAPSHOT_SUFFIX)}"
 
-    def write(self, offset: int, entries: Iterable[ProducerEntry]) -> File:
-        """Writes a snapshot; the caller syncs and closes the file."""
-        file = self._files.create(self.path(offset))
-        file.write([encode_producer_snapshot(entries)], 0)
+    def write(self, offset: int, entries: Iterable[ProducerEntry]) -> str:
+        """Writes a snapshot, not yet durable; returns its path."""
+        path = self.path(offset)
+        write_new(self._files, path, encode_producer_snapshot(entries))
         if offset not in self.offsets:
             self.offsets = sorted([*self.offsets, offset])
-        return file
+        return path
 
     def read_latest(self) -> tuple[int, list[ProducerEntry]] | None:
         """The newest good snapshot; damaged ones on the way are deleted."""

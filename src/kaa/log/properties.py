@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kaa.log.errors import CorruptFileError
-from kaa.log.files import read_whole, unlink_if_exists, write_atomically
+from kaa.log.files import read_whole, unlink_if_exists, write_atomically, write_new
 from kaa.log.names import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FILE, PARTITION_METADATA_FILE
 
 if TYPE_CHECKING:
-    from kaa.log.files import File, Files
+    from kaa.log.files import Files
 
 META_PROPERTIES_VERSION = 1
 _PARTITION_METADATA_VERSION = 0
@@ -127,15 +127,15 @@ def read_topic_id(files: Files, folder: str) -> UUID | None:
     return topic_id
 
 
-def write_topic_id(files: Files, folder: str, topic_id: UUID) -> File:
-    """Writes the file of a new folder; the first flush of the log syncs and closes it.
+def write_topic_id(files: Files, folder: str, topic_id: UUID) -> str:
+    """Writes the file of a new folder and returns its path; the first flush of the log syncs it.
 
     Torn by a power cut before that, it is as empty as the log, and the cluster knows the id.
     """
     content = f"version: {_PARTITION_METADATA_VERSION}\ntopic_id: {encode_id(topic_id)}".encode()
-    file = files.create(f"{folder}/{PARTITION_METADATA_FILE}")
-    file.write([content], 0)
-    return file
+    path = f"{folder}/{PARTITION_METADATA_FILE}"
+    write_new(files, path, content)
+    return path
 
 
 def read_clean_shutdown(files: Files, directory: str) -> int | None:

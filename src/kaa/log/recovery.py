@@ -310,7 +310,7 @@ class _Loader:
         segment.seal()
 
     def _write_snapshot(self) -> None:
-        self._snapshots.write(self._state.end_offset, self._state.producers.values()).close()
+        self._snapshots.write(self._state.end_offset, self._state.producers.values())
 
     def _remove(self, segments: list[Segment]) -> None:
         """Deletes segments behind the end of the log, the newest first, so that no hole appears."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from struct import pack
-from typing import TYPE_CHECKING
 
 import pytest
 from crc32c import crc32c
@@ -16,9 +15,6 @@ from kaa.log.producer_snapshots import (
 )
 from kaa.log.producer_state import BatchMetadata, ProducerEntry
 from kaa.log.sim_files import SimFiles
-
-if TYPE_CHECKING:
-    from kaa.log.files import File
 
 ENTRIES = [
     ProducerEntry(7, 1, 3, 99, 40, [BatchMetadata(1, 8, 1, 90), BatchMetadata(4, 12, 2, 99)]),
@@ -63,13 +59,8 @@ def _written(*offsets: int) -> tuple[SimFiles, ProducerSnapshots]:
     files.make_directory("/d")
     snapshots = ProducerSnapshots(files, "/d")
     for offset in offsets:
-        _close(snapshots.write(offset, ENTRIES))
+        assert snapshots.write(offset, ENTRIES) == snapshots.path(offset)
     return files, snapshots
-
-
-def _close(file: File) -> None:
-    file.sync()
-    file.close()
 
 
 def test_the_newest_good_one_is_read() -> None:
