@@ -10,9 +10,8 @@ from kaa.records._pure_compaction import offset_table as offset_table
 from kaa.records._pure_compaction import retain_records as retain_records
 from kaa.records._pure_murmur2 import murmur2 as murmur2
 from kaa.records._pure_murmur2 import murmur2_partitions as murmur2_partitions
-from kaa.records._pure_validate import RecordScanner as RecordScanner
 
 # --- objects (_kernel_objects.pxi) ---
-
 from kaa.records._pure_objects import decode_records as decode_records
 from kaa.records._pure_objects import encode_record as encode_record
+from kaa.records._pure_validate import RecordScanner as RecordScanner

@@ -1,4 +1,4 @@
-# A record that spans chunks, field by field. What is known of it so far is in `Scan`: the stage, the
+# A record that spans chunks, field by field. What is known of it is in `Scan`: the stage, the
 # bytes still to skip, the varint begun, the bytes its length leaves it.
 
 cdef int resume_varint(
