@@ -179,6 +179,8 @@ def _empty_directories(files: Files, request: FormatRequest) -> list[str]:
             found = read_meta_properties(files, directory)
         except CorruptFileError as error:
             raise FormatError(str(error)) from error
+        except OSError as error:
+            raise FormatError(f"cannot look into {directory}: {error}") from error
         if found is None:
             empty.append(directory)
             continue

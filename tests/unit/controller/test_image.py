@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from kaa.controller.feature_table import record_version
-from kaa.controller.framing import decode_record, encode_record, record_classes
 from kaa.controller.image import ClusterImage
 from kaa.wire.messages.metadata_cluster import (
     BrokerRegistrationChangeRecord,
@@ -28,33 +20,9 @@ from kaa.wire.messages.metadata_settings import (
     UserScramCredentialRecord,
 )
 from kaa.wire.messages.metadata_topics import ClearElrRecord, PartitionChangeRecord
-from kaa.wire.primitives import WireError
 from tests.unit.controller.cluster import Cluster, uuid
+from tests.unit.controller.test_image_records import rebuilt
 from tests.unit.controller.test_local import image_of
-
-
-def rebuilt(image: ClusterImage) -> ClusterImage:
-    """The image that the bytes of a snapshot make."""
-    other = ClusterImage()
-    for record in image.records():
-        value = encode_record(record, record_version(record, image.features))
-        other.replay(decode_record(value)[0])
-    return other
-
-
-def test_every_record_of_kafka_is_known() -> None:
-    assert sorted(record_classes()) == [
-        *range(6),
-        *range(7, 13),
-        *range(14, 16),
-        *range(17, 29),
-    ]
-
-
-@pytest.mark.parametrize("value", [b"", b"\x01", b"\x02\x14\x00\x00", b"\x01\x7f\x00\x00"])
-def test_what_is_no_record(value: bytes) -> None:
-    with pytest.raises(WireError):
-        decode_record(value)
 
 
 def test_security_records_are_kept_and_removed() -> None:
@@ -148,49 +116,3 @@ def test_partition_changes_leave_out_what_stays() -> None:
     record = PartitionChangeRecord(partition_id=0, topic_id=cluster.image.topics["a"].id)
     after = before.changed(record)
     assert after == before._replace(partition_epoch=before.partition_epoch + 1)
-
-
-actions = st.lists(
-    st.tuples(
-        st.sampled_from(["create", "delete", "fence", "unfence", "config", "quota", "ids"]),
-        st.integers(0, 3),
-    ),
-    max_size=15,
-)
-
-
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(actions=actions, metadata_version=st.sampled_from([30, 24, 18, 14]))
-def test_an_image_is_equal_to_the_one_its_own_records_make(
-    actions: list[tuple[str, int]], metadata_version: int
-) -> None:
-    from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
-    from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
-    from tests.unit.controller.test_configs import alter, changed
-    from tests.unit.controller.test_quotas import alter as alter_quotas
-    from tests.unit.controller.test_quotas import entry
-
-    cluster = Cluster(4, metadata_version=metadata_version, directories=2)
-    for what, number in actions:
-        name = f"topic-{number}"
-        handlers: dict[str, Any] = {
-            "create": lambda: cluster.create(name, partitions=number + 1, factor=2),  # noqa: B023
-            "delete": lambda: cluster.send(
-                DeleteTopicsRequest(topics=[DeleteTopicState(name=name)])  # noqa: B023
-            ),
-            "fence": lambda: cluster.fence(number),  # noqa: B023
-            "unfence": lambda: cluster.heartbeat(number),  # noqa: B023
-            "config": lambda: alter(
-                cluster,
-                changed(2, name, ("retention.ms", 0, str(number))),  # noqa: B023
-            ),
-            "quota": lambda: alter_quotas(
-                cluster,
-                entry({"user": name}, producer_byte_rate=number + 1),  # noqa: B023
-            ),
-            "ids": lambda: cluster.send(
-                AllocateProducerIdsRequest(broker_id=0, broker_epoch=cluster.epochs[0])
-            ),
-        }
-        handlers[what]()
-    assert image_of(rebuilt(cluster.image)) == image_of(cluster.image)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaa.controller.directories import LOST, MIGRATING, UNASSIGNED, is_online, is_reserved
+from kaa.controller.directories import LOST, MIGRATING
 from kaa.controller.partition_change import (
     LEADER_UNCHANGED,
     RECOVERED,
@@ -179,17 +179,6 @@ def test_a_removed_replica_raises_the_leader_epoch() -> None:
     record = apply(cluster, wanted)
     assert (record.leader, record.replicas) == (0, [0, 1])
     assert record.directories == [directory(0), directory(1)]
-
-
-def test_directory_ids_with_a_meaning() -> None:
-    assert is_online(UNASSIGNED, [uuid(1)])
-    assert is_online(MIGRATING, [uuid(1)])
-    assert not is_online(LOST, [uuid(1)])
-    assert is_online(uuid(1), [uuid(1)])
-    assert not is_online(uuid(2), [uuid(1)])
-    assert is_online(uuid(2), [])
-    assert all(is_reserved(each) for each in (UNASSIGNED, MIGRATING, LOST))
-    assert not is_reserved(uuid(0))
 
 
 def test_partitions_of_old_records_have_no_directories() -> None:

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from kaa.controller.directories import LOST, MIGRATING, UNASSIGNED, is_online, is_reserved
+from tests.unit.controller.cluster import uuid
+
+
+def test_directory_ids_with_a_meaning() -> None:
+    assert is_online(UNASSIGNED, [uuid(1)])
+    assert is_online(MIGRATING, [uuid(1)])
+    assert not is_online(LOST, [uuid(1)])
+    assert is_online(uuid(1), [uuid(1)])
+    assert not is_online(uuid(2), [uuid(1)])
+    assert is_online(uuid(2), [])
+    assert all(is_reserved(each) for each in (UNASSIGNED, MIGRATING, LOST))
+    assert not is_reserved(uuid(0))

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import asyncio
+
+from kaa.controller.loader import MetadataLoader
+from kaa.controller.snapshotter import Snapshotter
+from kaa.quorum.snapshots import load_snapshot
+from tests.unit.controller.test_image_records import rebuilt
+from tests.unit.controller.test_local import Node, image_of
+from tests.unit.quorum.disk_replica import FOLDER, new_disk
+
+
+def snapshotter(node: Node, *, bytes_max: int, interval_ms: int) -> Snapshotter:
+    return Snapshotter(
+        node.controller.driver,
+        node.controller._loader,
+        node.clock,
+        node.controller._executor,
+        lambda _: None,
+        bytes_max=bytes_max,
+        interval_ms=interval_ms,
+    )
+
+
+async def with_topics() -> Node:
+    node = Node(new_disk())
+    await node.controller.start()
+    await node.register()
+    await node.create("a", partitions=3)
+    return node
+
+
+def test_a_snapshot_holds_the_image() -> None:
+    async def scenario() -> None:
+        node = await with_topics()
+        made = snapshotter(node, bytes_max=1, interval_ms=0)
+        assert await made.take()
+        latest = node.controller.driver.log.latest_snapshot_id()
+        assert latest is not None
+        assert latest.offset == node.controller.committed_offset + 1
+        path = node.controller.driver.log.snapshot_path(latest)
+        loader = MetadataLoader()
+        loader.load(latest, load_snapshot(node.files, path))
+        assert image_of(loader.image) == image_of(rebuilt(node.controller.image))
+        assert not await made.take()
+
+    asyncio.run(scenario())
+
+
+def test_when_one_is_due() -> None:
+    async def scenario() -> None:
+        node = await with_topics()
+        size = node.controller._loader.bytes_since_snapshot
+        for bytes_max, interval_ms, is_due in (
+            (size, 0, True),
+            (size + 1, 0, False),
+            (size + 1, 1, True),
+            (size + 1, 3_600_000, False),
+        ):
+            made = snapshotter(node, bytes_max=bytes_max, interval_ms=interval_ms)
+            await asyncio.sleep(0.005)
+            made.committed()
+            assert made._is_due.is_set() is is_due
+
+    asyncio.run(scenario())
+
+
+def test_none_is_taken_inside_a_transaction() -> None:
+    async def scenario() -> None:
+        node = await with_topics()
+        node.controller._loader._transaction = []
+        assert not await snapshotter(node, bytes_max=1, interval_ms=0).take()
+        assert not any(
+            "checkpoint" in name
+            for name in node.files.list_directory(FOLDER)
+            if name != "leader-epoch-checkpoint"
+        )
+
+    asyncio.run(scenario())

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from kaa.log.dirs import LogDirectory
+from kaa.log.errors import CorruptFileError
+from kaa.log.quorum_state import QuorumStateData, write_quorum_state
+from kaa.log.sim_files import SimFiles
+from kaa.quorum import VoterSet
+from kaa.quorum.driver import QuorumDriver
+from kaa.quorum.metadata_log import MetadataLogConfig, open_metadata_log
+from kaa.quorum.node import NotAVoterError, build_driver
+from tests.unit.quorum.disk_replica import (
+    FOLDER,
+    ROOT,
+    FixedClock,
+    InlineExecutor,
+    ValuesState,
+    directory_id,
+    new_disk,
+    node,
+    settle,
+    voter,
+)
+
+
+def build(files: SimFiles, voters: VoterSet) -> QuorumDriver:
+    opened = open_metadata_log(LogDirectory(files, ROOT), MetadataLogConfig(), 0, Random(1))
+    return build_driver(
+        opened,
+        node(1, voters),
+        state=ValuesState(),
+        files=files,
+        clock=FixedClock(),
+        executor=InlineExecutor(),
+        loop=asyncio.get_running_loop(),
+        random=Random(1),
+    )
+
+
+@pytest.mark.parametrize("voters", [VoterSet(), VoterSet.of([voter(2)])])
+def test_a_node_that_does_not_vote_is_told_what_to_do(voters: VoterSet) -> None:
+    async def scenario() -> None:
+        with pytest.raises(NotAVoterError, match=r"controller\.quorum\.voters"):
+            build(new_disk(), voters)
+
+    asyncio.run(scenario())
+
+
+def test_epochs_go_on_from_the_stored_one() -> None:
+    async def scenario() -> None:
+        files = new_disk()
+        files.make_directory(FOLDER)
+        stored = QuorumStateData(leader_id=2, leader_epoch=41, voted_id=1, version=0)
+        write_quorum_state(files, FOLDER, stored)
+        driver = build(files, VoterSet.of([voter(1)]))
+        driver.start(None)
+        await settle()
+        assert driver.machine.epoch == 42
+
+    asyncio.run(scenario())
+
+
+def test_a_vote_with_its_directory_is_remembered() -> None:
+    async def scenario() -> None:
+        files = new_disk()
+        files.make_directory(FOLDER)
+        stored = QuorumStateData(
+            leader_epoch=7, voted_id=2, voted_directory_id=directory_id(2), version=1
+        )
+        write_quorum_state(files, FOLDER, stored)
+        driver = build(files, VoterSet.of([voter(1), voter(2)]))
+        driver.start(None)
+        election = driver.machine.election
+        assert election is not None
+        assert election.epoch == 7
+        assert election.voted_key is not None
+        assert (election.voted_key.id, election.voted_key.directory_id) == (2, directory_id(2))
+        driver.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_vote_that_cannot_be_read_is_not_forgotten() -> None:
+    async def scenario() -> None:
+        files = new_disk()
+        files.make_directory(FOLDER)
+        files.create(f"{FOLDER}/quorum-state").write([b"{"], 0)
+        with pytest.raises(CorruptFileError):
+            build(files, VoterSet.of([voter(1)]))
+
+    asyncio.run(scenario())
