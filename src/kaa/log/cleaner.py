@@ -77,6 +77,8 @@ class LogCleaner:
             yield from self.clean(to_clean, now_ms)
 
     def find_due(self, now_ms: int) -> list[LogToClean]:
+        if not self._config.log_cleaner_enable:
+            return []
         found = [
             self.examine(log, now_ms)
             for partition, log in self._logs.items()

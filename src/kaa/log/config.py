@@ -66,18 +66,14 @@ class LogManagerConfig:
     """Node-wide settings of storage, with the names and defaults of the broker configs."""
 
     log_retention_check_interval_ms: int = 300_000
-    log_flush_scheduler_interval_ms: int = _NEVER
     log_flush_offset_checkpoint_interval_ms: int = 60_000
     log_flush_start_offset_checkpoint_interval_ms: int = 60_000
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
     producer_id_expiration_ms: int = 86_400_000
     producer_id_expiration_check_interval_ms: int = 600_000
     transaction_partition_verification_enable: bool = True
-    transaction_max_timeout_ms: int = 900_000
     log_cleaner_enable: bool = True
     log_cleaner_dedupe_buffer_size: int = 134_217_728
     log_cleaner_io_buffer_load_factor: float = 0.9
-    log_cleaner_io_buffer_size: int = 524_288
-    log_cleaner_backoff_ms: int = 15_000
     defaults: LogConfig = field(default_factory=LogConfig)
     """For logs whose topic has no settings of its own."""

@@ -19,6 +19,7 @@ replicas are here, but every operation on them is refused.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -279,12 +280,10 @@ class LogManager:
                 deadline_ms = now_ms + log.config.file_delete_delay_ms
                 self._doomed_folders.append((deadline_ms, directory, folder))
         for directory in touched.values():
-            self._checkpoint(directory)
+            self._checkpoint(directory.checkpoint_recovery_points)
+            self._checkpoint(directory.checkpoint_log_start_offsets)
         for partition, directory in gone:
-            try:
-                self.cleaner.forget(partition, directory)
-            except StorageError:
-                continue
+            self._checkpoint(partial(self.cleaner.forget, partition, directory))
 
     def delete_records(
         self, offsets: dict[TopicPartition, int]
@@ -311,10 +310,10 @@ class LogManager:
                 results |= dict.fromkeys(offsets.keys() & directory.logs.keys(), error)
         return results
 
-    def _checkpoint(self, directory: LogDirectory) -> None:
+    def _checkpoint(self, write: Callable[[], None]) -> None:
+        """An error has taken the directory offline, which its logs will find out by themselves."""
         try:
-            directory.checkpoint_recovery_points()
-            directory.checkpoint_log_start_offsets()
+            write()
         except StorageError:
             return
 
@@ -324,9 +323,14 @@ class LogManager:
         """Everything that is due; the owner runs what comes back."""
         config = self._config
         jobs: list[Job] = []
-        if self._is_due("checkpoint", config.log_flush_offset_checkpoint_interval_ms, now_ms):
+        interval_ms = config.log_flush_offset_checkpoint_interval_ms
+        if self._is_due("recovery points", interval_ms, now_ms):
             for directory in self.online_directories:
-                self._checkpoint(directory)
+                self._checkpoint(directory.checkpoint_recovery_points)
+        interval_ms = config.log_flush_start_offset_checkpoint_interval_ms
+        if self._is_due("start offsets", interval_ms, now_ms):
+            for directory in self.online_directories:
+                self._checkpoint(directory.checkpoint_log_start_offsets)
         interval_ms = config.replica_high_watermark_checkpoint_interval_ms
         if self._is_due("high watermark", interval_ms, now_ms):
             for directory in self.online_directories:

@@ -80,6 +80,12 @@ def test_only_compacted_logs_are_cleaned() -> None:
     assert manager.cleaner.find_due(0) == []
 
 
+def test_the_cleaner_can_be_switched_off() -> None:
+    manager = _manager(SimFiles(), manager_config=replace(CONFIG, log_cleaner_enable=False))
+    _fill(manager, A, 50)
+    assert manager.cleaner.find_due(0) == []
+
+
 def test_both_policies_together() -> None:
     both = replace(COMPACTED, cleanup_policy=frozenset({"compact", "delete"}), retention_ms=1000)
     manager = _manager(SimFiles(), both)
