@@ -36,9 +36,13 @@ def encode_record(record: MetadataRecord, version: int) -> bytes:
 def decode_record(value: bytes | bytearray | memoryview) -> tuple[MetadataRecord, int]:
     """The change and the version it was written in; raises WireError on anything else."""
     try:
-        frame_version, position = read_uvarint(value, 0)
-        record_type, position = read_uvarint(value, position)
-        version, position = read_uvarint(value, position)
+        frame_version, record_type, version = value[0], value[1], value[2]
+        position = 3
+        if (frame_version | record_type | version) & 0x80:
+            # No record of today has a number that needs two bytes; a damaged one may.
+            frame_version, position = read_uvarint(value, 0)
+            record_type, position = read_uvarint(value, position)
+            version, position = read_uvarint(value, position)
     except IndexError:
         raise WireError("a metadata record is cut short") from None
     if frame_version != _FRAME_VERSION:

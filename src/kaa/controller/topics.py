@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest
     from kaa.wire.schema import MetadataRecord
 
+# Reports of settings by the settings that a topic has of its own.
+_Described = dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]]
+
 _DEFAULT: Final = -1
 _DELETION_DISABLED_VERSION_MIN: Final = 3
 
@@ -56,12 +59,14 @@ def create_topics(
     collisions = _collision_names(state, names)
     response = CreateTopicsResponse(topics=[])
     records: list[MetadataRecord] = []
+    # Many topics of one request have the same settings, and a report of them is long.
+    described: _Described = {}
     for topic in request.topics:
         if topic.name in repeated:
             continue
         try:
             _check_name(state, topic.name, collisions)
-            created, result = _create_topic(state, topic, context)
+            created, result = _create_topic(state, topic, context, described)
             check_record_count(records + created)
             records += created
         except ControllerError as problem:
@@ -119,7 +124,10 @@ def _check_name(state: ControllerState, name: str, collisions: dict[str, str]) -
 
 
 def _create_topic(
-    state: ControllerState, topic: CreatableTopic, context: RequestContext
+    state: ControllerState,
+    topic: CreatableTopic,
+    context: RequestContext,
+    described: _Described,
 ) -> tuple[list[MetadataRecord], CreatableTopicResult]:
     config_records = _config_records(state, topic)
     partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic)
@@ -131,7 +139,7 @@ def _create_topic(
     if context.may_describe(topic.name):
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
-        result.configs = _described(state, topic)
+        result.configs = _describe(state, topic, described)
     else:
         result.topic_config_error_code = Errors.TOPIC_AUTHORIZATION_FAILED
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
@@ -157,18 +165,23 @@ def _config_records(state: ControllerState, topic: CreatableTopic) -> list[Metad
     return records + clear_eligible_leaders(state, records)
 
 
-def _described(state: ControllerState, topic: CreatableTopic) -> list[CreatableTopicConfigs]:
+def _describe(
+    state: ControllerState, topic: CreatableTopic, described: _Described
+) -> list[CreatableTopicConfigs]:
     overrides = {config.name: config.value for config in topic.configs if config.value is not None}
-    return [
-        CreatableTopicConfigs(
-            name=entry.name,
-            value=None if entry.is_sensitive else entry.value,
-            read_only=entry.read_only,
-            config_source=entry.source,
-            is_sensitive=entry.is_sensitive,
-        )
-        for entry in describe_created_topic(state.settings.broker, overrides)
-    ]
+    key = frozenset(overrides.items())
+    if key not in described:
+        described[key] = [
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=None if entry.is_sensitive else entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in describe_created_topic(state.settings.broker, overrides)
+        ]
+    return described[key]
 
 
 def _assigned(state: ControllerState, topic: CreatableTopic) -> dict[int, PartitionImage]:

@@ -15,6 +15,8 @@ def test_a_frame_is_three_numbers_and_the_message() -> None:
     value = encode_record(record, 0)
     assert value[:3] == b"\x01\x02\x00"
     assert decode_record(value) == (record, 0)
+    # A number may be written longer than it needs to be.
+    assert decode_record(b"\x81\x00\x82\x00\x80\x00" + value[3:]) == (record, 0)
 
 
 def test_every_record_of_kafka_is_known() -> None:
@@ -26,7 +28,18 @@ def test_every_record_of_kafka_is_known() -> None:
     ]
 
 
-@pytest.mark.parametrize("value", [b"", b"\x01", b"\x02\x14\x00\x00", b"\x01\x7f\x00\x00"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"\x01",
+        b"\x01\x14",
+        b"\x02\x14\x00\x00",
+        b"\x01\x7f\x00\x00",
+        b"\x01\xff\x01\x00\x00",
+        b"\x81\x94\x80",
+    ],
+)
 def test_what_is_no_record(value: bytes) -> None:
     with pytest.raises(WireError):
         decode_record(value)
