@@ -38,8 +38,8 @@ def bootstrap(broker: BrokerProcess) -> str:
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     """The name of a topic of one's own, which does not exist yet."""
-    name = re.sub(r"[^a-zA-Z0-9_]", "-", request.node.name)
-    return f"{name[:200]}.{next(_numbers)}"
+    name = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name)
+    return f"{name[:200]}-{next(_numbers)}"
 
 
 @pytest.fixture
