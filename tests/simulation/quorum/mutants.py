@@ -32,7 +32,7 @@ from kaa.quorum.replica import Replica
 from kaa.quorum.states import Candidate, Prospective, Resigned
 from tests.simulation.quorum.disk import SimulatedLog
 from tests.simulation.quorum.node import SimulatedNode
-from tests.simulation.quorum.scenario import ElectionStorm, Scenario
+from tests.simulation.quorum.scenario import ElectionStorm, LeaderCrashes, Scenario
 
 
 @contextmanager
@@ -261,7 +261,7 @@ MUTANTS = (
     Mutant(leader_counts_its_own_log_at_once, Scenario, 20, {"MajorityReachedHighWatermark"}),
     Mutant(follower_acknowledges_before_the_flush, Scenario, 20, {"MajorityReachedHighWatermark"}),
     Mutant(diverging_log_is_not_truncated, Scenario, 40, {"ConsistentCommittedData"}),
-    Mutant(leader_restarts_as_leader, Scenario, 60, {"ConsistentCommittedData"}),
+    Mutant(leader_restarts_as_leader, LeaderCrashes, 20, {"ConsistentCommittedData"}),
     Mutant(state_machine_leads_before_it_caught_up, Scenario, 20, {"LeaderNeverLoadSnapshot"}),
     Mutant(log_start_passes_the_snapshot, Scenario, 10, {"SnapshotAtLogStart"}),
     Mutant(log_writes_are_never_reported, Scenario, 3, {"Liveness"}),

@@ -275,6 +275,25 @@ class ElectionStorm(Scenario):
         self.cluster.network.cut.clear()
 
 
+class LeaderCrashes(Scenario):
+    """Leaders with slow disks lose power again and again, and are back before others notice."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, voters=3, observers=0)
+        self.cluster.flush_ms_max = 60
+        self._append_interval_ms = 20
+        self._snapshot_interval_ms = FAULTS_MS
+
+    def _fault(self) -> None:
+        if self._is_healing:
+            return
+        self.faults += 1
+        leader = self.cluster.leader()
+        if leader is not None:
+            self._flap(leader.id)
+        self.cluster.after(self.rng.randint(50, 1500), self._fault)
+
+
 class LostDisk(Scenario):
     """One voter loses its disk and comes back empty, after the others have elected a leader.
 

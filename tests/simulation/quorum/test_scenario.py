@@ -9,7 +9,13 @@ import pytest
 from kaa.quorum import Effect
 from kaa.quorum.transitions import LEGAL_TRANSITIONS
 from tests.simulation.quorum.__main__ import replay_command
-from tests.simulation.quorum.scenario import ElectionStorm, LostDisk, Result, Scenario
+from tests.simulation.quorum.scenario import (
+    ElectionStorm,
+    LeaderCrashes,
+    LostDisk,
+    Result,
+    Scenario,
+)
 
 SAMPLE = range(60)
 
@@ -55,6 +61,11 @@ def test_a_seed_is_a_run() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_storms_of_elections_break_nothing(seed: int) -> None:
     assert run(ElectionStorm(seed), seed).epochs > 10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_leaders_that_crash_and_return_break_nothing(seed: int) -> None:
+    assert run(LeaderCrashes(seed), seed).epochs > 1
 
 
 @pytest.mark.parametrize("voters", [3, 5])
