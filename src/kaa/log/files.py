@@ -280,7 +280,12 @@ class RealFiles:
     """The operating system's files, without following a link in the last part of a path."""
 
     def open(self, path: str) -> RealFile:
-        return RealFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW))
+        flags = os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            return RealFile(os.open(path, os.O_RDWR | flags))
+        except PermissionError:
+            # Kafka makes metadata snapshots read-only, also for itself.
+            return RealFile(os.open(path, os.O_RDONLY | flags))
 
     def create(self, path: str) -> RealFile:
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,6 +49,27 @@ def test_read_and_write_at_positions(disk: tuple[Files, str]) -> None:
     assert file.read(100, 9) == b"ld\0\0!"
     file.sync()
     file.close()
+    file.close()
+
+
+def test_a_file_that_may_only_be_read_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The superuser may write it all the same, so the refusal is played here."""
+    path = tmp_path / "a"
+    path.write_bytes(b"content")
+    system_open = os.open
+
+    def refuse_writers(name: str, flags: int, *rest: int) -> int:
+        if flags & os.O_RDWR:
+            raise PermissionError(errno.EACCES, "read-only", name)
+        return system_open(name, flags, *rest)
+
+    monkeypatch.setattr(os, "open", refuse_writers)
+    file = RealFiles().open(str(path))
+    assert file.read(100, 0) == b"content"
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.write([b"x"], 0)
     file.close()
 
 
