@@ -370,13 +370,17 @@ class QuorumDriver:
                 self.log.append_as_leader(self._epoch_start(effect, now_ms), effect.epoch, now_ms)
             case AppendAsFollower(_, epoch, records, needs_sync):
                 assert isinstance(records, bytes | memoryview)
-                self.log.append_as_follower(_valid_part(records), epoch, now_ms)
+                valid = _valid_part(records, start_offset)
+                if valid:
+                    self.log.append_as_follower(valid, epoch, now_ms)
             case TruncateLog(_, offset):
                 self.log.truncate_to(offset, now_ms)
                 self._control.truncate_to(offset)
         for batch in self.log.batches(start_offset, self.log.end().offset):
             for offset, voters in self._control.take_batch(batch):
                 self._events.append(VoterSetRead(offset, voters))
+        # Followers that wait may have the records while the disk still works.
+        self._events.append(Tick())
         self._commits.wrote(effect.write_id, needs_sync=needs_sync)
 
     def _epoch_start(self, change: AppendLeaderChange, now_ms: int) -> bytearray:
@@ -450,12 +454,15 @@ class QuorumDriver:
         self._commits.wrote(write_id, needs_sync=True)
 
 
-def _valid_part(records: bytes | memoryview) -> bytes | memoryview:
-    """The batches before the first that is damaged."""
+def _valid_part(records: bytes | memoryview, next_offset: int) -> bytes | memoryview:
+    """The batches before the first that is damaged or does not follow the one before it."""
     size = 0
     try:
         for batch in iter_batches(records):
             batch.ensure_valid()
+            if batch.base_offset != next_offset:
+                break
+            next_offset = batch.next_offset
             size += batch.size_in_bytes
     except RecordsError:
         pass

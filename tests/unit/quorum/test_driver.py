@@ -20,9 +20,11 @@ from kaa.quorum import (
     VoterSet,
 )
 from kaa.quorum.control_records import read_control_records
+from kaa.quorum.driver import _valid_part
 from kaa.quorum.log_view import BOOTSTRAP_SNAPSHOT_ID
 from kaa.quorum.metadata_log import MetadataLogConfig
 from kaa.quorum.snapshots import build_snapshot, snapshot_name
+from kaa.records.build import BatchBuilder
 from kaa.wire.errors import Errors
 from kaa.wire.messages.control import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 from tests.unit.quorum.disk_replica import (
@@ -332,6 +334,21 @@ def test_three_replicas_agree_and_a_late_one_loads_a_snapshot() -> None:
             task.cancel()
 
     asyncio.run(scenario())
+
+
+def test_only_whole_batches_in_a_row_are_taken_from_a_leader() -> None:
+    def batch(offset: int) -> bytes:
+        builder = BatchBuilder(base_offset=offset)
+        builder.append(0, None, b"value")
+        return bytes(builder.build())
+
+    first, second = batch(7), batch(8)
+    assert _valid_part(first + second, 7) == first + second
+    assert _valid_part(first + second[:-1], 7) == first
+    assert _valid_part(first + second[:-1] + b"!", 7) == first
+    assert _valid_part(first + batch(9), 7) == first
+    assert _valid_part(first, 8) == b""
+    assert _valid_part(b"rubbish", 0) == b""
 
 
 def _any_request() -> Request:
