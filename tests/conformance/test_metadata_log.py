@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -53,7 +54,7 @@ from kaa.wire.messages.k63_broker_heartbeat import (
 from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
 from kaa.wire.primitives import Uuid
 from tests.oracle import Oracle
-from tests.oracle.broker import _free_ports
+from tests.oracle.broker import RealKafka, _free_ports
 from tests.oracle.jvm import Jvm
 from tests.oracle.plugin import run_folder
 from tests.unit.quorum.disk_replica import FixedClock
@@ -397,3 +398,41 @@ def test_a_directory_goes_back_and_forth(oracle: Oracle, jvm: Jvm, tmp_path: Pat
         assert re.search(r"LeaderId:\s+1", quorum_status.out)
     finally:
         jvm.call_one("broker.stop", {}, 90)
+
+
+def test_the_directory_of_a_kafka_that_was_killed(
+    oracle: Oracle, real_kafka: RealKafka, tmp_path: Path
+) -> None:
+    """A copy of a directory in use is what a kill leaves; its indexes have a tail of zeros."""
+    name = "metadata-of-a-killed-node"
+    created = oracle.run_tool(
+        "TopicCommand",
+        *("--bootstrap-server", real_kafka.bootstrap_servers, "--create", "--topic", name),
+        *("--partitions", "3", "--config", "retention.ms=7000"),
+    )
+    assert created.code == 0, created.err
+    copied = tmp_path / "copied"
+    copied.mkdir()
+    for path in ("meta.properties", "bootstrap.checkpoint"):
+        shutil.copy(real_kafka.log_dir / path, copied)
+    shutil.copytree(real_kafka.log_dir / METADATA, copied / METADATA)
+    config = tmp_path / "server.properties"
+    settings = real_kafka.properties | {"log.dirs": str(copied)}
+    config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+    async def scenario() -> None:
+        node = OurNode(config, str(copied))
+        await node.start()
+        image = node.controller.image
+        assert sorted(image.topics[name].partitions) == [0, 1, 2]
+        assert image.configs[2, name] == {"retention.ms": "7000"}
+        assert image.brokers[1].epoch == node.epoch
+        await node.create("by-kaa")
+        await node.stop()
+
+    asyncio.run(scenario())
+    text = dump(oracle, copied / METADATA / "00000000000000000000.log")
+    assert "isvalid: false" not in text
+    assert [each["data"]["name"] for each in payloads(text) if each["type"] == "TOPIC_RECORD"][
+        -1
+    ] == "by-kaa"
