@@ -43,7 +43,8 @@ from kaa.wire.messages.k44_incremental_alter_configs import (
 from kaa.wire.schema import Request
 from tests.oracle.broker import RealKafka
 
-pytestmark = pytest.mark.oracle
+# One worker for all: the topic of these tests can be created once.
+pytestmark = [pytest.mark.oracle, pytest.mark.xdist_group("config-described")]
 
 TOPIC, BROKER_RESOURCE, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 NAME = "config-described"
