@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from kaa.config.addresses import Endpoint as ConfigEndpoint
     from kaa.config.server import BrokerConfig
-    from kaa.log.config import LogConfig, LogManagerConfig
+    from kaa.log.config import LogConfig
     from kaa.log.dirs import LogDirectory
     from kaa.log.files import Files
     from kaa.serving.services import Services
@@ -44,12 +44,8 @@ def make_logs(
     topic_config: Callable[[str], LogConfig],
     on_offline: Callable[[LogDirectory], None],
 ) -> LogManager:
-    settings = make_log_manager_config(config)
+    settings = log_manager_config(config, log_config(config, {}))
     return LogManager(files, config.log_dirs, settings, random, topic_config, on_offline)
-
-
-def make_log_manager_config(config: BrokerConfig) -> LogManagerConfig:
-    return log_manager_config(config, log_config(config, {}))
 
 
 def make_fetch_sessions(config: BrokerConfig, random: Random) -> FetchSessions:

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Final
 from kaa.broker.assembly import (
     Listeners,
     make_fetch_sessions,
-    make_log_manager_config,
     make_logs,
     make_quorum_node,
 )
 from kaa.broker.clock import SystemClock
+from kaa.broker.coordinators import make_group_coordinator
 from kaa.broker.directories import StartError, read_identity
 from kaa.broker.duties import clean_logs, keep_logs, sweep_idle
 from kaa.broker.lifecycle import BrokerLifecycle, register_controller
@@ -36,7 +36,6 @@ from kaa.broker.topic_configs import log_config
 from kaa.config.dynamic import apply_dynamic, usable_update
 from kaa.controller.image import ClusterImage
 from kaa.controller.local import LocalController
-from kaa.log.cleaner import LogCleaner
 from kaa.log.dirs import LogDirectory
 from kaa.log.files import RealFiles
 from kaa.replication.manager import RESOURCE_TOPIC, ReplicaManager
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from kaa.log.config import LogConfig
     from kaa.log.files import Files
     from kaa.log.manager import LogManager
+    from kaa.replication.partition import Partition
 
 RESOURCE_BROKER: Final = 4
 DRAIN_SECONDS: Final = 10.0
@@ -86,13 +86,7 @@ class Broker:
         self._listeners: Listeners | None = None
         self._controller: LocalController | None = None
         self._lifecycle: BrokerLifecycle | None = None
-        self._cleaner: LogCleaner | None = None
         self._are_logs_loaded = False
-
-    @property
-    def cleaner(self) -> LogCleaner:
-        assert self._cleaner is not None, "the node was not started"
-        return self._cleaner
 
     @property
     def bootstrap_servers(self) -> str:
@@ -152,19 +146,18 @@ class Broker:
         if config.get_boolean("kaa.log.group.commit.enable"):
             executor = self._executor("flush", len(config.log_dirs))
             appended = GroupCommit(services.loop, executor, self.clock.wall_ms).appended
-        self._cleaner = LogCleaner(
-            logs.logs, make_log_manager_config(config), self._random.randbytes(16)
-        )
         services.replicas = ReplicaManager(
             config.node_id,
             logs,
             self._topic_config,
             self.clock.wall_ms,
             appended=appended,
-            removed=self._cleaner.forget,
+            leadership_changed=self._leadership_changed,
         )
         services.fetch_sessions = make_fetch_sessions(config, self._random)
         services.topic_creation = TopicCreation(services)
+        executor = self._executor("coordinators", 1)
+        services.groups = make_group_coordinator(services, executor, self._random, self.report)
 
     async def _start_controller(self, logs: LogManager, identity: Any) -> None:
         path = self.config.metadata_log_dir
@@ -194,8 +187,6 @@ class Broker:
         now_ms = self.clock.wall_ms()
         executor = self._executor("storage", 1)
         await self.services.loop.run_in_executor(executor, _exhaust, logs.start(now_ms))
-        for directory in logs.online_directories:
-            self.cleaner.load_checkpoint(directory)
         self._are_logs_loaded = True
 
     async def _join(self, logs: LogManager, tasks: asyncio.TaskGroup) -> None:
@@ -219,11 +210,12 @@ class Broker:
         await self._lifecycle.report_recovered(self.services.replicas)
         self.listeners.start()
         self._begin(tasks, self._lifecycle.keep_alive())
+        self._begin(tasks, self.services.groups.runtime.run())
         storage = self._executors[-1]
         self._begin(tasks, keep_logs(logs, self.clock, storage))
         if self.config.get_boolean("log.cleaner.enable"):
             pause = self.config.get_int("log.cleaner.backoff.ms") / 1000
-            self._begin(tasks, clean_logs(self.cleaner, self.clock, storage, pause))
+            self._begin(tasks, clean_logs(logs.cleaner, self.clock, storage, pause))
         self._begin(tasks, sweep_idle(tuple(self.listeners.by_name.values())))
 
     def _executor(self, name: str, threads: int) -> ThreadPoolExecutor:
@@ -253,6 +245,13 @@ class Broker:
             self._apply_dynamic_config(image)
         if self._are_logs_loaded:
             services.replicas.apply(image, delta)
+            if delta.deleted_topics:
+                services.groups.topics_deleted(
+                    topic.name for topic in delta.deleted_topics.values()
+                )
+
+    def _leadership_changed(self, partition: Partition) -> None:
+        self.services.groups.leadership_changed(partition)
 
     def _apply_dynamic_config(self, image: ClusterImage) -> None:
         layers = []
@@ -288,6 +287,8 @@ class Broker:
             cut_off = await self._listeners.drain(DRAIN_SECONDS)
             if cut_off:
                 self.report(f"{cut_off} connections were closed with a request under way")
+        if self._are_logs_loaded:
+            self.services.groups.runtime.stop()
         controller, lifecycle = self._controller, self._lifecycle
         if lifecycle is not None and lifecycle.epoch >= 0:
             await lifecycle.leave(LEAVE_SECONDS)

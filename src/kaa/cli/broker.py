@@ -26,7 +26,13 @@ EXIT_USAGE: Final = 2
 
 @click.group(name="broker")
 def command() -> None:
-    """Run a node: a broker and its controller in one process."""
+    """Run a node: a broker and its controller in one process.
+
+    \b
+    Examples:
+      kaa broker start
+      kaa broker start server.properties
+    """
 
 
 @command.command()

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from kaa.controller.image import ClusterImage, Delta, PartitionImage, TopicImage
     from kaa.log.config import LogConfig
-    from kaa.log.dirs import LogDirectory
     from kaa.log.log import UnifiedLog
     from kaa.log.manager import LogManager
     from kaa.wire.primitives import Uuid
@@ -52,7 +51,6 @@ class ReplicaManager:
         wall_ms: Callable[[], int],
         *,
         appended: Callable[[Partition], None] | None = None,
-        removed: Callable[[TopicPartition, LogDirectory], None] = lambda *_: None,
         leadership_changed: Callable[[Partition], None] = lambda _: None,
     ) -> None:
         self.node_id = node_id
@@ -61,8 +59,6 @@ class ReplicaManager:
         self._wall_ms = wall_ms
         # Told of appends with group commit, when nothing counts before it is on stable storage.
         self._appended = appended
-        # Told of logs that go, while they are still known.
-        self._removed = removed
         # Told when this broker begins or ends to lead a partition, and of new leader epochs.
         self._leadership_changed = leadership_changed
         self._image: ClusterImage | None = None
@@ -191,12 +187,7 @@ class ReplicaManager:
             partition = self._partitions.pop(key, None)
             if partition is not None:
                 self._lose(partition)
-        gone = [TopicPartition(*key) for key in keys]
-        for name in gone:
-            log = self.logs.get(name)
-            if log is not None and log.directory.is_online:
-                self._removed(name, log.directory)
-        self.logs.delete(gone, self._wall_ms())
+        self.logs.delete([TopicPartition(*key) for key in keys], self._wall_ms())
 
     def directory_failed(self) -> None:
         """A directory went offline: its partitions are led no more."""
