@@ -288,7 +288,7 @@ def _check_settings(
     existing: Mapping[str, str],
 ) -> None:
     kind, name = resource
-    broker = state.settings.broker
+    broker = state.config
     match kind:
         case ResourceType.TOPIC:
             if not name:

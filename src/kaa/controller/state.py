@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from kaa.config.dynamic import apply_dynamic, usable_update
+from kaa.config.values import ConfigError
 from kaa.controller.directories import MIGRATING, UNASSIGNED, is_online
 from kaa.controller.feature_table import ELR_VERSION, METADATA_VERSION
 from kaa.controller.heartbeats import Heartbeats
@@ -11,7 +13,7 @@ from kaa.controller.result import ControllerError
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import ClusterImage
@@ -75,6 +77,9 @@ class ControllerState:
         self.next_offset = 0
         # Monotonic time of the decision.
         self.now_ms = 0
+        # What the cluster says for all brokers and for this node, and the settings that follow.
+        self._layers: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        self._config = settings.broker
         # The level of kraft.version, which the quorum keeps.
         self.kraft_version = 0
         # How many replicas vote in the quorum.
@@ -124,6 +129,19 @@ class ControllerState:
                 f"the epoch of broker {broker_id} is {broker.epoch}, not {broker_epoch}",
             )
 
+    # --- settings --------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings of the node with what the cluster says on top, where that can be used."""
+        configs = self.image.configs
+        everyone = configs.get((BROKER_RESOURCE, ""), {})
+        this_node = configs.get((BROKER_RESOURCE, str(self.settings.node_id)), {})
+        if (everyone, this_node) != self._layers:
+            self._layers = (dict(everyone), dict(this_node))
+            self._config = _with_layers(self.settings.broker, everyone, this_node)
+        return self._config
+
     # --- settings of topics that decide about leaders ---------------------------------------------
 
     def topic_setting(self, topic: str, name: str) -> str | None:
@@ -151,3 +169,15 @@ class ControllerState:
         if text is not None:
             return text.lower() == "true"
         return self.settings.broker.get_boolean("unclean.leader.election.enable")
+
+
+def _with_layers(
+    static: BrokerConfig, everyone: Mapping[str, str], this_node: Mapping[str, str]
+) -> BrokerConfig:
+    usable_everyone, _ = usable_update(everyone, per_broker=False)
+    usable_this_node, _ = usable_update(this_node, per_broker=True)
+    try:
+        return apply_dynamic(static, usable_everyone, usable_this_node)
+    except ConfigError:
+        # Good each for itself and not together; the brokers complain about it.
+        return static

@@ -179,7 +179,7 @@ def _describe(
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in describe_created_topic(state.settings.broker, overrides)
+            for entry in describe_created_topic(state.config, overrides)
         ]
     return described[key]
 

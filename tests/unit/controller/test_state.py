@@ -55,6 +55,30 @@ def test_unclean_elections_are_looked_up_likewise() -> None:
     assert enabled.state.is_unclean_election_enabled("t")
 
 
+def test_settings_of_the_cluster_lie_above_those_of_the_node() -> None:
+    cluster = Cluster(0, levels={"eligible.leader.replicas.version": 0})
+    state, image = cluster.state, cluster.image
+    assert state.config.get_int("log.retention.bytes") == -1
+    set_config(image, 4, "", "log.retention.bytes", "7")
+    assert state.config.get_int("log.retention.bytes") == 7
+    assert state.config is state.config
+    set_config(image, 4, str(NODE_ID), "log.retention.bytes", "9")
+    assert state.config.get_int("log.retention.bytes") == 9
+
+
+def test_stored_settings_that_cannot_be_used_are_left_out() -> None:
+    cluster = Cluster(0, levels={"eligible.leader.replicas.version": 0})
+    set_config(cluster.image, 4, "", "log.retention.bytes", "none")
+    set_config(cluster.image, 4, "", "log.segment.delete.delay.ms", "5")
+    config = cluster.state.config
+    assert config.get_int("log.retention.bytes") == -1
+    assert config.get_int("log.segment.delete.delay.ms") == 5
+    # Each is good, but a record cannot be due for compaction before it may be compacted.
+    set_config(cluster.image, 4, "", "log.cleaner.min.compaction.lag.ms", "50")
+    set_config(cluster.image, 4, "", "log.cleaner.max.compaction.lag.ms", "10")
+    assert cluster.state.config is cluster.state.settings.broker
+
+
 def test_without_metadata_there_is_no_metadata_version() -> None:
     cluster = Cluster(0)
     del cluster.image.features["metadata.version"]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kaa.config.describe import ConfigSource
 from kaa.controller.result import ControllerError
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import CreatableReplicaAssignment, CreateTopicsRequest
@@ -57,6 +58,11 @@ def test_answer_reports_the_settings_of_the_topic() -> None:
     assert values["retention.ms"] == "1000"
     assert values["segment.bytes"] == "1073741824"
     assert [config.name for config in result.configs] == sorted(values)
+    sources = {config.name: config.config_source for config in result.configs}
+    assert sources["retention.ms"] == ConfigSource.TOPIC_CONFIG
+    assert sources["segment.bytes"] == ConfigSource.DEFAULT_CONFIG
+    # Eligible leader replicas made it a setting of the whole cluster.
+    assert sources["min.insync.replicas"] == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
 
 
 def test_settings_are_not_shown_to_who_may_not_see_them() -> None:
