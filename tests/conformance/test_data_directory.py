@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import TopicCollection, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    ConfigResource,  # type: ignore[attr-defined]
-)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
 
 from tests.clients.librdkafka import (
     SECONDS_MAX,
