@@ -15,14 +15,33 @@ comes back by `appended` with the outcome.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kaa.coordinators.timeline import Timeline
-    from kaa.wire.errors import Errors
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
+
+
+# What clients are told when an append fails: the error of the log means nothing to them.
+_TOLD: Final = {
+    Errors.UNKNOWN_TOPIC_OR_PARTITION: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_ENOUGH_REPLICAS: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_LEADER_OR_FOLLOWER: Errors.NOT_COORDINATOR,
+    Errors.KAFKA_STORAGE_ERROR: Errors.NOT_COORDINATOR,
+    Errors.MESSAGE_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
+    Errors.RECORD_LIST_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
+    Errors.INVALID_FETCH_SIZE: Errors.UNKNOWN_SERVER_ERROR,
+}
+
+
+def told(error: Errors) -> Errors:
+    """The error of an operation as its client gets it."""
+    return _TOLD.get(error, error)
 
 
 class Moment(NamedTuple):

@@ -8,7 +8,7 @@ between which the loop serves clients.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.shard import MachineType, Shard, ShardState
@@ -21,23 +21,6 @@ if TYPE_CHECKING:
     from kaa.coordinators.records import RecordTypes
     from kaa.coordinators.shard import Host
     from kaa.replication.partition import Partition
-
-# What clients are told when an append fails: the error of the log means nothing to them.
-_TOLD: Final = {
-    Errors.UNKNOWN_TOPIC_OR_PARTITION: Errors.COORDINATOR_NOT_AVAILABLE,
-    Errors.NOT_ENOUGH_REPLICAS: Errors.COORDINATOR_NOT_AVAILABLE,
-    Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,
-    Errors.NOT_LEADER_OR_FOLLOWER: Errors.NOT_COORDINATOR,
-    Errors.KAFKA_STORAGE_ERROR: Errors.NOT_COORDINATOR,
-    Errors.MESSAGE_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
-    Errors.RECORD_LIST_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
-    Errors.INVALID_FETCH_SIZE: Errors.UNKNOWN_SERVER_ERROR,
-}
-
-
-def told(error: Errors) -> Errors:
-    """The error of an operation as its client gets it."""
-    return _TOLD.get(error, error)
 
 
 def java_hash(text: str) -> int:

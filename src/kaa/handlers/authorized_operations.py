@@ -13,3 +13,5 @@ NOT_ASKED: Final = -(2**31)
 TOPIC: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 # CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE.
 CLUSTER: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+# READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+GROUP: Final = sum(1 << code for code in (3, 6, 8, 10, 11))

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.runtime import java_hash, partition_for, told
+from kaa.coordinators.machine import CoordinatorError, told
+from kaa.coordinators.runtime import java_hash, partition_for
 from kaa.coordinators.shard import ShardState
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.support import Cluster, error_of, turns

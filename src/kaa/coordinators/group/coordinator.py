@@ -1,0 +1,277 @@
+"""The group coordinator of a broker, as handlers call it: requests in, responses out.
+
+Each request goes to the shard of its group. A refusal of the shard becomes the response that says
+so, in the shape of the API.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from kaa.coordinators.group.machine import RECORD_TYPES, GroupMachine
+from kaa.coordinators.group.offset_fetch import fetch_offsets
+from kaa.coordinators.machine import CoordinatorError, Result, told
+from kaa.coordinators.runtime import Runtime, partition_for
+from kaa.coordinators.shard import ShardState
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k08_offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kaa.wire.messages.k09_offset_fetch import OffsetFetchResponseGroup
+from kaa.wire.messages.k11_join_group import JoinGroupResponse
+from kaa.wire.messages.k12_heartbeat import HeartbeatResponse
+from kaa.wire.messages.k13_leave_group import LeaveGroupResponse, MemberResponse
+from kaa.wire.messages.k14_sync_group import SyncGroupResponse
+from kaa.wire.messages.k15_describe_groups import DescribedGroup
+from kaa.wire.messages.k16_list_groups import ListGroupsResponse
+from kaa.wire.messages.k42_delete_groups import DeletableGroupResult
+from kaa.wire.messages.k47_offset_delete import OffsetDeleteResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kaa.coordinators.group.outcome import Client
+    from kaa.coordinators.group.settings import GroupSettings
+    from kaa.coordinators.machine import Moment
+    from kaa.coordinators.shard import Host
+    from kaa.replication.partition import Partition
+    from kaa.wire.messages.k08_offset_commit import OffsetCommitRequest
+    from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup
+    from kaa.wire.messages.k11_join_group import JoinGroupRequest
+    from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
+    from kaa.wire.messages.k13_leave_group import LeaveGroupRequest
+    from kaa.wire.messages.k14_sync_group import SyncGroupRequest
+    from kaa.wire.messages.k16_list_groups import ListGroupsRequest
+    from kaa.wire.messages.k47_offset_delete import OffsetDeleteRequest
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+
+class GroupCoordinator:
+    """See the module's text."""
+
+    def __init__(
+        self,
+        host: Host,
+        settings: Callable[[], GroupSettings],
+        partition_count: Callable[[], int],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._host = host
+        self._settings = settings
+        self._partition_count = partition_count
+        self.runtime: Runtime[GroupMachine] = Runtime(
+            OFFSETS_TOPIC, lambda: GroupMachine(settings, new_id), RECORD_TYPES, host
+        )
+
+    def partition_for(self, group_id: str) -> int:
+        return partition_for(group_id, self._partition_count())
+
+    def leadership_changed(self, partition: Partition) -> None:
+        self.runtime.leadership_changed(partition)
+
+    def topics_deleted(self, topics: Iterable[str]) -> None:
+        """Nobody can read them any more: positions in them are dropped."""
+        gone = tuple(topics)
+        self.runtime.write_all(lambda machine, _: machine.topics_deleted(gone))
+
+    async def _write(self, group_id: str, command: Callable[[GroupMachine, Moment], Result]) -> Any:
+        """CoordinatorError with the error that the client is told."""
+        try:
+            return await self.runtime.write(self.partition_for(group_id), command)
+        except CoordinatorError as refusal:
+            raise CoordinatorError(told(refusal.error)) from None
+
+    # --- the classic protocol
+
+    async def join(self, request: JoinGroupRequest, client: Client) -> JoinGroupResponse:
+        settings = self._settings()
+        error = Errors.NONE
+        if not request.group_id:
+            error = Errors.INVALID_GROUP_ID
+        elif not (
+            settings.session_timeout_ms_min
+            <= request.session_timeout_ms
+            <= settings.session_timeout_ms_max
+        ):
+            error = Errors.INVALID_SESSION_TIMEOUT
+        if error is not Errors.NONE:
+            return JoinGroupResponse(member_id=request.member_id, error_code=error)
+        waiter = self._host.loop.create_future()
+        self.runtime.write_to(
+            self.partition_for(request.group_id),
+            lambda machine, now: machine.classic.join(request, client, waiter, now),
+            waiter,
+        )
+        try:
+            response: JoinGroupResponse = await waiter
+        except CoordinatorError as refusal:
+            return JoinGroupResponse(error_code=told(refusal.error))
+        return response
+
+    async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
+        if not request.group_id:
+            return SyncGroupResponse(error_code=Errors.INVALID_GROUP_ID)
+        waiter = self._host.loop.create_future()
+        self.runtime.write_to(
+            self.partition_for(request.group_id),
+            lambda machine, now: machine.classic.sync(request, waiter, now),
+            waiter,
+        )
+        try:
+            response: SyncGroupResponse = await waiter
+        except CoordinatorError as refusal:
+            return SyncGroupResponse(error_code=told(refusal.error))
+        return response
+
+    async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+        if not request.group_id:
+            return HeartbeatResponse(error_code=Errors.INVALID_GROUP_ID)
+        try:
+            response: HeartbeatResponse = await self._write(
+                request.group_id, lambda machine, now: machine.classic.heartbeat(request, now)
+            )
+        except CoordinatorError as refusal:
+            # Nobody loses its place because the group is being loaded.
+            is_loading = refusal.error is Errors.COORDINATOR_LOAD_IN_PROGRESS
+            return HeartbeatResponse(error_code=Errors.NONE if is_loading else refusal.error)
+        return response
+
+    async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
+        if not request.group_id:
+            return LeaveGroupResponse(error_code=Errors.INVALID_GROUP_ID, members=[])
+        try:
+            response: LeaveGroupResponse = await self._write(
+                request.group_id, lambda machine, now: machine.classic.leave(request, now)
+            )
+        except CoordinatorError as refusal:
+            if refusal.error is not Errors.UNKNOWN_MEMBER_ID:
+                return LeaveGroupResponse(error_code=refusal.error, members=[])
+            members = [
+                MemberResponse(
+                    member_id=identity.member_id,
+                    group_instance_id=identity.group_instance_id,
+                    error_code=Errors.UNKNOWN_MEMBER_ID,
+                )
+                for identity in request.members
+            ]
+            return LeaveGroupResponse(members=members)
+        return response
+
+    # --- offsets
+
+    async def commit_offsets(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
+        try:
+            response: OffsetCommitResponse = await self._write(
+                request.group_id, lambda machine, now: machine.commit_offsets(request, now)
+            )
+        except CoordinatorError as refusal:
+            return refused_commit(request, refusal.error)
+        return response
+
+    async def fetch_offsets(
+        self, request: OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> OffsetFetchResponseGroup:
+        response: OffsetFetchResponseGroup
+        try:
+            if require_stable:
+                response = await self._write(
+                    request.group_id,
+                    lambda machine, _: Result(
+                        response=fetch_offsets(machine, request, is_stable=True)
+                    ),
+                )
+            else:
+                response = self.runtime.read(
+                    self.partition_for(request.group_id),
+                    lambda machine: fetch_offsets(machine, request, is_stable=False),
+                )
+        except CoordinatorError as refusal:
+            return OffsetFetchResponseGroup(
+                group_id=request.group_id, topics=[], error_code=refusal.error
+            )
+        return response
+
+    async def delete_offsets(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+        if not request.group_id:
+            return OffsetDeleteResponse(error_code=Errors.INVALID_GROUP_ID, topics=[])
+        try:
+            response: OffsetDeleteResponse = await self._write(
+                request.group_id, lambda machine, _: machine.delete_offsets(request)
+            )
+        except CoordinatorError as refusal:
+            return OffsetDeleteResponse(error_code=refusal.error, topics=[])
+        return response
+
+    # --- groups
+
+    def _by_partition(self, group_ids: Iterable[str]) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = defaultdict(list)
+        for group_id in group_ids:
+            found[self.partition_for(group_id)].append(group_id)
+        return found
+
+    def describe(self, group_ids: Iterable[str], api_version: int) -> list[DescribedGroup]:
+        described: list[DescribedGroup] = []
+        for number, some in self._by_partition(group_ids).items():
+            describe = partial(
+                GroupMachine.describe_groups, group_ids=some, api_version=api_version
+            )
+            try:
+                described += self.runtime.read(number, describe)
+            except CoordinatorError as refusal:
+                described += [
+                    DescribedGroup(group_id=one, error_code=refusal.error, members=[])
+                    for one in some
+                ]
+        return described
+
+    def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
+        response = ListGroupsResponse(groups=[])
+        for shard in self.runtime:
+            if shard.state is ShardState.LOADING:
+                return ListGroupsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS, groups=[])
+            if shard.state is ShardState.ACTIVE:
+                response.groups += shard.read(
+                    lambda machine: machine.list_groups(request.states_filter, request.types_filter)
+                )
+        return response
+
+    async def delete_groups(self, group_ids: Iterable[str]) -> list[DeletableGroupResult]:
+        results: list[DeletableGroupResult] = []
+        for some in self._by_partition(group_ids).values():
+            delete = partial(_delete_groups, some)
+            try:
+                results += await self._write(some[0], delete)
+            except CoordinatorError as refusal:
+                results += [
+                    DeletableGroupResult(group_id=one, error_code=refusal.error) for one in some
+                ]
+        return results
+
+
+def _delete_groups(group_ids: list[str], machine: GroupMachine, _: Moment) -> Result:
+    return machine.delete_groups(group_ids)
+
+
+def refused_commit(request: OffsetCommitRequest, error: Errors) -> OffsetCommitResponse:
+    """The same error for every partition."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=error
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,312 @@
+"""A group machine on a bench: driven as a shard drives it, but nothing happens by itself.
+
+Records are appended at once and committed at once, unless the test holds commits back. Every answer
+is kept under the name that the test gave to the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Any
+
+from kaa.coordinators.group.machine import RECORD_TYPES, GroupMachine
+from kaa.coordinators.group.outcome import Client
+from kaa.coordinators.group.settings import GroupSettings
+from kaa.coordinators.machine import CoordinatorError, Moment, NewRecord, Result
+from kaa.coordinators.records import encode_key, encode_value
+from kaa.wire.errors import Errors
+from kaa.wire.messages.embedded import ConsumerProtocolSubscription
+from kaa.wire.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kaa.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
+from kaa.wire.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
+from kaa.wire.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+START_WALL_MS = 1_700_000_000_000
+GROUP = "g"
+
+
+def subscription(*topics: str) -> bytes:
+    return b"\0\0" + ConsumerProtocolSubscription(topics=list(topics)).encode(0)
+
+
+class GroupBench:
+    """See the module's text."""
+
+    def __init__(self, **settings: int) -> None:
+        self.settings = GroupSettings(**settings)
+        self.ids = count(1)
+        self.now_ms = 0
+        self.log: list[NewRecord] = []
+        self.is_holding = False
+        self.answers: dict[str, Any] = {}
+        # In the order in which they left.
+        self.told: list[tuple[str, Any]] = []
+        self._waiting: list[tuple[int, str | None, Result]] = []
+        self._start()
+
+    def _start(self) -> None:
+        self.machine = GroupMachine(lambda: self.settings, lambda: str(next(self.ids)))
+        self.machine.timeline.commit(len(self.log))
+        for offset, record in enumerate(self.log):
+            found = RECORD_TYPES.decode(encode_key(record.key), encode_value(record))
+            assert found is not None
+            self.machine.timeline.move(offset)
+            self.machine.replay(offset, *found, -1, -1)
+        self._run(None, lambda machine, now: machine.loaded(now))
+
+    @property
+    def now(self) -> Moment:
+        return Moment(START_WALL_MS + self.now_ms, self.now_ms)
+
+    # --- driving
+
+    def run(self, name: str, command: Callable[[GroupMachine, Moment], Result]) -> Any:
+        """The answer, if it has left already."""
+        self.answers.pop(name, None)
+        self._run(name, command)
+        return self.answers.get(name)
+
+    def _run(self, name: str | None, command: Callable[[GroupMachine, Moment], Result]) -> None:
+        timeline = self.machine.timeline
+        timeline.move(len(self.log))
+        try:
+            result = command(self.machine, self.now)
+        except CoordinatorError as refusal:
+            timeline.revert(len(self.log))
+            if name is not None:
+                self._tell(name, refusal.error)
+            return
+        for record in result.records:
+            offset = len(self.log)
+            if result.is_replayed:
+                timeline.move(offset)
+                self.machine.replay(offset, record.key, record.value, -1, -1)
+            self.log.append(record)
+        for reply in result.replies:
+            self._tell(reply.waiter, reply.response)
+        self._waiting.append((len(self.log), name, result))
+        if not self.is_holding:
+            self.commit()
+
+    def _tell(self, name: str, response: Any) -> None:
+        self.answers[name] = response
+        self.told.append((name, response))
+
+    def commit(self) -> None:
+        """All that was appended is committed."""
+        self.is_holding = False
+        while self._waiting:
+            _, name, result = self._waiting.pop(0)
+            self.machine.timeline.commit(len(self.log))
+            self._finish(name, result, Errors.NONE)
+
+    def fail(self, error: Errors = Errors.NOT_ENOUGH_REPLICAS) -> None:
+        """All that was held back failed to be appended."""
+        self.is_holding = False
+        offset = self.machine.timeline.committed_offset
+        self.machine.timeline.revert(offset)
+        del self.log[offset:]
+        failed, self._waiting = self._waiting, []
+        for _, name, result in failed:
+            self._finish(name, result, error)
+
+    def _finish(self, name: str | None, result: Result, error: Errors) -> None:
+        if result.then is not None:
+            self._run(None, lambda machine, now: machine.appended(result.then, error, now))
+        if name is None or name in self.answers:
+            return
+        if error is not Errors.NONE:
+            self._tell(name, error)
+        elif result.response is not None:
+            self._tell(name, result.response)
+
+    def advance(self, milliseconds: int) -> None:
+        """Lets time pass, deadline by deadline."""
+        end_ms = self.now_ms + milliseconds
+        while True:
+            deadline_ms = self.machine.next_deadline_ms
+            if deadline_ms is None or deadline_ms > end_ms:
+                break
+            self.now_ms = max(self.now_ms, deadline_ms)
+            self._run(None, lambda machine, now: machine.expire(now) or Result())
+        self.now_ms = end_ms
+
+    def lose_leadership(self) -> None:
+        """What is not committed is gone, and another broker coordinates the groups."""
+        for reply in self.machine.unloaded():
+            self._tell(reply.waiter, reply.response)
+        del self.log[self.machine.timeline.committed_offset :]
+        self._waiting = []
+        self.is_holding = False
+
+    def restart(self) -> None:
+        """Leadership is lost and won again: memory is read from the log."""
+        self.lose_leadership()
+        self._start()
+
+    def load(self, *records: NewRecord) -> None:
+        """Begins anew with a log that somebody else wrote."""
+        self.log = list(records)
+        self._start()
+
+    # --- requests
+
+    def join(
+        self,
+        name: str,
+        member_id: str = "",
+        *,
+        group: str = GROUP,
+        instance: str | None = None,
+        protocols: Iterable[str] = ("range",),
+        topics: Iterable[str] = ("t",),
+        protocol_type: str = "consumer",
+        session_ms: int = 10_000,
+        rebalance_ms: int = 60_000,
+        version: int = 9,
+        metadata: bytes | None = None,
+    ) -> Any:
+        data = subscription(*topics) if metadata is None else metadata
+        request = JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=[JoinGroupRequestProtocol(name=one, metadata=data) for one in protocols],
+        )
+        client = Client(name, "/127.0.0.1", version)
+        return self.run(name, lambda machine, now: machine.classic.join(request, client, name, now))
+
+    def join_new(self, name: str, **fields: Any) -> Any:
+        """A dynamic member comes, and comes again with the id that it is given."""
+        member_id = self.join(name, **fields).member_id
+        return self.join(name, member_id, **fields)
+
+    def sync(
+        self,
+        name: str,
+        member_id: str,
+        generation: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group: str = GROUP,
+        instance: str | None = None,
+        protocol_type: str | None = "consumer",
+        protocol_name: str | None = "range",
+    ) -> Any:
+        request = SyncGroupRequest(
+            group_id=group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocol_name=protocol_name,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=one, assignment=data)
+                for one, data in (assignments or {}).items()
+            ],
+        )
+        return self.run(name, lambda machine, now: machine.classic.sync(request, name, now))
+
+    def heartbeat(
+        self,
+        member_id: str,
+        generation: int,
+        *,
+        group: str = GROUP,
+        instance: str | None = None,
+        name: str = "heartbeat",
+    ) -> Errors:
+        request = HeartbeatRequest(
+            group_id=group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+        )
+        answer = self.run(name, lambda machine, now: machine.classic.heartbeat(request, now))
+        return answer if isinstance(answer, Errors) else code(answer.error_code)
+
+    def leave(self, *identities: tuple[str, str | None], group: str = GROUP) -> Any:
+        request = LeaveGroupRequest(
+            group_id=group,
+            members=[
+                MemberIdentity(member_id=member_id, group_instance_id=instance)
+                for member_id, instance in identities
+            ],
+        )
+        return self.run("leave", lambda machine, now: machine.classic.leave(request, now))
+
+    def commit_offset(
+        self,
+        topic: str = "t",
+        partition: int = 0,
+        offset: int = 1,
+        *,
+        group: str = GROUP,
+        member_id: str = "",
+        generation: int = -1,
+        instance: str | None = None,
+        metadata: str | None = None,
+        retention_ms: int = -1,
+        name: str = "commit",
+    ) -> Errors | None:
+        """The error of the only partition; None if the answer waits."""
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            retention_time_ms=retention_ms,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=[
+                        OffsetCommitRequestPartition(
+                            partition_index=partition,
+                            committed_offset=offset,
+                            committed_metadata=metadata,
+                        )
+                    ],
+                )
+            ],
+        )
+        answer = self.run(name, lambda machine, now: machine.commit_offsets(request, now))
+        if answer is None or isinstance(answer, Errors):
+            return answer
+        return code(answer.topics[0].partitions[0].error_code)
+
+    # --- looking
+
+    @property
+    def group(self) -> Any:
+        return self.machine.groups.get(GROUP)
+
+    @property
+    def state(self) -> str:
+        return "absent" if self.group is None else str(self.group.state.value)
+
+    def stable(self, *names: str, **fields: Any) -> dict[str, str]:
+        """A group of dynamic members that is stable; their ids by name."""
+        for name in names:
+            self.join_new(name, **fields)
+        self.advance(self.settings.initial_rebalance_delay_ms * 2)
+        ids = {name: self.answers[name].member_id for name in names}
+        generation = self.group.generation_id
+        leader = self.group.leader_id
+        for name, member_id in ids.items():
+            given = {one: one.encode() for one in ids.values()} if member_id == leader else None
+            self.sync(name, member_id, generation, given)
+        assert self.state == "Stable"
+        return ids
+
+
+def code(number: int) -> Errors:
+    return next(error for error in Errors if error == number)
