@@ -26,6 +26,11 @@ class RequestContext(NamedTuple):
         return self.header.client_id or ""
 
     @property
+    def client_host(self) -> str:
+        """The address of the client as Java prints one whose name was not looked up."""
+        return f"/{self.connection.peer}"
+
+    @property
     def listener_name(self) -> str:
         return self.connection.listener_name
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import ClusterImage
     from kaa.controller.port import ControllerPort
+    from kaa.coordinators.group.coordinator import GroupCoordinator
     from kaa.log.manager import LogManager
     from kaa.quorum.driver import QuorumDriver
     from kaa.replication.manager import ReplicaManager
@@ -50,6 +51,7 @@ class Services:
     fetch_sessions: FetchSessions
     topic_creation: TopicCreation
     producer_ids: ProducerIds
+    groups: GroupCoordinator
     # What ApiVersions says, by the name of the listener.
     api_versions: Mapping[str, list[ApiVersion]]
 

@@ -1,0 +1,91 @@
+"""OffsetCommit, key 8: stores how far a group has read.
+
+Partitions that do not exist are refused one by one; the others go to the group coordinator
+together, and are stored together.
+
+Versions up to 4 may say how long the offset is to be kept (KIP-211 ended that). Version 6 added
+leader epochs (KIP-320), 7 static members (KIP-345), 9 the errors of the consumer protocol
+(KIP-848), 10 topics by id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k08_offset_commit import (
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from kaa.controller.image import TopicImage
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k08_offset_commit import OffsetCommitRequest
+
+_TOPIC_IDS_VERSION = 10
+
+
+def handle(services: Services, request: OffsetCommitRequest, context: RequestContext) -> Any:
+    has_ids = context.api_version >= _TOPIC_IDS_VERSION
+    if context.api_version < 7:
+        # Before static members, the field does not exist.
+        request.group_instance_id = None
+    known: list[OffsetCommitRequestTopic] = []
+    refused: list[OffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        image = services.image
+        found = image.topics_by_id.get(topic.topic_id) if has_ids else image.topics.get(topic.name)
+        if found is None:
+            error = Errors.UNKNOWN_TOPIC_ID if has_ids else Errors.UNKNOWN_TOPIC_OR_PARTITION
+            refused.append(_refused(topic, error))
+        else:
+            _split(topic, found, known, refused)
+    if not known:
+        return OffsetCommitResponse(topics=refused)
+    request.topics = known
+    return _commit(services, request, refused)
+
+
+def _split(
+    topic: OffsetCommitRequestTopic,
+    found: TopicImage,
+    known: list[OffsetCommitRequestTopic],
+    refused: list[OffsetCommitResponseTopic],
+) -> None:
+    """Sorts the partitions of a topic into those that exist and those that do not."""
+    exist = [one for one in topic.partitions if one.partition_index in found.partitions]
+    missing = [one for one in topic.partitions if one.partition_index not in found.partitions]
+    if exist:
+        known.append(OffsetCommitRequestTopic(name=found.name, topic_id=found.id, partitions=exist))
+    if missing:
+        unknown = OffsetCommitRequestTopic(name=found.name, topic_id=found.id, partitions=missing)
+        refused.append(_refused(unknown, Errors.UNKNOWN_TOPIC_OR_PARTITION))
+
+
+def _refused(topic: OffsetCommitRequestTopic, error: Errors) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
+            for one in topic.partitions
+        ],
+    )
+
+
+async def _commit(
+    services: Services, request: OffsetCommitRequest, refused: list[OffsetCommitResponseTopic]
+) -> OffsetCommitResponse:
+    response = await services.groups.commit_offsets(request)
+    by_name = {topic.name: topic for topic in response.topics}
+    for topic in refused:
+        same = by_name.get(topic.name)
+        if same is None:
+            response.topics.append(topic)
+        else:
+            same.partitions += topic.partitions
+    return response

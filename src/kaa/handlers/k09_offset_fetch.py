@@ -1,0 +1,125 @@
+"""OffsetFetch, key 9: what groups have committed.
+
+Up to version 7 a request asks for one group, and its answer has the error of the group from
+version 2 on; before, the error stands with every partition. Version 2 may ask for all partitions by
+leaving them out, 7 for stable offsets only (KIP-447), 8 asks for several groups (KIP-709), 9 names
+the member that asks (KIP-848), 10 names topics by id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k09_offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchResponseGroup
+
+_GROUPS_VERSION = 8
+_GROUP_ERROR_VERSION = 2
+_TOPIC_IDS_VERSION = 10
+
+
+async def handle(
+    services: Services, request: OffsetFetchRequest, context: RequestContext
+) -> OffsetFetchResponse:
+    version = context.api_version
+    if version < _GROUPS_VERSION:
+        return await _fetch_one(services, request, version)
+    answers = []
+    for group in request.groups:
+        if version >= _TOPIC_IDS_VERSION:
+            answer = await _fetch_by_id(services, group, require_stable=request.require_stable)
+        else:
+            answer = await services.groups.fetch_offsets(
+                group, require_stable=request.require_stable
+            )
+        answers.append(answer)
+    return OffsetFetchResponse(groups=answers)
+
+
+async def _fetch_one(
+    services: Services, request: OffsetFetchRequest, version: int
+) -> OffsetFetchResponse:
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    answer = await services.groups.fetch_offsets(group, require_stable=request.require_stable)
+    error = answer.error_code
+    if error != Errors.NONE and version < _GROUP_ERROR_VERSION:
+        answer.topics = [_refused(topic, error) for topic in group.topics or ()]
+    return OffsetFetchResponse(
+        error_code=error,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=one.partition_index,
+                        committed_offset=one.committed_offset,
+                        committed_leader_epoch=one.committed_leader_epoch,
+                        metadata=one.metadata,
+                        error_code=one.error_code,
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in answer.topics
+        ],
+    )
+
+
+async def _fetch_by_id(
+    services: Services, group: OffsetFetchRequestGroup, *, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    """Topics have ids in request and answer; those without one any more are unknown."""
+    by_id = services.image.topics_by_id
+    unknown = []
+    if group.topics is not None:
+        known = []
+        for topic in group.topics:
+            found = by_id.get(topic.topic_id)
+            if found is None:
+                unknown.append(_refused(topic, Errors.UNKNOWN_TOPIC_ID))
+            else:
+                topic.name = found.name
+                known.append(topic)
+        group.topics = known
+    answer = await services.groups.fetch_offsets(group, require_stable=require_stable)
+    if answer.error_code != Errors.NONE:
+        return answer
+    if group.topics is None:
+        by_name = services.image.topics
+        answer.topics = [topic for topic in answer.topics if topic.name in by_name]
+        for topic_answer in answer.topics:
+            topic_answer.topic_id = by_name[topic_answer.name].id
+    answer.topics += unknown
+    return answer
+
+
+def _refused(topic: OffsetFetchRequestTopics, error: int) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetFetchResponsePartitions(
+                partition_index=index, committed_offset=-1, metadata="", error_code=error
+            )
+            for index in topic.partition_indexes
+        ],
+    )

@@ -1,0 +1,89 @@
+"""FindCoordinator, key 10: which broker coordinates a group.
+
+The coordinator is the leader of a partition of an internal topic. The topic is created when it is
+first asked for; until it is there, and while its partition has no leader that the client can reach,
+the answer is COORDINATOR_NOT_AVAILABLE, and the client asks again.
+
+Groups are coordinated here; nothing coordinates transactions (key type 1) and share groups (key
+type 2, from version 6 on) yet, so that these are never available. Version 4 asks for many keys at
+once (KIP-699).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kaa.coordinators.group.coordinator import OFFSETS_TOPIC
+from kaa.serving.metadata_view import visible_leader
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k10_find_coordinator import Coordinator, FindCoordinatorResponse
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
+
+_GROUP: Final = 0
+_TRANSACTION: Final = 1
+_SHARE: Final = 2
+_BATCH_VERSION: Final = 4
+_SHARE_VERSION: Final = 6
+
+
+async def handle(
+    services: Services, request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse:
+    version = context.api_version
+    keys = request.coordinator_keys if version >= _BATCH_VERSION else [request.key]
+    found = [await _find(services, key, request.key_type, context) for key in keys]
+    if version >= _BATCH_VERSION:
+        return FindCoordinatorResponse(coordinators=found)
+    (one,) = found
+    return FindCoordinatorResponse(
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )
+
+
+async def _find(
+    services: Services, key: str, key_type: int, context: RequestContext
+) -> Coordinator:
+    if key_type not in {_GROUP, _TRANSACTION, _SHARE}:
+        return _refused(key, Errors.INVALID_REQUEST)
+    if key_type == _SHARE and (context.api_version < _SHARE_VERSION or not _is_share_key(key)):
+        return _refused(key, Errors.INVALID_REQUEST)
+    if key_type != _GROUP:
+        return _refused(key, Errors.COORDINATOR_NOT_AVAILABLE)
+    image = services.image
+    topic = image.topics.get(OFFSETS_TOPIC)
+    if topic is None:
+        await services.topic_creation.create([OFFSETS_TOPIC])
+        return _refused(key, Errors.COORDINATOR_NOT_AVAILABLE)
+    partition = topic.partitions[services.groups.partition_for(key)]
+    leader = image.brokers.get(visible_leader(image, partition, context.listener_name))
+    endpoint = None if leader is None else leader.endpoint(context.listener_name)
+    if leader is None or endpoint is None:
+        return _refused(key, Errors.COORDINATOR_NOT_AVAILABLE)
+    return Coordinator(
+        key=key,
+        node_id=leader.id,
+        host=endpoint.host,
+        port=endpoint.port,
+        error_message=Errors.NONE.message,
+    )
+
+
+def _is_share_key(key: str) -> bool:
+    """Group, topic id and partition, with colons between them."""
+    group, _, rest = key.partition(":")
+    topic_id, _, partition = rest.partition(":")
+    return bool(group and topic_id and partition.isdecimal())
+
+
+def _refused(key: str, error: Errors) -> Coordinator:
+    return Coordinator(
+        key=key, node_id=-1, host="", port=-1, error_code=error, error_message=error.message
+    )

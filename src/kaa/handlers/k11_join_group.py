@@ -1,0 +1,29 @@
+"""JoinGroup, key 11: a client becomes a member of a classic group, or takes part in a rebalance.
+
+The answer waits for the other members. Version 1 added the rebalance timeout, 4 the id that a new
+member has to come again with (KIP-394), 5 static members (KIP-345), 7 the protocol type in the
+answer, 8 a reason for the log (KIP-800), 9 leaders that keep the assignment (KIP-814).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.coordinators.group.outcome import Client
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupResponse
+
+_NULLABLE_PROTOCOL_VERSION = 7
+
+
+async def handle(
+    services: Services, request: JoinGroupRequest, context: RequestContext
+) -> JoinGroupResponse:
+    client = Client(context.client_id, context.client_host, context.api_version)
+    response = await services.groups.join(request, client)
+    if response.protocol_name is None and context.api_version < _NULLABLE_PROTOCOL_VERSION:
+        response.protocol_name = ""
+    return response

@@ -1,0 +1,17 @@
+"""ListGroups, key 16: the groups that this broker coordinates.
+
+Version 4 added a filter by state (KIP-518), version 5 one by type (KIP-848).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k16_list_groups import ListGroupsRequest, ListGroupsResponse
+
+
+def handle(services: Services, request: ListGroupsRequest, _: RequestContext) -> ListGroupsResponse:
+    return services.groups.list_groups(request)

@@ -1,0 +1,63 @@
+"""OffsetDelete, key 47: drops offsets that a group committed for topics it does not read any more
+(KIP-496).
+
+Partitions that do not exist are refused one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k47_offset_delete import (
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k47_offset_delete import OffsetDeleteRequest
+
+
+def handle(services: Services, request: OffsetDeleteRequest, _: RequestContext) -> Any:
+    known: list[OffsetDeleteRequestTopic] = []
+    refused: list[OffsetDeleteResponseTopic] = []
+    for topic in request.topics:
+        image = services.image.topics.get(topic.name)
+        exist = [] if image is None else list(image.partitions)
+        there = [one for one in topic.partitions if one.partition_index in exist]
+        if there:
+            known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=there))
+        missing = [
+            OffsetDeleteResponsePartition(
+                partition_index=one.partition_index,
+                error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION,
+            )
+            for one in topic.partitions
+            if one.partition_index not in exist
+        ]
+        if missing:
+            refused.append(OffsetDeleteResponseTopic(name=topic.name, partitions=missing))
+    if not known:
+        return OffsetDeleteResponse(topics=refused)
+    request.topics = known
+    return _delete(services, request, refused)
+
+
+async def _delete(
+    services: Services, request: OffsetDeleteRequest, refused: list[OffsetDeleteResponseTopic]
+) -> OffsetDeleteResponse:
+    response = await services.groups.delete_offsets(request)
+    if response.error_code != Errors.NONE:
+        return response
+    by_name = {topic.name: topic for topic in response.topics}
+    for topic in refused:
+        same = by_name.get(topic.name)
+        if same is None:
+            response.topics.append(topic)
+        else:
+            same.partitions += topic.partitions
+    return response
