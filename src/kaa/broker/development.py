@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kaa.controller.formatting import FormatRequest, plan_format
+from kaa.log.errors import CorruptFileError
 from kaa.log.properties import encode_id, read_meta_properties
 from kaa.quorum.node import KRAFT_VERSIONS
 from kaa.quorum.voters import Endpoint, ReplicaKey, VoterNode, VoterSet
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
 def format_if_empty(config: BrokerConfig, files: Files, random: Random, now_ms: int) -> bool:
     """Makes a node the only voter of a cluster of its own; False if it is formatted already."""
-    if any(read_meta_properties(files, path) is not None for path in config.log_dirs):
+    try:
+        if any(read_meta_properties(files, path) is not None for path in config.log_dirs):
+            return False
+    except CorruptFileError:
+        # It belongs to somebody, whoever that was.
         return False
 
     def new_id() -> UUID:

@@ -14,6 +14,7 @@ from kaa.log.properties import META_PROPERTIES_VERSION, read_meta_properties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
     from kaa.log.files import Files
     from kaa.log.properties import MetaProperties
@@ -29,13 +30,15 @@ class Identity(NamedTuple):
     cluster_id: str
     # By path; a directory that cannot be read is missing.
     directories: dict[str, MetaProperties]
+    # The directory with the metadata log is one of the others or one of its own.
+    metadata_directory_id: UUID
 
 
-def read_identity(files: Files, paths: Sequence[str], node_id: int) -> Identity:
+def read_identity(files: Files, paths: Sequence[str], metadata_path: str, node_id: int) -> Identity:
     """Reads and compares the identities; StartError if they do not belong together."""
     found: dict[str, MetaProperties] = {}
     unformatted: list[str] = []
-    for path in paths:
+    for path in dict.fromkeys([*paths, metadata_path]):
         try:
             properties = read_meta_properties(files, path)
         except CorruptFileError as error:
@@ -53,8 +56,18 @@ def read_identity(files: Files, paths: Sequence[str], node_id: int) -> Identity:
         else:
             found[path] = properties
     _check(found, unformatted, node_id)
-    cluster_id = next(iter(found.values())).cluster_id
-    return Identity(cluster_id, found)
+    if metadata_path not in found:
+        raise StartError(
+            f"{metadata_path}, the directory of the metadata log, is not formatted or cannot be "
+            "read; a node does not start without its metadata"
+        )
+    of_metadata = found[metadata_path]
+    if of_metadata.directory_id is None:
+        raise StartError(
+            f"{metadata_path} has no directory.id, as before Kafka 3.7; start it once with a newer "
+            "Kafka, which adds one"
+        )
+    return Identity(of_metadata.cluster_id, found, of_metadata.directory_id)
 
 
 def _check(found: dict[str, MetaProperties], unformatted: list[str], node_id: int) -> None:

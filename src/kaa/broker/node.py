@@ -2,12 +2,12 @@
 
 Start, each step only if the one before it succeeded:
 
-1. the directories are locked, and their identity is compared; 2. the sockets are bound, so that a
-port clash is known before anything is written, and port 0 has become a number; 3. the metadata log
-is recovered and the controller is active: the image of the cluster is there; 4. the logs of the
-partitions are loaded with the settings of their topics; 5. the broker registers with the ports it
-has, and the partitions take over what the image says; 6. listeners accept, heartbeats unfence the
-broker, and the node is ready.
+1. the sockets are bound, so that a port clash is known before anything is written, and port 0 has
+become a number; 2. the identities of the directories are compared, and the directories locked; 3.
+the metadata log is recovered and the controller is active: the image of the cluster is there; 4.
+the logs of the partitions are loaded with the settings of their topics; 5. the broker registers
+with the ports it has, and the partitions take over what the image says; 6. listeners accept,
+heartbeats unfence the broker, and the node is ready.
 
 Stop is the same backwards: no new clients, requests under way finish, the broker leaves the
 cluster, logs are flushed and marked clean, the controller writes a snapshot, and the locks go.
@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +30,7 @@ from kaa.broker.assembly import (
 )
 from kaa.broker.clock import SystemClock
 from kaa.broker.coordinators import make_group_coordinator
+from kaa.broker.development import format_if_empty
 from kaa.broker.directories import StartError, read_identity
 from kaa.broker.duties import clean_logs, keep_logs, sweep_idle
 from kaa.broker.lifecycle import BrokerLifecycle, register_controller
@@ -37,7 +39,9 @@ from kaa.config.dynamic import apply_dynamic, usable_update
 from kaa.controller.image import ClusterImage
 from kaa.controller.local import LocalController
 from kaa.log.dirs import LogDirectory
+from kaa.log.errors import CorruptFileError, StorageError
 from kaa.log.files import RealFiles
+from kaa.quorum.node import NotAVoterError
 from kaa.replication.manager import RESOURCE_TOPIC, ReplicaManager
 from kaa.serving.group_commit import GroupCommit
 from kaa.serving.producer_ids import ProducerIds
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from random import Random
     from uuid import UUID
 
+    from kaa.broker.directories import Identity
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import Delta
     from kaa.log.config import LogConfig
@@ -72,10 +77,13 @@ class Broker:
         files: Files | None = None,
         clock: SystemClock | None = None,
         report: Callable[[str], None] = lambda _: None,
+        formats_empty: bool = False,
     ) -> None:
+        """With `formats_empty` directories that were never formatted become a cluster of one."""
         self.config = config
         self.clock = clock or SystemClock()
         self.report = report
+        self._formats_empty = formats_empty
         self.cluster_id = ""
         self.services = Services()
         self._files = files or RealFiles()
@@ -103,22 +111,34 @@ class Broker:
 
     async def start(self, tasks: asyncio.TaskGroup) -> None:
         """Serves when it returns; StartError says why it cannot. Duties run in `tasks`."""
-        logs = self._take_directories()
-        identity = read_identity(self._files, self.config.log_dirs, self.config.node_id)
-        self.cluster_id = identity.cluster_id
-        for directory in logs.directories:
-            found = identity.directories.get(directory.path)
-            directory.directory_id = None if found is None else found.directory_id
-        self._fill_services(logs)
+        self.services.loop, self.services.config = asyncio.get_running_loop(), self.config
         executor = self._executor("read", 2)
         self._listeners = Listeners(self.services, executor, tasks, self.report)
         self._listeners.bind()
-        await self._start_controller(logs, identity.directories[self.config.metadata_log_dir])
-        self._begin(tasks, self._controller_duty())
-        await self._load(logs)
+        identity = self._identify()
+        logs = self._take_directories(identity)
+        self._fill_services(logs)
+        try:
+            await self._start_controller(logs, identity.metadata_directory_id)
+            self._begin(tasks, self._controller_duty())
+            await self._load(logs)
+        except (CorruptFileError, NotAVoterError, StorageError) as error:
+            raise StartError(str(error)) from error
         await self._join(logs, tasks)
 
-    def _take_directories(self) -> LogManager:
+    def _identify(self) -> Identity:
+        config = self.config
+        if self._formats_empty:
+            try:
+                format_if_empty(config, self._files, self._random, self.clock.wall_ms())
+            except OSError as error:
+                raise StartError(
+                    f"cannot use {error.filename or 'the data directory'} ({error.strerror}); "
+                    "name another directory"
+                ) from None
+        return read_identity(self._files, config.log_dirs, config.metadata_log_dir, config.node_id)
+
+    def _take_directories(self, identity: Identity) -> LogManager:
         logs = make_logs(
             self.config, self._files, self._random, self._topic_config, self._directory_failed
         )
@@ -126,19 +146,21 @@ class Broker:
             logs.lock()
         except BlockingIOError as error:
             raise StartError(
-                f"{error.filename or 'a log directory'} is in use by another process; stop that "
-                "one, or name another directory in log.dirs"
+                f"{Path(error.filename).parent} is in use by another process; stop that one, "
+                "or name another directory in log.dirs"
             ) from None
         self._logs = logs
+        for directory in logs.directories:
+            found = identity.directories.get(directory.path)
+            directory.directory_id = None if found is None else found.directory_id
+        self.cluster_id = identity.cluster_id
         return logs
 
     def _fill_services(self, logs: LogManager) -> None:
         services, config = self.services, self.config
-        services.loop = asyncio.get_running_loop()
         services.clock = self.clock
         services.node_id = config.node_id
         services.cluster_id = self.cluster_id
-        services.config = config
         services.image = ClusterImage()
         services.image_offset = -1
         services.logs = logs
@@ -159,7 +181,7 @@ class Broker:
         executor = self._executor("coordinators", 1)
         services.groups = make_group_coordinator(services, executor, self._random, self.report)
 
-    async def _start_controller(self, logs: LogManager, identity: Any) -> None:
+    async def _start_controller(self, logs: LogManager, directory_id: UUID) -> None:
         path = self.config.metadata_log_dir
         directory = next((found for found in logs.directories if found.path == path), None)
         if directory is not None and not directory.is_online:
@@ -168,7 +190,7 @@ class Broker:
         endpoints = tuple(self.listeners.bound(endpoint) for endpoint in advertised)
         self._controller = LocalController(
             config=self.config,
-            node=make_quorum_node(self.config, self.cluster_id, identity.directory_id, endpoints),
+            node=make_quorum_node(self.config, self.cluster_id, directory_id, endpoints),
             directory=directory or LogDirectory(self._files, path),
             executor=self._executor("metadata", 1),
             clock=self.clock,

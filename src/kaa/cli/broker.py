@@ -10,7 +10,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from random import SystemRandom
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
@@ -68,9 +67,7 @@ def start(config_file: Path | None, overrides: tuple[str, ...], data_dir: Path) 
     loaded = _load(config_file, overrides, data_dir)
     for warning in loaded.warnings:
         _say(f"warning: {warning}")
-    if config_file is None:
-        _format_if_empty(loaded)
-    sys.exit(_run(loaded, started))
+    sys.exit(_run(loaded, started, formats_empty=config_file is None))
 
 
 def _load(config_file: Path | None, overrides: tuple[str, ...], data_dir: Path) -> LoadedConfig:
@@ -103,21 +100,11 @@ def _load(config_file: Path | None, overrides: tuple[str, ...], data_dir: Path) 
         _fail(str(error), EXIT_USAGE)
 
 
-def _format_if_empty(loaded: LoadedConfig) -> None:
-    from kaa.broker.development import format_if_empty
-    from kaa.log.files import RealFiles
-
-    try:
-        format_if_empty(loaded.config, RealFiles(), SystemRandom(), time.time_ns() // 1_000_000)
-    except OSError as error:
-        _fail(f"cannot use the data folder: {error}; choose another one with --data-dir", 1)
-
-
-def _run(loaded: LoadedConfig, started: float) -> int:
+def _run(loaded: LoadedConfig, started: float, *, formats_empty: bool) -> int:
     from kaa.broker import Broker, StartError
 
     _raise_descriptor_limit()
-    broker = Broker(loaded.config, report=_say)
+    broker = Broker(loaded.config, report=_say, formats_empty=formats_empty)
     try:
         _with_loop(_serve(broker, started))
     except ExceptionGroup as group:

@@ -86,8 +86,10 @@ def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
             directory_id=decode_id(directory_id) if directory_id else None,
             version=version,
         )
-    except (KeyError, ValueError) as error:
-        raise CorruptFileError(path, f"has no proper {error}") from None
+    except KeyError as error:
+        raise CorruptFileError(path, f"has no {error.args[0]}") from None
+    except ValueError as error:
+        raise CorruptFileError(path, str(error)) from None
 
 
 def write_meta_properties(
