@@ -7,8 +7,7 @@ snapshot if the log does not reach back that far.
 
 | version | |
 |---|---|
-| 12 | the first that a replica of the quorum can use |
-| 13 | topics by id; the metadata has one of its own |
+| 13 | the first that is answered with more than an error: topics by id |
 | 15 | the id of the replica moved (KIP-903) |
 | 17 | the directory of the replica, and where the leader listens (KIP-853) |
 | 18 | the high watermark that the replica knows (KIP-1166) |
@@ -18,7 +17,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kaa.controller.names import METADATA_TOPIC
 from kaa.handlers.quorum_messages import (
     METADATA_TOPIC_ID,
     check_request,
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from kaa.serving.services import Services
     from kaa.wire.messages.k01_fetch import FetchRequest
 
-_QUORUM_VERSION: Final = 12
 _TOPIC_IDS_VERSION: Final = 13
 _ENDPOINTS_VERSION: Final = 17
 
@@ -53,20 +50,18 @@ async def handle(
 ) -> FetchResponse:
     version = context.api_version
     asked = [
-        (
-            topic.topic if version < _TOPIC_IDS_VERSION else topic.topic_id,
-            [each.partition for each in topic.partitions],
-        )
-        for topic in request.topics
+        (topic.topic_id, [each.partition for each in topic.partitions]) for topic in request.topics
     ]
     error = check_request(services, request.cluster_id, asked)
+    if error is Errors.NONE and version < _TOPIC_IDS_VERSION:
+        error = Errors.INVALID_REQUEST
     if error is not Errors.NONE:
         return FetchResponse(error_code=error)
     answer = await services.quorum.serve(_converted(request))
     if not isinstance(answer, messages.FetchResponse):
         assert isinstance(answer, messages.ErrorResponse)
         return FetchResponse(error_code=answer.error)
-    response = FetchResponse(responses=[_topic(answer, version)])
+    response = FetchResponse(responses=[_topic(answer)])
     address = leader_address(answer, context.listener_name)
     if address is not None and version >= _ENDPOINTS_VERSION:
         response.node_endpoints = [
@@ -91,27 +86,23 @@ def _converted(request: FetchRequest) -> messages.FetchRequest:
     )
 
 
-def _topic(answer: messages.FetchResponse, version: int) -> FetchableTopicResponse:
+def _topic(answer: messages.FetchResponse) -> FetchableTopicResponse:
     partition = PartitionData(
         partition_index=0,
         error_code=answer.error,
         high_watermark=-1 if answer.high_watermark is None else answer.high_watermark,
         log_start_offset=answer.log_start_offset,
-        aborted_transactions=None,
+        current_leader=LeaderIdAndEpoch(
+            leader_id=leader_id_of(answer), leader_epoch=answer.leader_epoch
+        ),
         records=answer.records,
     )
-    if version >= _QUORUM_VERSION:
-        partition.current_leader = LeaderIdAndEpoch(
-            leader_id=leader_id_of(answer), leader_epoch=answer.leader_epoch
+    if answer.diverging is not None:
+        partition.diverging_epoch = EpochEndOffset(
+            epoch=answer.diverging.epoch, end_offset=answer.diverging.offset
         )
-        if answer.diverging is not None:
-            partition.diverging_epoch = EpochEndOffset(
-                epoch=answer.diverging.epoch, end_offset=answer.diverging.offset
-            )
-        if answer.snapshot_id is not None:
-            partition.snapshot_id = SnapshotId(
-                end_offset=answer.snapshot_id.offset, epoch=answer.snapshot_id.epoch
-            )
-    return FetchableTopicResponse(
-        topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
-    )
+    if answer.snapshot_id is not None:
+        partition.snapshot_id = SnapshotId(
+            end_offset=answer.snapshot_id.offset, epoch=answer.snapshot_id.epoch
+        )
+    return FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=[partition])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context
+from kaa.handlers.forwarding import controller_context, out_of_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -24,5 +24,8 @@ if TYPE_CHECKING:
 
 def handle(
     services: Services, request: CreateTopicsRequest, context: RequestContext
-) -> Awaitable[CreateTopicsResponse]:
+) -> CreateTopicsResponse | Awaitable[CreateTopicsResponse]:
+    refused: CreateTopicsResponse | None = out_of_time(request, request.timeout_ms, context)
+    if refused is not None:
+        return refused
     return services.controller.create_topics(request, controller_context(context))

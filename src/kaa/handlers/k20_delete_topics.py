@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context
+from kaa.handlers.forwarding import controller_context, out_of_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -23,5 +23,8 @@ if TYPE_CHECKING:
 
 def handle(
     services: Services, request: DeleteTopicsRequest, context: RequestContext
-) -> Awaitable[DeleteTopicsResponse]:
+) -> DeleteTopicsResponse | Awaitable[DeleteTopicsResponse]:
+    refused: DeleteTopicsResponse | None = out_of_time(request, request.timeout_ms, context)
+    if refused is not None:
+        return refused
     return services.controller.delete_topics(request, controller_context(context))

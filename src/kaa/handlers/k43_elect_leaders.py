@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context
+from kaa.handlers.forwarding import controller_context, out_of_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -21,5 +21,8 @@ if TYPE_CHECKING:
 
 def handle(
     services: Services, request: ElectLeadersRequest, context: RequestContext
-) -> Awaitable[ElectLeadersResponse]:
+) -> ElectLeadersResponse | Awaitable[ElectLeadersResponse]:
+    refused: ElectLeadersResponse | None = out_of_time(request, request.timeout_ms, context)
+    if refused is not None:
+        return refused
     return services.controller.elect_leaders(request, controller_context(context))

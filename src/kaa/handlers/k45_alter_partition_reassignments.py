@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context
+from kaa.handlers.forwarding import controller_context, out_of_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -23,5 +23,10 @@ if TYPE_CHECKING:
 
 def handle(
     services: Services, request: AlterPartitionReassignmentsRequest, context: RequestContext
-) -> Awaitable[AlterPartitionReassignmentsResponse]:
+) -> AlterPartitionReassignmentsResponse | Awaitable[AlterPartitionReassignmentsResponse]:
+    refused: AlterPartitionReassignmentsResponse | None = out_of_time(
+        request, request.timeout_ms, context
+    )
+    if refused is not None:
+        return refused
     return services.controller.alter_partition_reassignments(request, controller_context(context))

@@ -183,6 +183,8 @@ class Router:
             result = served.handle(self._services, request, RequestContext(header, connection))
             if isinstance(result, Response):
                 return encode_response(result, header.api_version, header.correlation_id)
+        except CloseConnectionError:
+            raise
         except Exception as error:
             raise CloseConnectionError(self._failed(header, error)) from error
         if result is None:

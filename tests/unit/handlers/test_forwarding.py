@@ -2,13 +2,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 from kaa.handlers.context import RequestContext
 from kaa.handlers.forwarding import controller_context, is_controller_listener
+from kaa.wire.errors import Errors
 from kaa.wire.frames import RequestFrame
+from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kaa.wire.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kaa.wire.messages.k43_elect_leaders import ElectLeadersRequest, TopicPartitions
+from kaa.wire.messages.k45_alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from tests.unit.handlers.support import Node
 
 if TYPE_CHECKING:
     from kaa.net.connection import Connection
+    from kaa.wire.schema import Request
 
 
 def test_what_the_controller_is_told(node: Node) -> None:
@@ -21,3 +34,34 @@ def test_what_the_controller_is_told(node: Node) -> None:
     assert is_controller_listener(node.services, context)
     node.connection.listener_name = "PLAINTEXT"
     assert not is_controller_listener(node.services, context)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_requests_that_may_take_no_time(node: Node, timeout_ms: int) -> None:
+    requests: list[Request] = [
+        CreateTopicsRequest(
+            topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)],
+            timeout_ms=timeout_ms,
+        ),
+        DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=timeout_ms),
+        CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name="t", count=2, assignments=None)],
+            timeout_ms=timeout_ms,
+        ),
+        ElectLeadersRequest(
+            topic_partitions=[TopicPartitions(topic="t", partitions=[0])], timeout_ms=timeout_ms
+        ),
+        AlterPartitionReassignmentsRequest(
+            topics=[
+                ReassignableTopic(
+                    name="t",
+                    partitions=[ReassignablePartition(partition_index=0, replicas=[1])],
+                )
+            ],
+            timeout_ms=timeout_ms,
+        ),
+    ]
+    for request in requests:
+        text = repr(node.ask(request))
+        assert f"error_code={int(Errors.REQUEST_TIMED_OUT)}" in text
+    assert node.services.image.topics == {}

@@ -32,8 +32,6 @@ def fetch(
         partition_max_bytes=10**6,
         high_watermark=-1,
     )
-    if version < 12:
-        partition.last_fetched_epoch = -1
     request = FetchRequest(
         replica_id=7 if version < 15 else -1,
         replica_state=ReplicaState(replica_id=7) if version >= 15 else None,
@@ -49,7 +47,7 @@ def fetch(
     return response, found
 
 
-@pytest.mark.parametrize("version", [12, 13, 15, 16, 17, 18])
+@pytest.mark.parametrize("version", [13, 15, 16, 17, 18])
 def test_records(node: Node, version: int) -> None:
     response, partition = fetch(node, 0, version=version)
     assert partition.error_code == Errors.NONE
@@ -74,7 +72,7 @@ def test_logs_that_went_different_ways(node: Node) -> None:
 
 @pytest.mark.parametrize(
     ("version", "older", "error"),
-    [(12, 1, Errors.FENCED_LEADER_EPOCH), (18, -1, Errors.UNKNOWN_LEADER_EPOCH)],
+    [(13, 1, Errors.FENCED_LEADER_EPOCH), (18, -1, Errors.UNKNOWN_LEADER_EPOCH)],
 )
 def test_other_epochs(node: Node, version: int, older: int, error: Errors) -> None:
     _, partition = fetch(node, 0, older=older, version=version)
@@ -82,9 +80,12 @@ def test_other_epochs(node: Node, version: int, older: int, error: Errors) -> No
     assert partition.high_watermark == -1
 
 
-def test_versions_of_before_the_quorum(node: Node) -> None:
-    _, partition = fetch(node, 0, version=11)
-    assert partition.error_code == Errors.INVALID_REQUEST
+@pytest.mark.parametrize("version", [11, 12])
+def test_versions_without_topic_ids(node: Node, version: int) -> None:
+    partition = FetchPartition(partition=0, partition_max_bytes=100)
+    topic = FetchTopic(topic="__cluster_metadata", partitions=[partition])
+    response = node.ask(FetchRequest(topics=[topic]), version, listener="CONTROLLER")
+    assert (response.error_code, response.responses) == (Errors.INVALID_REQUEST, [])
 
 
 def test_topics_that_are_no_metadata(node: Node) -> None:
