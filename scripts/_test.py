@@ -52,6 +52,7 @@ GROUPS = (
         (
             "tests/clients",
             "tests/conformance",
+            "tests/process",
             "tests/simulation",
             "tests/transcripts",
             "tests/unit",
