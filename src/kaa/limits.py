@@ -133,3 +133,34 @@ COORDINATOR_DEADLINES_PER_TURN_MAX = 100
 COORDINATOR_RECORD_OVERHEAD_BYTES_MAX = 32
 # How long a member whose first JoinGroup waits is kept without a sign of life. Fixed in Kafka.
 CLASSIC_GROUP_NEW_MEMBER_JOIN_MS = 300_000
+
+# --- client ---------------------------------------------------------------------------------------
+# The largest answer that a client takes: a fetch answer may be one batch above `fetch.max.bytes`.
+CLIENT_FRAME_BYTES_MAX = 512 * 1024 * 1024
+# Input of a connection is read in such pieces until the size of a large answer is known.
+CLIENT_SCRATCH_BYTES = 1 << 16
+# Requests of one connection that were sent and not answered.
+CLIENT_IN_FLIGHT_REQUESTS_MAX = 1_000
+# Fetch answers per partition that wait for a poll; then the partition is not fetched.
+CLIENT_FETCHED_CHUNKS_MAX = 2
+# How often a producer looks for batches that ran out of time.
+CLIENT_EXPIRY_INTERVAL_MS = 100
+
+# --- testing --------------------------------------------------------------------------------------
+# How long a node of a test may take to start, and to stop.
+TESTING_START_SECONDS_MAX = 30.0
+TESTING_STOP_SECONDS_MAX = 30.0
+# How long a helper waits for one answer of the node.
+TESTING_ANSWER_SECONDS_MAX = 30.0
+# Between two looks at something that is waited for.
+TESTING_POLL_SECONDS = 0.01
+# Requests that are remembered for the report of a failed test, and those it shows.
+TESTING_REQUESTS_REMEMBERED_MAX = 1_000
+TESTING_REQUESTS_SHOWN_MAX = 30
+# Records at the end of each topic, and topics, that such a report shows.
+TESTING_RECORDS_SHOWN_MAX = 5
+TESTING_TOPICS_SHOWN_MAX = 10
+# Characters of a key or value in a report or a difference.
+TESTING_SHOWN_CHARACTERS_MAX = 100
+# What a helper asks for in one fetch.
+TESTING_FETCH_BYTES_MAX = 16 * 1024 * 1024

@@ -1,0 +1,1 @@
+"""The asyncio client of Kafka's protocol: producer, consumer and admin on ``kaa.wire``."""

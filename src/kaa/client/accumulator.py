@@ -1,0 +1,350 @@
+"""Which records travel together, in which order, and with which sequence numbers: the machine of
+the producer. No clock, no IO; times are handed in.
+
+Each partition has a queue of batches. Records go into the last one, until it holds ``batch.size``
+bytes; then, or when it is ``linger.ms`` old, or when a flush is wanted, it may be drained.
+
+Sequences. An idempotent producer numbers the records of each partition. A batch gets its first
+number when it is first drained, and keeps it when it is sent again, so that a broker recognises
+what it has already. Several batches of a partition may be under way. When one of them fails in a
+way that may pass, the partition waits until all are answered, and those that failed go back to the
+front in the order of their numbers. A broker refuses those behind a lost one as out of order, which
+for that reason counts as such a failure unless it hits the first.
+
+A batch that is given up leaves a gap in the numbers, which a broker would refuse for ever. So all
+partitions wait until nothing is under way, the epoch of the producer rises, and numbers start again
+at 0 (``needs_new_epoch``, ``begin_epoch``).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kaa.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, increment_sequence
+from kaa.records.build import BatchBuilder
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kaa.client.metadata import TopicPartition
+    from kaa.records.batch import Buffer, CompressionType
+    from kaa.records.record import Header
+
+# What a record needs in a batch besides its key, value and headers, at most.
+RECORD_OVERHEAD_BYTES_MAX: Final = 36
+_HEADER_OVERHEAD_BYTES_MAX: Final = 10
+PRODUCER_EPOCH_MAX: Final = 32_767
+
+
+class AccumulatorSettings(NamedTuple):
+    """The settings of a producer that decide about batches."""
+
+    batch_bytes: int
+    linger_ms: int
+    delivery_timeout_ms: int
+    retries: int
+    compression_type: CompressionType
+    compression_level: int | None
+    is_idempotent: bool
+
+
+class ProducerBatch:
+    """Records of one partition that are sent and answered together."""
+
+    __slots__ = (
+        "attempts",
+        "base_sequence",
+        "builder",
+        "created_ms",
+        "data",
+        "delivery",
+        "partition",
+        "record_count",
+        "retry_at_ms",
+        "size_in_bytes",
+    )
+
+    def __init__(self, partition: TopicPartition, builder: BatchBuilder, created_ms: float) -> None:
+        self.partition = partition
+        self.builder: BatchBuilder | None = builder
+        self.created_ms = created_ms
+        self.record_count = 0
+        self.size_in_bytes = 0
+        # The bytes to send, once it was drained.
+        self.data: bytearray | None = None
+        self.base_sequence = NO_SEQUENCE
+        self.attempts = 0
+        self.retry_at_ms = 0.0
+        # What the driver tells the outcome to.
+        self.delivery: Any = None
+
+
+class _Queue:
+    """The batches of one partition; the last of ``waiting`` may still be open."""
+
+    __slots__ = ("in_flight", "is_recovering", "next_sequence", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[ProducerBatch] = deque()
+        # In the order they were sent, which is that of their sequences.
+        self.in_flight: list[ProducerBatch] = []
+        self.next_sequence = 0
+        # A batch failed; nothing is sent before all that are under way are answered.
+        self.is_recovering = False
+
+
+def record_bytes_max(key: Buffer | None, value: Buffer | None, headers: Sequence[Header]) -> int:
+    """The most that a record can take in a batch."""
+    size = RECORD_OVERHEAD_BYTES_MAX
+    if key is not None:
+        size += len(key)
+    if value is not None:
+        size += len(value)
+    for name, content in headers:
+        size += _HEADER_OVERHEAD_BYTES_MAX + 4 * len(name) + len(content or b"")
+    return size
+
+
+class Accumulator:
+    """See the module's text."""
+
+    def __init__(self, settings: AccumulatorSettings) -> None:
+        self.settings = settings
+        self.producer_id = NO_PRODUCER_ID
+        self.producer_epoch = NO_PRODUCER_EPOCH
+        # A batch was given up: numbers must start again under a new epoch.
+        self.needs_new_epoch = False
+        self.is_flushing = False
+        self._queues: dict[TopicPartition, _Queue] = {}
+        # Partitions with waiting batches, so that nobody looks at idle ones.
+        self._busy: dict[TopicPartition, _Queue] = {}
+        self.in_flight_count = 0
+        # Bytes of batches that were not answered, as they were counted when records came.
+        self.buffered_bytes = 0
+
+    # --- filling
+
+    def append(
+        self,
+        partition: TopicPartition,
+        timestamp_ms: int,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Sequence[Header],
+        size_max: int,
+        now_ms: float,
+    ) -> tuple[ProducerBatch, bool]:
+        """Adds a record; gives its batch, and whether somebody may have to send something now."""
+        queue = self._queues.get(partition)
+        if queue is None:
+            queue = self._queues[partition] = _Queue()
+        waiting = queue.waiting
+        settings = self.settings
+        batch = waiting[-1] if waiting else None
+        wakes = False
+        if (
+            batch is None
+            or batch.builder is None
+            or batch.attempts
+            or (batch.size_in_bytes + size_max > settings.batch_bytes)
+        ):
+            wakes = True
+            builder = BatchBuilder(
+                compression_type=settings.compression_type,
+                compression_level=settings.compression_level,
+            )
+            batch = ProducerBatch(partition, builder, now_ms)
+            waiting.append(batch)
+            self._busy[partition] = queue
+        assert batch.builder is not None
+        batch.builder.append(timestamp_ms, key, value, headers)
+        batch.record_count += 1
+        batch.size_in_bytes += size_max
+        self.buffered_bytes += size_max
+        return batch, wakes
+
+    # --- sending
+
+    @property
+    def has_producer(self) -> bool:
+        """Whether batches can be sent: an idempotent producer needs an id first."""
+        return not self.settings.is_idempotent or self.producer_id != NO_PRODUCER_ID
+
+    def waiting_partitions(self) -> Iterable[TopicPartition]:
+        return self._busy.keys()
+
+    def ready_ms(self, partition: TopicPartition, now_ms: float) -> float | None:
+        """When the first batch of a partition may leave; None if that depends on an answer."""
+        queue = self._busy.get(partition)
+        if queue is None or queue.is_recovering or self.needs_new_epoch or not self.has_producer:
+            return None
+        batch = queue.waiting[0]
+        if batch.attempts:
+            return batch.retry_at_ms
+        if self.is_flushing or len(queue.waiting) > 1:
+            return now_ms
+        if batch.size_in_bytes >= self.settings.batch_bytes:
+            return now_ms
+        return batch.created_ms + self.settings.linger_ms
+
+    def drain(
+        self, partitions: Iterable[TopicPartition], bytes_max: int, now_ms: float
+    ) -> list[ProducerBatch]:
+        """At most one batch of each partition, those that may leave now; they are under way."""
+        drained: list[ProducerBatch] = []
+        size = 0
+        for partition in partitions:
+            ready_ms = self.ready_ms(partition, now_ms)
+            if ready_ms is None or ready_ms > now_ms:
+                continue
+            queue = self._busy[partition]
+            batch = queue.waiting[0]
+            if drained and size + batch.size_in_bytes > bytes_max:
+                break
+            queue.waiting.popleft()
+            if not queue.waiting:
+                del self._busy[partition]
+            self._seal(batch, queue)
+            queue.in_flight.append(batch)
+            self.in_flight_count += 1
+            size += batch.size_in_bytes
+            drained.append(batch)
+        return drained
+
+    def _seal(self, batch: ProducerBatch, queue: _Queue) -> None:
+        batch.attempts += 1
+        if batch.data is not None and batch.base_sequence != NO_SEQUENCE:
+            return
+        if batch.data is not None and not self.settings.is_idempotent:
+            return
+        builder = batch.builder
+        assert builder is not None
+        if self.settings.is_idempotent:
+            batch.base_sequence = queue.next_sequence
+            queue.next_sequence = increment_sequence(queue.next_sequence, batch.record_count)
+            builder.set_producer_state(
+                self.producer_id, self.producer_epoch, batch.base_sequence, False
+            )
+        batch.data = builder.build() if batch.data is None else self._renumbered(batch)
+
+    def _renumbered(self, batch: ProducerBatch) -> bytearray:
+        """The bytes of a batch that was sealed under an older epoch, under the present one."""
+        from kaa.records.batch import RecordBatch
+        from kaa.records.build import assemble_batch
+
+        assert batch.data is not None
+        old = RecordBatch(batch.data)
+        return assemble_batch(
+            [old.payload],
+            base_offset=old.base_offset,
+            partition_leader_epoch=old.partition_leader_epoch,
+            attributes=old.attributes,
+            last_offset_delta=old.last_offset - old.base_offset,
+            base_timestamp=old.base_timestamp,
+            max_timestamp=old.max_timestamp,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=batch.base_sequence,
+            record_count=old.record_count,
+        )
+
+    # --- answers
+
+    def succeeded(self, batch: ProducerBatch) -> None:
+        self._landed(batch)
+        self._free(batch)
+
+    def failed(
+        self,
+        batch: ProducerBatch,
+        error: Errors,
+        *,
+        retriable: bool,
+        now_ms: float,
+        pause_ms: float,
+    ) -> bool:
+        """Takes a failure in; True if the batch will be sent again, False if it is given up."""
+        queue = self._queues[batch.partition]
+        is_first = queue.in_flight[0] is batch
+        self._landed(batch)
+        if (
+            self.settings.is_idempotent
+            and error is Errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and (not is_first or queue.is_recovering)
+        ):
+            retriable = True
+        in_time = now_ms + pause_ms < batch.created_ms + self.settings.delivery_timeout_ms
+        if retriable and in_time and batch.attempts <= self.settings.retries:
+            batch.retry_at_ms = now_ms + pause_ms
+            self._requeue(queue, batch)
+            return True
+        self._free(batch)
+        if self.settings.is_idempotent:
+            self.needs_new_epoch = True
+        return False
+
+    def _requeue(self, queue: _Queue, batch: ProducerBatch) -> None:
+        """Back to the front, before all with a later sequence."""
+        position = 0
+        for other in queue.waiting:
+            if not other.attempts or _is_after(other, batch):
+                break
+            position += 1
+        queue.waiting.insert(position, batch)
+        self._busy[batch.partition] = queue
+        queue.is_recovering = bool(queue.in_flight)
+
+    def _landed(self, batch: ProducerBatch) -> None:
+        queue = self._queues[batch.partition]
+        queue.in_flight.remove(batch)
+        self.in_flight_count -= 1
+        if not queue.in_flight:
+            queue.is_recovering = False
+
+    def _free(self, batch: ProducerBatch) -> None:
+        self.buffered_bytes -= batch.size_in_bytes
+        # Records can be large, and a caller may keep the delivery for long.
+        batch.builder = None
+        batch.data = None
+
+    def expire(self, now_ms: float) -> list[ProducerBatch]:
+        """Gives up the waiting batches whose time to be delivered has passed."""
+        expired: list[ProducerBatch] = []
+        for partition, queue in list(self._busy.items()):
+            while queue.waiting:
+                batch = queue.waiting[0]
+                if now_ms < batch.created_ms + self.settings.delivery_timeout_ms:
+                    break
+                queue.waiting.popleft()
+                if self.settings.is_idempotent and batch.base_sequence != NO_SEQUENCE:
+                    self.needs_new_epoch = True
+                self._free(batch)
+                expired.append(batch)
+            if not queue.waiting:
+                del self._busy[partition]
+        return expired
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._busy and not self.in_flight_count
+
+    # --- the producer's identity
+
+    def begin_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """Starts numbering at 0 under a new identity; nothing may be under way."""
+        assert self.in_flight_count == 0
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.needs_new_epoch = False
+        for queue in self._queues.values():
+            queue.next_sequence = 0
+            queue.is_recovering = False
+            for batch in queue.waiting:
+                batch.base_sequence = NO_SEQUENCE
+
+
+def _is_after(one: ProducerBatch, other: ProducerBatch) -> bool:
+    """Whether one was numbered later; numbers wrap, but never by as much as half their range."""
+    return (one.base_sequence - other.base_sequence) & 0x7FFFFFFF < 0x40000000

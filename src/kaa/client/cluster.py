@@ -1,0 +1,249 @@
+"""The connections of one client: bootstrap, metadata, and requests that find their broker.
+
+``Cluster`` opens at most one connection per node, when it is first asked for, and again after it
+broke. Every call has a deadline; within it, failures that may pass are tried again with growing
+pauses. It decides nothing about records: producer, consumer and admin do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from kaa.client.backoff import Backoff
+from kaa.client.connection import Connection, ConnectionSettings
+from kaa.client.errors import (
+    ClientError,
+    ClosedError,
+    KafkaError,
+    RequestTimeoutError,
+    UnreachableError,
+)
+from kaa.client.metadata import NO_NODE, Metadata
+from kaa.client.security import tls_context
+from kaa.config.addresses import parse_host_port
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kaa.wire.primitives import UUID_ZERO
+from kaa.wire.registry import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from kaa.client.metadata import Topic
+    from kaa.config.definition import ConfigValues
+    from kaa.wire.schema import Request
+
+# Nodes of the bootstrap list have no ids yet; they are counted down from here.
+_BOOTSTRAP_FIRST_ID: Final = -2
+
+
+class Cluster:
+    """See the module's text. As a context it closes its connections at the end."""
+
+    def __init__(self, values: ConfigValues, random: Random | None = None) -> None:
+        self.values = values
+        self.random = random or Random()
+        self.metadata = Metadata()
+        self._bootstrap = {
+            _BOOTSTRAP_FIRST_ID - index: parse_host_port(
+                "bootstrap.servers", entry, entry, "host:port"
+            )
+            for index, entry in enumerate(values.get_list("bootstrap.servers"))
+        }
+        self._settings = ConnectionSettings(
+            client_id=values.get_string("client.id"),
+            request_timeout_ms=values.get_int("request.timeout.ms"),
+            setup_timeout_ms=values.get_int("socket.connection.setup.timeout.ms"),
+            send_buffer_bytes=values.get_int("send.buffer.bytes"),
+            receive_buffer_bytes=values.get_int("receive.buffer.bytes"),
+            tls=tls_context(values),
+        )
+        self._connections: dict[int, Connection] = {}
+        self._opening: dict[int, asyncio.Lock] = {}
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._is_closed = True
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def backoff(self) -> Backoff:
+        """The pauses of one call that is repeated."""
+        return Backoff(
+            self.values.get_int("retry.backoff.ms"),
+            self.values.get_int("retry.backoff.max.ms"),
+            self.random,
+        )
+
+    def reconnect_backoff(self) -> Backoff:
+        return Backoff(
+            self.values.get_int("reconnect.backoff.ms"),
+            self.values.get_int("reconnect.backoff.max.ms"),
+            self.random,
+        )
+
+    # --- connections
+
+    async def connection(self, node_id: int) -> Connection:
+        """The open connection to a node; raises UnreachableError."""
+        found = self._connections.get(node_id)
+        if found is not None and found.is_open:
+            return found
+        async with self._opening.setdefault(node_id, asyncio.Lock()):
+            found = self._connections.get(node_id)
+            if found is not None and found.is_open:
+                return found
+            self._check_open()
+            host, port = self._address(node_id)
+            opened = await Connection.open(host, port, self._settings)
+            self._connections[node_id] = opened
+            try:
+                self._check_open()
+            except ClosedError:
+                opened.close()
+                raise
+            return opened
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the client is closed")
+
+    def open_connection(self, node_id: int) -> Connection | None:
+        """The connection to a node if it is open now."""
+        found = self._connections.get(node_id)
+        return found if found is not None and found.is_open else None
+
+    def _address(self, node_id: int) -> tuple[str, int]:
+        broker = self.metadata.brokers.get(node_id)
+        if broker is not None:
+            return broker.host, broker.port
+        if node_id in self._bootstrap:
+            return self._bootstrap[node_id]
+        raise UnreachableError(f"node {node_id}", "its address is not known")
+
+    def address_of(self, node_id: int) -> str:
+        broker = self.metadata.brokers.get(node_id)
+        return f"node {node_id}" if broker is None else broker.address
+
+    async def any_connection(self) -> Connection:
+        """An open connection, else one to any broker, else to any bootstrap server."""
+        for connection in self._connections.values():
+            if connection.is_open:
+                return connection
+        known = list(self.metadata.brokers)
+        self.random.shuffle(known)
+        bootstrap = list(self._bootstrap)
+        self.random.shuffle(bootstrap)
+        failure: ClientError = UnreachableError("bootstrap.servers", "the list is empty")
+        for node_id in (*known, *bootstrap):
+            try:
+                return await self.connection(node_id)
+            except UnreachableError as error:
+                failure = error
+        raise failure
+
+    # --- calls
+
+    async def repeat(
+        self,
+        attempt: Callable[[], Awaitable[Any]],
+        what: str,
+        timeout_ms: int,
+        *,
+        refresh: Iterable[str] = (),
+    ) -> Any:
+        """Runs ``attempt`` until it gives a result, fails for good or time is up.
+
+        Before another attempt, metadata of the topics of ``refresh`` is fetched again.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        backoff = self.backoff()
+        topics = list(refresh)
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    if backoff.failures and topics:
+                        await self.fetch_metadata(topics)
+                    return await attempt()
+            except TimeoutError:
+                raise RequestTimeoutError(f"{what}: not done within {timeout_ms} ms") from None
+            except ClientError as error:
+                pause = backoff.next_ms() / 1000
+                if not error.retriable or loop.time() + pause >= deadline:
+                    raise
+            await asyncio.sleep(pause)
+
+    async def call(
+        self, request: Request, what: str, timeout_ms: int, *, node_id: int | None = None
+    ) -> Any:
+        """One request to any broker, or to one of them, repeated while no answer comes."""
+
+        async def attempt() -> Any:
+            if node_id is None:
+                connection = await self.any_connection()
+            else:
+                connection = await self.connection(node_id)
+            return await connection.request(request)
+
+        return await self.repeat(attempt, what, timeout_ms)
+
+    async def controller_connection(self) -> Connection:
+        """Where requests that change the cluster go: brokers pass them on to the controller."""
+        if not self.metadata.brokers:
+            await self.fetch_metadata([])
+        if self.metadata.controller_id in self.metadata.brokers:
+            return await self.connection(self.metadata.controller_id)
+        return await self.any_connection()
+
+    # --- metadata
+
+    async def fetch_metadata(
+        self, topics: Iterable[str] | None, *, create: bool = False
+    ) -> Metadata:
+        """One metadata request about these topics, or all (None)."""
+        connection = await self.any_connection()
+        wanted = None
+        if topics is not None:
+            wanted = [MetadataRequestTopic(topic_id=UUID_ZERO, name=name) for name in topics]
+        version = connection.version_of(ApiKey.METADATA)
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create or version < 4)
+        response = await connection.request(request, version=version)
+        self.metadata.update(response, is_complete=topics is None)
+        return self.metadata
+
+    async def topic(self, name: str, timeout_ms: int, *, create: bool = False) -> Topic:
+        """A topic with its partitions, fetched if it is not known; raises KafkaError."""
+
+        async def attempt() -> Topic:
+            found = self.metadata.topics.get(name)
+            if found is None:
+                await self.fetch_metadata([name], create=create)
+                found = self.metadata.topics.get(name)
+            if found is None:
+                error = self.metadata.topic_errors.get(name, Errors.UNKNOWN_TOPIC_OR_PARTITION)
+                raise KafkaError(error, f"topic {name!r}")
+            return found
+
+        topic: Topic = await self.repeat(attempt, f"metadata of topic {name!r}", timeout_ms)
+        return topic
+
+    def leader_or_raise(self, topic: str, partition: int) -> int:
+        """The leader of a partition; raises a retriable KafkaError if there is none."""
+        known = self.metadata.partition(topic, partition)
+        what = f"partition {topic}-{partition}"
+        if known is None:
+            raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, what)
+        leader = self.metadata.leader_of(topic, partition)
+        if leader == NO_NODE:
+            raise KafkaError(Errors.LEADER_NOT_AVAILABLE, what)
+        return leader

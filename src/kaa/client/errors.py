@@ -1,0 +1,125 @@
+"""What can go wrong for a client, as types, each with a sentence that says what to do.
+
+``KafkaError`` carries a code that a broker answered with. The others happened on the way: nobody
+listens (``UnreachableError``), the connection ended (``DisconnectedError``), time ran out
+(``RequestTimeoutError``), the two sides share no version (``UnsupportedApiError``), or what came
+was no answer (``ProtocolError``).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kaa.wire.errors import Errors
+
+
+class ClientError(Exception):
+    """Base of all errors of the client."""
+
+    # Whether the same call may succeed later without any change by the caller.
+    retriable = False
+
+
+class UnreachableError(ClientError):
+    """No connection could be opened."""
+
+    retriable = True
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(
+            f"cannot connect to {address}: {reason}; check that a broker listens there and that "
+            "security.protocol is the one of its listener"
+        )
+        self.address = address
+
+
+class DisconnectedError(ClientError):
+    """The connection ended before the answer came."""
+
+    retriable = True
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"the connection to {address} ended: {reason}")
+        self.address = address
+
+
+class RequestTimeoutError(ClientError):
+    """A request, or a call with all its retries, took too long."""
+
+    retriable = True
+
+
+class UnsupportedApiError(ClientError):
+    """The broker does not serve the API, or in no version that is known here."""
+
+
+class ProtocolError(ClientError):
+    """Bytes that are no answer to what was asked."""
+
+
+class SecurityConfigError(ClientError):
+    """Settings of TLS or SASL that cannot be used."""
+
+
+class BufferExhaustedError(ClientError):
+    """Records wait for brokers and no memory came free in time."""
+
+    retriable = True
+
+
+class ClosedError(ClientError):
+    """The client was used after its end, or before its start."""
+
+
+HINTS: Final = {
+    Errors.UNKNOWN_TOPIC_OR_PARTITION: "create the topic, or check its name (kaa topic list)",
+    Errors.UNKNOWN_TOPIC_ID: "the topic was deleted or created again; look it up by name",
+    Errors.TOPIC_ALREADY_EXISTS: "choose another name, or use the topic as it is",
+    Errors.OFFSET_OUT_OF_RANGE: "seek to an offset that exists, or set auto.offset.reset",
+    Errors.MESSAGE_TOO_LARGE: "send smaller records or raise max.message.bytes of the topic",
+    Errors.RECORD_LIST_TOO_LARGE: "lower batch.size or raise segment.bytes of the topic",
+    Errors.INVALID_REPLICATION_FACTOR: "ask for at most as many replicas as there are brokers",
+    Errors.INVALID_PARTITIONS: "ask for at least one partition, and for more than there are",
+    Errors.INVALID_TOPIC_EXCEPTION: "use letters, digits, '.', '_' and '-', at most 249",
+    Errors.NOT_ENOUGH_REPLICAS: "bring replicas back, or lower min.insync.replicas",
+    Errors.TOPIC_AUTHORIZATION_FAILED: "ask for an ACL on the topic",
+    Errors.CLUSTER_AUTHORIZATION_FAILED: "ask for an ACL on the cluster",
+    Errors.GROUP_AUTHORIZATION_FAILED: "ask for an ACL on the group",
+    Errors.SASL_AUTHENTICATION_FAILED: "check user name, password and sasl.mechanism",
+    Errors.PRODUCER_FENCED: "another producer has this transactional.id; stop one of them",
+    Errors.OUT_OF_ORDER_SEQUENCE_NUMBER: "records were lost or refused before; send them again",
+    Errors.INVALID_RECORD: "compacted topics take no records without a key",
+    Errors.INVALID_CONFIG: "compare names and values with kaa config describe",
+    Errors.NOT_LEADER_OR_FOLLOWER: "try again: leadership is moving",
+    Errors.LEADER_NOT_AVAILABLE: "bring a replica of the partition back",
+    Errors.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true on the brokers",
+}
+"""What a user can do about an error."""
+
+
+class KafkaError(ClientError):
+    """A broker answered with an error code."""
+
+    def __init__(
+        self, error: Errors, what: str, *, message: str | None = None, node: str | None = None
+    ) -> None:
+        """``what`` was tried; ``message`` is the broker's own text, ``node`` its address."""
+        text = f"{what}: {error.name} ({error.value}): {message or error.message}"
+        if node is not None:
+            text += f" [broker {node}]"
+        hint = HINTS.get(error)
+        if hint is not None:
+            text += f"; {hint}"
+        super().__init__(text)
+        self.error = error
+        self.what = what
+        self.message = message or error.message
+        self.node = node
+        self.hint = hint
+        self.retriable = error.retriable
+
+
+def check(code: int, what: str, *, message: str | None = None, node: str | None = None) -> None:
+    """Raises what a code stands for, unless it is no error."""
+    if code:
+        raise KafkaError(Errors.of(code), what, message=message, node=node)

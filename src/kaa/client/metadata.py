@@ -1,0 +1,145 @@
+"""What a client knows of the cluster: brokers, topics, and who leads each partition.
+
+Pure: answers of the Metadata API go in, look-ups come out. News about a partition counts only if
+its leader epoch is not below the one known, since brokers learn of elections at different times; a
+topic that was created again (another id) starts from nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaa.wire.errors import Errors
+from kaa.wire.primitives import UUID_ZERO
+
+if TYPE_CHECKING:
+    from kaa.wire.messages.k03_metadata import MetadataResponse, MetadataResponseTopic
+    from kaa.wire.primitives import Uuid
+
+NO_NODE = -1
+
+
+class TopicPartition(NamedTuple):
+    """The name of a partition."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Broker(NamedTuple):
+    """A broker and its address for clients."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Partition(NamedTuple):
+    """A partition: its leader (-1: none) and replicas."""
+
+    partition: int
+    leader_id: int
+    leader_epoch: int
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
+    error: Errors = Errors.NONE
+
+
+class Topic(NamedTuple):
+    """A topic that exists; ``partitions`` are in order and without gaps."""
+
+    name: str
+    topic_id: Uuid
+    is_internal: bool
+    partitions: tuple[Partition, ...]
+
+
+class Metadata:
+    """See the module's text. Written by ``update`` and ``forget`` alone."""
+
+    def __init__(self) -> None:
+        self.cluster_id: str | None = None
+        self.controller_id = NO_NODE
+        self.brokers: dict[int, Broker] = {}
+        self.topics: dict[str, Topic] = {}
+        self.topic_names: dict[Uuid, str] = {}
+        # Why the last answer held no such topic.
+        self.topic_errors: dict[str, Errors] = {}
+
+    def update(self, response: MetadataResponse, *, is_complete: bool = False) -> None:
+        """Takes an answer in; a complete one names all topics, so that others are gone."""
+        self.cluster_id = response.cluster_id
+        self.controller_id = response.controller_id
+        self.brokers = {
+            broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack)
+            for broker in response.brokers
+        }
+        known = set(self.topics)
+        for answered in response.topics:
+            if answered.name is None:
+                continue
+            known.discard(answered.name)
+            if answered.error_code:
+                self.forget(answered.name)
+                self.topic_errors[answered.name] = Errors.of(answered.error_code)
+            else:
+                self._take(answered.name, answered)
+        if is_complete:
+            for name in known:
+                self.forget(name)
+
+    def _take(self, name: str, answered: MetadataResponseTopic) -> None:
+        old = self.topics.get(name)
+        epochs: dict[int, Partition] = {}
+        if old is not None and old.topic_id == answered.topic_id:
+            epochs = {partition.partition: partition for partition in old.partitions}
+        partitions = []
+        for item in sorted(answered.partitions, key=lambda item: item.partition_index):
+            before = epochs.get(item.partition_index)
+            if before is not None and before.leader_epoch > item.leader_epoch >= 0:
+                partitions.append(before)
+                continue
+            partitions.append(
+                Partition(
+                    item.partition_index,
+                    item.leader_id,
+                    item.leader_epoch,
+                    tuple(item.replica_nodes),
+                    tuple(item.isr_nodes),
+                    tuple(item.offline_replicas or ()),
+                    Errors.of(item.error_code),
+                )
+            )
+        self.forget(name)
+        self.topics[name] = Topic(name, answered.topic_id, answered.is_internal, tuple(partitions))
+        if answered.topic_id != UUID_ZERO:
+            self.topic_names[answered.topic_id] = name
+
+    def forget(self, name: str) -> None:
+        """Drops what is known of a topic."""
+        self.topic_errors.pop(name, None)
+        topic = self.topics.pop(name, None)
+        if topic is not None:
+            self.topic_names.pop(topic.topic_id, None)
+
+    def partition(self, topic: str, index: int) -> Partition | None:
+        found = self.topics.get(topic)
+        if found is None or not 0 <= index < len(found.partitions):
+            return None
+        return found.partitions[index]
+
+    def leader_of(self, topic: str, index: int) -> int:
+        """The node that leads a partition; -1 if that is not known."""
+        partition = self.partition(topic, index)
+        if partition is None or partition.leader_id not in self.brokers:
+            return NO_NODE
+        return partition.leader_id

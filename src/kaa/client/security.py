@@ -1,0 +1,78 @@
+"""TLS for clients, from Kafka's ``ssl.*`` settings with PEM files or PEM text.
+
+A key store in PEM form is one file with the private key and the certificate chain
+(``ssl.keystore.location``), or both as text (``ssl.keystore.key``,
+``ssl.keystore.certificate.chain``). JKS and PKCS12 are refused with a hint.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kaa.client.errors import SecurityConfigError
+
+if TYPE_CHECKING:
+    from kaa.config.definition import ConfigValues
+
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+
+
+def tls_context(values: ConfigValues) -> ssl.SSLContext | None:
+    """The TLS context of a client; None for a protocol without TLS. SASL is refused so far."""
+    protocol = values.get_string("security.protocol").upper()
+    if protocol.startswith("SASL_"):
+        raise SecurityConfigError(
+            f"security.protocol={protocol} is not supported by this client yet; use PLAINTEXT or "
+            "SSL"
+        )
+    if protocol != "SSL":
+        return None
+    for store in ("keystore", "truststore"):
+        kind = values.get_string(f"ssl.{store}.type").upper()
+        if values.get_optional_string(f"ssl.{store}.location") is not None and kind != "PEM":
+            raise SecurityConfigError(
+                f"ssl.{store}.type={kind} is not supported; convert it to PEM (openssl pkcs12 -in "
+                f"store.p12 -nodes -out store.pem) and set ssl.{store}.type=PEM"
+            )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    enabled = [_VERSIONS[name] for name in values.get_list("ssl.enabled.protocols")]
+    context.minimum_version, context.maximum_version = min(enabled), max(enabled)
+    # An empty algorithm turns the check of the host name off, as in Java.
+    context.check_hostname = bool(values.value("ssl.endpoint.identification.algorithm"))
+    try:
+        _load_trust(context, values)
+        _load_own_key(context, values)
+    except (OSError, ssl.SSLError) as error:
+        raise SecurityConfigError(f"cannot use the PEM files of ssl.*: {error}") from error
+    return context
+
+
+def _load_trust(context: ssl.SSLContext, values: ConfigValues) -> None:
+    certificates = values.get_password("ssl.truststore.certificates")
+    location = values.get_optional_string("ssl.truststore.location")
+    if certificates is not None:
+        context.load_verify_locations(cadata=certificates.reveal())
+    elif location is not None:
+        context.load_verify_locations(cafile=location)
+    else:
+        context.load_default_certs()
+
+
+def _load_own_key(context: ssl.SSLContext, values: ConfigValues) -> None:
+    password = values.get_password("ssl.key.password")
+    secret = None if password is None else password.reveal()
+    key = values.get_password("ssl.keystore.key")
+    chain = values.get_password("ssl.keystore.certificate.chain")
+    location = values.get_optional_string("ssl.keystore.location")
+    if key is not None and chain is not None:
+        # The library reads keys from files alone; this one is gone when it was read.
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "key.pem")
+            path.touch(mode=0o600)
+            path.write_text(f"{key.reveal()}\n{chain.reveal()}\n")
+            context.load_cert_chain(path, password=secret)
+    elif location is not None:
+        context.load_cert_chain(location, password=secret)
