@@ -47,7 +47,7 @@ def handle(services: Services, request: OffsetCommitRequest, context: RequestCon
     if not known:
         return OffsetCommitResponse(topics=refused)
     request.topics = known
-    return _commit(services, request, refused)
+    return _commit(services, request, refused, context.api_version)
 
 
 def _split(
@@ -78,14 +78,18 @@ def _refused(topic: OffsetCommitRequestTopic, error: Errors) -> OffsetCommitResp
 
 
 async def _commit(
-    services: Services, request: OffsetCommitRequest, refused: list[OffsetCommitResponseTopic]
+    services: Services,
+    request: OffsetCommitRequest,
+    refused: list[OffsetCommitResponseTopic],
+    version: int,
 ) -> OffsetCommitResponse:
-    response = await services.groups.commit_offsets(request)
-    by_name = {topic.name: topic for topic in response.topics}
-    for topic in refused:
+    response = await services.groups.commit_offsets(request, version)
+    by_name = {topic.name: topic for topic in refused}
+    for topic in response.topics:
         same = by_name.get(topic.name)
         if same is None:
-            response.topics.append(topic)
+            refused.append(topic)
         else:
             same.partitions += topic.partitions
+    response.topics = refused
     return response

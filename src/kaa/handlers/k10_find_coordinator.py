@@ -72,7 +72,7 @@ async def _find(
         node_id=leader.id,
         host=endpoint.host,
         port=endpoint.port,
-        error_message=Errors.NONE.message,
+        error_message="" if context.api_version >= _BATCH_VERSION else Errors.NONE.name,
     )
 
 

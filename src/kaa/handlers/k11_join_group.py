@@ -24,6 +24,7 @@ async def handle(
 ) -> JoinGroupResponse:
     client = Client(context.client_id, context.client_host, context.api_version)
     response = await services.groups.join(request, client)
-    if response.protocol_name is None and context.api_version < _NULLABLE_PROTOCOL_VERSION:
-        response.protocol_name = ""
+    if not response.protocol_name:
+        is_nullable = context.api_version >= _NULLABLE_PROTOCOL_VERSION
+        response.protocol_name = None if is_nullable else ""
     return response

@@ -53,11 +53,12 @@ async def _delete(
     response = await services.groups.delete_offsets(request)
     if response.error_code != Errors.NONE:
         return response
-    by_name = {topic.name: topic for topic in response.topics}
-    for topic in refused:
+    by_name = {topic.name: topic for topic in refused}
+    for topic in response.topics:
         same = by_name.get(topic.name)
         if same is None:
-            response.topics.append(topic)
+            refused.append(topic)
         else:
             same.partitions += topic.partitions
+    response.topics = refused
     return response

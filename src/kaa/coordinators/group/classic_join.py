@@ -167,9 +167,7 @@ class Join:
         old = group.members[old_member_id]
         outcome.reply(
             group.take_waiting_join(old),
-            JoinGroupResponse(
-                member_id=old_member_id, error_code=Errors.FENCED_INSTANCE_ID, protocol_name=None
-            ),
+            JoinGroupResponse(member_id=old_member_id, error_code=Errors.FENCED_INSTANCE_ID),
         )
         waiter, old.waiting_sync = old.waiting_sync, None
         outcome.reply(waiter, SyncGroupResponse(error_code=Errors.FENCED_INSTANCE_ID))
@@ -209,9 +207,7 @@ class Join:
         try:
             group.validate_member(member_id, request.group_instance_id)
         except CoordinatorError as refusal:
-            response = JoinGroupResponse(
-                member_id=member_id, error_code=refusal.error, protocol_name=None
-            )
+            response = JoinGroupResponse(member_id=member_id, error_code=refusal.error)
             self.outcome.reply(self.waiter, response)
             return
         member = group.members[member_id]

@@ -164,10 +164,13 @@ class GroupCoordinator:
 
     # --- offsets
 
-    async def commit_offsets(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    async def commit_offsets(
+        self, request: OffsetCommitRequest, api_version: int
+    ) -> OffsetCommitResponse:
         try:
             response: OffsetCommitResponse = await self._write(
-                request.group_id, lambda machine, now: machine.commit_offsets(request, now)
+                request.group_id,
+                lambda machine, now: machine.commit_offsets(request, api_version, now),
             )
         except CoordinatorError as refusal:
             return refused_commit(request, refusal.error)

@@ -64,6 +64,9 @@ RECORD_TYPES: Final = RecordTypes(
     ]
 )
 _DEFAULT_RETENTION: Final = -1
+# Versions from which a client is told that its group does not exist.
+_GROUP_NOT_FOUND_VERSION: Final = 9
+_DESCRIBE_NOT_FOUND_VERSION: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +150,16 @@ class GroupMachine:
 
     # --- offsets
 
-    def commit_offsets(self, request: OffsetCommitRequest, now: Moment) -> Result:
+    def commit_offsets(self, request: OffsetCommitRequest, api_version: int, now: Moment) -> Result:
         """Stores offsets of partitions that exist."""
         generation_id = request.generation_id_or_member_epoch
         group = self.groups.get(request.group_id)
         if group is None:
             if generation_id >= 0:
-                raise CoordinatorError(Errors.ILLEGAL_GENERATION)
+                is_told = api_version >= _GROUP_NOT_FOUND_VERSION
+                raise CoordinatorError(
+                    Errors.GROUP_ID_NOT_FOUND if is_told else Errors.ILLEGAL_GENERATION
+                )
         else:
             group.validate_offset_commit(
                 request.member_id, request.group_instance_id, generation_id
@@ -261,7 +267,7 @@ class GroupMachine:
             described = DescribedGroup(
                 group_id=group_id, group_state=ClassicGroupState.DEAD.value, members=[]
             )
-            if api_version >= 6:
+            if api_version >= _DESCRIBE_NOT_FOUND_VERSION:
                 described.error_code = Errors.GROUP_ID_NOT_FOUND
                 described.error_message = f"Group {group_id} not found."
             return described

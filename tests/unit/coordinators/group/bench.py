@@ -256,6 +256,7 @@ class GroupBench:
         instance: str | None = None,
         metadata: str | None = None,
         retention_ms: int = -1,
+        version: int = 8,
         name: str = "commit",
     ) -> Errors | None:
         """The error of the only partition; None if the answer waits."""
@@ -278,7 +279,7 @@ class GroupBench:
                 )
             ],
         )
-        answer = self.run(name, lambda machine, now: machine.commit_offsets(request, now))
+        answer = self.run(name, lambda machine, now: machine.commit_offsets(request, version, now))
         if answer is None or isinstance(answer, Errors):
             return answer
         return code(answer.topics[0].partitions[0].error_code)

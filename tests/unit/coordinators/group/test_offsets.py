@@ -68,7 +68,9 @@ def test_a_group_that_was_not_committed_is_gone_after_a_failure() -> None:
 
 
 def test_a_generation_without_a_group() -> None:
-    assert GroupBench().commit_offset(generation=1, member_id="a-1") is Errors.ILLEGAL_GENERATION
+    bench = GroupBench()
+    assert bench.commit_offset(generation=1) is Errors.ILLEGAL_GENERATION
+    assert bench.commit_offset(generation=1, version=9) is Errors.GROUP_ID_NOT_FOUND
 
 
 def test_who_may_commit_in_which_state() -> None:
