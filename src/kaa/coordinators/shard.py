@@ -132,7 +132,9 @@ class Shard(Generic[MachineType]):
         self._waiting: deque[_Waiting] = deque()
         self._waiting_timer: asyncio.TimerHandle | None = None
         self._is_advancing = False
+        # Looks for deadlines of the machine at `_armed_ms`.
         self._machine_timer: asyncio.TimerHandle | None = None
+        self._armed_ms = 0
 
     # --- requests
 
@@ -414,14 +416,14 @@ class Shard(Generic[MachineType]):
     def _arm_machine_timer(self) -> None:
         """A timer that is set for an earlier time is left alone: it looks again then."""
         deadline_ms = self.machine.next_deadline_ms
-        if deadline_ms is None:
+        if deadline_ms is None or self.state is not ShardState.ACTIVE:
             return
-        seconds = max(0, deadline_ms - self._host.now().monotonic_ms) / 1000
-        timer = self._machine_timer
-        if timer is not None:
-            if timer.when() <= self._loop.time() + seconds:
+        if self._machine_timer is not None:
+            if self._armed_ms <= deadline_ms:
                 return
-            timer.cancel()
+            self._machine_timer.cancel()
+        self._armed_ms = deadline_ms
+        seconds = max(0, deadline_ms - self._host.now().monotonic_ms) / 1000
         self._machine_timer = self._loop.call_later(seconds, self._expire)
 
     def _expire(self) -> None:

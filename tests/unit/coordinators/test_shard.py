@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -213,6 +214,29 @@ async def test_deadlines_of_the_machine_run_as_commands() -> None:
     cluster.host.moment = Moment(1_000_000, 10)
     await asyncio.sleep(0.05)
     assert cluster.committed("a") == 1
+
+
+def test_deadlines_on_the_loop_that_nodes_run_on() -> None:
+    async def main() -> None:
+        cluster = Cluster()
+        await cluster.load()
+
+        def at(deadline_ms: int) -> Callable[[Any], Result]:
+            def command(machine: Any) -> Result:
+                machine.timers.schedule(deadline_ms, deadline_ms, "a")
+                return Result(response=True)
+
+            return command
+
+        # A timer for later, one for now in its place, and one for later beside it.
+        for deadline_ms in (60_000, 0, 10):
+            assert await cluster.write(at(deadline_ms))
+        cluster.host.moment = Moment(1_000_000, 10)
+        await asyncio.sleep(0.05)
+        assert cluster.committed("a") == 2
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
 
 
 @run
