@@ -1,0 +1,23 @@
+"""All cases: importing this module registers them."""
+
+from __future__ import annotations
+
+from tests.differential import (
+    cases_cluster,
+    cases_configs,
+    cases_data,
+    cases_quorum,
+    cases_security,
+    cases_topics,
+)
+from tests.differential.case import CASES
+
+__all__ = [
+    "CASES",
+    "cases_cluster",
+    "cases_configs",
+    "cases_data",
+    "cases_quorum",
+    "cases_security",
+    "cases_topics",
+]
