@@ -1,6 +1,6 @@
 """Simulated quorums with new seeds for a while: `python -m tests.soak.quorum --seconds N`.
 
-A failure names its seed and the command that runs it again. For a number of seeds instead of a time:
+A failure names its seed and the command that runs it again. For a number of seeds instead of time:
 `python -m tests.simulation.quorum --seeds 1000`.
 """
 
