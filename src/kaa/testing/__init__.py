@@ -1,0 +1,70 @@
+"""A broker inside a test: wire-true, in memory, on a free port, ready in milliseconds.
+
+::
+
+    from kaa.testing import Broker
+
+    with Broker() as broker:
+        topic = broker.topic("orders", partitions=3)
+        run_my_code(broker.bootstrap_servers)
+        topic.expect([("a", "1"), ("b", "2")])
+
+With pytest there is nothing to import: a test asks for the fixture ``kafka`` (``plugin``). The
+modules, in the order a test meets them:
+
+``plugin``        fixtures, options and the marker; imports only pytest
+``broker``        ``Broker``: start, stop, kill, restart, topics, waiting
+``topic``         ``Topic``: seed, read, expect
+``faults``        what goes wrong on demand: ``broker.on(...)``; the requests that were seen
+``refusals``      the answer that says no, for any API
+``differences``   expected against found, and the text that shows it
+``client``        a small blocking client, so that helpers need no other package
+``thread_node``   a node on a thread of this process; ``memory_files`` is its disk
+``process_node``  a node as a child process, and a cluster that somebody else runs
+
+Importing this package imports nothing else: names are found when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kaa.testing.broker import Broker
+    from kaa.testing.client import RefusedError
+    from kaa.testing.faults import Fault, Faults, On
+    from kaa.testing.topic import Topic, TopicRecord
+    from kaa.wire.errors import Errors
+    from kaa.wire.registry import ApiKey
+
+__all__ = [
+    "ApiKey",
+    "Broker",
+    "Errors",
+    "Fault",
+    "Faults",
+    "On",
+    "RefusedError",
+    "Topic",
+    "TopicRecord",
+]
+
+_HOMES = {
+    "ApiKey": "kaa.wire.registry",
+    "Broker": "kaa.testing.broker",
+    "Errors": "kaa.wire.errors",
+    "Fault": "kaa.testing.faults",
+    "Faults": "kaa.testing.faults",
+    "On": "kaa.testing.faults",
+    "RefusedError": "kaa.testing.client",
+    "Topic": "kaa.testing.topic",
+    "TopicRecord": "kaa.testing.topic",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(home), name)

@@ -1,0 +1,328 @@
+"""The broker of a test: its life, its topics, and what is done to it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from kaa import limits
+from kaa.testing.client import Client, RefusedError, check
+from kaa.testing.faults import Faults, On, api_key
+from kaa.testing.process_node import ForeignCluster, ProcessNode
+from kaa.testing.thread_node import ThreadNode
+from kaa.testing.topic import Topic
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Self
+
+    from kaa.wire.registry import ApiKey
+
+Answer = TypeVar("Answer")
+
+_LOGGER: Final = logging.getLogger("kaa.testing")
+
+
+class Broker:
+    """A broker that lives as long as a block, on a free port, with its data in memory.
+
+    ::
+
+        with Broker(overrides={"num.partitions": 3}) as broker:
+            client = AnyKafkaClient(broker.bootstrap_servers)
+
+    ``async with`` does the same and does not block the loop meanwhile. ``process=True`` runs
+    ``kaa broker start`` as a child instead, with its data in a temporary folder, and
+    ``bootstrap_servers`` uses a cluster that runs already; rules about requests, capped versions
+    and lost writes need the broker inside this process.
+    """
+
+    def __init__(
+        self,
+        *,
+        overrides: Mapping[str, object] | None = None,
+        process: bool = False,
+        bootstrap_servers: str | None = None,
+    ) -> None:
+        settings = [f"{name}={_text(value)}" for name, value in (overrides or {}).items()]
+        self._faults = Faults()
+        self._node: ThreadNode | ProcessNode | ForeignCluster
+        if bootstrap_servers is not None:
+            if settings:
+                raise ValueError("the settings of a cluster that runs already are its own")
+            self._node = ForeignCluster(bootstrap_servers)
+        elif process:
+            self._node = ProcessNode(settings)
+        else:
+            self._node = ThreadNode(settings, self._faults)
+        self._client: Client | None = None
+        self._numbers = itertools.count(1)
+        self._made: list[str] = []
+        # What the names of topics, and of groups that ask for one, begin with.
+        self.prefix = ""
+
+    # --- life
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await asyncio.wrap_future(self._node.launch())
+        except BaseException:
+            self._ended()
+            raise
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        self._close_client()
+        await asyncio.wrap_future(self._node.launch_stop())
+        self._ended()
+
+    def start(self) -> None:
+        """Starts; the broker serves when this returns."""
+        ready = self._node.launch()
+        try:
+            ready.result(limits.TESTING_START_SECONDS_MAX)
+        except BaseException:
+            self._ended()
+            raise
+
+    def stop(self) -> None:
+        """Stops cleanly. What was in memory, or in the temporary folder, is gone."""
+        self._close_client()
+        self._node.launch_stop().result(limits.TESTING_STOP_SECONDS_MAX)
+        self._ended()
+
+    def kill(self, *, keep_unflushed: bool = False) -> None:
+        """Ends at once, without a clean stop; ``restart`` goes on with what is left.
+
+        Inside this process that is what a power cut leaves: records that were never flushed to
+        disk are gone, acknowledged or not, since Kafka leaves flushing to the system. With
+        ``keep_unflushed`` it is what a killed process leaves: all it has written. A child process
+        is killed by SIGKILL and keeps what it has written.
+        """
+        node = self._own_node()
+        self._close_client()
+        if isinstance(node, ProcessNode):
+            node.kill()
+            return
+        node.cut(keep_unflushed=keep_unflushed)
+        if not keep_unflushed:
+            _LOGGER.warning("killed: what the broker had not flushed to disk is lost")
+        node.launch_stop().result(limits.TESTING_STOP_SECONDS_MAX)
+        node.join()
+
+    def restart(self) -> None:
+        """Starts again on the same data and the same port, after a clean stop if it still runs."""
+        node = self._own_node()
+        self._close_client()
+        if node.is_running:
+            node.launch_stop().result(limits.TESTING_STOP_SECONDS_MAX)
+            node.join()
+        node.launch().result(limits.TESTING_START_SECONDS_MAX)
+
+    def _ended(self) -> None:
+        self._node.join()
+        if isinstance(self._node, ProcessNode):
+            self._node.clean_up()
+
+    # --- facts
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """HOST:PORT, as clients want it."""
+        return self._node.bootstrap_servers
+
+    @property
+    def reports(self) -> list[str]:
+        """What the broker said about itself: trouble that no client was told."""
+        return list(self._node.reports)
+
+    @property
+    def requests(self) -> list[str]:
+        """The requests that came in, oldest first, in a few words each."""
+        return [str(seen) for seen in tuple(self._faults.seen)]
+
+    # --- topics
+
+    def topic(self, name: str | None = None, partitions: int = 1, **configs: object) -> Topic:
+        """Makes a topic. Its name begins with ``prefix``; settings are written with ``_`` for ``.``
+        (``cleanup_policy="compact"``).
+        """
+        full = self.name(name)
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name=full,
+                    num_partitions=partitions,
+                    replication_factor=-1,
+                    configs=[
+                        CreatableTopicConfig(name=key.replace("_", "."), value=_text(value))
+                        for key, value in configs.items()
+                    ],
+                )
+            ]
+        )
+        result = self._send(request).topics[0]
+        check(f"creating topic {full}", result.error_code, result.error_message)
+        self._made.append(full)
+        topic = self.existing_topic(full)
+        if isinstance(self._node, ForeignCluster):
+            # The brokers of a cluster learn of it one after the other.
+            self.wait_for(topic.offsets, what=f"topic {full}")
+        return topic
+
+    def existing_topic(self, name: str) -> Topic:
+        """A topic that is there already, or will be, by its whole name."""
+        return Topic(name, self._connected, self.wait_for)
+
+    def name(self, name: str | None = None) -> str:
+        """A name of this test's own, for a topic that is not made yet or for a group."""
+        return f"{self.prefix}{name or f'topic-{next(self._numbers)}'}"
+
+    def topic_names(self) -> list[str]:
+        """The topics that are there, without those that the broker keeps for itself."""
+        rows = self._connected().metadata(None).topics
+        return sorted(row.name for row in rows if not row.is_internal and row.name is not None)
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        """Deletes topics; one that is gone already is no trouble."""
+        names = list(names)
+        if not names:
+            return
+        request = DeleteTopicsRequest(topic_names=names, timeout_ms=30_000)
+        for row in self._send(request).responses:
+            if row.error_code != Errors.UNKNOWN_TOPIC_OR_PARTITION:
+                check(f"deleting topic {row.name}", row.error_code)
+
+    @contextmanager
+    def isolated(self, prefix: str) -> Iterator[Self]:
+        """A block with a prefix of its own; what it made and changed is gone after it.
+
+        On a broker of ours that is every topic that was not there before; on a foreign cluster it
+        is what begins with the prefix.
+        """
+        is_foreign = isinstance(self._node, ForeignCluster)
+        before = set() if is_foreign else set(self.topic_names())
+        self.prefix, old_prefix = prefix, self.prefix
+        self._made = []
+        try:
+            yield self
+        finally:
+            self.prefix = old_prefix
+            self._faults.clear()
+            if self._faults.has_caps:
+                self.cap_versions({})
+            if not self._node.is_running:
+                self.restart()
+            names = [name for name in self.topic_names() if name not in before]
+            if is_foreign:
+                names = [name for name in names if name in self._made or name.startswith(prefix)]
+            self.delete_topics(names)
+
+    # --- waiting
+
+    def wait_for(
+        self, condition: Callable[[], Answer], *, timeout: float = 10.0, what: str = ""
+    ) -> Answer:
+        """Asks again and again until the answer is true, and returns it; TimeoutError if never.
+
+        A broker that is busy with something else may refuse for a moment; such refusals, which
+        Kafka calls retriable, are waited for too.
+        """
+        __tracebackhide__ = True
+        pause = threading.Event()
+        end = time.monotonic() + timeout
+        while True:
+            refusal: RefusedError | None = None
+            try:
+                answer = condition()
+            except RefusedError as error:
+                if not error.error.retriable:
+                    raise
+                refusal = error
+            else:
+                if answer:
+                    return answer
+            if time.monotonic() >= end:
+                name = what or getattr(condition, "__name__", "the condition")
+                reason = f": {refusal}" if refusal is not None else ""
+                raise TimeoutError(f"waited {timeout:g} s for {name}{reason}")
+            pause.wait(limits.TESTING_POLL_SECONDS)
+
+    # --- trouble on demand
+
+    def on(
+        self,
+        api: ApiKey | str,
+        *,
+        topic: Topic | str | None = None,
+        partition: int | None = None,
+        client_id: str | None = None,
+    ) -> On:
+        """The requests of one API, or those about one topic, partition or client: what happens to
+        them is said by the verb that follows (``fail``, ``delay``, ``drop``, ``answer``,
+        ``observe``).
+        """
+        self._inside()
+        name = topic.name if isinstance(topic, Topic) else topic
+        return On(self._faults, api_key(api), topic=name, partition=partition, client_id=client_id)
+
+    def cap_versions(self, versions: Mapping[ApiKey | str, int]) -> None:
+        """Serves no higher versions than these, as an older broker would; a negative one takes the
+        API away, and an empty mapping lifts every cap. Clients see it when they next connect.
+        """
+        node = self._inside()
+        caps = {api_key(name): version for name, version in versions.items()}
+        node.call(lambda: self._faults.cap(caps))
+
+    def _inside(self) -> ThreadNode:
+        if isinstance(self._node, ThreadNode):
+            return self._node
+        raise RuntimeError(
+            "rules about requests and capped versions need the broker inside this process"
+        )
+
+    def _own_node(self) -> ThreadNode | ProcessNode:
+        if isinstance(self._node, ThreadNode | ProcessNode):
+            return self._node
+        raise RuntimeError("a cluster that somebody else runs is neither killed nor restarted")
+
+    # --- the client of the helpers
+
+    def _send(self, request: Any) -> Any:
+        return self._connected().send(request)
+
+    def _connected(self) -> Client:
+        if not self._node.is_running:
+            raise RuntimeError("the broker is not running, or belongs to another process")
+        if self._client is None:
+            self._client = Client(self.bootstrap_servers)
+        return self._client
+
+    def _close_client(self) -> None:
+        if self._client is not None and self._node.is_running:
+            self._client.close()
+        self._client = None
+
+
+def _text(value: object) -> str:
+    """A setting as Kafka writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

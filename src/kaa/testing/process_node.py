@@ -1,0 +1,181 @@
+"""Nodes outside of this process: a child that runs ``kaa broker start``, and a foreign cluster.
+
+The child has a temporary folder, which is gone when it is stopped, and dies with the process that
+started it, however that ends (on Linux the kernel sees to it). What it prints goes to a file in
+that folder, so that it never waits for a reader.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kaa import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_PROGRAM: Final = """
+import os, sys
+parent = int(sys.argv.pop(1))
+if sys.platform == "linux":
+    import ctypes
+    ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() != parent:
+    os._exit(1)
+from kaa.cli import main
+main()
+"""
+_ADDRESS: Final = re.compile(r"^plaintext +(\S+):(\d+)$", re.MULTILINE)
+_READY: Final = re.compile(r"^ready ", re.MULTILINE)
+
+
+class ProcessNode:
+    """See the module's text."""
+
+    def __init__(self, overrides: Iterable[str]) -> None:
+        self._overrides = tuple(overrides)
+        self._pid = os.getpid()
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port = 0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._pid == os.getpid()
+
+    @property
+    def output(self) -> str:
+        """What the child printed since its last start."""
+        return "" if self._folder is None else Path(self._folder.name, "output").read_text()
+
+    @property
+    def reports(self) -> list[str]:
+        return self.output.splitlines()
+
+    def launch(self) -> Future[None]:
+        if self._pid != os.getpid():
+            raise RuntimeError("this broker belongs to the process that started it")
+        if self._process is not None:
+            raise RuntimeError("the broker runs already")
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="kaa-testing-")
+        arguments = ["--data-dir", str(Path(self._folder.name, "data"))]
+        # A port that was once given stays, so that clients find a restarted node again.
+        listeners = f"listeners=PLAINTEXT://{self.bootstrap_servers}"
+        for override in (listeners, "offsets.topic.num.partitions=1", *self._overrides):
+            arguments += ["--override", override]
+        # Settings come from the test alone.
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("KAFKA_")}
+        with Path(self._folder.name, "output").open("wb") as output:
+            self._process = subprocess.Popen(  # noqa: S603  This very Python, and our program.
+                [sys.executable, "-c", _PROGRAM, str(os.getpid()), "broker", "start", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=environment,
+            )
+        # Where the kernel does not see to it: a script that never stops its broker.
+        atexit.register(self.kill)
+        return _in_thread(self._wait_until_ready)
+
+    def _wait_until_ready(self) -> None:
+        process, pause = self._process, threading.Event()
+        assert process is not None
+        waited = 0.0
+        while not _READY.search(self.output):
+            if process.poll() is not None or waited > limits.TESTING_START_SECONDS_MAX:
+                output = self.output
+                self.kill()
+                raise RuntimeError(f"the broker did not start:\n{output}")
+            pause.wait(limits.TESTING_POLL_SECONDS)
+            waited += limits.TESTING_POLL_SECONDS
+        found = _ADDRESS.search(self.output)
+        assert found is not None, self.output
+        self._port = int(found[2])
+
+    def launch_stop(self) -> Future[None]:
+        return _in_thread(self._stop)
+
+    def _stop(self) -> None:
+        if not self.is_running or self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(limits.TESTING_STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def kill(self) -> None:
+        """SIGKILL: what was written is kept by the system, flushed or not."""
+        if self.is_running and self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def join(self) -> None:
+        """Nothing is left to wait for."""
+
+    def clean_up(self) -> None:
+        """Removes the folder; the next start would begin anew."""
+        atexit.unregister(self.kill)
+        if self._folder is not None and self._pid == os.getpid():
+            self._folder.cleanup()
+            self._folder = None
+
+
+class ForeignCluster:
+    """A cluster that somebody else runs: it is used, and neither started nor stopped."""
+
+    is_running = True
+    reports: tuple[str, ...] = ()
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+
+    def launch(self) -> Future[None]:
+        return _done()
+
+    def launch_stop(self) -> Future[None]:
+        return _done()
+
+    def join(self) -> None:
+        """There is nothing to wait for."""
+
+
+def _done() -> Future[None]:
+    done: Future[None] = Future()
+    done.set_result(None)
+    return done
+
+
+def _in_thread(function: object) -> Future[None]:
+    """Runs something that blocks on a thread that ends with it."""
+    assert callable(function)
+    done: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            function()
+        except BaseException as error:  # noqa: BLE001  Whoever waits gets it.
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    threading.Thread(target=run, name="kaa-testing-child").start()
+    return done
