@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from kaa.wire.schema import Request, Response
 
 
-def error_response(
-    request: Request, version: int, error: Errors, message: str | None
-) -> Response:
+def error_response(request: Request, version: int, error: Errors, message: str | None) -> Response:
     """What the sender of a request gets when all of it is refused."""
     facts: dict[str, Any] = {"error_code": error, "error_message": message}
     response = _about_topics(request, version, facts) or _about_settings(request, facts)
