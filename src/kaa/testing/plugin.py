@@ -1,0 +1,160 @@
+"""The pytest plugin: the fixture ``kafka`` and its relatives, options and the marker.
+
+Installing Kaa registers it, for every test run of that environment. So it imports nothing but
+pytest until a fixture is asked for, and a fixture of the same name in a test file or a conftest
+wins, as pytest has it.
+
+==========================  =======================================================================
+``kafka``                   one broker for the whole run; names and deletion keep tests apart
+``kafka_fresh``             a broker of the test's own, for fixed names, killing and restarting
+``kaa_broker``              ``kafka`` under another name, where that one is taken
+``kafka_bootstrap_servers`` the address of ``kafka``
+``kaa_session_broker``      the broker behind ``kafka``, for fixtures that live longer than a test
+==========================  =======================================================================
+
+``@pytest.mark.kafka`` gives a test a broker of its own with other settings:
+``overrides={...}``, ``process=True``, ``api_versions={...}``, or just ``fresh=True``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from typing import Any
+
+    from kaa.testing.broker import Broker
+
+_NAME_CHARACTERS_MAX = 100
+_MARKER = (
+    "kafka(fresh=False, overrides=None, process=None, api_versions=None): the broker that the "
+    "fixtures kafka and kaa_broker give this test; anything but the defaults gives it one of its "
+    "own"
+)
+_numbers = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("kafka", "a Kafka broker for tests (kaa)")
+    group.addoption(
+        "--kafka-process",
+        action="store_true",
+        help="run the broker of the kafka fixtures as a child process",
+    )
+    group.addoption(
+        "--kafka-bootstrap-servers",
+        metavar="HOST:PORT",
+        help="let the kafka fixtures use a cluster that runs already",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", _MARKER)
+
+
+@pytest.fixture(scope="session")
+def kaa_session_broker(pytestconfig: pytest.Config) -> Iterator[Broker]:
+    """The broker behind `kafka`, one for the whole run (one per worker with xdist)."""
+    with _new_broker(pytestconfig) as broker:
+        yield broker
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A Kafka broker: bootstrap_servers, topic(), on(), wait_for() and more.
+
+    The broker lives for the whole run. Topics that a test makes begin with a prefix of its own, and
+    all that it made or changed is gone after it.
+    """
+    yield from _given(request)
+
+
+@pytest.fixture
+def kaa_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """The fixture `kafka`, under a name that no fixture of yours has."""
+    yield from _given(request)
+
+
+@pytest.fixture
+def kafka_fresh(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A Kafka broker of this test's own: topics have the names they are given."""
+    yield from _fresh(request)
+
+
+@pytest.fixture
+def kafka_bootstrap_servers(kafka: Broker) -> str:
+    """The address of `kafka`, HOST:PORT."""
+    return kafka.bootstrap_servers
+
+
+def _given(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    if any(_settings(request).values()):
+        yield from _fresh(request)
+        return
+    broker = request.getfixturevalue("kaa_session_broker")
+    with broker.isolated(_prefix(request.node.name)):
+        yield broker
+
+
+def _fresh(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    settings = _settings(request)
+    options = {name: settings[name] for name in ("overrides", "process") if name in settings}
+    with _new_broker(request.config, **options) as broker:
+        if settings.get("api_versions"):
+            broker.cap_versions(settings["api_versions"])
+        if request.config.getoption("--kafka-bootstrap-servers"):
+            # Nobody has a foreign cluster for himself.
+            with broker.isolated(_prefix(request.node.name)):
+                yield broker
+        else:
+            yield broker
+
+
+def _settings(request: pytest.FixtureRequest) -> dict[str, Any]:
+    marker = request.node.get_closest_marker("kafka")
+    return {} if marker is None else dict(marker.kwargs)
+
+
+def _new_broker(
+    config: pytest.Config,
+    *,
+    overrides: dict[str, object] | None = None,
+    process: bool | None = None,
+) -> Broker:
+    from kaa.testing.broker import Broker
+
+    servers = config.getoption("--kafka-bootstrap-servers")
+    if servers and overrides:
+        pytest.skip("this test needs settings that a cluster which runs already may not have")
+    if process is None:
+        process = config.getoption("--kafka-process")
+    return Broker(overrides=overrides, process=bool(process), bootstrap_servers=servers)
+
+
+def _prefix(test: str) -> str:
+    """A prefix that no other test has, and that tells its test."""
+    import os
+
+    plain = re.sub(r"[^a-zA-Z0-9]+", "-", test)[:_NAME_CHARACTERS_MAX].strip("-")
+    return f"{plain}-{os.getpid()}-{next(_numbers)}-"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A test that failed with a broker at hand shows what that broker saw."""
+    report = yield
+    if report.when == "call" and report.failed:
+        given = getattr(item, "funcargs", {})
+        for name in ("kafka", "kaa_broker", "kafka_fresh"):
+            # Whose `kafka` it is shows in its home; nothing is imported to find out.
+            if type(given.get(name)).__module__ == "kaa.testing.broker":
+                from kaa.testing.report import sections
+
+                report.sections += sections(given[name])
+                break
+    return report

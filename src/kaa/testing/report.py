@@ -1,0 +1,50 @@
+"""What a failed test shows of its broker: the last requests, the ends of topics, its own words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa import limits
+from kaa.testing.client import RefusedError
+
+if TYPE_CHECKING:
+    from kaa.testing.broker import Broker
+
+
+def sections(broker: Broker) -> list[tuple[str, str]]:
+    """Titles and texts; a broker that cannot be asked any more says why."""
+    found = []
+    if requests := broker.requests[-limits.TESTING_REQUESTS_SHOWN_MAX :]:
+        found.append(("kafka: last requests", _repeats_folded(requests)))
+    if tails := _tails(broker):
+        found.append(("kafka: ends of topics", tails))
+    if reports := broker.reports[-limits.TESTING_REQUESTS_SHOWN_MAX :]:
+        found.append(("kafka: reports of the broker", "\n".join(reports)))
+    return found
+
+
+def _tails(broker: Broker) -> str:
+    lines = []
+    try:
+        names = [name for name in broker.topic_names() if name.startswith(broker.prefix)]
+        for name in names[: limits.TESTING_TOPICS_SHOWN_MAX]:
+            topic = broker.existing_topic(name)
+            counts = ", ".join(f"{number}: {end}" for number, end in topic.offsets().items())
+            lines.append(f"{name} (end offsets {counts})")
+            lines += [f"  {record}" for record in topic.tail(limits.TESTING_RECORDS_SHOWN_MAX)]
+        if len(names) > limits.TESTING_TOPICS_SHOWN_MAX:
+            lines.append(f"and {len(names) - limits.TESTING_TOPICS_SHOWN_MAX} more topics")
+    except (OSError, RefusedError, RuntimeError) as error:
+        lines.append(f"the broker cannot be asked: {error}")
+    return "\n".join(lines)
+
+
+def _repeats_folded(lines: list[str]) -> str:
+    """A client that polls says the same again and again; once is enough."""
+    folded: list[tuple[str, int]] = []
+    for line in lines:
+        if folded and folded[-1][0] == line:
+            folded[-1] = (line, folded[-1][1] + 1)
+        else:
+            folded.append((line, 1))
+    return "\n".join(line if count == 1 else f"{line} (x{count})" for line, count in folded)

@@ -1,0 +1,224 @@
+"""The plugin in test runs of its own, as a user has them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+IMPORT_MILLISECONDS_MAX = 5.0
+
+
+@pytest.fixture(autouse=True)
+def _no_other_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other plugins cost a second per run and more with each worker."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
+def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    options = ["-p", "kaa.testing.plugin", "-p", "no:cacheprovider", "--strict-markers"]
+    return pytester.runpytest_subprocess(*options, "-W", "error", *arguments)
+
+
+ISOLATED = """
+import pytest
+
+def test_first(kafka):
+    kafka.topic("orders").seed(["a"])
+    assert kafka.topic("other").name.startswith("test-first-")
+
+def test_second(kafka, kafka_bootstrap_servers):
+    assert kafka.topic_names() == []
+    assert kafka.bootstrap_servers == kafka_bootstrap_servers
+    assert kafka.topic("orders").records() == []
+
+@pytest.mark.parametrize("text", ["a/b c", "x" * 300])
+def test_third(kaa_broker, text):
+    kaa_broker.topic("orders").seed([text])
+
+def test_fresh(kafka_fresh, kafka):
+    assert kafka_fresh.bootstrap_servers != kafka.bootstrap_servers
+    assert kafka_fresh.topic("orders").name == "orders"
+"""
+
+
+def test_tests_are_kept_apart(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ISOLATED)
+    run(pytester).assert_outcomes(passed=5)
+
+
+def test_every_worker_has_a_broker(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ISOLATED)
+    run(pytester, "-p", "xdist", "-n", "2").assert_outcomes(passed=5)
+
+
+def test_the_same_tests_with_a_child_process_and_with_a_foreign_cluster(
+    pytester: pytest.Pytester,
+) -> None:
+    from kaa.testing import Broker
+
+    pytester.makepyfile(
+        """
+        def test_produce(kafka):
+            topic = kafka.topic("orders")
+            topic.seed(["a"])
+            topic.expect(["a"])
+        """
+    )
+    run(pytester, "--kafka-process").assert_outcomes(passed=1)
+    with Broker() as broker:
+        lasting = broker.topic("theirs")
+        result = run(pytester, "--kafka-bootstrap-servers", broker.bootstrap_servers)
+        result.assert_outcomes(passed=1)
+        assert broker.topic_names() == [lasting.name]
+
+
+def test_the_marker_gives_a_broker_of_another_kind(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.kafka(overrides={"num.partitions": 4})
+        def test_settings(kafka):
+            assert kafka.prefix == ""
+            assert len(kafka.topic("orders", partitions=-1).offsets()) == 4
+
+        @pytest.mark.kafka(fresh=True)
+        def test_names(kafka):
+            assert kafka.topic("orders").name == "orders"
+
+        @pytest.mark.kafka(api_versions={"Metadata": 5})
+        def test_versions(kafka):
+            kafka.topic("orders").expect([])
+
+        @pytest.mark.kafka(fresh=False)
+        def test_defaults(kafka):
+            assert kafka.prefix
+        """
+    )
+    run(pytester).assert_outcomes(passed=4)
+    run(pytester, "--markers").stdout.fnmatch_lines(["@pytest.mark.kafka(fresh=False, *"])
+
+
+def test_a_fixture_of_the_users_own_wins(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+
+        @pytest.fixture
+        def kafka():
+            return "mine"
+        """
+    )
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_mine(kafka):
+            assert kafka == "mine"
+            assert "kaa.testing.broker" not in sys.modules
+
+        def test_fails(kafka):
+            assert kafka == "yours"
+
+        def test_alias(kaa_broker, kafka):
+            assert kafka == "mine"
+            kaa_broker.topic("orders").expect([])
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.no_fnmatch_line("*kafka: last requests*")
+
+
+def test_a_failed_test_shows_what_its_broker_saw(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        from confluent_kafka import Producer
+
+        def test_fails(kafka):
+            topic = kafka.topic("orders")
+            producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "client.id": "shop"})
+            producer.produce(topic.name, "found", key="k")
+            assert producer.flush(20) == 0
+            topic.expect([("k", "wanted")], timeout=0.05)
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E *AssertionError: topic test-fails-*-orders: 1 records expected, 1 found",
+            "E *- ('k', 'wanted')",
+            "E *+ ('k', 'found') *[[]partition 0, offset 0[]]",
+            "*- kafka: last requests -*",
+            "Produce v* from shop test-fails-*-orders[[]0[]]",
+            "*- kafka: ends of topics -*",
+            "test-fails-*-orders (end offsets 0: 1)",
+            "*('k', 'found') *",
+        ]
+    )
+
+
+def test_asyncio_tests_and_unittest_find_it_too(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import asyncio
+        import unittest
+
+        from aiokafka import AIOKafkaProducer
+        from kaa.testing import Broker
+
+        def test_async_client(kafka):
+            topic = kafka.topic("orders")
+
+            async def produce():
+                async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+                    await producer.send_and_wait(topic.name, b"a")
+
+            asyncio.run(produce())
+            topic.expect(["a"])
+
+        class TestWithUnittest(unittest.TestCase):
+            def setUp(self):
+                self.broker = self.enterContext(Broker())
+
+            def test_it(self):
+                self.broker.topic("orders").expect([])
+        """
+    )
+    run(pytester).assert_outcomes(passed=2)
+
+
+def test_unused_it_imports_only_pytest_and_costs_nothing() -> None:
+    program = """
+import sys, time
+import pytest
+import kaa
+before = set(sys.modules)
+begun = time.process_time()
+import kaa.testing.plugin
+spent = time.process_time() - begun
+loaded = {name for name in set(sys.modules) - before if not name.startswith("_")}
+assert loaded <= {"kaa.testing", "kaa.testing.plugin"}, loaded
+print(spent * 1000)
+"""
+    spent = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", program], capture_output=True, check=True, text=True
+            ).stdout
+        )
+        for _ in range(5)
+    ]
+    assert median(spent) < IMPORT_MILLISECONDS_MAX
+
+
+def test_the_package_registers_it() -> None:
+    pyproject = Path(__file__).parents[3].joinpath("pyproject.toml").read_text()
+    assert '[project.entry-points.pytest11]\nkaa = "kaa.testing.plugin"' in pyproject
