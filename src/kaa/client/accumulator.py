@@ -267,13 +267,10 @@ class Accumulator:
     ) -> bool:
         """Takes a failure in; True if the batch will be sent again, False if it is given up."""
         queue = self._queues[batch.partition]
-        is_first = queue.in_flight[0] is batch
+        # An earlier batch is missing at the broker, which is no fault of this one.
+        is_behind_another = queue.in_flight[0] is not batch or queue.is_recovering
         self._landed(batch)
-        if (
-            self.settings.is_idempotent
-            and error is Errors.OUT_OF_ORDER_SEQUENCE_NUMBER
-            and (not is_first or queue.is_recovering)
-        ):
+        if error is Errors.OUT_OF_ORDER_SEQUENCE_NUMBER and is_behind_another:
             retriable = True
         in_time = now_ms + pause_ms < batch.created_ms + self.settings.delivery_timeout_ms
         if retriable and in_time and batch.attempts <= self.settings.retries:

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kaa.client.admin import Admin
+from kaa.client.errors import ClientError, SecurityConfigError
+from kaa.client.security import tls_context
+from kaa.config.client import admin_values
+
+BASE = {"bootstrap.servers": "localhost:9092"}
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key with a certificate for localhost that signs itself, both in one file."""
+    folder = tmp_path_factory.mktemp("pem")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    ]
+    names = ["-addext", "subjectAltName=DNS:localhost"]
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*command, *names, *files], check=True, capture_output=True)
+    both = folder / "both.pem"
+    both.write_text(key.read_text() + certificate.read_text())
+    return both
+
+
+def context(**settings: str) -> ssl.SSLContext | None:
+    values = {name.replace("_", "."): value for name, value in settings.items()}
+    return tls_context(admin_values({**BASE, **values}))
+
+
+def test_plaintext_has_no_context() -> None:
+    assert context() is None
+
+
+def test_sasl_and_java_key_stores_are_refused_with_a_hint() -> None:
+    with pytest.raises(SecurityConfigError, match="not supported by this client yet"):
+        context(security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN")
+    with pytest.raises(SecurityConfigError, match="convert it to PEM"):
+        context(security_protocol="SSL", ssl_truststore_location="store.jks")
+
+
+def test_pem_files_and_pem_text(pem: Path) -> None:
+    files = context(
+        security_protocol="SSL",
+        ssl_truststore_type="PEM",
+        ssl_truststore_location=str(pem),
+        ssl_keystore_type="PEM",
+        ssl_keystore_location=str(pem),
+    )
+    assert files is not None
+    assert files.check_hostname
+    assert len(files.get_ca_certs()) == 1
+    text = pem.read_text()
+    cut = text.index("-----BEGIN CERTIFICATE-----")
+    texts = context(
+        security_protocol="SSL",
+        ssl_truststore_certificates=text[cut:],
+        ssl_keystore_key=text[:cut],
+        ssl_keystore_certificate_chain=text[cut:],
+        ssl_endpoint_identification_algorithm="",
+    )
+    assert texts is not None
+    assert not texts.check_hostname
+    with pytest.raises(SecurityConfigError, match="cannot use the PEM files"):
+        context(
+            security_protocol="SSL",
+            ssl_truststore_type="PEM",
+            ssl_truststore_location=str(pem.with_name("absent.pem")),
+        )
+
+
+async def forward(port: int, server: ssl.SSLContext, settings: dict[str, str]) -> str | None:
+    """A client over TLS to a proxy in front of a plain broker; gives the cluster's id."""
+    host = "localhost"
+
+    async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(65536):
+                target.write(data)
+                await target.drain()
+        except OSError:
+            pass
+        target.close()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(pump(reader, broker_writer), pump(broker_reader, writer))
+
+    proxy = await asyncio.start_server(talk, "127.0.0.1", 0, ssl=server)
+    async with proxy:
+        address = f"{host}:{proxy.sockets[0].getsockname()[1]}"
+        async with Admin({**settings, "bootstrap.servers": address}) as admin:
+            metadata = await admin.cluster.fetch_metadata([])
+        await asyncio.sleep(0.1)
+        return metadata.cluster_id
+
+
+def test_requests_over_tls(bootstrap: str, pem: Path) -> None:
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(pem)
+    port = int(bootstrap.rpartition(":")[2])
+    settings = {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(pem),
+    }
+    assert asyncio.run(forward(port, server, settings))
+
+
+def test_certificate_that_nobody_vouches_for_is_refused(bootstrap: str, pem: Path) -> None:
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(pem)
+    port = int(bootstrap.rpartition(":")[2])
+    with pytest.raises(ClientError, match="certificate"):
+        asyncio.run(forward(port, server, {"security.protocol": "SSL"}))
