@@ -110,6 +110,7 @@ def _(world: World) -> Story:
         ("kraft.version", 0, 1),
         ("kraft.version", 1, 1),
         ("no.such.version", 1, 1),
+        ("no.such.version", 0, 2),
         ("share.version", -1, 1),
         ("share.version", 0, 0),
         ("share.version", 0, 9),

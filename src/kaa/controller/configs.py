@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from kaa.config.broker import BROKER, DYNAMIC_BROKER
+from kaa.config.definition import InvalidConfigError
 from kaa.config.entity import CLIENT_METRICS, validate_client_metrics
 from kaa.config.group import GROUP, validate_group
 from kaa.config.topic import TOPIC, validate_topic
@@ -95,9 +96,6 @@ def incremental_alter_configs(
         try:
             if not _is_first_mention(seen, key):
                 continue
-            names = [config.name for config in resource.configs]
-            if len(set(names)) != len(names):
-                raise ControllerError(Errors.INVALID_REQUEST, "a setting is named twice")
             changes = {each.name: (each.config_operation, each.value) for each in resource.configs}
             altered = alter_resource(state, key, changes)
             error, message = Errors.NONE, None
@@ -217,10 +215,11 @@ def new_value(
         return None
     if operation not in set(Operation):
         raise ControllerError(Errors.INVALID_REQUEST, f"there is no operation {operation}")
+    if operation == Operation.SET:
+        # Brokers refuse null before it comes here; to a controller it deletes.
+        return value
     if value is None:
         raise ControllerError(Errors.INVALID_REQUEST, f"{name} has no value")
-    if operation == Operation.SET:
-        return value
     definition = _DEFINITIONS.get(resource[0], BROKER)
     key = definition.get(name) or DYNAMIC_BROKER.get(name)
     if key is None or key.type is not ConfigType.LIST:
@@ -306,9 +305,25 @@ def _check_settings(
         case ResourceType.CLIENT_METRICS:
             if not name:
                 raise ControllerError(Errors.INVALID_REQUEST, "a subscription needs a name")
-            validate_client_metrics(settings)
+            _check_client_metrics(settings)
         case _:
             raise ControllerError(Errors.INVALID_REQUEST, f"resources of type {kind} are not kept")
+
+
+def _check_client_metrics(settings: Mapping[str, str]) -> None:
+    """What is of a wrong type or a wrong pattern is an invalid setting, the rest an invalid
+    request.
+    """
+    for name in settings:
+        if name not in CLIENT_METRICS:
+            raise ControllerError(Errors.INVALID_REQUEST, f"a subscription has no setting {name}")
+    CLIENT_METRICS.parse(settings)
+    try:
+        validate_client_metrics(settings)
+    except InvalidConfigError as error:
+        if any(problem.name == "match" for problem in error.problems):
+            raise
+        raise ControllerError(Errors.INVALID_REQUEST, str(error)) from error
 
 
 def _check_broker_name(name: str) -> None:

@@ -63,7 +63,9 @@ def update_features(
     response = UpdateFeaturesResponse(error_message=None, results=[])
     if context.api_version <= _RESULTS_VERSION_MAX:
         response.results = [
-            UpdatableFeatureResult(feature=name, error_message=None) for name in wanted
+            # Kafka names the error, also if there is none.
+            UpdatableFeatureResult(feature=update.feature, error_message=Errors.NONE.name)
+            for update in request.feature_updates
         ]
     if request.validate_only:
         return Result([], response)
@@ -105,6 +107,8 @@ def _refusal(name: str, level: int, reason: str) -> ControllerError:
 
 
 def _check_supported(state: ControllerState, name: str, level: int) -> None:
+    if name not in supported_ranges():
+        raise _refusal(name, level, "there is no such feature")
     ranges = [("this controller", supported_ranges().get(name))]
     ranges += [
         (f"broker {broker.id}", broker.features.get(name))

@@ -59,7 +59,7 @@ def _create(
 ) -> list[MetadataRecord]:
     image = state.image.topics.get(topic.name)
     if image is None:
-        raise ControllerError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        raise ControllerError(Errors.UNKNOWN_TOPIC_OR_PARTITION, is_silent=True)
     count = len(image.partitions)
     if topic.count <= count:
         raise ControllerError(

@@ -45,7 +45,10 @@ def alter_partition_reassignments(
 ) -> Result[AlterPartitionReassignmentsResponse]:
     may_change_factor = request.allow_replication_factor_change
     response = AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=may_change_factor, error_message=None, responses=[]
+        allow_replication_factor_change=may_change_factor,
+        # A request for nothing is answered before anybody looks at it.
+        error_message=None if request.topics else "",
+        responses=[],
     )
     records: list[MetadataRecord] = []
     for topic in request.topics:
@@ -109,7 +112,7 @@ def _cancel(
     state: ControllerState, topic: TopicImage, number: int, partition: PartitionImage
 ) -> PartitionChangeRecord | None:
     if not is_reassigning(partition):
-        raise ControllerError(Errors.NO_REASSIGNMENT_IN_PROGRESS)
+        raise ControllerError(Errors.NO_REASSIGNMENT_IN_PROGRESS, is_silent=True)
     adding = set(partition.adding_replicas)
     replicas = [replica for replica in partition.replicas if replica not in adding]
     isr = [replica for replica in partition.isr if replica not in adding]

@@ -16,13 +16,17 @@ Response = TypeVar("Response")
 class ControllerError(Exception):
     """A command, or a part of one, that is refused; the sender gets the code and the message."""
 
-    def __init__(self, error: Errors, message: str | None = None) -> None:
+    def __init__(
+        self, error: Errors, message: str | None = None, *, is_silent: bool = False
+    ) -> None:
         super().__init__(error.message if message is None else message)
+        # Where Kafka sends the code alone.
+        self.is_silent = is_silent
         self.error = error
 
     @property
-    def message(self) -> str:
-        return str(self)
+    def message(self) -> str | None:
+        return None if self.is_silent else str(self)
 
 
 class Result(NamedTuple, Generic[Response]):

@@ -80,7 +80,7 @@ def create_topics(
     return Result([] if request.validate_only else records, response)
 
 
-def _refused(name: str, error: Errors, message: str) -> CreatableTopicResult:
+def _refused(name: str, error: Errors, message: str | None) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error, error_message=message, configs=[])
 
 
@@ -314,7 +314,7 @@ class _DeletionPlan:
         self._mentions[key] = self._mentions.get(key, 0) + 1
 
     def results(self) -> list[DeletableTopicResult]:
-        results = []
+        results: list[DeletableTopicResult] = []
         taken: set[Uuid] = set()
         # Ids go first: a name that stands for one of them is then the one that is refused.
         for key in sorted(self._mentions, key=lambda key: key[0] is not None):
@@ -327,6 +327,8 @@ class _DeletionPlan:
                     )
                 name, topic_id = self._find(name, topic_id)
                 if topic_id in taken:
+                    # Neither of the two counts, and only the name is answered.
+                    results = [result for result in results if result.topic_id != topic_id]
                     raise ControllerError(
                         Errors.INVALID_REQUEST, "the name stands for an id that is given too"
                     )

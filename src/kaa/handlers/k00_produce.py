@@ -39,11 +39,23 @@ if TYPE_CHECKING:
 _ACKS_NONE: Final = 0
 _ACKS_LEADER: Final = 1
 _ACKS_ALL: Final = -1
+# Errors with which Kafka does not tell where the log starts.
+_WITHOUT_START_OFFSET: Final = frozenset(
+    {
+        Errors.CORRUPT_MESSAGE,
+        Errors.KAFKA_STORAGE_ERROR,
+        Errors.MESSAGE_TOO_LARGE,
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.RECORD_LIST_TOO_LARGE,
+    }
+)
 
 
 def handle(services: Services, request: ProduceRequest, context: RequestContext) -> Any:
     produce = _Produce(services, request.acks, context.api_version)
-    response = ProduceResponse(responses=[produce.topic(topic) for topic in request.topic_data])
+    # A topic without partitions is left out of the answer.
+    topics = [produce.topic(topic) for topic in request.topic_data if topic.partition_data]
+    response = ProduceResponse(responses=topics)
     if request.acks == _ACKS_NONE:
         if produce.has_failed:
             # The producer asked for no answer; closing is how it learns, as with Kafka.
@@ -106,7 +118,7 @@ class _Produce:
         try:
             info = partition.append(batch.view, now_ms=self.now_ms)
         except LogError as error:
-            return self.refused(data.index, error.error, str(error))
+            return self.failed(partition, error.error)
         return self.accepted(partition, info)
 
     def accepted(self, partition: Partition, info: AppendInfo) -> PartitionProduceResponse:
@@ -127,11 +139,18 @@ class _Produce:
             index=index, error_code=error, base_offset=-1, error_message=message
         )
 
+    def failed(self, partition: Partition, error: Errors) -> PartitionProduceResponse:
+        """Refused by the log, without words, as Kafka does it."""
+        response = self.refused(partition.number, error)
+        if partition.log is not None and error not in _WITHOUT_START_OFFSET:
+            response.log_start_offset = partition.log.log_start_offset
+        return response
+
     def invalid(
         self, index: int, partition: Partition, refusal: Refusal
     ) -> PartitionProduceResponse:
         response = self.refused(index, refusal.error, refusal.message)
-        if partition.log is not None:
+        if partition.log is not None and refusal.record_errors:
             response.log_start_offset = partition.log.log_start_offset
         response.record_errors = [
             BatchIndexAndErrorMessage(

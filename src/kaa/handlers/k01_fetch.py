@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
+from kaa.replication.partition import NO_EPOCH
 from kaa.serving.delayed import Wait
 from kaa.serving.fetch_sessions import PartitionKey, Position
 from kaa.wire.errors import Errors
@@ -142,13 +143,14 @@ class _Fetch:
             return _failed(key, partition)
         if not partition.is_leader:
             return self.not_leader(key, partition)
-        error = partition.check_leader_epoch(position.current_leader_epoch)
+        # Any negative epoch stands for none here.
+        error = partition.check_leader_epoch(max(position.current_leader_epoch, NO_EPOCH))
         if error is not Errors.NONE:
             return self.not_leader(key, partition, error)
         try:
             return self.read_leader(key, position, room, partition)
         except LogError as failure:
-            return _failed(key, failure.error)
+            return _failed(key, failure.error, is_here=True)
 
     def read_leader(
         self, key: PartitionKey, position: Position, room: int, partition: Partition
@@ -187,8 +189,8 @@ class _Fetch:
         partition: Partition,
         error: Errors = Errors.NOT_LEADER_OR_FOLLOWER,
     ) -> PartitionData:
-        result = _failed(key, error)
-        if self.version >= 16:
+        result = _failed(key, error, is_here=True)
+        if self.version >= 16 and error is not Errors.UNKNOWN_LEADER_EPOCH:
             result.current_leader = LeaderIdAndEpoch(
                 leader_id=partition.image.leader, leader_epoch=partition.leader_epoch
             )
@@ -248,9 +250,14 @@ def _replica_id(request: FetchRequest) -> int:
     return request.replica_id
 
 
-def _failed(key: PartitionKey, error: Errors) -> PartitionData:
+def _failed(key: PartitionKey, error: Errors, *, is_here: bool = False) -> PartitionData:
     return PartitionData(
-        partition_index=key.number, error_code=error, high_watermark=-1, records=b""
+        partition_index=key.number,
+        error_code=error,
+        high_watermark=-1,
+        # Kafka has a list for a partition that it does not find, and none for one that failed.
+        aborted_transactions=None if is_here else [],
+        records=b"",
     )
 
 

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from kaa.log.errors import LogError
@@ -52,15 +53,26 @@ def handle(
         isolation = FetchIsolation.TXN_COMMITTED
     return ListOffsetsResponse(
         topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _partition(services, topic, partition, isolation, context.api_version)
-                    for partition in topic.partitions
-                ],
-            )
+            _topic(services, topic, isolation, context.api_version)
             for topic in request.topics
+            if topic.partitions
         ]
+    )
+
+
+def _topic(
+    services: Services, topic: ListOffsetsTopic, isolation: FetchIsolation, version: int
+) -> ListOffsetsTopicResponse:
+    """A partition that is asked for twice is refused, and answered once."""
+    counts = Counter(partition.partition_index for partition in topic.partitions)
+    return ListOffsetsTopicResponse(
+        name=topic.name,
+        partitions=[
+            _partition(services, topic, partition, isolation, version)
+            for partition in topic.partitions
+            if counts[partition.partition_index] == 1
+        ]
+        + [_failed(number, Errors.INVALID_REQUEST) for number, n in counts.items() if n > 1],
     )
 
 
@@ -72,8 +84,6 @@ def _partition(
     version: int,
 ) -> ListOffsetsPartitionResponse:
     number = asked.partition_index
-    if sum(other.partition_index == number for other in topic.partitions) > 1:
-        return _failed(number, Errors.INVALID_REQUEST)
     if asked.timestamp < _LOWEST or version < _VERSION_OF.get(asked.timestamp, 0):
         return _failed(number, Errors.UNSUPPORTED_VERSION)
     partition = services.replicas.find(topic.name, number)

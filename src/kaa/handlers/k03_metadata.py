@@ -48,11 +48,32 @@ def handle(services: Services, request: MetadataRequest, context: RequestContext
     if wanted is None or (version == 0 and not wanted):
         found = [_topic(services, request, topic) for topic in services.image.topics.values()]
         return _response(services, request, context, found)
+    if any(topic.name is None and topic.topic_id == UUID_ZERO for topic in wanted):
+        return _failed(wanted)
+    wanted = request.topics = _distinct(wanted)
     missing = _missing(services, wanted)
     if missing and request.allow_auto_topic_creation and services.auto_create_topics:
         return _create(services, request, context, missing)
     topics = [_asked(services, request, topic, {}) for topic in wanted]
     return _response(services, request, context, topics)
+
+
+def _failed(wanted: list[MetadataRequestTopic]) -> MetadataResponse:
+    """Kafka fails on a topic without name and id, and with it on the whole request."""
+    error = Errors.UNKNOWN_SERVER_ERROR
+    return MetadataResponse(
+        error_code=error,
+        topics=[
+            MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in wanted
+        ],
+    )
+
+
+def _distinct(wanted: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
+    """Each topic once; where there are ids, names do not count."""
+    by_id = {topic.topic_id: topic for topic in wanted if topic.topic_id != UUID_ZERO}
+    return list(by_id.values() or {topic.name: topic for topic in wanted}.values())
 
 
 async def _create(
@@ -93,7 +114,10 @@ def _asked(
         return _topic(services, request, found)
     error = creation_errors.get(name, services.topic_creation.name_error(name))
     return MetadataResponseTopic(
-        error_code=error, name=name, is_internal=services.replicas.is_internal(name)
+        error_code=error,
+        name=name,
+        is_internal=services.replicas.is_internal(name),
+        topic_authorized_operations=_operations(request),
     )
 
 
@@ -109,12 +133,13 @@ def _topic(
             _partition(number, partition, live)
             for number, partition in sorted(topic.partitions.items())
         ],
-        topic_authorized_operations=(
-            _TOPIC_OPERATIONS
-            if request.include_topic_authorized_operations
-            else _OPERATIONS_UNKNOWN
-        ),
+        topic_authorized_operations=_operations(request),
     )
+
+
+def _operations(request: MetadataRequest) -> int:
+    wanted = request.include_topic_authorized_operations
+    return _TOPIC_OPERATIONS if wanted else _OPERATIONS_UNKNOWN
 
 
 def _partition(

@@ -133,7 +133,7 @@ def _result(
 
 
 def _failed(
-    resource: DescribeConfigsResource, error: Errors, message: str
+    resource: DescribeConfigsResource, error: Errors, message: str | None
 ) -> DescribeConfigsResult:
     return DescribeConfigsResult(
         error_code=error,
