@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from tests.oracle import Batch, Oracle, Record
     from tests.oracle.broker import RealKafka
 
-pytestmark = pytest.mark.oracle
+# One worker for all: the topic of these tests can be created once.
+pytestmark = [pytest.mark.oracle, pytest.mark.xdist_group("records-arrow")]
 
 Row = tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 CODECS = {
