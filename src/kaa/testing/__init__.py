@@ -15,6 +15,7 @@ modules, in the order a test meets them:
 ``plugin``        fixtures, options and the marker; imports only pytest
 ``broker``        ``Broker``: start, stop, kill, restart, topics, waiting
 ``topic``         ``Topic``: seed, read, expect
+``group``         ``Group``: committed offsets, lag, state
 ``faults``        what goes wrong on demand: ``broker.on(...)``; the requests that were seen
 ``refusals``      the answer that says no, for any API
 ``differences``   expected against found, and the text that shows it
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from kaa.testing.broker import Broker
     from kaa.testing.client import RefusedError
     from kaa.testing.faults import Fault, Faults, On
+    from kaa.testing.group import Group
     from kaa.testing.topic import Topic, TopicRecord
     from kaa.wire.errors import Errors
     from kaa.wire.registry import ApiKey
@@ -44,6 +46,7 @@ __all__ = [
     "Errors",
     "Fault",
     "Faults",
+    "Group",
     "On",
     "RefusedError",
     "Topic",
@@ -56,6 +59,7 @@ _HOMES = {
     "Errors": "kaa.wire.errors",
     "Fault": "kaa.testing.faults",
     "Faults": "kaa.testing.faults",
+    "Group": "kaa.testing.group",
     "On": "kaa.testing.faults",
     "RefusedError": "kaa.testing.client",
     "Topic": "kaa.testing.topic",

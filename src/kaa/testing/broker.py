@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kaa import limits
 from kaa.testing.client import Client, RefusedError, check
 from kaa.testing.faults import Faults, On, api_key
+from kaa.testing.group import Group
 from kaa.testing.process_node import ForeignCluster, ProcessNode
 from kaa.testing.thread_node import ThreadNode
 from kaa.testing.topic import Topic
 from kaa.wire.errors import Errors
+from kaa.wire.messages.k16_list_groups import ListGroupsRequest
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest
+from kaa.wire.messages.k42_delete_groups import DeleteGroupsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -69,7 +72,6 @@ class Broker:
             self._node = ThreadNode(settings, self._faults)
         self._client: Client | None = None
         self._numbers = itertools.count(1)
-        self._made: list[str] = []
         # What the names of topics, and of groups that ask for one, begin with.
         self.prefix = ""
 
@@ -182,7 +184,6 @@ class Broker:
         )
         result = self._send(request).topics[0]
         check(f"creating topic {full}", result.error_code, result.error_message)
-        self._made.append(full)
         topic = self.existing_topic(full)
         if isinstance(self._node, ForeignCluster):
             # The brokers of a cluster learn of it one after the other.
@@ -212,17 +213,41 @@ class Broker:
             if row.error_code != Errors.UNKNOWN_TOPIC_OR_PARTITION:
                 check(f"deleting topic {row.name}", row.error_code)
 
+    # --- groups
+
+    def group(self, group_id: str | None = None) -> Group:
+        """A consumer group, to ask about; its id begins with ``prefix``."""
+        return self.existing_group(self.name(group_id or f"group-{next(self._numbers)}"))
+
+    def existing_group(self, group_id: str) -> Group:
+        """A group by its whole id."""
+        return Group(group_id, self._connected, self.wait_for)
+
+    def group_ids(self) -> list[str]:
+        """The groups that are there; of a foreign cluster those of one of its brokers."""
+        answer = self._send(ListGroupsRequest())
+        check("listing groups", answer.error_code)
+        return sorted(row.group_id for row in answer.groups)
+
+    def delete_groups(self, group_ids: Iterable[str]) -> None:
+        """Deletes groups; one that still has members stays."""
+        for group_id in group_ids:
+            coordinator_id = self.existing_group(group_id).coordinator_id()
+            request = DeleteGroupsRequest(groups_names=[group_id])
+            row = self._connected().send(request, coordinator_id).results[0]
+            if row.error_code not in {Errors.GROUP_ID_NOT_FOUND, Errors.NON_EMPTY_GROUP}:
+                check(f"deleting group {group_id}", row.error_code)
+
     @contextmanager
     def isolated(self, prefix: str) -> Iterator[Self]:
         """A block with a prefix of its own; what it made and changed is gone after it.
 
-        On a broker of ours that is every topic that was not there before; on a foreign cluster it
-        is what begins with the prefix.
+        On a broker of ours that is every topic and group that was not there before; on a foreign
+        cluster it is what begins with the prefix.
         """
         is_foreign = isinstance(self._node, ForeignCluster)
-        before = set() if is_foreign else set(self.topic_names())
+        before = set() if is_foreign else {*self.topic_names(), *self.group_ids()}
         self.prefix, old_prefix = prefix, self.prefix
-        self._made = []
         try:
             yield self
         finally:
@@ -232,12 +257,44 @@ class Broker:
                 self.cap_versions({})
             if not self._node.is_running:
                 self.restart()
-            names = [name for name in self.topic_names() if name not in before]
-            if is_foreign:
-                names = [name for name in names if name in self._made or name.startswith(prefix)]
-            self.delete_topics(names)
+
+            def is_ours(name: str) -> bool:
+                return name.startswith(prefix) if is_foreign else name not in before
+
+            self.delete_topics(filter(is_ours, self.topic_names()))
+            self.delete_groups(filter(is_ours, self.group_ids()))
 
     # --- waiting
+
+    def wait_for_group(
+        self,
+        group: Group | str,
+        *,
+        lag: int | None = None,
+        state: str | None = None,
+        members: int | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        """Waits until a group has at most this lag, is in this state, has this many members."""
+        __tracebackhide__ = True
+        found = group if isinstance(group, Group) else self.existing_group(group)
+        seen: dict[str, object] = {}
+
+        def is_so() -> bool:
+            if lag is not None:
+                seen["lag"] = found.lag()
+            if state is not None:
+                seen["state"] = found.state()
+            if members is not None:
+                seen["members"] = found.member_count()
+            has_lag = lag is None or (seen["lag"] is not None and int(str(seen["lag"])) <= lag)
+            return has_lag and seen.get("state") == state and seen.get("members") == members
+
+        try:
+            self.wait_for(is_so, timeout=timeout, what=f"group {found.id}")
+        except TimeoutError as error:
+            last = ", ".join(f"{name} {value}" for name, value in seen.items())
+            raise TimeoutError(f"{error}; it has {last}") from None
 
     def wait_for(
         self, condition: Callable[[], Answer], *, timeout: float = 10.0, what: str = ""

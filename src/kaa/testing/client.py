@@ -32,7 +32,11 @@ _HIGHEST: Final = {
     ApiKey.PRODUCE: 12,
     ApiKey.FETCH: 12,
     ApiKey.DELETE_TOPICS: 5,
+    # The last versions that are about one group.
     ApiKey.OFFSET_FETCH: 7,
+    ApiKey.FIND_COORDINATOR: 3,
+    # The last version in which a group that does not exist is no error.
+    ApiKey.DESCRIBE_GROUPS: 5,
 }
 
 
@@ -120,6 +124,10 @@ class Client:
         answer: MetadataResponse = self.send(request)
         self._nodes = {node.node_id: (node.host, node.port) for node in answer.brokers}
         return answer
+
+    def know(self, node_id: int, host: str, port: int) -> None:
+        """Remembers the address of a broker that was named in some answer."""
+        self._nodes[node_id] = (host, port)
 
     def close(self) -> None:
         for connection in self._open.values():

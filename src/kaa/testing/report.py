@@ -1,4 +1,4 @@
-"""What a failed test shows of its broker: the last requests, the ends of topics, its own words."""
+"""What a failed test shows of its broker: last requests, ends of topics, groups, its own words."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ def sections(broker: Broker) -> list[tuple[str, str]]:
         found.append(("kafka: last requests", _repeats_folded(requests)))
     if tails := _tails(broker):
         found.append(("kafka: ends of topics", tails))
+    if groups := _groups(broker):
+        found.append(("kafka: groups", groups))
     if reports := broker.reports[-limits.TESTING_REQUESTS_SHOWN_MAX :]:
         found.append(("kafka: reports of the broker", "\n".join(reports)))
     return found
@@ -36,6 +38,22 @@ def _tails(broker: Broker) -> str:
             lines.append(f"and {len(names) - limits.TESTING_TOPICS_SHOWN_MAX} more topics")
     except (OSError, RefusedError, RuntimeError) as error:
         lines.append(f"the broker cannot be asked: {error}")
+    return "\n".join(lines)
+
+
+def _groups(broker: Broker) -> str:
+    lines = []
+    try:
+        ids = [name for name in broker.group_ids() if name.startswith(broker.prefix)]
+        for group_id in ids[: limits.TESTING_TOPICS_SHOWN_MAX]:
+            group = broker.existing_group(group_id)
+            lines.append(f"{group_id}: {group.state()}, {group.member_count()} members")
+            lines += [
+                f"  {topic}-{number} committed {offset}"
+                for (topic, number), offset in sorted(group.committed().items())
+            ]
+    except (OSError, RefusedError, RuntimeError):
+        return ""  # The part about topics has said why.
     return "\n".join(lines)
 
 
