@@ -1,13 +1,12 @@
 """A node as users run it: a child process of `kaa broker start`, with a port and folder of its own.
 
-The process dies with the one that started it, however that ends (on Linux the kernel sees to it).
+The process dies with the one that started it, however that ends: it watches a pipe between them.
 What it prints goes to a file, so that it never waits for a reader. The port stays the same over
 restarts, so that clients find the node again.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -25,25 +24,20 @@ if TYPE_CHECKING:
 START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 30
 
-_PROGRAM = """
-import os, sys
-parent = int(sys.argv.pop(1))
-if sys.platform == "linux":
-    import ctypes
-    ctypes.CDLL(None).prctl(1, 9)
-if os.getppid() != parent:
-    os._exit(1)
-from kaa.cli import main
-main()
+_PROGRAM = "from kaa.cli import main; main()"
+# Ends as soon as the other end of its standard input is gone, which only this process holds.
+_PROGRAM_WITH_PARENT = f"""
+import os, threading
+threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start()
+{_PROGRAM}
 """
 # What a node prints when a request or a duty met something that was not foreseen.
 _TROUBLE = re.compile(r"^Traceback|\bfailed: ", re.MULTILINE)
 _ADDRESS = re.compile(r"^(\S+) +(\S+:\d+)$", re.MULTILINE)
 
 
-def kaa_command(*arguments: str) -> list[str]:
-    """The command line of a `kaa` that ends with this process."""
-    return [sys.executable, "-c", _PROGRAM, str(os.getpid()), *arguments]
+def kaa_command(*arguments: str, program: str = _PROGRAM) -> list[str]:
+    return [sys.executable, "-c", program, *arguments]
 
 
 class BrokerProcess:
@@ -98,8 +92,8 @@ class BrokerProcess:
             arguments += ["--override", override]
         with self.output_file.open("wb") as output:
             self.process = subprocess.Popen(
-                kaa_command("broker", "start", *arguments),
-                stdin=subprocess.DEVNULL,
+                kaa_command("broker", "start", *arguments, program=_PROGRAM_WITH_PARENT),
+                stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
             )
@@ -120,7 +114,7 @@ class BrokerProcess:
         """Waits for the process to end by itself; gives its exit code."""
         process = self._running()
         code = process.wait(STOP_SECONDS_MAX)
-        self.process = None
+        self._forget(process)
         return code
 
     def stop(self) -> None:
@@ -132,10 +126,16 @@ class BrokerProcess:
 
     def kill(self) -> None:
         """Ends the process at once, if it runs."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        process = self.process
+        if process is not None:
+            process.kill()
+            process.wait()
+            self._forget(process)
+
+    def _forget(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        process.stdin.close()
+        self.process = None
 
     def _running(self) -> subprocess.Popen[bytes]:
         assert self.process is not None, "it does not run"
