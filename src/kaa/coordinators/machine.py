@@ -6,9 +6,10 @@ State that no restart has to bring back (who waits for a rebalance, deadlines) i
 commands directly.
 
 An answer leaves when the records of its command are committed. A command may also answer others,
-whose requests were left waiting (`replies`): those leave at once. Where the machine has to go on
-after a commit, or take something back after a failure, the result names an event (`then`), which
-comes back by `appended` with the outcome.
+whose requests were left waiting (`replies`): those leave at once. If the records of a command are
+lost, its own request is told so, even if it was left waiting; a later reply to it goes nowhere.
+Where the machine has to go on after a commit, or take something back after a failure, the result
+names an event (`then`), which comes back by `appended` with the outcome.
 
 `CoordinatorError` refuses a command; the machine must not have changed anything before it.
 """
@@ -79,7 +80,7 @@ class Result(NamedTuple):
     """What a command decided."""
 
     records: Sequence[NewRecord] = ()
-    # The answer to the command itself; None if it waits for another event.
+    # The answer to the command itself; None if it comes by a reply of this or another command.
     response: Any = None
     replies: Sequence[Reply] = ()
     # Comes back by `appended` when the records are committed, or failed to be.

@@ -326,7 +326,10 @@ class Shard(Generic[MachineType]):
         return self._batch
 
     def _park(self, answer: asyncio.Future[Any] | None, result: Result, now: Moment) -> None:
-        if result.then is None and (answer is None or result.response is None):
+        """Leaves the answer until all that was written is committed. One that comes from another
+        command is watched as well: if the records of this one are lost, it fails.
+        """
+        if answer is None and result.then is None:
             return
         if not result.records and not self._waiting and self._batch is None:
             self._finish(_Waiting(0, 0, answer, result))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kaa.coordinators.group.classic_group import ClassicGroup, ClassicGroupState
@@ -10,7 +9,7 @@ from kaa.coordinators.group.classic_join import Join, StaticMemberStored, static
 from kaa.coordinators.group.classic_rebalance import AssignmentStored, Rebalances
 from kaa.coordinators.group.classic_records import group_record, new_group_record
 from kaa.coordinators.group.outcome import Outcome
-from kaa.coordinators.machine import CoordinatorError, told
+from kaa.coordinators.machine import CoordinatorError
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k11_join_group import JoinGroupResponse
 from kaa.wire.messages.k12_heartbeat import HeartbeatResponse
@@ -38,14 +37,7 @@ _STABLE = ClassicGroupState.STABLE
 _DEAD = ClassicGroupState.DEAD
 
 
-@dataclass(frozen=True, slots=True)
-class NewGroupStored:
-    """A group that a JoinGroup created is committed, or failed to be."""
-
-    waiter: Any
-
-
-Stored = AssignmentStored | StaticMemberStored | NewGroupStored
+Stored = AssignmentStored | StaticMemberStored
 
 
 class ClassicGroups:
@@ -82,7 +74,7 @@ class ClassicGroups:
         if is_new:
             # Without a record, the group would not be in committed memory.
             assert not outcome.records
-            outcome.store(new_group_record(group), NewGroupStored(waiter))
+            outcome.store(new_group_record(group))
         return outcome.result()
 
     def sync(self, request: SyncGroupRequest, waiter: Any, now: Moment) -> Result:
@@ -182,10 +174,6 @@ class ClassicGroups:
     def stored(self, event: Stored, error: Errors, now: Moment) -> Result:
         """Records of a group are committed, or failed to be."""
         outcome = Outcome()
-        if isinstance(event, NewGroupStored):
-            if error is not Errors.NONE:
-                outcome.reply(event.waiter, JoinGroupResponse(error_code=told(error)))
-            return outcome.result()
         group = self._groups.get(event.group_id)
         if group is None:
             return outcome.result()

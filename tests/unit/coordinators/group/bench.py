@@ -48,6 +48,8 @@ class GroupBench:
         # In the order in which they left.
         self.told: list[tuple[str, Any]] = []
         self._waiting: list[tuple[int, str | None, Result]] = []
+        # Requests that failed: replies to them go nowhere.
+        self._failed: set[str] = set()
         self._start()
 
     def _start(self) -> None:
@@ -69,6 +71,7 @@ class GroupBench:
     def run(self, name: str, command: Callable[[GroupMachine, Moment], Result]) -> Any:
         """The answer, if it has left already."""
         self.answers.pop(name, None)
+        self._failed.discard(name)
         self._run(name, command)
         return self.answers.get(name)
 
@@ -89,7 +92,8 @@ class GroupBench:
                 self.machine.replay(offset, record.key, record.value, -1, -1)
             self.log.append(record)
         for reply in result.replies:
-            self._tell(reply.waiter, reply.response)
+            if reply.waiter not in self._failed:
+                self._tell(reply.waiter, reply.response)
         self._waiting.append((len(self.log), name, result))
         if not self.is_holding:
             self.commit()
@@ -123,6 +127,7 @@ class GroupBench:
             return
         if error is not Errors.NONE:
             self._tell(name, error)
+            self._failed.add(name)
         elif result.response is not None:
             self._tell(name, result.response)
 
@@ -140,7 +145,8 @@ class GroupBench:
     def lose_leadership(self) -> None:
         """What is not committed is gone, and another broker coordinates the groups."""
         for reply in self.machine.unloaded():
-            self._tell(reply.waiter, reply.response)
+            if reply.waiter not in self._failed:
+                self._tell(reply.waiter, reply.response)
         del self.log[self.machine.timeline.committed_offset :]
         self._waiting = []
         self.is_holding = False

@@ -234,6 +234,6 @@ def test_a_new_group_whose_record_fails_is_gone() -> None:
     assert bench.group is not None
     bench.fail(Errors.NOT_LEADER_OR_FOLLOWER)
     assert bench.group is None
-    assert bench.answers["a"].error_code == Errors.NOT_COORDINATOR
+    assert bench.answers["a"] is Errors.NOT_LEADER_OR_FOLLOWER
     bench.advance(400_000)
     assert bench.machine.groups.get(GROUP) is None
