@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from uuid import UUID
+
+from kaa.broker.assembly import make_fetch_sessions, make_quorum_node
+from kaa.broker.node import running
+from kaa.quorum.voters import Endpoint
+from kaa.wire.registry import ApiKey
+from tests.unit.broker.support import config, node
+
+CONTROLLER = Endpoint("CONTROLLER", "127.0.0.1", 9093)
+
+
+def test_every_listener_says_what_its_router_serves() -> None:
+    async def main() -> None:
+        async with running(node(config())) as broker:
+            said = broker.services.api_versions
+            assert set(said) == {"PLAINTEXT", "CONTROLLER"}
+            broker_keys = {entry.api_key for entry in said["PLAINTEXT"]}
+            controller_keys = {entry.api_key for entry in said["CONTROLLER"]}
+            assert ApiKey.PRODUCE in broker_keys
+            assert ApiKey.PRODUCE not in controller_keys
+            assert ApiKey.VOTE in controller_keys
+            assert ApiKey.VOTE not in broker_keys
+
+    asyncio.run(main())
+
+
+def test_port_zero_is_told_as_the_port_that_was_bound() -> None:
+    async def main() -> None:
+        async with running(node(config())) as broker:
+            for endpoint in broker.config.listeners.all:
+                assert endpoint.port == 0
+                assert broker.listeners.bound(endpoint).port > 0
+
+    asyncio.run(main())
+
+
+def test_voters_come_from_the_settings_or_from_the_log() -> None:
+    from_log = make_quorum_node(config(), "c", UUID(int=1), (CONTROLLER,))
+    assert not from_log.static_voters.voters
+    voters = "controller.quorum.voters=1@127.0.0.1:9093"
+    settings = config(voters, "controller.quorum.fetch.timeout.ms=77")
+    static = make_quorum_node(settings, "c", UUID(int=1), (CONTROLLER,))
+    assert [voter.key.id for voter in static.static_voters.voters] == [1]
+    assert static.config.fetch_timeout_ms == 77
+
+
+def test_fetch_sessions_are_as_many_as_the_settings_allow() -> None:
+
+    sessions = make_fetch_sessions(config("max.incremental.fetch.session.cache.slots=3"), Random(1))
+    assert sessions._sessions_max == 3

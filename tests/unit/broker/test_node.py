@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kaa.broker.directories import StartError
+from kaa.broker.node import Broker, running
+from kaa.controller.state import RequestContext
+from kaa.log.files import read_whole
+from kaa.log.sim_files import SimFiles
+from kaa.replication.partition import Partition
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from kaa.wire.messages.k44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tests.unit.broker.support import DATA, config, formatted, node
+from tests.unit.log.batches import batch
+
+if TYPE_CHECKING:
+    from kaa.config.server import BrokerConfig
+
+
+async def create_topic(broker: Broker, name: str, partitions: int = 1) -> None:
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+    response = await broker.services.controller.create_topics(request, RequestContext(7))
+    assert [result.error_code for result in response.topics] == [Errors.NONE]
+
+
+def partition(broker: Broker, topic: str) -> Partition:
+    found = broker.services.replicas.find(topic, 0)
+    assert isinstance(found, Partition)
+    return found
+
+
+def only(group: BaseException) -> BaseException:
+    """What a task group wraps."""
+    while isinstance(group, BaseExceptionGroup):
+        (group,) = group.exceptions
+    return group
+
+
+def refusal(settings: BrokerConfig, files: SimFiles) -> str:
+    async def main() -> None:
+        async with running(node(settings, files)):
+            pytest.fail("the node started")
+
+    with pytest.raises(BaseExceptionGroup) as failure:
+        asyncio.run(main())
+    error = only(failure.value)
+    assert isinstance(error, StartError)
+    return str(error)
+
+
+def test_node_serves_what_was_written_before_a_clean_stop() -> None:
+    settings = config()
+    files = formatted(settings)
+
+    async def first() -> str:
+        async with running(node(settings, files)) as broker:
+            await create_topic(broker, "t")
+            partition(broker, "t").append(batch(3), now_ms=0)
+            return broker.cluster_id
+
+    async def second() -> str:
+        async with running(node(settings, files)) as broker:
+            found = partition(broker, "t")
+            assert found.is_leader
+            assert found.leader_log().log_end_offset == 3
+            assert found.is_replicated(3)
+            return broker.cluster_id
+
+    cluster_id = asyncio.run(first())
+    assert b"brokerEpoch" in read_whole(files, f"{DATA}/.kafka_cleanshutdown")
+    assert asyncio.run(second()) == cluster_id
+    assert files.open_handles == 0
+
+
+def test_node_that_was_killed_recovers_and_reports_its_partitions() -> None:
+    settings = config()
+    files = formatted(settings)
+
+    found_by_next: list[SimFiles] = []
+
+    async def first() -> None:
+        async with running(node(settings, files)) as broker:
+            await create_topic(broker, "t")
+            partition(broker, "t").append(batch(3), now_ms=0)
+            found_by_next.append(files.restart("kill"))
+
+    async def second() -> None:
+        async with running(node(settings, found_by_next[0])) as broker:
+            found = partition(broker, "t")
+            assert found.leader_log().log_end_offset == 3
+            assert found.image.leader_recovery_state == 0
+
+    with pytest.raises(BaseExceptionGroup):
+        asyncio.run(first())
+    asyncio.run(second())
+
+
+def test_settings_change_while_the_node_runs() -> None:
+    async def main() -> None:
+        async with running(node(config())) as broker:
+            change = AlterableConfig(name="log.retention.ms", config_operation=0, value="12345")
+            resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[change])
+            request = IncrementalAlterConfigsRequest(resources=[resource])
+            await broker.services.controller.incremental_alter_configs(request, RequestContext(1))
+            assert broker.services.config.log_retention_ms == 12345
+
+    asyncio.run(main())
+
+
+def test_unformatted_directory_is_refused_with_the_command() -> None:
+    assert "kaa storage format" in refusal(config(), SimFiles())
+
+
+def test_directory_of_another_node_is_refused() -> None:
+    files = formatted(config())
+    assert "node.id" in refusal(config("node.id=7"), files)
+
+
+def test_directory_in_use_is_refused() -> None:
+    settings = config()
+    files = formatted(settings)
+
+    async def main() -> None:
+        async with running(node(settings, files)):
+            with pytest.raises(BaseExceptionGroup) as failure:
+                async with running(node(settings, files)):
+                    pytest.fail("two nodes on one directory")
+            assert "in use" in str(only(failure.value))
+
+    asyncio.run(main())
+
+
+def test_port_in_use_is_refused_before_anything_is_written() -> None:
+    async def main() -> None:
+        async with running(node(config())) as broker:
+            port = broker.bootstrap_servers.rpartition(":")[2]
+            listener = f"listeners=PLAINTEXT://127.0.0.1:{port}"
+            settings = config(listener)
+            files = formatted(settings)
+            before = len(files.history)
+            with pytest.raises(BaseExceptionGroup) as failure:
+                async with running(node(settings, files)):
+                    pytest.fail("two nodes on one port")
+            assert "set listeners" in str(only(failure.value))
+            assert len(files.history) == before
+
+    asyncio.run(main())
+
+
+def test_group_commit_answers_only_what_is_on_stable_storage() -> None:
+    async def main() -> None:
+        async with running(node(config("kaa.log.group.commit.enable=true"))) as broker:
+            await create_topic(broker, "t")
+            found = partition(broker, "t")
+            done = asyncio.Event()
+            found.wait(done.set)
+            found.append(batch(1), now_ms=0)
+            assert not found.is_replicated(1)
+            await asyncio.wait_for(done.wait(), 5)
+            assert found.is_replicated(1)
+
+    asyncio.run(main())
