@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from uuid import UUID
 
 from kaa.broker.assembly import make_fetch_sessions, make_logs, make_quorum_node
+from kaa.broker.coordinators import make_group_coordinator
 from kaa.broker.lifecycle import BrokerLifecycle
 from kaa.broker.topic_configs import log_config
 from kaa.config.dynamic import apply_dynamic
@@ -22,7 +23,7 @@ from kaa.config.server import load_broker_config
 from kaa.config.sources import merge_settings
 from kaa.controller.image import ClusterImage
 from kaa.controller.local import LocalController
-from kaa.handlers.context import RequestContext
+from kaa.handlers.context import Parked, RequestContext
 from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, load_handlers
 from kaa.log.dirs import LogDirectory
 from kaa.log.sim_files import SimFiles
@@ -124,7 +125,14 @@ class Node:
         for _ in logs.start(NOW_MS):
             pass
         services.logs = logs
-        services.replicas = ReplicaManager(NODE_ID, logs, self._topic_config, lambda: NOW_MS)
+        services.replicas = ReplicaManager(
+            NODE_ID,
+            logs,
+            self._topic_config,
+            lambda: NOW_MS,
+            leadership_changed=self._leadership_changed,
+        )
+        services.groups = make_group_coordinator(services, self._executor, random, lambda _: None)
         endpoints = (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
         self._controller = LocalController(
             config=self.config,
@@ -149,6 +157,9 @@ class Node:
     def _topic_config(self, topic: str) -> LogConfig:
         return log_config(self.services.config, self.services.image.configs.get((2, topic), {}))
 
+    def _leadership_changed(self, partition: Partition) -> None:
+        self.services.groups.leadership_changed(partition)
+
     def _offline(self, _: object) -> None:
         self.services.replicas.directory_failed()
 
@@ -172,15 +183,32 @@ class Node:
     ) -> Any:
         asked = api(request.api_key)
         version = asked.served_versions().high if version is None else version
-        received = asked.request.decode(request.encode(version), version)
+        # A connection's buffer can be written to, and appends patch records where they lie.
+        received = asked.request.decode(bytearray(request.encode(version)), version)
         header = RequestFrame(asked.key, version, 7, "client", 0)
-        self.connection = SimpleNamespace(listener_name=listener, facts={})
+        self.connection = SimpleNamespace(listener_name=listener, facts={}, peer="127.0.0.1")
         context = RequestContext(header, cast("Connection", self.connection))
         served = load_handlers(CONTROLLER_APIS if listener == "CONTROLLER" else BROKER_APIS)
         response = served[asked.key].handle(self.services, received, context)
-        if inspect.isawaitable(response):
+        if isinstance(response, Parked):
+            response = await response.response
+        elif inspect.isawaitable(response):
             response = await response
         return asked.response.decode(response.encode(version), version)
+
+    def load_coordinators(self) -> None:
+        """Loads what this node coordinates."""
+        self.create_offsets_topic()
+        self.run(self._load_coordinators())
+
+    async def _load_coordinators(self) -> None:
+        for shard in tuple(self.services.groups.runtime):
+            await shard.load()
+
+    def create_offsets_topic(self) -> None:
+        """Makes sure that it exists; nothing is loaded."""
+        if "__consumer_offsets" not in self.services.image.topics:
+            self.create_topic("__consumer_offsets", 3, cleanup_policy="compact")
 
     def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
         """A topic; settings are Kafka's, with _ for each dot."""

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k00_produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kaa.wire.messages.metadata_topics import PartitionChangeRecord
+from kaa.wire.primitives import UUID_ZERO
+from tests.unit.handlers.support import NOW_MS, Node
+from tests.unit.log.batches import batch
+
+
+def request(
+    node: Node, records: bytearray | None, *, acks: int = -1, topic: str = "t", index: int = 0
+) -> ProduceRequest:
+    image = node.services.image.topics.get(topic)
+    topic_id = UUID_ZERO if image is None else image.id
+    data = PartitionProduceData(index=index, records=records)
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=100,
+        topic_data=[TopicProduceData(name=topic, topic_id=topic_id, partition_data=[data])],
+    )
+
+
+def produce(
+    node: Node,
+    records: bytearray | None,
+    *,
+    acks: int = -1,
+    topic: str = "t",
+    index: int = 0,
+    version: int = 12,
+) -> PartitionProduceResponse:
+    response = node.ask(request(node, records, acks=acks, topic=topic, index=index), version)
+    found: PartitionProduceResponse = response.responses[0].partition_responses[0]
+    return found
+
+
+def fresh(count: int = 1) -> bytearray:
+    return batch(count, timestamp=NOW_MS)
+
+
+@pytest.mark.parametrize("version", [3, 7, 8, 9, 12])
+def test_batches_get_their_offsets(node: Node, version: int) -> None:
+    node.create_topic("t")
+    assert produce(node, fresh(3), version=version).base_offset == 0
+    assert produce(node, fresh(2), version=version).base_offset == 3
+    found = node.partition("t")
+    assert found.leader_log().high_watermark == 5
+
+
+def test_topics_by_id(node: Node) -> None:
+    node.create_topic("t")
+    assert produce(node, fresh(), version=13).error_code == Errors.NONE
+    assert produce(node, fresh(), topic="none", version=13).error_code == Errors.UNKNOWN_TOPIC_ID
+
+
+def test_one_bad_partition_does_not_touch_the_others(node: Node) -> None:
+    node.create_topic("t", partitions=2)
+    damaged = fresh()
+    damaged[-1] ^= 1
+    topic = TopicProduceData(
+        name="t",
+        partition_data=[
+            PartitionProduceData(index=0, records=damaged),
+            PartitionProduceData(index=1, records=fresh()),
+            PartitionProduceData(index=7, records=fresh()),
+        ],
+    )
+    answer = node.ask(ProduceRequest(acks=1, topic_data=[topic]), 12)
+    errors = [part.error_code for part in answer.responses[0].partition_responses]
+    assert errors == [
+        Errors.CORRUPT_MESSAGE,
+        Errors.NONE,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+
+
+def test_impossible_acks_are_refused(node: Node) -> None:
+    node.create_topic("t")
+    assert produce(node, fresh(), acks=2).error_code == Errors.INVALID_REQUIRED_ACKS
+
+
+def test_internal_topics_are_not_for_clients(node: Node) -> None:
+    node.create_topic("__consumer_offsets")
+    answer = produce(node, fresh(), topic="__consumer_offsets")
+    assert answer.error_code == Errors.INVALID_TOPIC_EXCEPTION
+
+
+def test_repeated_sequence_gets_its_first_offset(node: Node) -> None:
+    node.create_topic("t")
+
+    def again() -> bytearray:
+        return batch(2, producer_id=7, producer_epoch=0, sequence=0, timestamp=NOW_MS)
+
+    assert produce(node, again()).base_offset == 0
+    assert produce(node, again()).base_offset == 0
+    assert node.partition("t").leader_log().log_end_offset == 2
+    gap = batch(1, producer_id=7, producer_epoch=0, sequence=9, timestamp=NOW_MS)
+    assert produce(node, gap).error_code == Errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_lost_leadership_is_told_with_the_leader(node: Node) -> None:
+    node.create_topic("t")
+    topic_id = node.services.image.topics["t"].id
+    node.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=2))
+    answer = produce(node, fresh())
+    assert answer.error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    assert answer.current_leader is not None
+    assert answer.current_leader.leader_id == 2
+
+
+def test_too_few_replicas_refuse_acks_of_all_alone(node: Node) -> None:
+    node.create_topic("t", min_insync_replicas="1")
+    topic_id = node.services.image.topics["t"].id
+    node.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, replicas=[1, 2], isr=[]))
+    assert produce(node, fresh()).error_code == Errors.NOT_ENOUGH_REPLICAS
+    assert produce(node, fresh(), acks=1).error_code == Errors.NONE
+
+
+def test_answer_waits_for_replicas_until_its_time_is_up(node: Node) -> None:
+    node.create_topic("t")
+    topic_id = node.services.image.topics["t"].id
+    node.replay(
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, replicas=[1, 2], isr=[1, 2])
+    )
+    assert produce(node, fresh()).error_code == Errors.REQUEST_TIMED_OUT
+    assert node.partition("t").leader_log().log_end_offset == 1

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from tests.unit.handlers.support import Node
+from tests.unit.log.batches import batch
+
+
+def look_up(
+    node: Node,
+    timestamp: int,
+    *,
+    topic: str = "t",
+    epoch: int = -1,
+    version: int = 11,
+    times: int = 1,
+) -> ListOffsetsPartitionResponse:
+    asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=epoch)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked] * times)]
+    )
+    (answered,) = node.ask(request, version).topics
+    (partition,) = answered.partitions
+    found: ListOffsetsPartitionResponse = partition
+    return found
+
+
+@pytest.fixture
+def filled(node: Node) -> Node:
+    """Five records, with timestamps 100 to 104."""
+    node.create_topic("t")
+    node.partition("t").append(batch(5, timestamp=100), now_ms=0)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "offset"),
+    [(-1, 5), (-2, 0), (-3, 4), (-4, 0), (-5, -1), (-6, -1), (0, 0), (102, 2), (105, -1)],
+)
+def test_positions(filled: Node, timestamp: int, offset: int) -> None:
+    answer = look_up(filled, timestamp)
+    assert answer.error_code == Errors.NONE
+    assert answer.offset == offset
+
+
+@pytest.mark.parametrize(("timestamp", "version"), [(-3, 6), (-4, 7), (-5, 8), (-6, 10), (-7, 11)])
+def test_position_that_the_version_does_not_know(
+    filled: Node, timestamp: int, version: int
+) -> None:
+    answer = look_up(filled, timestamp, version=version)
+    assert answer.error_code == Errors.UNSUPPORTED_VERSION
+
+
+def test_found_record_comes_with_its_time_and_epoch(filled: Node) -> None:
+    answer = look_up(filled, 101)
+    assert (answer.timestamp, answer.offset, answer.leader_epoch) == (101, 1, 0)
+
+
+def test_partition_asked_for_twice_is_refused(filled: Node) -> None:
+    assert look_up(filled, -1, times=2).error_code == Errors.INVALID_REQUEST
+
+
+def test_epochs_and_unknown_topics(filled: Node) -> None:
+    assert look_up(filled, -1, epoch=5).error_code == Errors.UNKNOWN_LEADER_EPOCH
+    assert look_up(filled, -1, topic="no").error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION
