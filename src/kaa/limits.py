@@ -123,6 +123,9 @@ METADATA_ELECTIONS_PER_ROUND_MAX = 1_000
 # ---------------------------------------------------------------------------------------- A fetch
 # session is safe from displacement until it was idle, or has lived, this long. Fixed in Kafka.
 FETCH_SESSION_EVICTION_MS = 120_000
+# Batches of a produce request that expand to more are validated off the loop: a small batch can
+# expand to gigabytes.
+PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX = 2 * 1024 * 1024
 
 # --- coordinators ---------------------------------------------------------------------------------
 # Records replayed in one go while a partition is loaded.
@@ -162,5 +165,7 @@ TESTING_RECORDS_SHOWN_MAX = 5
 TESTING_TOPICS_SHOWN_MAX = 10
 # Characters of a key or value in a report or a difference.
 TESTING_SHOWN_CHARACTERS_MAX = 100
+# How far the clock of a broker is moved at once; after 24 days it would count as lost.
+TESTING_ADVANCE_DAYS_MAX = 20
 # What a helper asks for in one fetch.
 TESTING_FETCH_BYTES_MAX = 16 * 1024 * 1024

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Coroutine
 
     from kaa.net.connection import Connection
     from kaa.wire.frames import RequestFrame
@@ -41,3 +42,11 @@ class Parked(NamedTuple):
     """
 
     response: asyncio.Future[Any]
+
+
+class KeepsFrame(NamedTuple):
+    """Returned by a handler that goes on reading the buffers of its request: they are left to it,
+    and the connection's next request waits, until the coroutine gives the response.
+    """
+
+    response: Coroutine[Any, Any, Any]

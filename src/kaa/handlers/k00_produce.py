@@ -2,7 +2,8 @@
 
 Each partition is judged by itself: one refused batch does not touch the others. The work is done
 when `handle` returns; with acks=all the answer is parked until every accepted batch is replicated,
-and with acks=0 there is none.
+and with acks=0 there is none. A batch that turns out to expand to megabytes is judged by a thread
+instead, so that only its own connection waits.
 
 | version | | |---|---| | 3 | the first that is served; 0 to 2 are advertised for librdkafka's sake
 and refused (KAFKA-18659) | | 7 | zstd may be used | | 8 | errors of single records (KIP-467) | | 10
@@ -14,8 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.handlers.context import Parked
+from kaa.handlers.context import KeepsFrame, Parked
+from kaa.limits import PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX
 from kaa.log.errors import LogError
+from kaa.records.errors import WorkLimitError
 from kaa.records.validate import Refusal, validate_produced
 from kaa.serving.delayed import Wait
 from kaa.wire.errors import Errors
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from kaa.handlers.context import RequestContext
     from kaa.log.append import AppendInfo
+    from kaa.records.validate import Validated
     from kaa.replication.partition import Partition
     from kaa.serving.services import Services
     from kaa.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -56,6 +60,28 @@ def handle(services: Services, request: ProduceRequest, context: RequestContext)
     # A topic without partitions is left out of the answer.
     topics = [produce.topic(topic) for topic in request.topic_data if topic.partition_data]
     response = ProduceResponse(responses=topics)
+    if produce.overdue:
+        return KeepsFrame(_finish(produce, request, context, response))
+    return _answer(produce, request, context, response)
+
+
+async def _finish(
+    produce: _Produce,
+    request: ProduceRequest,
+    context: RequestContext,
+    response: ProduceResponse,
+) -> ProduceResponse | None:
+    await produce.finish_overdue()
+    answer = _answer(produce, request, context, response)
+    return await answer.response if isinstance(answer, Parked) else answer
+
+
+def _answer(
+    produce: _Produce,
+    request: ProduceRequest,
+    context: RequestContext,
+    response: ProduceResponse,
+) -> ProduceResponse | Parked | None:
     if request.acks == _ACKS_NONE:
         if produce.has_failed:
             # The producer asked for no answer; closing is how it learns, as with Kafka.
@@ -64,7 +90,7 @@ def handle(services: Services, request: ProduceRequest, context: RequestContext)
     waiting = [item for item in produce.appended if not item[0].is_replicated(item[1])]
     if request.acks != _ACKS_ALL or not waiting:
         return response
-    return Parked(_park(services, waiting, request.timeout_ms, response))
+    return Parked(_park(produce.services, waiting, request.timeout_ms, response))
 
 
 class _Produce:
@@ -78,30 +104,64 @@ class _Produce:
         self.has_failed = False
         # What was appended: the partition, the offset after it, and its part of the answer.
         self.appended: list[tuple[Partition, int, PartitionProduceResponse]] = []
+        # What is too much work for the loop, with its place in the answer.
+        self.overdue: list[
+            tuple[list[PartitionProduceResponse], int, TopicProduceData, PartitionProduceData]
+        ] = []
 
     def topic(self, data: TopicProduceData) -> TopicProduceResponse:
-        partitions = [self.partition(data, partition) for partition in data.partition_data]
+        answers: list[PartitionProduceResponse] = []
+        for partition in data.partition_data:
+            try:
+                answers.append(self.partition(data, partition))
+            except WorkLimitError:
+                self.overdue.append((answers, len(answers), data, partition))
+                answers.append(PartitionProduceResponse(index=partition.index))
         return TopicProduceResponse(
-            name=data.name, topic_id=data.topic_id, partition_responses=partitions
+            name=data.name, topic_id=data.topic_id, partition_responses=answers
         )
 
+    async def finish_overdue(self) -> None:
+        services = self.services
+        for answers, place, topic, data in self.overdue:
+            verdict, partition = None, self.find(topic, data)
+            if data.records is not None and not isinstance(partition, Errors):
+                rules = services.replicas.append_rules(partition)
+                arguments = (data.records, self.version, rules, self.now_ms)
+                verdict = await services.loop.run_in_executor(
+                    services.validation, validate_produced, *arguments
+                )
+            answers[place] = self.partition(topic, data, verdict)
+
+    def find(self, topic: TopicProduceData, data: PartitionProduceData) -> Partition | Errors:
+        if self.version <= 12:
+            return self.services.replicas.find(topic.name, data.index)
+        return self.services.replicas.find_by_id(topic.topic_id, data.index)
+
     def partition(
-        self, topic: TopicProduceData, data: PartitionProduceData
+        self,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        verdict: Validated | Refusal | None = None,
     ) -> PartitionProduceResponse:
+        """Judges and appends; WorkLimitError, before anything was done, if that takes too long.
+        With a verdict it only appends.
+        """
         if self.acks not in {_ACKS_NONE, _ACKS_LEADER, _ACKS_ALL}:
             return self.refused(data.index, Errors.INVALID_REQUIRED_ACKS)
-        found = (
-            self.services.replicas.find(topic.name, data.index)
-            if self.version <= 12
-            else self.services.replicas.find_by_id(topic.topic_id, data.index)
-        )
+        found = self.find(topic, data)
         if isinstance(found, Errors):
             return self.refused(data.index, found)
         if not found.is_leader:
             return self.not_leader(found)
-        return self.append(found, data)
+        return self.append(found, data, verdict)
 
-    def append(self, partition: Partition, data: PartitionProduceData) -> PartitionProduceResponse:
+    def append(
+        self,
+        partition: Partition,
+        data: PartitionProduceData,
+        verdict: Validated | Refusal | None,
+    ) -> PartitionProduceResponse:
         replicas = self.services.replicas
         if data.records is None:
             return self.refused(data.index, Errors.INVALID_RECORD)
@@ -109,8 +169,14 @@ class _Produce:
             return self.refused(data.index, Errors.INVALID_TOPIC_EXCEPTION)
         if self.acks == _ACKS_ALL and not replicas.has_enough_replicas(partition):
             return self.refused(data.index, Errors.NOT_ENOUGH_REPLICAS)
-        rules = replicas.append_rules(partition)
-        verdict = validate_produced(data.records, self.version, rules, self.now_ms)
+        if verdict is None:
+            verdict = validate_produced(
+                data.records,
+                self.version,
+                replicas.append_rules(partition),
+                self.now_ms,
+                PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX,
+            )
         if isinstance(verdict, Refusal):
             return self.invalid(data.index, partition, verdict)
         batch = verdict.batch

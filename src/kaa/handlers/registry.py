@@ -6,7 +6,8 @@ request, context)`. It returns
 - a response: the answer is sent at once;
 - None: the request has no answer (Produce with acks=0);
 - an awaitable: the answer comes later, and the connection's next request waits for it;
-- `Parked`: the answer comes later, and the connection goes on.
+- `Parked`: the answer comes later, and the connection goes on;
+- `KeepsFrame`: an awaitable that reads the buffers of the request while others are served.
 
 What a listener serves is the two tables below, and the versions are those of the message classes
 unless the module narrows them with `VERSIONS`. ApiVersions is answered from the same tables, so
@@ -21,7 +22,7 @@ import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kaa.handlers.context import Parked, RequestContext
+from kaa.handlers.context import KeepsFrame, Parked, RequestContext
 from kaa.net.connection import CloseConnectionError, Later
 from kaa.wire.errors import Errors
 from kaa.wire.frames import encode_response, read_request_header
@@ -202,6 +203,8 @@ class Router:
             return []
         if isinstance(result, Parked):
             return Later(self._start(result.response, header), is_parked=True)
+        if isinstance(result, KeepsFrame):
+            return Later(self._start(result.response, header), keeps_frame=True)
         return Later(self._start(result, header))
 
     def _unsupported(self, header: RequestFrame) -> list[Any]:

@@ -15,3 +15,7 @@ class InvalidRecordError(RecordsError):
 
 class CompressionError(RecordsError):
     """A codec cannot make sense of its input, or expanding it would exceed the given bound."""
+
+
+class WorkLimitError(Exception):
+    """A batch expands beyond what the caller wants to wait for; nothing is wrong with it yet."""

@@ -46,7 +46,7 @@ from kaa.records.batch import (
     TimestampType,
 )
 from kaa.records.compress import decompress_chunks
-from kaa.records.errors import CompressionError, RecordsError
+from kaa.records.errors import CompressionError, RecordsError, WorkLimitError
 from kaa.records.kernel import RecordScanner
 from kaa.records.rewrite import BatchRewriter
 from kaa.wire.errors import Errors
@@ -57,11 +57,14 @@ if TYPE_CHECKING:
 _BATCH_LENGTH = Struct(">xxxxxxxxi")
 _INT64 = Struct(">q")
 _INT32_MAX = 2**31 - 1
+_INT64_MAX = 2**63 - 1
 # The shortest message of magic 0 without its offset and length: what Kafka holds any batch to.
 _BATCH_LENGTH_MIN = 14
 _ZSTD_PRODUCE_VERSION_MIN = 7
 # Kafka reads lastOffsetDelta, which ends here, before it looks at the size of the batch.
 _LAST_OFFSET_DELTA_END = 27
+# To compress a byte takes about as long as to expand this many.
+_REWRITING_COST = 8
 
 
 class AppendOrigin(Enum):
@@ -125,13 +128,21 @@ class Validated(NamedTuple):
 
 
 def validate_produced(
-    records: Buffer, version: int, rules: AppendRules, now_ms: int
+    records: Buffer,
+    version: int,
+    rules: AppendRules,
+    now_ms: int,
+    expanded_bytes_max: int | None = None,
 ) -> Validated | Refusal:
-    """All steps for one partition of a produce request of the given version."""
+    """All steps for one partition of a produce request of the given version.
+
+    With ``expanded_bytes_max`` it gives up (WorkLimitError) on a batch that expands beyond it, so
+    that the caller can do the work again where it has time for it.
+    """
     batch = parse_produced(records, version)
     if isinstance(batch, Refusal):
         return batch
-    return validate_batch(batch, rules, now_ms, AppendOrigin.CLIENT)
+    return validate_batch(batch, rules, now_ms, AppendOrigin.CLIENT, expanded_bytes_max)
 
 
 def parse_produced(records: Buffer, version: int) -> RecordBatch | Refusal:
@@ -188,7 +199,11 @@ def _refuse_short(records: Buffer, size: int) -> Refusal:
 
 
 def validate_batch(
-    batch: RecordBatch, rules: AppendRules, now_ms: int, origin: AppendOrigin
+    batch: RecordBatch,
+    rules: AppendRules,
+    now_ms: int,
+    origin: AppendOrigin,
+    expanded_bytes_max: int | None = None,
 ) -> Validated | Refusal:
     """Everything behind the produce request, for one batch of a client or a coordinator."""
     refusal = _check_frame(batch, rules, origin) or _check_header(batch, origin)
@@ -216,7 +231,7 @@ def validate_batch(
         error_count_max=RECORD_ERRORS_MAX,
         unlocked_bytes_min=KERNEL_UNLOCKED_BYTES_MIN,
     )
-    refusal = _scan(batch, scanner, rewriter) or _refuse_records(scanner)
+    refusal = _scan(batch, scanner, rewriter, expanded_bytes_max) or _refuse_records(scanner)
     if refusal is not None:
         return refusal
     if is_in_place and batch.is_compressed and (not scanner.is_consecutive or batch.base_offset):
@@ -255,7 +270,10 @@ def _check_header(batch: RecordBatch, origin: AppendOrigin) -> Refusal | None:
 
 
 def _scan(
-    batch: RecordBatch, scanner: RecordScanner, rewriter: BatchRewriter | None
+    batch: RecordBatch,
+    scanner: RecordScanner,
+    rewriter: BatchRewriter | None,
+    expanded_bytes_max: int | None,
 ) -> Refusal | None:
     """Feeds all records to the scanner, and to the rewriter on the way."""
     if batch.record_count == 0:
@@ -264,8 +282,13 @@ def _scan(
         # What most requests bring: one chunk, and nothing that could fail to expand.
         scanner.feed(batch.payload)
     else:
+        room = _INT64_MAX if expanded_bytes_max is None else expanded_bytes_max
+        cost = 1 if rewriter is None else _REWRITING_COST
         try:
             for chunk in decompress_chunks(batch.compression_type, batch.payload):
+                room -= cost * len(chunk)
+                if room < 0:
+                    raise WorkLimitError
                 if scanner.feed(chunk) > SCAN_DONE:
                     break
                 if rewriter is not None:

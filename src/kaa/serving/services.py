@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Mapping
+    from concurrent.futures import Executor
 
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import ClusterImage
@@ -47,6 +48,8 @@ class Services:
     # This node's replica of the metadata quorum.
     quorum: QuorumDriver
     logs: LogManager
+    # For batches that take too long to validate on the loop.
+    validation: Executor
     replicas: ReplicaManager
     fetch_sessions: FetchSessions
     topic_creation: TopicCreation

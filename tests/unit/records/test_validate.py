@@ -29,6 +29,7 @@ from kaa.records import (
     validate_batch,
     validate_produced,
 )
+from kaa.records.errors import WorkLimitError
 from kaa.records.varint import encode_varint
 from kaa.wire.errors import Errors
 from tests.unit.records.samples import (
@@ -447,6 +448,26 @@ def test_a_batch_that_expands_a_thousandfold_takes_constant_memory(codec: Compre
     assert outcome.expanded_bytes > value_bytes
     assert rewritten.is_rewritten
     assert peak < 20 << 20
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_a_batch_that_expands_too_far_is_left_for_later(codec: CompressionType) -> None:
+    records = build([(NOW_MS, None, bytes(1 << 20), ())], codec)
+    for room in (1 << 16, 1 << 20):
+        with pytest.raises(WorkLimitError):
+            validate_produced(records, VERSION, RULES, NOW_MS, room)
+    outcome = validate_produced(records, VERSION, RULES, NOW_MS, (1 << 20) + 100)
+    assert outcome == accepted(records)
+
+
+def test_rewriting_takes_more_of_the_room() -> None:
+    records = build([(NOW_MS, None, bytes(1 << 16), ())])
+    rules = RULES._replace(compression_type=CompressionType.GZIP)
+    with pytest.raises(WorkLimitError):
+        validate_produced(records, VERSION, rules, NOW_MS, 1 << 18)
+    assert isinstance(validate_produced(records, VERSION, rules, NOW_MS, 1 << 20), Validated)
+    # Without rewriting there is nothing to expand, whatever the size.
+    assert isinstance(validate_produced(records, VERSION, RULES, NOW_MS, 1), Validated)
 
 
 def test_damaged_batches_never_raise() -> None:
