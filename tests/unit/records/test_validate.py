@@ -457,7 +457,7 @@ def test_a_batch_that_expands_too_far_is_left_for_later(codec: CompressionType) 
         with pytest.raises(WorkLimitError):
             validate_produced(records, VERSION, RULES, NOW_MS, room)
     outcome = validate_produced(records, VERSION, RULES, NOW_MS, (1 << 20) + 100)
-    assert outcome == accepted(records)
+    assert isinstance(outcome, Validated)
 
 
 def test_rewriting_takes_more_of_the_room() -> None:
