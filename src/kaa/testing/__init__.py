@@ -21,6 +21,7 @@ modules, in the order a test meets them:
 ``differences``   expected against found, and the text that shows it
 ``client``        a small blocking client, so that helpers need no other package
 ``thread_node``   a node on a thread of this process; ``memory_files`` is its disk
+``clock``         its time, which a test can move
 ``process_node``  a node as a child process, and a cluster that somebody else runs
 
 Importing this package imports nothing else: names are found when they are first used.
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kaa.testing.broker import Broker
     from kaa.testing.client import RefusedError
+    from kaa.testing.clock import Clock
     from kaa.testing.faults import Fault, Faults, On
     from kaa.testing.group import Group
     from kaa.testing.topic import Topic, TopicRecord
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ApiKey",
     "Broker",
+    "Clock",
     "Errors",
     "Fault",
     "Faults",
@@ -56,6 +59,7 @@ __all__ = [
 _HOMES = {
     "ApiKey": "kaa.wire.registry",
     "Broker": "kaa.testing.broker",
+    "Clock": "kaa.testing.clock",
     "Errors": "kaa.wire.errors",
     "Fault": "kaa.testing.faults",
     "Faults": "kaa.testing.faults",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Self
 
+    from kaa.testing.clock import Clock
     from kaa.wire.registry import ApiKey
 
 Answer = TypeVar("Answer")
@@ -133,11 +134,16 @@ class Broker:
 
     def restart(self) -> None:
         """Starts again on the same data and the same port, after a clean stop if it still runs."""
+        self._restart(reset_clock=False)
+
+    def _restart(self, *, reset_clock: bool) -> None:
         node = self._own_node()
         self._close_client()
         if node.is_running:
             node.launch_stop().result(limits.TESTING_STOP_SECONDS_MAX)
             node.join()
+        if reset_clock and isinstance(node, ThreadNode):
+            node.clock.reset()
         node.launch().result(limits.TESTING_START_SECONDS_MAX)
 
     def _ended(self) -> None:
@@ -255,8 +261,9 @@ class Broker:
             self._faults.clear()
             if self._faults.has_caps:
                 self.cap_versions({})
-            if not self._node.is_running:
-                self.restart()
+            is_ahead = isinstance(self._node, ThreadNode) and self._node.clock.is_ahead
+            if is_ahead or not self._node.is_running:
+                self._restart(reset_clock=True)
 
             def is_ours(name: str) -> bool:
                 return name.startswith(prefix) if is_foreign else name not in before
@@ -342,6 +349,13 @@ class Broker:
         name = topic.name if isinstance(topic, Topic) else topic
         return On(self._faults, api_key(api), topic=name, partition=partition, client_id=client_id)
 
+    @property
+    def clock(self) -> Clock:
+        """The time of the broker; ``clock.advance(minutes=10)`` lets timers fire now: retention,
+        sessions of groups, expiry of offsets.
+        """
+        return self._inside().clock
+
     def cap_versions(self, versions: Mapping[ApiKey | str, int]) -> None:
         """Serves no higher versions than these, as an older broker would; a negative one takes the
         API away, and an empty mapping lifts every cap. Clients see it when they next connect.
@@ -354,7 +368,8 @@ class Broker:
         if isinstance(self._node, ThreadNode):
             return self._node
         raise RuntimeError(
-            "rules about requests and capped versions need the broker inside this process"
+            "rules about requests, capped versions and the clock need the broker inside this "
+            "process, and this one is outside of it"
         )
 
     def _own_node(self) -> ThreadNode | ProcessNode:

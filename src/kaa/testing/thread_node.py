@@ -11,8 +11,7 @@ To its clients, and to the next start, that is the same.
 **Fork.** A child process inherits the object but not the thread. It may not use the node, and
 stopping it there does nothing: the node belongs to the process that started it.
 
-**Time.** The clock of the node was taken from the machine when this module was imported, and uvloop
-keeps its own, so that tests that freeze the time do not freeze the node.
+**Time.** The loop lives by a clock that a test can move (``clock``).
 
 **Exit.** The thread does not keep its process alive: a script that never stops its broker ends, and
 the memory that held everything with it.
@@ -23,17 +22,16 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
 from concurrent.futures import Future
 from random import SystemRandom
 from typing import TYPE_CHECKING, TypeVar
 
 from kaa import limits
 from kaa.broker import Broker, running
-from kaa.broker.clock import SystemClock
 from kaa.broker.development import format_if_empty
 from kaa.config.development import development_settings
 from kaa.config.server import load_broker_config
+from kaa.testing.clock import Clock
 from kaa.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -46,22 +44,15 @@ Answer = TypeVar("Answer")
 
 LOOPBACK = "127.0.0.1"
 DATA_FOLDER = "/data"
-# Small internal topics: a test waits for their partitions to be created and loaded.
-DEFAULTS = ("offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
-
-
-class SteadyClock(SystemClock):
-    """The machine's clock, out of reach of those who replace the functions of ``time``."""
-
-    __slots__ = ()
-
-    def wall_ms(self, *, clock: Callable[[], int] = time.time_ns) -> int:
-        return clock() // 1_000_000
-
-    def monotonic_ms(self, *, clock: Callable[[], int] = time.monotonic_ns) -> int:
-        return clock() // 1_000_000
-
-    now_ms = wall_ms
+DEFAULTS = (
+    # Small internal topics: a test waits for their partitions to be created and loaded.
+    "offsets.topic.num.partitions=1",
+    "transaction.state.log.num.partitions=1",
+    # A broker whose clock is moved ahead has missed heartbeats, and is not fenced for that.
+    "broker.session.timeout.ms=2147483647",
+    # Nor does it hang up on clients for being idle meanwhile.
+    "connections.max.idle.ms=9223372036854775807",
+)
 
 
 class ThreadNode:
@@ -74,7 +65,7 @@ class ThreadNode:
         # The folder an operator would have made long before; a power cut leaves it.
         self._files.make_directory(DATA_FOLDER)
         self._files.sync_directory("/")
-        self._clock = SteadyClock()
+        self.clock = Clock()
         self._pid = os.getpid()
         self._port = 0
         self._thread: threading.Thread | None = None
@@ -156,11 +147,12 @@ class ThreadNode:
     def _run(self, ready: Future[None]) -> None:
         failure: BaseException | None = None
         try:
-            with asyncio.Runner(loop_factory=_new_loop()) as runner:
+            with asyncio.Runner(loop_factory=self.clock.new_loop) as runner:
                 runner.run(self._serve(ready))
         except BaseException as error:  # noqa: BLE001  The thread that waits for this one gets it.
             failure = _plain(error)
         self._loop = None
+        self.clock.leave_loop()
         stopped, self._stopped = self._stopped, None
         for waiting in (ready, stopped):
             if waiting is not None and not waiting.done():
@@ -173,8 +165,8 @@ class ThreadNode:
         self._loop = asyncio.get_running_loop()
         self._told_to_stop = asyncio.Event()
         config = self._config()
-        format_if_empty(config, self._files, SystemRandom(), self._clock.wall_ms())
-        broker = Broker(config, files=self._files, clock=self._clock, report=self.reports.append)
+        format_if_empty(config, self._files, SystemRandom(), self.clock.wall_ms())
+        broker = Broker(config, files=self._files, clock=self.clock, report=self.reports.append)
         async with running(broker):
             self._broker = broker
             self._port = int(broker.bootstrap_servers.rpartition(":")[2])
@@ -190,14 +182,6 @@ class ThreadNode:
             DATA_FOLDER, overrides=[listeners, *DEFAULTS, *self._overrides]
         )
         return load_broker_config(settings).config
-
-
-def _new_loop() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
 
 
 def _plain(error: BaseException) -> BaseException:
