@@ -21,8 +21,15 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "broker": Entry("kaa.cli.broker", "Run a node: a broker and its controller in one process."),
+    "cluster": Entry("kaa.cli.cluster", "Show brokers, health, log directories and API versions."),
+    "config": Entry(
+        "kaa.cli.config", "Read and change the settings of topics, brokers and groups."
+    ),
+    "consume": Entry("kaa.cli.consume", "Read records of topics."),
     "doctor": Entry("kaa.cli.doctor", "Say what this installation has and what it lacks."),
+    "produce": Entry("kaa.cli.produce", "Write records to a topic."),
     "storage": Entry("kaa.cli.storage", "Format and inspect the log directories of a node."),
+    "topic": Entry("kaa.cli.topic", "List, create, describe, change and delete topics."),
     "version": Entry("kaa.cli.version", "Print the versions of Kaa, Kafka and Python."),
 }
 """Every command; the module of each defines one click command named ``command``."""

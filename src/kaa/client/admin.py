@@ -199,6 +199,13 @@ class Admin:
             for name in wanted
         }
 
+    async def describe_topic(self, name: str) -> Topic:
+        """One topic; raises KafkaError if there is no such."""
+        found = (await self.describe_topics([name]))[name]
+        if isinstance(found, KafkaError):
+            raise found
+        return found
+
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
     ) -> Outcome:

@@ -1,0 +1,162 @@
+"""``kaa cluster``: what a cluster is made of, and whether it is well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kaa.cli.client import EXIT_UNHEALTHY, client_options, run, show
+from kaa.cli.output import print_json
+
+if TYPE_CHECKING:
+    from kaa.cli.client import Session
+
+
+@click.group(name="cluster")
+def command() -> None:
+    """Show brokers, health, log directories and API versions.
+
+    \b
+    Examples:
+      kaa cluster info
+      kaa cluster health
+    """
+
+
+@command.command()
+@client_options
+def info(session: Session) -> None:
+    """Show the id of the cluster and its brokers.
+
+    \b
+    Examples:
+      kaa cluster info
+      kaa cluster info -o json
+    """
+
+    async def work() -> None:
+        from kaa.client.admin import Admin
+
+        async with Admin(session.settings) as admin:
+            cluster = await admin.describe_cluster()
+        rows = [
+            {"id": one.node_id, "host": one.host, "port": one.port, "rack": one.rack}
+            for one in cluster.brokers
+        ]
+        if session.output == "json":
+            print_json({"cluster_id": cluster.cluster_id, "brokers": rows})
+            return
+        if session.output == "table":
+            click.echo(f"cluster {cluster.cluster_id}")
+        show(session.output, ["id", "host", "port", "rack"], rows, "id")
+
+    run(session, work)
+
+
+@command.command()
+@client_options
+def health(session: Session) -> None:
+    """Say whether every partition has a leader and all its replicas; exit code 7 if not.
+
+    \b
+    Examples:
+      kaa cluster health && echo fine
+      kaa cluster health -o json
+    """
+
+    async def work() -> int:
+        from kaa.client.admin import Admin
+        from kaa.client.metadata import NO_NODE
+
+        async with Admin(session.settings) as admin:
+            topics = await admin.list_topics(internal=True)
+        rows = [
+            {
+                "topic": topic.name,
+                "partition": one.partition,
+                "problem": "no leader" if one.leader_id == NO_NODE else "under-replicated",
+                "replicas": list(one.replicas),
+                "isr": list(one.isr),
+            }
+            for topic in topics
+            for one in topic.partitions
+            if one.leader_id == NO_NODE or len(one.isr) < len(one.replicas)
+        ]
+        if session.output == "json":
+            print_json({"healthy": not rows, "problems": rows})
+        elif rows or session.output != "table":
+            columns = ["topic", "partition", "problem", "replicas", "isr"]
+            show(session.output, columns, rows, "topic")
+        else:
+            count = sum(len(topic.partitions) for topic in topics)
+            click.echo(f"healthy: {count} partitions, each with a leader and all its replicas")
+        return EXIT_UNHEALTHY if rows else 0
+
+    run(session, work)
+
+
+@command.command("api-versions")
+@client_options
+def api_versions(session: Session) -> None:
+    """Show which versions of which APIs each broker serves.
+
+    \b
+    Examples:
+      kaa cluster api-versions
+      kaa cluster api-versions -o csv
+    """
+
+    async def work() -> None:
+        from kaa.client.admin import Admin
+        from kaa.wire.registry import ApiKey, api
+
+        async with Admin(session.settings) as admin:
+            versions = await admin.api_versions()
+        known = {int(key) for key in ApiKey}
+        rows = [
+            {
+                "broker": broker,
+                "key": key,
+                "name": api(key).name if key in known else None,
+                "min": low,
+                "max": high,
+            }
+            for broker, served in versions.items()
+            for key, (low, high) in sorted(served.items())
+        ]
+        show(session.output, ["broker", "key", "name", "min", "max"], rows)
+
+    run(session, work)
+
+
+@command.command()
+@client_options
+def logdirs(session: Session) -> None:
+    """Show the log directories of the brokers and what is in them.
+
+    \b
+    Examples:
+      kaa cluster logdirs
+    """
+
+    async def work() -> None:
+        from kaa.client.admin import Admin
+
+        async with Admin(session.settings) as admin:
+            dirs = await admin.describe_log_dirs()
+        rows = [
+            {
+                "broker": one.broker_id,
+                "path": one.path,
+                "error": one.error.name if one.error else None,
+                "replicas": len(one.replicas),
+                "size_bytes": sum(replica.size_bytes for replica in one.replicas),
+                "usable_bytes": None if one.usable_bytes < 0 else one.usable_bytes,
+                "total_bytes": None if one.total_bytes < 0 else one.total_bytes,
+            }
+            for one in dirs
+        ]
+        show(session.output, list(rows[0]) if rows else ["broker", "path"], rows, "path")
+
+    run(session, work)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from kaa.cli.client import (
+    EXIT_FAILED,
+    EXIT_NOT_ALLOWED,
+    EXIT_NOT_FOUND,
+    EXIT_PARTLY,
+    EXIT_UNREACHABLE,
+    EXIT_USAGE,
+    exit_code,
+    load_settings,
+    outcome_code,
+    show,
+)
+from kaa.cli.root import root
+from kaa.client.errors import (
+    ClientError,
+    KafkaError,
+    RequestTimeoutError,
+    SecurityConfigError,
+    UnreachableError,
+)
+from kaa.wire.errors import Errors
+from tests.support.ports import LOOPBACK, free_port
+
+ROWS: list[dict[str, Any]] = [
+    {"name": "a", "list": [1, 2], "none": None},
+    {"name": "b", "list": [], "none": None},
+]
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("table", "NAME  LIST  NONE\na     1,2   -\nb     -     -\n"),
+        ("name", "a\nb\n"),
+        ("csv", 'name,list,none\na,"1,2",-\nb,-,-\n'),
+        ("jsonl", "".join(json.dumps(row) + "\n" for row in ROWS)),
+    ],
+)
+def test_outputs(output: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    show(output, ["name", "list", "none"], ROWS)
+    assert capsys.readouterr().out == expected
+
+
+def test_settings_by_strength(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=file:1\nacks=1\nretries=3\n")
+    settings = load_settings(None, ["acks=0"], file, None)
+    assert settings["bootstrap.servers"] == "file:1"
+    assert (settings["acks"], settings["retries"]) == ("0", "3")
+    settings = load_settings("flag:1", [], file, 2.5)
+    assert settings["bootstrap.servers"] == "flag:1"
+    assert settings["default.api.timeout.ms"] == "2500"
+    with pytest.raises(click.UsageError, match="NAME=VALUE"):
+        load_settings(None, ["acks"], None, None)
+    with pytest.raises(click.UsageError, match="cannot read"):
+        load_settings(None, [], tmp_path / "absent", None)
+    with pytest.raises(click.UsageError, match="above 0"):
+        load_settings(None, [], None, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "it"), EXIT_NOT_FOUND),
+        (KafkaError(Errors.TOPIC_AUTHORIZATION_FAILED, "it"), EXIT_NOT_ALLOWED),
+        (KafkaError(Errors.REQUEST_TIMED_OUT, "it"), EXIT_UNREACHABLE),
+        (KafkaError(Errors.INVALID_REQUEST, "it"), EXIT_FAILED),
+        (UnreachableError("h:1", "no"), EXIT_UNREACHABLE),
+        (RequestTimeoutError("it"), EXIT_UNREACHABLE),
+        (SecurityConfigError("it"), EXIT_USAGE),
+        (ClientError("it"), EXIT_FAILED),
+    ],
+)
+def test_exit_codes(error: ClientError, code: int) -> None:
+    assert exit_code(error) == code
+    assert outcome_code({"a": error}) == code
+    assert outcome_code({"a": error, "b": None}) == EXIT_PARTLY
+
+
+def test_nobody_listens() -> None:
+    arguments = ["topic", "list", "-b", f"{LOOPBACK}:{free_port()}", "--timeout", "0.5"]
+    answer = CliRunner().invoke(root, arguments)
+    assert answer.exit_code == EXIT_UNREACHABLE
+    assert answer.stdout == ""
+    assert "cannot connect to 127.0.0.1:" in answer.stderr
+    assert "check that a broker listens there" in answer.stderr
+
+
+def test_wrong_settings_are_wrong_usage() -> None:
+    answer = CliRunner().invoke(root, ["topic", "list", "-X", "retry.backoff.ms=soon"])
+    assert answer.exit_code == EXIT_USAGE
+    assert "retry.backoff.ms" in answer.stderr

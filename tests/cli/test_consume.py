@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kaa.cli.client import EXIT_NOT_FOUND, EXIT_USAGE
+from kaa.cli.root import root
+
+
+def kaa(bootstrap: str, *arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(root, [*arguments, "-b", bootstrap], input=stdin)
+
+
+@pytest.fixture
+def filled(bootstrap: str, topic_name: str) -> str:
+    """A topic with ten records, one each second of 2020 in UTC."""
+    lines = [
+        json.dumps({"key": None, "value": str(n), "timestamp_ms": 1_577_836_800_000 + n * 1000})
+        for n in range(10)
+    ]
+    answer = kaa(bootstrap, "produce", topic_name, "--json", stdin="\n".join(lines))
+    assert answer.exit_code == 0, answer.output
+    return topic_name
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("start", "0123456789"),
+        ("end", ""),
+        ("7", "789"),
+        ("+8", "89"),
+        ("-2", "89"),
+        ("2:5", "234"),
+        (":3", "012"),
+        ("@2020-01-01T00:00:07", "789"),
+        ("@2020-01-01T00:00:02:2020-01-01T00:00:04", "23"),
+        ("@1577836808000:end", "89"),
+        ("@-1h", ""),
+    ],
+)
+def test_where_to_start_and_stop(bootstrap: str, filled: str, start: str, expected: str) -> None:
+    answer = kaa(bootstrap, "consume", filled, "--from", start, "-e", "-f", "%s")
+    assert answer.exit_code == 0, answer.output
+    assert answer.stdout == expected
+    assert f"{filled}-0 from " in answer.stderr
+
+
+def test_count_and_forms(bootstrap: str, filled: str) -> None:
+    assert kaa(bootstrap, "consume", filled, "-n", "2").stdout == "0\n1\n"
+    (line,) = kaa(bootstrap, "consume", filled, "-n", "1", "-o", "jsonl").stdout.splitlines()
+    assert json.loads(line) == {
+        "topic": filled,
+        "partition": 0,
+        "offset": 0,
+        "timestamp_ms": 1_577_836_800_000,
+        "key": None,
+        "value": "0",
+        "headers": [],
+    }
+    assert kaa(bootstrap, "consume", filled, "-n", "1", "-o", "name").stdout == f"{filled}-0@0\n"
+
+
+def test_wrong_use(bootstrap: str, filled: str) -> None:
+    wrong = kaa(bootstrap, "consume", filled, "--from", "soon")
+    assert wrong.exit_code == EXIT_USAGE
+    assert "is no offset; write start, end" in wrong.stderr
+    assert kaa(bootstrap, "consume", filled, "-f", "%x").exit_code == EXIT_USAGE
+    assert kaa(bootstrap, "consume", filled, "-p", "7", "-e").exit_code == EXIT_NOT_FOUND
+    absent = kaa(bootstrap, "consume", f"{filled}-absent", "--timeout", "0.5")
+    assert absent.exit_code == EXIT_NOT_FOUND
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in absent.stderr

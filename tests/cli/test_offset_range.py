@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from kaa.cli.offset_range import Point, Range, parse_range
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("start", Range(Point("start"))),
+        ("+5", Range(Point("start", 5))),
+        ("-5", Range(Point("end", -5))),
+        ("5:end", Range(Point("offset", 5), Point("end"))),
+        ("-5:-2", Range(Point("end", -5), Point("end", -2))),
+        ("@-10m", Range(Point("time", NOW_MS - 600_000))),
+        ("@-2h:-1h", Range(Point("time", NOW_MS - 7_200_000), Point("time", NOW_MS - 3_600_000))),
+        ("@2023-11-14T22:13:20Z", Range(Point("time", NOW_MS))),
+        ("@2023-11-15T00:13:20+02:00:end", Range(Point("time", NOW_MS), Point("end"))),
+        ("@2023-11-14", Range(Point("time", NOW_MS - 80_000_000))),
+    ],
+)
+def test_grammar(text: str, expected: Range) -> None:
+    assert parse_range(text, NOW_MS) == expected
+
+
+@pytest.mark.parametrize("text", ["", ":", "x", "1:", "@", "@soon", "@5", "--1"])
+def test_what_is_no_offset(text: str) -> None:
+    with pytest.raises(ValueError, match="is no offset"):
+        parse_range(text, NOW_MS)
+
+
+def test_points_stay_inside_the_partition() -> None:
+    assert Point("start", 3).offset(10, 20, None) == 13
+    assert Point("end", -100).offset(10, 20, None) == 10
+    assert Point("offset", 99).offset(10, 20, None) == 20
+    assert Point("time", 5).offset(10, 20, None) == 20
+    assert Point("time", 5).offset(10, 20, 12) == 12
