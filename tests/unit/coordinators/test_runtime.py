@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kaa.coordinators.machine import CoordinatorError, told
+from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.runtime import java_hash, partition_for
 from kaa.coordinators.shard import ShardState
 from kaa.wire.errors import Errors
@@ -28,13 +28,6 @@ def test_the_hash_is_java_s(text: str, value: int) -> None:
 def test_the_hash_without_a_positive_twin_is_zero() -> None:
     assert partition_for("polygenelubricants", 50) == 0
     assert partition_for("console-consumer", 50) == 648_006_740 % 50
-
-
-def test_errors_of_the_log_mean_nothing_to_clients() -> None:
-    assert told(Errors.NOT_LEADER_OR_FOLLOWER) is Errors.NOT_COORDINATOR
-    assert told(Errors.REQUEST_TIMED_OUT) is Errors.COORDINATOR_NOT_AVAILABLE
-    assert told(Errors.RECORD_LIST_TOO_LARGE) is Errors.UNKNOWN_SERVER_ERROR
-    assert told(Errors.ILLEGAL_GENERATION) is Errors.ILLEGAL_GENERATION
 
 
 def test_shards_follow_leadership() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 
 from kaa.coordinators.group.offset_fetch import fetch_offsets
@@ -12,7 +10,6 @@ from kaa.coordinators.records import encode_value
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup
 from kaa.wire.messages.offsets_classic import OffsetCommitKey, OffsetCommitValue
-from kaa.wire.primitives import Uuid
 from tests.unit.coordinators.group.bench import GROUP, START_WALL_MS, GroupBench
 
 RETENTION_MS = 1_000_000
@@ -193,40 +190,6 @@ def test_offsets_of_deleted_topics_go() -> None:
     bench.run("gone", lambda machine, _: machine.topics_deleted(["t"]))
     assert offsets(bench) == {}
     assert offsets(bench, "h") == {"u-0": 1}
-
-
-# --- fetching
-
-
-def test_fetching_by_name_and_by_id() -> None:
-    bench = GroupBench()
-    known, other = Uuid(b"id-of-topic-000t"), Uuid(b"id-of-topic-0000")
-    key = OffsetCommitKey(group=GROUP, topic="t", partition=0)
-    bench.machine.timeline.commit(1)
-    bench.machine.replay(
-        0, key, OffsetCommitValue(offset=7, leader_epoch=3, topic_id=known), -1, -1
-    )
-
-    def fetch(topic_id: Uuid, partitions: Iterable[int] = (0, 1)) -> list[tuple[int, int]]:
-        from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestTopics
-
-        topic = OffsetFetchRequestTopics(
-            name="t", topic_id=topic_id, partition_indexes=list(partitions)
-        )
-        request = OffsetFetchRequestGroup(group_id=GROUP, topics=[topic])
-        answer = fetch_offsets(bench.machine, request, is_stable=False)
-        return [
-            (one.committed_offset, one.committed_leader_epoch)
-            for one in answer.topics[0].partitions
-        ]
-
-    assert fetch(Uuid(bytes(16))) == [(7, 3), (-1, -1)]
-    assert fetch(known) == [(7, 3), (-1, -1)]
-    assert fetch(other) == [(-1, -1), (-1, -1)], "committed for an earlier topic of that name"
-
-
-def test_fetching_from_a_group_that_does_not_exist() -> None:
-    assert offsets(GroupBench(), "nothing") == {}
 
 
 # --- transactions
