@@ -116,7 +116,9 @@ class Accumulator:
         self.producer_epoch = NO_PRODUCER_EPOCH
         # A batch was given up: numbers must start again under a new epoch.
         self.needs_new_epoch = False
+        # Somebody waits for all batches, or for memory: batches do not linger.
         self.is_flushing = False
+        self.is_exhausted = False
         self._queues: dict[TopicPartition, _Queue] = {}
         # Partitions with waiting batches, so that nobody looks at idle ones.
         self._busy: dict[TopicPartition, _Queue] = {}
@@ -183,7 +185,7 @@ class Accumulator:
         batch = queue.waiting[0]
         if batch.attempts:
             return batch.retry_at_ms
-        if self.is_flushing or len(queue.waiting) > 1:
+        if self.is_flushing or self.is_exhausted or len(queue.waiting) > 1:
             return now_ms
         if batch.size_in_bytes >= self.settings.batch_bytes:
             return now_ms

@@ -36,6 +36,7 @@ from kaa.client.offsets import (
 )
 from kaa.config.client import consumer_values
 from kaa.limits import CLIENT_FETCHED_CHUNKS_MAX
+from kaa.records.errors import RecordsError
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kaa.wire.primitives import UUID_ZERO
@@ -284,7 +285,10 @@ class Consumer:
                 continue
             while state.chunks and count_max > 0:
                 chunk = state.chunks[0]
-                records = chunk.take(count_max)
+                try:
+                    records = chunk.take(count_max)
+                except RecordsError as error:
+                    raise _damaged(partition, chunk.next_offset, error) from error
                 state.position = chunk.next_offset
                 if not records:
                     state.chunks.popleft()
@@ -467,13 +471,17 @@ class Consumer:
                     is_well = False
                     self._take_error(partition, state, Errors.of(answer.error_code), address)
                 elif answer.records:
-                    self._keep(state, answer)
+                    self._keep(partition, state, answer)
                 state.high_watermark = max(state.high_watermark, answer.high_watermark)
         return is_well
 
-    def _keep(self, state: _Assigned, answer: Any) -> None:
+    def _keep(self, partition: TopicPartition, state: _Assigned, answer: Any) -> None:
         offset = state.fetch_offset
-        state.fetch_offset = next_fetch_offset(answer.records, offset)
+        try:
+            state.fetch_offset = next_fetch_offset(answer.records, offset)
+        except RecordsError as error:
+            self._fail(_damaged(partition, offset, error))
+            return
         state.chunks.append(
             FetchedRecords(
                 answer.records,
@@ -562,3 +570,8 @@ class Consumer:
         if policy == "none":
             return None
         return time.time_ns() // 1_000_000 - duration_ms(policy.partition(":")[2])
+
+
+def _damaged(partition: TopicPartition, offset: int, error: RecordsError) -> KafkaError:
+    what = f"records of {partition} from offset {offset} on cannot be read"
+    return KafkaError(Errors.CORRUPT_MESSAGE, what, message=str(error))

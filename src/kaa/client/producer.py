@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -141,7 +140,7 @@ class Producer:
         self._senders: dict[int, asyncio.Event] = {}
         self._partitions: dict[tuple[str, int], TopicPartition] = {}
         # Callers that wait for memory, and those that wait for everything to be sent.
-        self._memory_waiters: deque[asyncio.Future[None]] = deque()
+        self._memory_waiters: list[asyncio.Future[None]] = []
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._housekeeping = asyncio.Event()
         self._metadata_is_stale = False
@@ -167,12 +166,16 @@ class Producer:
             self._is_closed = True
             for task in self._running:
                 task.cancel()
-            self._fail_rest()
             await self._stack.aclose()
+            # Connections that ended hand back what was under way in the next round of the loop.
+            await asyncio.sleep(0)
+            self._fail_rest()
 
     def _fail_rest(self) -> None:
         for batch in self._accumulator.expire(float("inf")):
-            _tell(batch, ClosedError("the producer was closed before the record was sent"))
+            _tell(batch, ClosedError("the producer was closed before the record was delivered"))
+            # Who left the block by an exception knows; nobody has to ask for this one too.
+            batch.delivery.exception()
 
     # --- sending
 
@@ -260,11 +263,15 @@ class Producer:
         return Delivery(target, batch.delivery, batch.record_count - 1, timestamp_ms)
 
     async def _wait_for_memory(self) -> None:
-        waiter = asyncio.get_running_loop().create_future()
-        self._memory_waiters.append(waiter)
+        """Sends what waits without lingering, and waits until enough of it is answered."""
         try:
             async with asyncio.timeout(self._max_block_ms / 1000):
-                await waiter
+                while self._accumulator.buffered_bytes > self._buffer_bytes_max:
+                    waiter = asyncio.get_running_loop().create_future()
+                    self._memory_waiters.append(waiter)
+                    self._accumulator.is_exhausted = True
+                    self._wake_all()
+                    await waiter
         except TimeoutError:
             raise BufferExhaustedError(
                 f"no memory came free within max.block.ms={self._max_block_ms}; brokers are slower "
@@ -443,18 +450,13 @@ class Producer:
 
     def _after_answers(self) -> None:
         accumulator = self._accumulator
-        while self._memory_waiters and accumulator.buffered_bytes <= self._buffer_bytes_max:
-            waiter = self._memory_waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                break
+        if self._memory_waiters and accumulator.buffered_bytes <= self._buffer_bytes_max:
+            accumulator.is_exhausted = False
+            _release(self._memory_waiters)
         if self._metadata_is_stale or accumulator.needs_new_epoch:
             self._housekeeping.set()
         if accumulator.is_idle and self._idle_waiters:
-            for waiter in self._idle_waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-            self._idle_waiters.clear()
+            _release(self._idle_waiters)
 
     # --- housekeeping
 
@@ -471,7 +473,7 @@ class Producer:
             try:
                 if self._wants_metadata() or age_ms > self.values.get_int("metadata.max.age.ms"):
                     self._metadata_is_stale = False
-                    await self.cluster.fetch_metadata(list(self.cluster.metadata.topics))
+                    await self.cluster.fetch_metadata(self._topics())
                     refreshed_ms = now_ms
                     self._wake_all()
                 await self._renew_identity()
@@ -488,6 +490,11 @@ class Producer:
                 await _wait(self._housekeeping, self.values.get_int("metadata.max.age.ms"))
             elif not self._housekeeping.is_set():
                 await _wait(self._housekeeping, CLIENT_EXPIRY_INTERVAL_MS)
+
+    def _topics(self) -> set[str]:
+        """The topics in use: one that vanished may come back while its records wait."""
+        waiting = {name.topic for name in self._accumulator.waiting_partitions()}
+        return waiting | set(self.cluster.metadata.topics)
 
     def _wants_metadata(self) -> bool:
         if self._metadata_is_stale:
@@ -539,6 +546,13 @@ def accumulator_settings(values: ConfigValues) -> AccumulatorSettings:
         compression_level=level,
         is_idempotent=values.get_boolean("enable.idempotence"),
     )
+
+
+def _release(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+    waiters.clear()
 
 
 def _tell(batch: ProducerBatch, error: ClientError) -> None:

@@ -95,21 +95,42 @@ def test_wrong_use_is_told(bootstrap: str, topic_name: str) -> None:
     asyncio.run(run())
 
 
-def test_memory_is_bounded(bootstrap: str, topic_name: str) -> None:
+def test_memory_is_bounded_and_waiting_for_it_ends_lingering(
+    bootstrap: str, topic_name: str
+) -> None:
     async def run() -> None:
         settings = {
             "bootstrap.servers": bootstrap,
             "buffer.memory": "1000",
-            "linger.ms": "10000",
-            "max.block.ms": "200",
+            "linger.ms": "100000",
+            "delivery.timeout.ms": "200000",
         }
         async with Producer(settings) as producer:
             await producer.partitions_for(topic_name)
-            producer.send_nowait(topic_name, bytes(2000))
+            first = producer.send_nowait(topic_name, bytes(2000))
             with pytest.raises(BufferExhaustedError):
                 producer.send_nowait(topic_name, b"x")
-            with pytest.raises(BufferExhaustedError, match=r"max.block.ms=200"):
+            async with asyncio.timeout(10):
                 await producer.send(topic_name, b"x")
+            assert first.done()
+
+    asyncio.run(run())
+
+
+def test_block_that_fails_sends_no_more(bootstrap: str, topic_name: str) -> None:
+    async def run() -> None:
+        settings = {"bootstrap.servers": bootstrap, "linger.ms": "1000"}
+        deliveries = []
+
+        async def block() -> None:
+            async with Producer(settings) as producer:
+                deliveries.append(await producer.send(topic_name, b"x"))
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await block()
+        with pytest.raises(ClosedError, match="before the record was delivered"):
+            await deliveries[0]
 
     asyncio.run(run())
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kaa.client.consumer import Consumer
+from kaa.client.errors import BufferExhaustedError, RequestTimeoutError
 from kaa.client.metadata import TopicPartition
 from kaa.client.producer import Producer
 from tests.support.broker_process import BrokerProcess
@@ -64,5 +65,26 @@ def test_consumer_reads_on_after_a_restart(node: BrokerProcess) -> None:
                 await producer.send("records", b"after", partition=0)
             (second,) = (await consumer.poll(timeout_ms=10_000))[partition]
             assert (second.offset, second.value) == (1, b"after")
+
+    asyncio.run(run())
+
+
+def test_broker_that_stays_away(node: BrokerProcess) -> None:
+    async def run() -> None:
+        settings = {
+            "bootstrap.servers": node.bootstrap_servers,
+            "buffer.memory": "1000",
+            "max.block.ms": "200",
+            "request.timeout.ms": "500",
+            "delivery.timeout.ms": "1000",
+        }
+        async with Producer(settings) as producer:
+            await (await producer.send("records", b"x"))
+            node.kill()
+            lost = await producer.send("records", bytes(2000))
+            with pytest.raises(BufferExhaustedError, match=r"max.block.ms=200"):
+                await producer.send("records", b"x")
+            with pytest.raises(RequestTimeoutError, match=r"delivery.timeout.ms=1000"):
+                await lost
 
     asyncio.run(run())
