@@ -6,12 +6,12 @@ import asyncio
 import itertools
 import logging
 import threading
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kaa import limits
 from kaa.testing.client import Client, RefusedError, check
+from kaa.testing.clock import machine_ns
 from kaa.testing.faults import Faults, On, api_key
 from kaa.testing.group import Group
 from kaa.testing.process_node import ForeignCluster, ProcessNode
@@ -313,7 +313,7 @@ class Broker:
         """
         __tracebackhide__ = True
         pause = threading.Event()
-        end = time.monotonic() + timeout
+        end_ns = machine_ns() + int(timeout * 1e9)
         while True:
             refusal: RefusedError | None = None
             try:
@@ -325,7 +325,7 @@ class Broker:
             else:
                 if answer:
                     return answer
-            if time.monotonic() >= end:
+            if machine_ns() >= end_ns:
                 name = what or getattr(condition, "__name__", "the condition")
                 reason = f": {refusal}" if refusal is not None else ""
                 raise TimeoutError(f"waited {timeout:g} s for {name}{reason}")

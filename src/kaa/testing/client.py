@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from kaa import limits
@@ -108,14 +109,17 @@ class Client:
         self._bootstrap = [_address(text) for text in bootstrap_servers.split(",")]
         self._open: dict[Address, Connection] = {}
         self._nodes: dict[int, Address] = {}
+        # Threads of a test may use the helpers of one broker.
+        self._lock = threading.Lock()
 
     def send(self, request: Request, node_id: int | None = None) -> Any:
         """The answer of a broker, or of any; a connection that was lost is made once more."""
-        try:
-            return self._connection(node_id).send(request)
-        except ConnectionError:
-            self.close()
-            return self._connection(node_id).send(request)
+        with self._lock:
+            try:
+                return self._connection(node_id).send(request)
+            except ConnectionError:
+                self.close()
+                return self._connection(node_id).send(request)
 
     def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
         """What the cluster says about some topics, or about all; none is created by it."""

@@ -5,8 +5,8 @@ offsets, heartbeats, delayed answers. So time is moved in one place, the loop as
 time it is, and whatever is due when the clock was moved is done in the order in which it was due,
 at once. Both clocks, the one that tells the date and the one that never jumps, move together.
 
-The functions of the machine were taken when this module was imported, so that a test that replaces
-those of ``time`` does not stop the broker.
+The machine is asked through ``clock_gettime``, which the tools that freeze the time of a test leave
+alone, so that a test that stops its own time does not stop the broker.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kaa import limits
 from kaa.broker.clock import SystemClock
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
 _FIRST_STEP_NS: Final = 2_000_000_000
 # Turns of the loop in which a timer fires and the task that waited for it goes on.
 _TURNS: Final = 5
+
+
+def machine_ns() -> int:
+    """The machine's clock that never jumps, whatever a test has done to its own time."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
 class Clock(SystemClock):
@@ -71,16 +72,16 @@ class Clock(SystemClock):
     def is_ahead(self) -> bool:
         return self._shift_ns > 0
 
-    def wall_ms(self, *, clock: Callable[[], int] = time.time_ns) -> int:
-        return (clock() + self._shift_ns) // 1_000_000
+    def wall_ms(self) -> int:
+        return (time.clock_gettime_ns(time.CLOCK_REALTIME) + self._shift_ns) // 1_000_000
 
-    def monotonic_ms(self, *, clock: Callable[[], int] = time.monotonic_ns) -> int:
-        return (clock() + self._shift_ns) // 1_000_000
+    def monotonic_ms(self) -> int:
+        return (machine_ns() + self._shift_ns) // 1_000_000
 
     now_ms = wall_ms
 
-    def monotonic(self, *, clock: Callable[[], int] = time.monotonic_ns) -> float:
-        return (clock() + self._shift_ns) / 1e9
+    def monotonic(self) -> float:
+        return (machine_ns() + self._shift_ns) / 1e9
 
     # --- for the node
 

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any
 
 from kaa import limits
 from kaa.handlers.context import Parked
+from kaa.handlers.registry import advertised_versions
 from kaa.testing.client import CLIENT_ID
 from kaa.testing.refusals import WRITTEN_OVER, merge, refuse, write_over
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k18_api_versions import ApiVersion
 from kaa.wire.primitives import Versions
 from kaa.wire.registry import ApiKey, api
 
@@ -275,10 +275,7 @@ class Faults:
                 advertised=Versions(served.advertised.low, min(highest, served.advertised.high)),
             )
         self._router(broker).handlers = handlers
-        rows = [
-            ApiVersion(api_key=key, min_version=low, max_version=high)
-            for key, (_, _, _, (low, high)) in sorted(handlers.items())
-        ]
+        rows = advertised_versions(handlers)
         services = broker.services
         controllers = {endpoint.listener for endpoint in broker.config.listeners.controller}
         services.api_versions = {

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -48,6 +49,14 @@ def test_it_speaks_the_versions_of_older_brokers(broker: Broker, client: Client)
     topic = broker.topic("orders")
     topic.seed(["a"])
     topic.expect(["a"])
+
+
+def test_threads_may_share_it(broker: Broker) -> None:
+    topic = broker.topic("orders")
+    with ThreadPoolExecutor(4) as threads:
+        for _ in threads.map(lambda number: topic.seed([str(number)] * 5), range(8)):
+            pass
+    assert len(topic.records()) == 40
 
 
 def test_an_api_that_is_not_there(client: Client) -> None:

@@ -100,4 +100,6 @@ def test_a_broker_runs_on_while_the_time_of_a_test_stands_still(
     topic = broker.topic()
     topic.seed(["a"])
     topic.expect(["a"])
+    with pytest.raises(AssertionError):
+        topic.expect(["b"], timeout=0.05)
     monkeypatch.undo()

@@ -195,6 +195,20 @@ def test_helpers_are_left_alone(broker: Broker) -> None:
     assert broker.requests == []
 
 
+def test_a_client_lives_through_a_kill_and_a_restart(broker: Broker) -> None:
+    topic = broker.topic(flush_messages=1)
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, **QUICK, "reconnect.backoff.ms": 10}
+    )
+    for value in ("before", "after"):
+        producer.produce(topic.name, value)
+        assert producer.flush(20) == 0
+        if value == "before":
+            broker.kill()
+            broker.restart()
+    topic.expect(["before", "after"])
+
+
 def test_rules_outlive_a_restart(broker: Broker) -> None:
     topic = broker.topic()
     broker.on(ApiKey.PRODUCE).fail(Errors.INVALID_RECORD)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from statistics import median
 
@@ -12,6 +14,7 @@ import pytest
 pytest_plugins = ["pytester"]
 
 IMPORT_MILLISECONDS_MAX = 5.0
+FIRST_START_CPU_SECONDS_MAX = 0.9
 
 
 @pytest.fixture(autouse=True)
@@ -219,6 +222,35 @@ print(spent * 1000)
     assert median(spent) < IMPORT_MILLISECONDS_MAX
 
 
-def test_the_package_registers_it() -> None:
+def test_an_installed_package_is_found(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What an installation writes about the package is all that pytest needs."""
     pyproject = Path(__file__).parents[3].joinpath("pyproject.toml").read_text()
-    assert '[project.entry-points.pytest11]\nkaa = "kaa.testing.plugin"' in pyproject
+    points = tomllib.loads(pyproject)["project"]["entry-points"]["pytest11"]
+    installed = tmp_path / "kaa_as_installed-1.dist-info"
+    installed.mkdir()
+    lines = [f"{name} = {module}" for name, module in points.items()]
+    installed.joinpath("entry_points.txt").write_text("\n".join(["[pytest11]", *lines]))
+    installed.joinpath("METADATA").write_text("Name: kaa_as_installed\nVersion: 1\n")
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    pytester.makepyfile("def test_it(kafka): kafka.topic('orders').expect([])")
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_the_first_broker_of_a_process_is_there_soon() -> None:
+    """A guard against needless imports; a user waits about half of it on an idle machine."""
+    program = """
+import time
+import pytest
+begun = time.process_time()
+from kaa.testing import Broker
+with Broker():
+    print(time.process_time() - begun)
+"""
+    spent = [
+        float(subprocess.check_output([sys.executable, "-c", program], text=True)) for _ in range(3)
+    ]
+    assert min(spent) < FIRST_START_CPU_SECONDS_MAX
