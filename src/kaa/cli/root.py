@@ -27,6 +27,7 @@ COMMANDS = {
     ),
     "consume": Entry("kaa.cli.consume", "Read records of topics."),
     "doctor": Entry("kaa.cli.doctor", "Say what this installation has and what it lacks."),
+    "perf": Entry("kaa.cli.perf", "Measure producing, consuming and the time in between."),
     "produce": Entry("kaa.cli.produce", "Write records to a topic."),
     "storage": Entry("kaa.cli.storage", "Format and inspect the log directories of a node."),
     "topic": Entry("kaa.cli.topic", "List, create, describe, change and delete topics."),
