@@ -21,8 +21,18 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kaa.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, increment_sequence
-from kaa.records.build import BatchBuilder
+from kaa.records.batch import (
+    HEADER_BYTES,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TimestampType,
+    increment_sequence,
+)
+from kaa.records.build import assemble_batch, batch_attributes
+from kaa.records.compress import compress
+from kaa.records.record import encode_record
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -56,23 +66,29 @@ class ProducerBatch:
     __slots__ = (
         "attempts",
         "base_sequence",
-        "builder",
+        "base_timestamp",
         "created_ms",
         "data",
         "delivery",
+        "max_timestamp",
         "partition",
+        "payload",
         "record_count",
+        "records",
         "retry_at_ms",
         "size_in_bytes",
     )
 
-    def __init__(self, partition: TopicPartition, builder: BatchBuilder, created_ms: float) -> None:
+    def __init__(self, partition: TopicPartition, timestamp_ms: int, created_ms: float) -> None:
         self.partition = partition
-        self.builder: BatchBuilder | None = builder
         self.created_ms = created_ms
+        # Encoded, until the batch is drained for the first time; then compressed in ``payload``.
+        self.records: list[bytes] = []
+        self.payload: bytes | None = None
+        self.base_timestamp = self.max_timestamp = timestamp_ms
         self.record_count = 0
-        self.size_in_bytes = 0
-        # The bytes to send, once it was drained.
+        self.size_in_bytes = HEADER_BYTES
+        # The bytes to send, with the present identity of the producer.
         self.data: bytearray | None = None
         self.base_sequence = NO_SEQUENCE
         self.attempts = 0
@@ -143,29 +159,32 @@ class Accumulator:
         if queue is None:
             queue = self._queues[partition] = _Queue()
         waiting = queue.waiting
-        settings = self.settings
         batch = waiting[-1] if waiting else None
-        wakes = False
         if (
-            batch is None
-            or batch.builder is None
-            or batch.attempts
-            or (batch.size_in_bytes + size_max > settings.batch_bytes)
+            batch is not None
+            and not batch.attempts
+            and batch.size_in_bytes + size_max <= self.settings.batch_bytes
         ):
-            wakes = True
-            builder = BatchBuilder(
-                compression_type=settings.compression_type,
-                compression_level=settings.compression_level,
+            record = encode_record(
+                batch.record_count, timestamp_ms - batch.base_timestamp, key, value, headers
             )
-            batch = ProducerBatch(partition, builder, now_ms)
+            is_new = False
+        else:
+            # Encoded first: what is no record raises, and leaves no empty batch behind.
+            record = encode_record(0, 0, key, value, headers)
+            batch = ProducerBatch(partition, timestamp_ms, now_ms)
             waiting.append(batch)
             self._busy[partition] = queue
-        assert batch.builder is not None
-        batch.builder.append(timestamp_ms, key, value, headers)
+            self.buffered_bytes += HEADER_BYTES
+            is_new = True
+        batch.records.append(record)
         batch.record_count += 1
-        batch.size_in_bytes += size_max
-        self.buffered_bytes += size_max
-        return batch, wakes
+        if timestamp_ms > batch.max_timestamp:  # noqa: PLR1730  A call would cost more.
+            batch.max_timestamp = timestamp_ms
+        size = len(record)
+        batch.size_in_bytes += size
+        self.buffered_bytes += size
+        return batch, is_new
 
     # --- sending
 
@@ -216,40 +235,30 @@ class Accumulator:
         return drained
 
     def _seal(self, batch: ProducerBatch, queue: _Queue) -> None:
+        """Makes the bytes of a batch; those sent before stay, unless the identity changed."""
+        settings = self.settings
         batch.attempts += 1
-        if batch.data is not None and batch.base_sequence != NO_SEQUENCE:
+        if batch.payload is None:
+            records = b"".join(batch.records)
+            batch.payload = compress(settings.compression_type, records, settings.compression_level)
+            batch.records = []
+        elif batch.base_sequence != NO_SEQUENCE or not settings.is_idempotent:
             return
-        if batch.data is not None and not self.settings.is_idempotent:
-            return
-        builder = batch.builder
-        assert builder is not None
-        if self.settings.is_idempotent:
+        if settings.is_idempotent:
             batch.base_sequence = queue.next_sequence
             queue.next_sequence = increment_sequence(queue.next_sequence, batch.record_count)
-            builder.set_producer_state(
-                self.producer_id, self.producer_epoch, batch.base_sequence, False
-            )
-        batch.data = builder.build() if batch.data is None else self._renumbered(batch)
-
-    def _renumbered(self, batch: ProducerBatch) -> bytearray:
-        """The bytes of a batch that was sealed under an older epoch, under the present one."""
-        from kaa.records.batch import RecordBatch
-        from kaa.records.build import assemble_batch
-
-        assert batch.data is not None
-        old = RecordBatch(batch.data)
-        return assemble_batch(
-            [old.payload],
-            base_offset=old.base_offset,
-            partition_leader_epoch=old.partition_leader_epoch,
-            attributes=old.attributes,
-            last_offset_delta=old.last_offset - old.base_offset,
-            base_timestamp=old.base_timestamp,
-            max_timestamp=old.max_timestamp,
+        batch.data = assemble_batch(
+            [batch.payload],
+            base_offset=0,
+            partition_leader_epoch=NO_PARTITION_LEADER_EPOCH,
+            attributes=batch_attributes(settings.compression_type, TimestampType.CREATE_TIME),
+            last_offset_delta=batch.record_count - 1,
+            base_timestamp=batch.base_timestamp,
+            max_timestamp=batch.max_timestamp,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=batch.base_sequence,
-            record_count=old.record_count,
+            record_count=batch.record_count,
         )
 
     # --- answers
@@ -305,7 +314,8 @@ class Accumulator:
     def _free(self, batch: ProducerBatch) -> None:
         self.buffered_bytes -= batch.size_in_bytes
         # Records can be large, and a caller may keep the delivery for long.
-        batch.builder = None
+        batch.records = []
+        batch.payload = None
         batch.data = None
 
     def expire(self, now_ms: float) -> list[ProducerBatch]:

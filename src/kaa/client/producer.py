@@ -252,6 +252,8 @@ class Producer:
             self._partitions[target] = target
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
+        elif timestamp_ms < 0:
+            raise ValueError(f"timestamp {timestamp_ms} is negative")
         now_ms = time.monotonic() * 1000
         batch, wakes = self._accumulator.append(
             target, timestamp_ms, key, value, headers, size, now_ms

@@ -41,17 +41,33 @@ def drain_one(accumulator: Accumulator, now_ms: float = 100) -> ProducerBatch:
 
 
 def test_batch_leaves_when_it_is_full_old_or_flushed() -> None:
-    accumulator = make()
+    accumulator = make(batch_bytes=200)
     accumulator.append(PARTITION, 5, None, b"v", (), 40, 0)
     assert accumulator.ready_ms(PARTITION, 3) == 10
     assert accumulator.drain([PARTITION], 1000, 9) == []
-    accumulator.is_flushing = True
-    assert accumulator.ready_ms(PARTITION, 3) == 3
-    accumulator.is_flushing = False
-    assert not accumulator.append(PARTITION, 5, None, b"v", (), 60, 1)[1]
-    assert accumulator.ready_ms(PARTITION, 3) == 3
-    assert drain_one(accumulator, 3).record_count == 2
-    assert accumulator.ready_ms(PARTITION, 3) is None
+    for reason in ("is_flushing", "is_exhausted"):
+        setattr(accumulator, reason, True)
+        assert accumulator.ready_ms(PARTITION, 3) == 3
+        setattr(accumulator, reason, False)
+    assert not accumulator.append(PARTITION, 6, None, b"v", (), 40, 1)[1]
+    assert accumulator.ready_ms(PARTITION, 3) == 10
+    assert accumulator.append(PARTITION, 5, None, bytes(100), (), 140, 2)[1], "it needs a new one"
+    first = drain_one(accumulator, 3)
+    assert first.record_count == 2
+    assert first.data is not None
+    view = RecordBatch(first.data)
+    view.ensure_valid()
+    assert [(one.offset, one.timestamp) for one in iter_records(view)] == [(0, 5), (1, 6)]
+    assert view.max_timestamp == 6
+    assert accumulator.ready_ms(PARTITION, 3) == 12
+
+
+def test_what_is_no_record_leaves_nothing_behind() -> None:
+    accumulator = make()
+    with pytest.raises(TypeError):
+        accumulator.append(PARTITION, 5, None, "text", (), 10, 0)  # type: ignore[arg-type]
+    assert accumulator.is_idle
+    assert accumulator.buffered_bytes == 0
 
 
 def test_nothing_leaves_without_a_producer_id() -> None:
@@ -147,8 +163,8 @@ def test_request_is_bounded() -> None:
     for partition in (PARTITION, OTHER):
         add(accumulator, 0, partition)
     both = [PARTITION, OTHER]
-    assert len(accumulator.drain(both, 150, 100)) == 1
-    assert len(accumulator.drain(both, 150, 100)) == 1
+    assert len(accumulator.drain(both, 100, 100)) == 1
+    assert len(accumulator.drain(both, 100, 100)) == 1
 
 
 @pytest.mark.parametrize("seed", range(20))
