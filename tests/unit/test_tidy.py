@@ -50,10 +50,13 @@ TEST_FOLDERS = {"cli": "tests/cli", "console": "tests/console"}
 """Packages whose tests do not live in tests/unit/<package>."""
 
 WITHOUT_OWN_TEST = {
+    "cli/broker.py": "run as a process, with its signals and refusals, by tests/process",
     "config/tables/*": "tables of settings, compared with Kafka's own as a whole",
+    "handlers/context.py": "two tuples that every test of a handler uses",
     "limits.py": "numbers alone; each is tested where it is used",
     "log/errors.py": "exceptions alone; each is tested where it is raised",
     "records/_pure_*": "twins of the compiled kernel, run by the same tests as it",
+    "serving/services.py": "a list of the parts that handlers work with",
     "wire/messages/*": "every message is compared with its schema by one suite over all of them",
     "wire/version.py": "one constant",
 }
