@@ -99,6 +99,8 @@ NET_FRAME_BUFFER_BYTES_MIN = 1 << 12
 NET_PARKED_ANSWERS_MAX = 1_000
 # Bytes of answers that one connection has not taken; then its socket is not read.
 NET_QUEUED_BYTES_MAX = 8 << 20
+# Frames of one connection that are dispatched before others have their turn.
+NET_FRAMES_PER_TURN_MAX = 32
 # How long a listener that ran out of descriptors does not accept.
 NET_ACCEPT_PAUSE_SECONDS = 0.2
 

@@ -13,6 +13,9 @@ known.
 **Back-pressure.** With too many parked answers, too many queued bytes, or a frame under way that is
 not parked, the socket is not read; the client's own buffers fill, and it waits.
 
+**Turns.** A client that sends many small frames at once gets a number of them dispatched per turn
+of the loop, and then the others have theirs.
+
 **Buffers.** A dispatcher may keep views of a frame only until it returns, or, if it returns `Later`
 with `keeps_frame`, until that is done: the scratch buffer is then left to it and a new one is
 taken.
@@ -86,6 +89,7 @@ class Connection:
         "_is_reading",
         "_is_warming",
         "_is_writing",
+        "_is_yielding",
         "_outbox",
         "_surroundings",
         "_transport",
@@ -120,6 +124,8 @@ class Connection:
         self._is_reading = False
         self._is_writing = False
         self._is_warming = False
+        # Whole frames are left for the next turn of the loop.
+        self._is_yielding = False
         # No more frames are taken; the connection ends when its answers have left.
         self._is_closing = False
         self.is_closed = False
@@ -140,6 +146,8 @@ class Connection:
     # --- input
 
     def _readable(self) -> None:
+        if not self._wants_input():
+            return
         self.active_at = self._surroundings.loop.time()
         try:
             while self._receive() and self._transport.may_hold_input and self._wants_input():
@@ -208,6 +216,7 @@ class Connection:
     def _take_frames(self, view: memoryview, have: int) -> int:
         """Dispatches whole frames from the front of `view`; returns the bytes they took."""
         position = 0
+        left = limits.NET_FRAMES_PER_TURN_MAX
         while have - position >= _SIZE.size:
             (size,) = _SIZE.unpack_from(view, position)
             if not 0 < size <= self._surroundings.frame_bytes_max:
@@ -217,11 +226,25 @@ class Connection:
             end = position + _SIZE.size + size
             if end > have or not self._may_dispatch():
                 break
+            if left == 0:
+                self._yield()
+                break
+            left -= 1
             self._take_frame(view[position + _SIZE.size : end])
             position = end
             if self.is_closed:
                 break
         return position
+
+    def _yield(self) -> None:
+        """Leaves the rest for the next turn."""
+        if not self._is_yielding:
+            self._is_yielding = True
+            self._surroundings.loop.call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._is_yielding = False
+        self._resume()
 
     def _take_frame(self, frame: memoryview) -> None:
         self.frame_count += 1
@@ -280,12 +303,15 @@ class Connection:
         )
 
     def _wants_input(self) -> bool:
-        return not self.is_closed and self._may_dispatch()
+        return not self.is_closed and not self._is_yielding and self._may_dispatch()
 
     def _update_reading(self) -> None:
         wanted = self._wants_input()
         if wanted and not self._is_reading:
             self._surroundings.loop.add_reader(self._fileno, self._readable)
+            if self._transport.may_hold_input:
+                # What the transport has taken from the socket already, nobody tells of.
+                self._surroundings.loop.call_soon(self._readable)
         elif not wanted and self._is_reading and not self.is_closed:
             self._surroundings.loop.remove_reader(self._fileno)
         self._is_reading = wanted

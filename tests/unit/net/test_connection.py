@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import struct
 from typing import TYPE_CHECKING
@@ -141,6 +142,29 @@ def test_failed_answer_cuts_the_client_off() -> None:
             await system.until(lambda: frame(HOLD) in system.node.waiting)
             system.node.waiting[frame(HOLD)].set_exception(RuntimeError("lost"))
             assert await client.is_cut_off()
+
+    asyncio.run(main())
+
+
+def test_many_frames_at_once_leave_turns_for_others() -> None:
+    async def main() -> None:
+        async with running() as system:
+            greedy, modest = await system.connect(), await system.connect()
+            assert await modest.ask(frame(ECHO, "before")) == frame(ECHO, "before")
+            count = 20 * limits.NET_FRAMES_PER_TURN_MAX
+            await greedy.send(b"".join(sized(frame(ECHO, str(n))) for n in range(count)))
+            turns: list[int] = []
+
+            def turn() -> None:
+                turns.append(len(system.node.frames))
+                if turns[-1] <= count:
+                    asyncio.get_running_loop().call_soon(turn)
+
+            turn()
+            for number in range(count):
+                assert await greedy.answer() == frame(ECHO, str(number))
+            steps = [after - before for before, after in itertools.pairwise(turns)]
+            assert 0 < max(steps) <= limits.NET_FRAMES_PER_TURN_MAX
 
     asyncio.run(main())
 
