@@ -23,7 +23,7 @@ from kaa.config.server import load_broker_config
 from kaa.config.sources import merge_settings
 from kaa.controller.image import ClusterImage
 from kaa.controller.local import LocalController
-from kaa.handlers.context import Parked, RequestContext
+from kaa.handlers.context import KeepsFrame, Parked, RequestContext
 from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, load_handlers
 from kaa.log.dirs import LogDirectory
 from kaa.log.sim_files import SimFiles
@@ -125,6 +125,7 @@ class Node:
         for _ in logs.start(NOW_MS):
             pass
         services.logs = logs
+        services.validation = self._executor
         services.replicas = ReplicaManager(
             NODE_ID,
             logs,
@@ -190,7 +191,7 @@ class Node:
         context = RequestContext(header, cast("Connection", self.connection))
         served = load_handlers(CONTROLLER_APIS if listener == "CONTROLLER" else BROKER_APIS)
         response = served[asked.key].handle(self.services, received, context)
-        if isinstance(response, Parked):
+        if isinstance(response, Parked | KeepsFrame):
             response = await response.response
         elif inspect.isawaitable(response):
             response = await response

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from kaa.records.batch import CompressionType
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k00_produce import (
     PartitionProduceData,
@@ -13,6 +16,7 @@ from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from kaa.wire.primitives import UUID_ZERO
 from tests.unit.handlers.support import NOW_MS, Node
 from tests.unit.log.batches import batch
+from tests.unit.records.samples import build, with_crc
 
 
 def request(
@@ -132,3 +136,49 @@ def test_answer_waits_for_replicas_until_its_time_is_up(node: Node) -> None:
     )
     assert produce(node, fresh()).error_code == Errors.REQUEST_TIMED_OUT
     assert node.partition("t").leader_log().log_end_offset == 1
+
+
+# --- batches that expand to megabytes
+
+
+def bomb() -> bytearray:
+    records = [(NOW_MS, b"k", bytes(1 << 20), ())] * 5
+    return build(records, CompressionType.ZSTD)
+
+
+def test_large_batches_are_judged_beside_the_small_ones(node: Node) -> None:
+    node.create_topic("t", partitions=3)
+    damaged = bomb()
+    damaged[-1] ^= 1
+    topic = TopicProduceData(
+        name="t",
+        partition_data=[
+            PartitionProduceData(index=0, records=bomb()),
+            PartitionProduceData(index=1, records=fresh(2)),
+            PartitionProduceData(index=2, records=with_crc(damaged)),
+        ],
+    )
+    answer = node.ask(ProduceRequest(acks=-1, timeout_ms=100, topic_data=[topic]), 9)
+    parts = answer.responses[0].partition_responses
+    assert [(part.index, part.base_offset) for part in parts] == [(0, 0), (1, 0), (2, -1)]
+    assert [part.error_code for part in parts][:2] == [Errors.NONE, Errors.NONE]
+    assert parts[2].error_code in {Errors.UNKNOWN_SERVER_ERROR, Errors.INVALID_RECORD}
+    assert node.partition("t", 0).leader_log().high_watermark == 5
+    assert node.partition("t", 2).leader_log().log_end_offset == 0
+
+
+def test_leadership_lost_while_a_large_batch_was_judged(node: Node) -> None:
+    node.create_topic("t")
+
+    async def main() -> None:
+        asking = asyncio.ensure_future(node.asked(request(node, bomb()), 9))  # noqa: TID251
+        await asyncio.sleep(0)
+        topic_id = node.services.image.topics["t"].id
+        node.replay(PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=2))
+        (part,) = (await asking).responses[0].partition_responses
+        assert part.error_code == Errors.NOT_LEADER_OR_FOLLOWER
+
+    node.run(main())
+    log = node.partition("t").log
+    assert log is not None
+    assert log.log_end_offset == 0

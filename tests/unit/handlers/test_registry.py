@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from kaa.handlers.context import Parked
+from kaa.handlers.context import KeepsFrame, Parked
 from kaa.handlers.registry import (
     BROKER_APIS,
     CONTROLLER_APIS,
@@ -93,6 +93,21 @@ def test_later_answers_hold_the_connection_unless_parked() -> None:
 
     assert asyncio.run(route(later))[0] is False
     assert asyncio.run(route(parked))[0] is True
+
+
+def test_handler_may_go_on_reading_its_frame() -> None:
+    async def main() -> None:
+        async def response() -> ApiVersionsResponse:
+            return ApiVersionsResponse()
+
+        async with asyncio.TaskGroup() as tasks:
+            router = Router(None, served(lambda *_: KeepsFrame(response())), tasks)
+            answer = router(CONNECTION, frame())
+            assert isinstance(answer, Later)
+            assert (answer.is_parked, answer.keeps_frame) == (False, True)
+            assert await answer.parts
+
+    asyncio.run(main())
 
 
 def test_handler_that_fails_costs_its_client_the_connection_and_is_reported() -> None:
