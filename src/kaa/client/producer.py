@@ -144,6 +144,8 @@ class Producer:
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._housekeeping = asyncio.Event()
         self._metadata_is_stale = False
+        # What last kept batches from leaving; told when one of them ran out of time.
+        self._trouble: ClientError | None = None
         self._tasks: asyncio.TaskGroup | None = None
         self._running: list[asyncio.Task[None]] = []
         self._stack = AsyncExitStack()
@@ -322,7 +324,8 @@ class Producer:
                 continue
             try:
                 connection = await self.cluster.connection(node_id)
-            except ClientError:
+            except ClientError as error:
+                self._trouble = error
                 self._metadata_is_stale = True
                 self._housekeeping.set()
                 await asyncio.sleep(backoff.next_ms() / 1000)
@@ -482,7 +485,8 @@ class Producer:
                 pause_ms = backoff.next_ms() if self._wants_metadata() else None
                 if pause_ms is None:
                     backoff.reset()
-            except ClientError:
+            except ClientError as error:
+                self._trouble = error
                 self._metadata_is_stale = True
                 pause_ms = backoff.next_ms()
             self._after_answers()
@@ -527,9 +531,10 @@ class Producer:
 
     def _expired(self, batch: ProducerBatch) -> ClientError:
         timeout_ms = self.values.get_int("delivery.timeout.ms")
+        reason = self._trouble or "is the leader of the partition reachable?"
         return RequestTimeoutError(
             f"{batch.record_count} records to {batch.partition} were not delivered within "
-            f"delivery.timeout.ms={timeout_ms}; is the leader of the partition reachable?"
+            f"delivery.timeout.ms={timeout_ms}; {reason}"
         )
 
 
