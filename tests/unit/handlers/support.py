@@ -26,6 +26,7 @@ from kaa.controller.local import LocalController
 from kaa.handlers.context import KeepsFrame, Parked, RequestContext
 from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, load_handlers
 from kaa.log.dirs import LogDirectory
+from kaa.log.segment import SegmentRegion
 from kaa.log.sim_files import SimFiles
 from kaa.quorum.voters import Endpoint
 from kaa.replication.manager import ReplicaManager
@@ -82,6 +83,18 @@ class _Clock:
 
     def now_ms(self) -> int:
         return NOW_MS
+
+
+def _sent(response: Response, version: int) -> bytes:
+    """What a connection sends: regions of files are read and given back."""
+    sent = bytearray()
+    for part in response.codec(version).encode_parts(response):
+        if isinstance(part, SegmentRegion):
+            sent += part.read()
+            part.release()
+        else:
+            sent += part
+    return bytes(sent)
 
 
 class Node:
@@ -195,7 +208,7 @@ class Node:
             response = await response.response
         elif inspect.isawaitable(response):
             response = await response
-        return asked.response.decode(response.encode(version), version)
+        return asked.response.decode(_sent(response, version), version)
 
     def load_coordinators(self) -> None:
         """Loads what this node coordinates."""

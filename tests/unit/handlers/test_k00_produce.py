@@ -142,8 +142,7 @@ def test_answer_waits_for_replicas_until_its_time_is_up(node: Node) -> None:
 
 
 def bomb() -> bytearray:
-    records = [(NOW_MS, b"k", bytes(1 << 20), ())] * 5
-    return build(records, CompressionType.ZSTD)
+    return build([(NOW_MS, b"k", bytes(1 << 20), ())] * 5, CompressionType.ZSTD)
 
 
 def test_large_batches_are_judged_beside_the_small_ones(node: Node) -> None:

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kaa.records.batch import iter_batches
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k01_fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+)
+from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kaa.wire.messages.metadata_topics import PartitionChangeRecord
+from kaa.wire.primitives import UUID_ZERO
+from tests.unit.handlers.support import NODE_ID, NOW_MS, Node
+from tests.unit.log.batches import batch
+
+VERSIONS = (4, 5, 7, 9, 11, 12, 13, 15, 16, 18)
+
+
+def topic_request(node: Node, topic: str, partitions: list[FetchPartition]) -> FetchTopic:
+    image = node.services.image.topics.get(topic)
+    topic_id = UUID_ZERO if image is None else image.id
+    return FetchTopic(topic=topic, topic_id=topic_id, partitions=partitions)
+
+
+def request(node: Node, offset: int = 0, *, topic: str = "t", **fields: Any) -> FetchRequest:
+    """A fetch of one partition; fields are of the request or of the partition."""
+    of_partition: dict[str, Any] = {
+        name: fields.pop(name)
+        for name in ("partition", "current_leader_epoch", "last_fetched_epoch")
+        if name in fields
+    }
+    of_partition |= {"partition_max_bytes": fields.pop("partition_max_bytes", 1 << 20)}
+    partition = FetchPartition(fetch_offset=offset, **of_partition)
+    settings = {"max_wait_ms": 0, "min_bytes": 1, "session_epoch": -1} | fields
+    return FetchRequest(topics=[topic_request(node, topic, [partition])], **settings)
+
+
+def fetch(node: Node, offset: int = 0, *, version: int = 12, **fields: Any) -> PartitionData:
+    response: FetchResponse = node.ask(request(node, offset, **fields), version)
+    assert response.error_code == Errors.NONE
+    ((found,),) = [topic.partitions for topic in response.responses]
+    return found
+
+
+def offsets(data: PartitionData) -> list[int]:
+    """The base offsets of the batches in an answer."""
+    return [found.base_offset for found in iter_batches(bytes(data.records or b""))]
+
+
+@pytest.fixture
+def filled(node: Node) -> Node:
+    """A topic with three batches of two records in partition 0, and a partition without any."""
+    node.create_topic("t", partitions=2)
+    for _ in range(3):
+        node.append("t", 2)
+    return node
+
+
+# --- what is read
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_records_from_an_offset_on(filled: Node, version: int) -> None:
+    found = fetch(filled, 2, version=version)
+    assert offsets(found) == [2, 4]
+    assert found.high_watermark == found.last_stable_offset == 6
+    assert found.error_code == Errors.NONE
+
+
+def test_an_offset_inside_a_batch_gives_the_whole_batch(filled: Node) -> None:
+    assert offsets(fetch(filled, 3)) == [2, 4]
+
+
+def test_the_end_gives_nothing_and_beyond_it_is_an_error(filled: Node) -> None:
+    assert offsets(fetch(filled, 6)) == []
+    for offset in (7, -1):
+        assert fetch(filled, offset).error_code == Errors.OFFSET_OUT_OF_RANGE
+
+
+def test_sizes_are_limits_but_for_the_first_batch(filled: Node) -> None:
+    size = len(bytes(fetch(filled).records or b"")) // 3
+    assert offsets(fetch(filled, partition_max_bytes=1)) == [0]
+    assert offsets(fetch(filled, partition_max_bytes=2 * size)) == [0, 2]
+    assert offsets(fetch(filled, max_bytes=1)) == [0]
+    assert offsets(fetch(filled, max_bytes=2 * size)) == [0, 2]
+
+
+def test_the_size_of_an_answer_is_shared_by_its_partitions(filled: Node) -> None:
+    filled.append("t", 2, number=1)
+    partitions = [
+        FetchPartition(partition=number, partition_max_bytes=1 << 20) for number in (0, 1)
+    ]
+    asked = FetchRequest(
+        max_bytes=1, session_epoch=-1, topics=[topic_request(filled, "t", partitions)]
+    )
+    ((first, second),) = [topic.partitions for topic in filled.ask(asked, 12).responses]
+    assert (offsets(first), offsets(second)) == ([0], [])
+
+
+def test_readers_of_committed_data_stop_at_an_open_transaction(filled: Node) -> None:
+    partition = filled.partition("t")
+    guard = partition.leader_log().producer_state.start_verification(
+        9, 0, 0, supports_epoch_bump=False, now_ms=NOW_MS
+    )
+    records = batch(1, producer_id=9, producer_epoch=0, sequence=0, transactional=True)
+    partition.append(records, now_ms=NOW_MS, guard=guard)
+    assert offsets(fetch(filled, 4)) == [4, 6]
+    found = fetch(filled, 4, isolation_level=1)
+    assert (offsets(found), found.last_stable_offset, found.high_watermark) == ([4], 6, 7)
+    assert found.aborted_transactions == []
+
+
+def test_followers_read_beyond_the_high_watermark(filled: Node) -> None:
+    topic_id = filled.services.image.topics["t"].id
+    filled.replay(
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, replicas=[1, 2], isr=[1, 2])
+    )
+    filled.append("t", 2)
+    assert offsets(fetch(filled, 4)) == [4]
+    follower = {"replica_state": ReplicaState(replica_id=2, replica_epoch=1)}
+    assert offsets(fetch(filled, 6, version=15, **follower)) == [6]
+    # The follower, asking for what comes next, has all before it.
+    assert offsets(fetch(filled, 8, version=15, **follower)) == []
+    assert offsets(fetch(filled, 4)) == [4, 6]
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [(12, Errors.UNKNOWN_TOPIC_OR_PARTITION), (13, Errors.UNKNOWN_TOPIC_ID)],
+)
+def test_unknown_topics(filled: Node, version: int, error: Errors) -> None:
+    assert fetch(filled, topic="none", version=version).error_code == error
+    missing = fetch(filled, partition=9, version=version)
+    assert missing.error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_epochs_of_the_client(filled: Node) -> None:
+    epoch = filled.partition("t").leader_epoch
+    assert fetch(filled, current_leader_epoch=epoch).error_code == Errors.NONE
+    newer = fetch(filled, current_leader_epoch=epoch + 1)
+    assert newer.error_code == Errors.UNKNOWN_LEADER_EPOCH
+    topic_id = filled.services.image.topics["t"].id
+    filled.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=NODE_ID))
+    older = fetch(filled, current_leader_epoch=epoch)
+    assert older.error_code == Errors.FENCED_LEADER_EPOCH
+
+
+def test_lost_leadership_is_told_with_the_leader(filled: Node) -> None:
+    topic_id = filled.services.image.topics["t"].id
+    filled.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=2))
+    found = fetch(filled, version=16)
+    assert found.error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    assert found.current_leader is not None
+    assert found.current_leader.leader_id == 2
+
+
+def test_logs_that_went_different_ways(filled: Node) -> None:
+    assert fetch(filled, 6, last_fetched_epoch=5).error_code == Errors.OFFSET_OUT_OF_RANGE
+    topic_id = filled.services.image.topics["t"].id
+    filled.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=NODE_ID))
+    filled.append("t", 2)
+    found = fetch(filled, 8, last_fetched_epoch=0)
+    assert found.diverging_epoch is not None
+    assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 6)
+
+
+# --- waiting
+
+
+def test_a_fetch_waits_for_records(filled: Node) -> None:
+    async def main() -> None:
+        asked = request(filled, 6, max_wait_ms=10_000)
+        waiting = asyncio.ensure_future(filled.asked(asked, 12))  # noqa: TID251
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        filled.append("t", 2)
+        async with asyncio.timeout(5):
+            ((found,),) = [topic.partitions for topic in (await waiting).responses]
+        assert offsets(found) == [6]
+
+    filled.run(main())
+
+
+def test_a_fetch_waits_for_enough(filled: Node) -> None:
+    async def main() -> None:
+        asked = request(filled, 6, max_wait_ms=50, min_bytes=1_000_000)
+        waiting = asyncio.ensure_future(filled.asked(asked, 12))  # noqa: TID251
+        await asyncio.sleep(0)
+        filled.append("t", 2)
+        # What there is when its time is up it gets, be it enough or not.
+        ((found,),) = [topic.partitions for topic in (await waiting).responses]
+        assert offsets(found) == [6]
+
+    filled.run(main())
+
+
+def test_a_deleted_topic_ends_the_wait(filled: Node) -> None:
+    async def main() -> None:
+        asked = request(filled, 6, max_wait_ms=10_000)
+        waiting = asyncio.ensure_future(filled.asked(asked, 12))  # noqa: TID251
+        await asyncio.sleep(0)
+        deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1_000)
+        await filled.asked(deletion, 6)
+        async with asyncio.timeout(5):
+            ((found,),) = [topic.partitions for topic in (await waiting).responses]
+        assert found.error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION
+
+    filled.run(main())
+
+
+def test_segments_are_given_back(filled: Node) -> None:
+    """A wait holds no region of a file, and an answer that was sent none either."""
+    log = filled.partition("t").leader_log()
+    fetch(filled, 4, max_wait_ms=20)
+    fetch(filled, 6, max_wait_ms=20)
+    fetch(filled, 4, max_wait_ms=20, min_bytes=1 << 20)
+    assert log.segments.active.references == 0
+
+
+# --- sessions
+
+
+def test_sessions_tell_only_news(filled: Node) -> None:
+    first = filled.ask(request(filled, 0, session_epoch=0), 12)
+    assert first.session_id > 0
+    session = {"session_id": first.session_id}
+    same = filled.ask(request(filled, 6, session_epoch=1, **session), 12)
+    assert (same.session_id, same.responses) == (first.session_id, [])
+    filled.append("t", 2)
+    empty = FetchRequest(session_id=first.session_id, session_epoch=2, max_wait_ms=0, topics=[])
+    ((found,),) = [topic.partitions for topic in filled.ask(empty, 12).responses]
+    assert offsets(found) == [6]
+
+
+def test_forgotten_partitions_are_not_read(filled: Node) -> None:
+    first = filled.ask(request(filled, 0, session_epoch=0), 12)
+    forgetting = FetchRequest(
+        session_id=first.session_id,
+        session_epoch=1,
+        max_wait_ms=0,
+        topics=[],
+        forgotten_topics_data=[ForgottenTopic(topic="t", partitions=[0])],
+    )
+    assert filled.ask(forgetting, 12).responses == []
+
+
+def test_sessions_that_are_not_there_or_elsewhere(filled: Node) -> None:
+    unknown = request(filled, session_id=12_345, session_epoch=1)
+    assert filled.ask(unknown, 12).error_code == Errors.FETCH_SESSION_ID_NOT_FOUND
+    session_id = filled.ask(request(filled, session_epoch=0), 12).session_id
+    skipped = request(filled, session_id=session_id, session_epoch=2)
+    assert filled.ask(skipped, 12).error_code == Errors.INVALID_FETCH_SESSION_EPOCH
