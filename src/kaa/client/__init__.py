@@ -12,6 +12,7 @@ without asyncio. The modules, from the socket upwards:
 
 ``errors``       what can go wrong, as types that say what to do
 ``security``     TLS from PEM files
+``sasl``         PLAIN and SCRAM
 ``connection``   one connection: versions, pipelining, time limits
 ``metadata``     who leads what, from the answers of brokers
 ``backoff``      pauses between attempts

@@ -21,6 +21,7 @@ from kaa.client.errors import (
     UnreachableError,
 )
 from kaa.client.metadata import NO_NODE, Metadata
+from kaa.client.sasl import credentials
 from kaa.client.security import tls_context
 from kaa.config.addresses import parse_host_port
 from kaa.wire.errors import Errors
@@ -59,6 +60,7 @@ class Cluster:
             send_buffer_bytes=values.get_int("send.buffer.bytes"),
             receive_buffer_bytes=values.get_int("receive.buffer.bytes"),
             tls=tls_context(values),
+            credentials=credentials(values),
         )
         self._connections: dict[int, Connection] = {}
         self._opening: dict[int, asyncio.Lock] = {}
@@ -169,6 +171,7 @@ class Cluster:
         deadline = loop.time() + timeout_ms / 1000
         backoff = self.backoff()
         topics = list(refresh)
+        failure: ClientError | None = None
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
@@ -176,8 +179,11 @@ class Cluster:
                         await self.fetch_metadata(topics)
                     return await attempt()
             except TimeoutError:
-                raise RequestTimeoutError(f"{what}: not done within {timeout_ms} ms") from None
+                # What failed before says more than that time is up.
+                late = RequestTimeoutError(f"{what}: not done within {timeout_ms} ms")
+                raise failure or late from None
             except ClientError as error:
+                failure = error
                 pause = backoff.next_ms() / 1000
                 if not error.retriable or loop.time() + pause >= deadline:
                     raise

@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import kaa
@@ -33,15 +34,19 @@ from kaa.client.errors import (
     UnsupportedApiError,
     check,
 )
+from kaa.client.sasl import SaslError, mechanism_of
 from kaa.wire.errors import Errors
 from kaa.wire.frames import decode_response, encode_request
+from kaa.wire.messages.k17_sasl_handshake import SaslHandshakeRequest
 from kaa.wire.messages.k18_api_versions import ApiVersionsRequest
+from kaa.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest
 from kaa.wire.primitives import WireError
 from kaa.wire.registry import ApiKey, api
 
 if TYPE_CHECKING:
     import ssl
 
+    from kaa.client.sasl import Credentials
     from kaa.wire.messages.k18_api_versions import ApiVersionsResponse
     from kaa.wire.registry import Api
     from kaa.wire.schema import Request
@@ -58,6 +63,7 @@ class ConnectionSettings(NamedTuple):
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
     tls: ssl.SSLContext | None = None
+    credentials: Credentials | None = None
 
 
 class _Pending(NamedTuple):
@@ -176,6 +182,7 @@ class Connection(asyncio.BufferedProtocol):
                     lambda: cls(address, settings), host, port, ssl=settings.tls
                 )
                 await connection.negotiate()
+                await connection.authenticate()
         except TimeoutError:
             if connection is not None:
                 connection.close()
@@ -211,6 +218,25 @@ class Connection(asyncio.BufferedProtocol):
         self.versions = {
             entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys
         }
+
+    async def authenticate(self) -> None:
+        """Proves who this client is, if its settings name somebody."""
+        given = self._settings.credentials
+        if given is None:
+            return
+        what = f"user {given.username!r} cannot authenticate"
+        answer = await self.send(SaslHandshakeRequest(mechanism=given.mechanism), version=1)
+        offered = f"the listener offers {', '.join(answer.mechanisms) or 'nothing'}"
+        check(answer.error_code, what, message=offered, node=self.address)
+        mechanism = mechanism_of(given, token_urlsafe(24))
+        message: bytes | None = mechanism.start()
+        while message is not None:
+            answer = await self.send(SaslAuthenticateRequest(auth_bytes=message))
+            check(answer.error_code, what, message=answer.error_message, node=self.address)
+            try:
+                message = mechanism.answer(bytes(answer.auth_bytes))
+            except (SaslError, ValueError) as error:
+                raise ProtocolError(f"{what}: {error}") from error
 
     @property
     def is_open(self) -> bool:

@@ -21,14 +21,9 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 
 
 def tls_context(values: ConfigValues) -> ssl.SSLContext | None:
-    """The TLS context of a client; None for a protocol without TLS. SASL is refused so far."""
+    """The TLS context of a client; None for a protocol without TLS."""
     protocol = values.get_string("security.protocol").upper()
-    if protocol.startswith("SASL_"):
-        raise SecurityConfigError(
-            f"security.protocol={protocol} is not supported by this client yet; use PLAINTEXT or "
-            "SSL"
-        )
-    if protocol != "SSL":
+    if not protocol.endswith("SSL"):
         return None
     for store in ("keystore", "truststore"):
         kind = values.get_string(f"ssl.{store}.type").upper()

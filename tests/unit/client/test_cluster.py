@@ -73,9 +73,19 @@ def test_repeating() -> None:
         async def refused() -> None:
             raise KafkaError(Errors.INVALID_REQUEST, "it")
 
+        async def fails_then_hangs() -> None:
+            nonlocal attempts
+            attempts += 1
+            if attempts > 1:
+                await never()
+            raise KafkaError(Errors.NOT_CONTROLLER, "it")
+
         assert await cluster.repeat(third_time, "it", 5000) == "done"
         with pytest.raises(RequestTimeoutError, match="it: not done within 50 ms"):
             await cluster.repeat(never, "it", 50)
+        attempts = 0
+        with pytest.raises(KafkaError, match="NOT_CONTROLLER"):
+            await cluster.repeat(fails_then_hangs, "it", 100)
         with pytest.raises(KafkaError, match="INVALID_REQUEST"):
             await cluster.repeat(refused, "it", 5000)
 

@@ -49,9 +49,7 @@ def test_plaintext_has_no_context() -> None:
     assert context() is None
 
 
-def test_sasl_and_java_key_stores_are_refused_with_a_hint() -> None:
-    with pytest.raises(SecurityConfigError, match="not supported by this client yet"):
-        context(security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN")
+def test_java_key_stores_are_refused_with_a_hint() -> None:
     with pytest.raises(SecurityConfigError, match="convert it to PEM"):
         context(security_protocol="SSL", ssl_truststore_location="store.jks")
 
