@@ -23,9 +23,11 @@ any module of `messages`, then `codec` (how a class becomes code).
 | `errors` | the table of error codes |
 """
 
+from kaa.wire.codec import Codec
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import UUID_ZERO, Uuid, Versions, WireError
 from kaa.wire.registry import Api, ApiKey, api
+from kaa.wire.schema import Message, Request, Response
 from kaa.wire.version import KAFKA_VERSION
 
 __all__ = [
@@ -33,7 +35,11 @@ __all__ = [
     "UUID_ZERO",
     "Api",
     "ApiKey",
+    "Codec",
     "Errors",
+    "Message",
+    "Request",
+    "Response",
     "Uuid",
     "Versions",
     "WireError",
