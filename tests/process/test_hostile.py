@@ -331,7 +331,7 @@ def test_fetches_of_everything(address: str) -> None:
                     for index in range(100)
                 ],
             )
-            for number in range(1_000)
+            for number in range(500)
         ],
     )
     with RawClient(address) as client:
