@@ -16,6 +16,7 @@ from tests.clients.samples import SAMPLES
 from tests.oracle.environment import wait_until
 from tests.support.broker_process import BrokerProcess
 from tests.support.broker_thread import broker_thread
+from tests.support.ports import LOOPBACK, free_port
 from tests.support.raw import RawClient, request_frame
 
 CLEAN_MARKER = ".kafka_cleanshutdown"
@@ -56,6 +57,23 @@ def test_what_it_prints(broker: BrokerProcess) -> None:
     assert re.fullmatch(r"controller 127\.0\.0\.1:\d+", lines[2])
     assert re.fullmatch(r"ready      node 1 of cluster \S{22}, in \d+\.\d\d s", lines[3])
     assert len(lines) == 4
+
+
+def test_several_listeners(tmp_path: Path) -> None:
+    """Each client is sent where it came in, by IPv6 too."""
+    six, four = free_port(), free_port()
+    names = "SIX:PLAINTEXT,FOUR:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    overrides = (
+        f"listeners=SIX://[::1]:{six},FOUR://{LOOPBACK}:{four}",
+        f"listener.security.protocol.map={names}",
+        "inter.broker.listener.name=FOUR",
+    )
+    with BrokerProcess(tmp_path / "node", *overrides) as broker:
+        assert broker.addresses["six"] == f"[::1]:{six}"
+        assert broker.addresses["four"] == f"{LOOPBACK}:{four}"
+        produce(broker.addresses["six"], "t", SAMPLES)
+        assert len(consume(broker.addresses["four"], "t", len(SAMPLES))) == len(SAMPLES)
+        broker.stop()
 
 
 def test_requests_under_way_are_answered_before_it_stops(broker: BrokerProcess) -> None:

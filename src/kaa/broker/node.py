@@ -35,6 +35,7 @@ from kaa.broker.directories import StartError, read_identity
 from kaa.broker.duties import clean_logs, keep_logs, sweep_idle
 from kaa.broker.lifecycle import BrokerLifecycle, register_controller
 from kaa.broker.topic_configs import log_config
+from kaa.config.addresses import HostPort
 from kaa.config.dynamic import apply_dynamic, usable_update
 from kaa.controller.image import ClusterImage
 from kaa.controller.local import LocalController
@@ -100,7 +101,7 @@ class Broker:
     def bootstrap_servers(self) -> str:
         """The first listener for clients, as clients name it."""
         endpoint = self.listeners.bound(self.config.listeners.advertised_broker[0])
-        return f"{endpoint.host}:{endpoint.port}"
+        return str(HostPort(endpoint.host, endpoint.port))
 
     @property
     def listeners(self) -> Listeners:

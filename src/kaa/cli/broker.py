@@ -144,12 +144,14 @@ async def _serve(broker: Broker, started: float) -> None:
 
 
 def _say_ready(broker: Broker, seconds: float) -> None:
+    from kaa.config.addresses import HostPort
+
     config = broker.config
     for path in config.log_dirs:
         _say(f"data       {path}")
     for endpoint in config.listeners.all:
         bound = broker.listeners.bound(endpoint)
-        _say(f"{endpoint.listener.lower():<10} {bound.host}:{bound.port}")
+        _say(f"{endpoint.listener.lower():<10} {HostPort(bound.host, bound.port)}")
     _say(f"ready      node {config.node_id} of cluster {broker.cluster_id}, in {seconds:.2f} s")
 
 
