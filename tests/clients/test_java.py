@@ -137,6 +137,30 @@ def test_producer_performance(oracle: Oracle, bootstrap: str, topic: str) -> Non
     assert (len(ends), sum(ends)) == (3, 20_000)
 
 
+def test_consumer_performance(oracle: Oracle, bootstrap: str, topic: str) -> None:
+    samples = [Sample(None, b"x" * 100, FIRST_TIMESTAMP_MS)] * 5_000
+    produce(bootstrap, topic, samples)
+    done = oracle.run_tool(
+        "ConsumerPerformance",
+        *("--bootstrap-server", bootstrap, "--topic", topic, "--num-records", "5000"),
+    )
+    assert done.code == 0, done.err
+    names, values = (line.split(", ") for line in done.out.splitlines()[-2:])
+    figures = dict(zip(names, values, strict=True))
+    assert (figures["data.consumed.in.nMsg"], figures["data.consumed.in.MB"]) == ("5000", "0.4768")
+
+
+def test_end_to_end_latency(oracle: Oracle, bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic)
+    done = oracle.run_tool(
+        "EndToEndLatency",
+        *("--bootstrap-server", bootstrap, "--topic", topic, "--num-records", "50"),
+        *("--producer-acks", "all", "--record-size", "100"),
+    )
+    assert done.code == 0, done.err
+    assert re.search(r"^Avg latency: [\d.]+ ms$", done.out, re.MULTILINE)
+
+
 def test_client_compatibility(oracle: Oracle, bootstrap: str, topic: str) -> None:
     options = {
         "topic": topic,
