@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from tests.clients.librdkafka import dotted
 from tests.oracle.environment import wait_until
 
-SECONDS_MAX = 40.0
+SECONDS_MAX = 90.0
 
 
 class Audit:
