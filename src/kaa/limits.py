@@ -128,6 +128,8 @@ FETCH_SESSION_EVICTION_MS = 120_000
 # Batches of a produce request that expand to more are validated off the loop: a small batch can
 # expand to gigabytes.
 PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX = 2 * 1024 * 1024
+# Batches that are larger, or compressed, are looked through for a timestamp off the loop.
+SEARCH_ON_LOOP_BYTES_MAX = 64 * 1024
 
 # --- coordinators ---------------------------------------------------------------------------------
 # Records replayed in one go while a partition is loaded.

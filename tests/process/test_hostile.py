@@ -13,7 +13,11 @@ import pytest
 from kaa.records.batch import CompressionType
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
-from kaa.wire.messages.k02_list_offsets import ListOffsetsRequest
+from kaa.wire.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from kaa.wire.messages.k03_metadata import MetadataRequest
 from kaa.wire.messages.k18_api_versions import ApiVersionsRequest
 from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -30,7 +34,7 @@ from tests.process.healthy import (
 from tests.support.broker_process import BrokerProcess
 from tests.support.raw import RawClient, request_frame, sized
 from tests.unit.log.batches import batch, marker
-from tests.unit.records.samples import NOW_MS, build, with_crc
+from tests.unit.records.samples import NOW_MS, NewRecord, build, with_crc
 
 MEBIBYTE = 1 << 20
 API_VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
@@ -43,6 +47,7 @@ def module_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerPr
     with BrokerProcess(tmp_path_factory.mktemp("hostile"), setting) as broker:
         prepare(broker)
         create_topic(broker.bootstrap_servers, "t", partitions=2)
+        create_topic(broker.bootstrap_servers, "bombs")
         yield broker
 
 
@@ -245,6 +250,23 @@ def test_bombs(address: str, codec: CompressionType, expanded_bytes: int) -> Non
     records = build([(NOW_MS, None, value, ())] * count, codec)
     assert len(records) < MEBIBYTE
     assert produced(address, records) == (Errors.NONE, Errors.NONE)
+
+
+def test_bombs_that_are_searched(address: str) -> None:
+    """What lies in the log is expanded for whoever asks for a time in it, as often as they ask."""
+    first: NewRecord = (NOW_MS, None, bytes(1 << 20), ())
+    last: NewRecord = (NOW_MS + 5, None, b"", ())
+    records = build([*[first] * 300, last], CompressionType.ZSTD)
+    with RawClient(address) as client:
+        response = client.ask(produce_request("bombs", records), PRODUCE_VERSION)
+        assert response.responses[0].partition_responses[0].error_code == Errors.NONE
+        for timestamp in (NOW_MS + 5, -3):
+            partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+            asked = ListOffsetsTopic(name="bombs", partitions=[partition])
+            for _ in range(3):
+                answer = client.ask(ListOffsetsRequest(replica_id=-1, topics=[asked]), 7)
+                (found,) = answer.topics[0].partitions
+                assert (found.timestamp, found.offset) == (NOW_MS + 5, 300)
 
 
 # --- floods

@@ -165,7 +165,7 @@ class Broker:
         services.image = ClusterImage()
         services.image_offset = -1
         services.logs = logs
-        services.validation = self._executor("validation", 1)
+        services.batch_work = self._executor("batches", 1)
         appended = None
         if config.get_boolean("kaa.log.group.commit.enable"):
             executor = self._executor("flush", len(config.log_dirs))

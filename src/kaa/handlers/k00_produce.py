@@ -129,7 +129,7 @@ class _Produce:
                 rules = services.replicas.append_rules(partition)
                 arguments = (data.records, self.version, rules, self.now_ms)
                 verdict = await services.loop.run_in_executor(
-                    services.validation, validate_produced, *arguments
+                    services.batch_work, validate_produced, *arguments
                 )
             answers[place] = self.partition(topic, data, verdict)
 

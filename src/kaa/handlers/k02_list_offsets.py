@@ -9,6 +9,9 @@
 | -5 | latest that was tiered (version 9, KIP-1005); nothing is tiered here |
 | -6 | earliest that is still to be tiered (version 11, KIP-1023); nothing is tiered here |
 | >= 0 | the first record at or after that time |
+
+The batch with a time in it is found by its index, and looked through by a thread if that may take
+long.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from kaa.limits import SEARCH_ON_LOOP_BYTES_MAX
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
-from kaa.log.lookup import fetch_offset
+from kaa.log.lookup import BatchSearch, look_up
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k02_list_offsets import (
     ListOffsetsPartitionResponse,
@@ -28,6 +32,8 @@ from kaa.wire.messages.k02_list_offsets import (
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
+    from kaa.log.log import UnifiedLog
+    from kaa.log.lookup import TimestampAndOffset
     from kaa.replication.partition import Partition
     from kaa.serving.services import Services
     from kaa.wire.messages.k02_list_offsets import (
@@ -43,7 +49,7 @@ _LOWEST: Final = -6
 _LEADER_EPOCH_VERSION: Final = 4
 
 
-def handle(
+async def handle(
     services: Services, request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse:
     isolation = FetchIsolation.HIGH_WATERMARK
@@ -53,14 +59,14 @@ def handle(
         isolation = FetchIsolation.TXN_COMMITTED
     return ListOffsetsResponse(
         topics=[
-            _topic(services, topic, isolation, context.api_version)
+            await _topic(services, topic, isolation, context.api_version)
             for topic in request.topics
             if topic.partitions
         ]
     )
 
 
-def _topic(
+async def _topic(
     services: Services, topic: ListOffsetsTopic, isolation: FetchIsolation, version: int
 ) -> ListOffsetsTopicResponse:
     """A partition that is asked for twice is refused, and answered once."""
@@ -68,7 +74,7 @@ def _topic(
     return ListOffsetsTopicResponse(
         name=topic.name,
         partitions=[
-            _partition(services, topic, partition, isolation, version)
+            await _partition(services, topic, partition, isolation, version)
             for partition in topic.partitions
             if counts[partition.partition_index] == 1
         ]
@@ -76,7 +82,7 @@ def _topic(
     )
 
 
-def _partition(
+async def _partition(
     services: Services,
     topic: ListOffsetsTopic,
     asked: ListOffsetsPartition,
@@ -95,7 +101,7 @@ def _partition(
     if error is not Errors.NONE:
         return _failed(number, error)
     try:
-        response = _look_up(partition, asked.timestamp, isolation)
+        response = await _look_up(services, partition, asked.timestamp, isolation)
     except LogError as failure:
         return _failed(number, failure.error)
     if version < _LEADER_EPOCH_VERSION:
@@ -103,8 +109,8 @@ def _partition(
     return response
 
 
-def _look_up(
-    partition: Partition, timestamp: int, isolation: FetchIsolation
+async def _look_up(
+    services: Services, partition: Partition, timestamp: int, isolation: FetchIsolation
 ) -> ListOffsetsPartitionResponse:
     log = partition.leader_log()
     response = ListOffsetsPartitionResponse(partition_index=partition.number, timestamp=-1)
@@ -112,13 +118,27 @@ def _look_up(
     if timestamp == LATEST:
         response.offset, response.leader_epoch = end_offset, partition.leader_epoch
         return response
-    found = fetch_offset(log, timestamp)
+    found = await _search(services, log, timestamp)
     if found is None or (timestamp >= 0 and found.offset >= end_offset):
         response.offset = response.leader_epoch = -1
         return response
     response.timestamp, response.offset = found.timestamp, found.offset
     response.leader_epoch = -1 if found.leader_epoch is None else found.leader_epoch
     return response
+
+
+async def _search(services: Services, log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
+    found = look_up(log, timestamp)
+    while isinstance(found, BatchSearch):
+        batch = found.batch
+        if batch.is_compressed or batch.size_in_bytes > SEARCH_ON_LOOP_BYTES_MAX:
+            answer = await services.loop.run_in_executor(services.batch_work, found.run)
+        else:
+            answer = found.run()
+        if answer is not None:
+            return answer
+        found = look_up(log, timestamp, found.next_offset)
+    return found
 
 
 def _failed(number: int, error: Errors) -> ListOffsetsPartitionResponse:

@@ -30,11 +30,46 @@ class TimestampAndOffset(NamedTuple):
     leader_epoch: int | None
 
 
+class BatchSearch(NamedTuple):
+    """A batch with the answer in it, or the next one that may have it: read, but not looked through
+    yet. That may take long, since batches expand, and can be done on any thread.
+    """
+
+    batch: RecordBatch
+    timestamp: int
+    start_offset: int
+
+    def run(self) -> TimestampAndOffset | None:
+        """The first record at or after the timestamp; None if it lies before the start."""
+        for record in iter_records(self.batch):
+            if record.timestamp >= self.timestamp and record.offset >= self.start_offset:
+                return _answer(record.timestamp, record.offset, self.batch)
+        return None
+
+    @property
+    def next_offset(self) -> int:
+        """Where the search goes on."""
+        return self.batch.last_offset + 1
+
+
 def fetch_offset(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
     """The answer to a timestamp or to one of the questions above; None if no record fits.
 
     LATEST is the log end; whoever serves clients replaces it by what they may see.
     """
+    found = look_up(log, timestamp)
+    while isinstance(found, BatchSearch):
+        answer = found.run()
+        if answer is not None:
+            return answer
+        found = look_up(log, timestamp, found.next_offset)
+    return found
+
+
+def look_up(
+    log: UnifiedLog, timestamp: int, start_offset: int = 0
+) -> TimestampAndOffset | BatchSearch | None:
+    """As ``fetch_offset``, with the batch instead of what has to be searched for in it."""
     epochs = log.leader_epochs
     if timestamp in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:
         earliest = timestamp == EARLIEST_TIMESTAMP
@@ -46,40 +81,33 @@ def fetch_offset(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
         # Without tiered storage nothing is there, and nothing waits to go there.
         return TimestampAndOffset(NO_TIMESTAMP, -1, -1)
     if timestamp == MAX_TIMESTAMP:
-        return find_max_timestamp(log)
-    return find_timestamp(log, timestamp, log.log_start_offset)
+        return _find_max_timestamp(log, start_offset)
+    return _find_timestamp(log, timestamp, max(start_offset, log.log_start_offset))
 
 
-def find_timestamp(log: UnifiedLog, timestamp: int, start_offset: int) -> TimestampAndOffset | None:
-    """The first record from ``start_offset`` on with a timestamp of at least ``timestamp``."""
+def _find_timestamp(log: UnifiedLog, timestamp: int, start_offset: int) -> BatchSearch | None:
+    """The first batch from ``start_offset`` on with a timestamp of at least ``timestamp``."""
     for segment in log.segments.between(start_offset, log.log_end_offset):
         if segment.largest_timestamp < timestamp:
             continue
         found = segment.find_by_timestamp(timestamp, start_offset)
-        while found is not None:
-            batch = found.load(segment.file)
-            for record in iter_records(batch):
-                if record.timestamp >= timestamp and record.offset >= start_offset:
-                    return _answer(record.timestamp, record.offset, batch)
-            found = segment.find_by_timestamp(timestamp, found.next_offset)
+        if found is not None:
+            return BatchSearch(found.load(segment.file), timestamp, start_offset)
     return None
 
 
-def find_max_timestamp(log: UnifiedLog) -> TimestampAndOffset | None:
-    """The first record with the greatest timestamp of the log."""
+def _find_max_timestamp(log: UnifiedLog, start_offset: int) -> BatchSearch | None:
+    """The first batch with the greatest timestamp of the log."""
     segment = max(log.segments, key=lambda segment: segment.max_timestamp)
     greatest = segment.max_timestamp
     if greatest < 0:
         return None
-    extent = segment.locate(segment.max_timestamp_offset)
+    extent = segment.locate(max(segment.max_timestamp_offset, start_offset))
     if extent is None:
         return None
     for found in segment.batches_from(extent.position):
         if found.max_timestamp == greatest:
-            batch = found.load(segment.file)
-            for record in iter_records(batch):
-                if record.timestamp == greatest:
-                    return _answer(greatest, record.offset, batch)
+            return BatchSearch(found.load(segment.file), greatest, start_offset)
     return None
 
 

@@ -48,8 +48,8 @@ class Services:
     # This node's replica of the metadata quorum.
     quorum: QuorumDriver
     logs: LogManager
-    # For batches that take too long to validate on the loop.
-    validation: Executor
+    # For work on batches that takes too long for the loop: a small batch may expand to gigabytes.
+    batch_work: Executor
     replicas: ReplicaManager
     fetch_sessions: FetchSessions
     topic_creation: TopicCreation

@@ -138,7 +138,7 @@ class Node:
         for _ in logs.start(NOW_MS):
             pass
         services.logs = logs
-        services.validation = self._executor
+        services.batch_work = self._executor
         services.replicas = ReplicaManager(
             NODE_ID,
             logs,
