@@ -36,6 +36,8 @@ class KafkaPythonMember:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             session_timeout_ms=10_000,
+            # Looks for topics again soon: it may have joined before it knew of this one.
+            metadata_max_age_ms=1_000,
             heartbeat_interval_ms=300,
             max_poll_interval_ms=30_000,
         )
