@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kaa.handlers.context import KeepsFrame, Parked, RequestContext
 from kaa.net.connection import CloseConnectionError, Later
 from kaa.wire.errors import Errors
-from kaa.wire.frames import encode_response, read_request_header
+from kaa.wire.frames import decode_request, encode_response, read_request_header
 from kaa.wire.messages.k18_api_versions import ApiVersion, ApiVersionsResponse
 from kaa.wire.primitives import WireError
 from kaa.wire.registry import ApiKey, api
@@ -187,8 +187,7 @@ class Router:
             served = self.handlers.get(header.api_key)
             if served is None or header.api_version not in served.versions:
                 return self._unsupported(header)
-            codec = served.api.request.codec(header.api_version)
-            request, _ = codec.decode_prefix(frame[header.body_position :])
+            request = decode_request(frame, header)
         except WireError as error:
             raise CloseConnectionError(f"malformed request: {error}") from None
         try:
