@@ -12,7 +12,7 @@ from kaa.handlers.registry import CONTROLLER_APIS
 from kaa.wire.registry import ApiKey
 from tests.differential.case import compare, versions_of
 from tests.differential.every import CASES
-from tests.differential.known import KNOWN, OPEN
+from tests.differential.known import KNOWN
 from tests.differential.peers import Peer
 from tests.differential.running import kaa_peer, kafka_peer
 from tests.differential.table import table
@@ -57,16 +57,13 @@ def test_the_same_answers(kafka: Peer, kaa: Peer, told: Case, version: int, list
     known = (told.key, told.name)
     if known in KNOWN:
         assert found, "the known difference is gone: delete it"
-    elif found and known in OPEN:
-        pytest.xfail(OPEN[known])
     else:
         assert not found, "\n".join(found)
 
 
 def test_differences_are_of_cases_that_exist() -> None:
     names = {(told.key, told.name) for told in CASES}
-    assert KNOWN.keys() | OPEN.keys() <= names
-    assert not KNOWN.keys() & OPEN.keys()
+    assert KNOWN.keys() <= names
 
 
 def test_every_served_api_has_a_case() -> None:

@@ -23,6 +23,3 @@ KNOWN: Final[dict[tuple[ApiKey, str], str]] = {
         "other clusters and partitions",
     ): f"{_FAILS} to everything but a piece of a snapshot; Kaa answers INVALID_REQUEST",
 }
-
-# Still to be repaired.
-OPEN: Final[dict[tuple[ApiKey, str], str]] = {}
