@@ -1,0 +1,1 @@
+"""Histories of clients, and what may not happen in one: `checks` judges, `workload` makes them."""
