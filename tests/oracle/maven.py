@@ -34,12 +34,15 @@ class Artifact(NamedTuple):
     group: str
     name: str
     version: str = KAFKA_VERSION
+    #: Which jar of the artifact, where it is not the main one.
+    classifier: str = ""
 
     def dependency(self) -> str:
         """This artifact as Maven wants to read it."""
+        classifier = f"<classifier>{self.classifier}</classifier>" if self.classifier else ""
         return (
             f"<dependency><groupId>{self.group}</groupId><artifactId>{self.name}</artifactId>"
-            f"<version>{self.version}</version></dependency>"
+            f"<version>{self.version}</version>{classifier}</dependency>"
         )
 
 
@@ -54,9 +57,19 @@ ARTIFACTS: Final = (
 )
 
 
-def project() -> str:
+# Kafka Streams with its own tests, and Connect with its file connectors: programs of Kafka's own
+# that are run as they are against a node. They are many, and most runs do without them.
+PROGRAMS: Final = (
+    *ARTIFACTS,
+    Artifact("org.apache.kafka", "kafka-streams"),
+    Artifact("org.apache.kafka", "kafka-streams", classifier="test"),
+    Artifact("org.apache.kafka", "connect-file"),
+)
+
+
+def project(artifacts: tuple[Artifact, ...] = ARTIFACTS) -> str:
     """A Maven project that is nothing but its dependencies."""
-    dependencies = "".join(artifact.dependency() for artifact in ARTIFACTS)
+    dependencies = "".join(artifact.dependency() for artifact in artifacts)
     return (
         "<project><modelVersion>4.0.0</modelVersion><groupId>kaa</groupId>"
         f"<artifactId>oracle</artifactId><version>1</version>"
@@ -64,27 +77,27 @@ def project() -> str:
     )
 
 
-def jars(progress: Progress = silent) -> Path:
-    """The folder with Kafka's jars; fetches them if this is the first time."""
+def jars(progress: Progress = silent, artifacts: tuple[Artifact, ...] = ARTIFACTS) -> Path:
+    """The folder with these jars; fetches them if this is the first time."""
     cache = cache_folder()
-    digest = hashlib.sha256(project().encode()).hexdigest()[:12]
+    digest = hashlib.sha256(project(artifacts).encode()).hexdigest()[:12]
     folder = cache / f"jars-{digest}"
     if folder.is_dir():
         return folder
     with locked(cache):
         # Another process may have fetched them while this one waited.
         if not folder.is_dir():
-            _fetch(cache, folder, progress)
+            _fetch(cache, folder, artifacts, progress)
     return folder
 
 
-def _fetch(cache: Path, folder: Path, progress: Progress) -> None:
+def _fetch(cache: Path, folder: Path, artifacts: tuple[Artifact, ...], progress: Progress) -> None:
     for leftover in cache.glob(f"{PARTIAL}*"):
         shutil.rmtree(leftover, ignore_errors=True)
     maven = command("mvn", "fetch Kafka's jars")
     work = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=cache))
-    (work / "pom.xml").write_text(project())
-    progress(f"fetching the jars of Kafka {KAFKA_VERSION} through Maven (about 60 MB)")
+    (work / "pom.xml").write_text(project(artifacts))
+    progress(f"fetching the jars of Kafka {KAFKA_VERSION} through Maven")
     _run_maven(
         [
             maven,
