@@ -8,12 +8,16 @@ the background executor.
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
+from kaa.log.throttle import Throttle
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Executor
 
+    from kaa.config.definition import ConfigValues
     from kaa.log.cleaner import LogCleaner
     from kaa.log.jobs import Job
     from kaa.log.manager import LogManager
@@ -32,28 +36,48 @@ async def keep_logs(logs: LogManager, clock: Clock, executor: Executor) -> None:
 
 
 async def clean_logs(
-    cleaner: LogCleaner, clock: Clock, executor: Executor, pause_seconds: float
+    cleaner: LogCleaner, clock: Clock, executor: Executor, config: Callable[[], ConfigValues]
 ) -> None:
-    """Compaction, in slices between which the loop serves clients."""
+    """Compaction, whose work is done off the loop, a window of a segment at a time."""
+    loop = asyncio.get_running_loop()
+    throttle = Throttle(loop.time())
     while True:
-        await asyncio.sleep(pause_seconds)
-        for job in cleaner.work(clock.wall_ms()):
-            if job is None:
-                await asyncio.sleep(0)
-            else:
+        await asyncio.sleep(config().get_int("log.cleaner.backoff.ms") / 1000)
+        with closing(cleaner.work(clock.wall_ms())) as jobs:
+            for job in jobs:
                 await run_jobs([job], clock, executor)
+                bytes_per_second = config().get_double("log.cleaner.io.max.bytes.per.second")
+                rest = throttle.rest_seconds(cleaner.moved_bytes, bytes_per_second, loop.time())
+                if rest:
+                    await asyncio.sleep(rest)
 
 
 async def run_jobs(jobs: Iterable[Job], clock: Clock, executor: Executor) -> None:
     """Runs jobs one after the other off the loop; their ends are noted on it."""
     loop = asyncio.get_running_loop()
     for job in jobs:
-        try:
-            await loop.run_in_executor(executor, job.run)
-        except OSError as error:
+        work = loop.run_in_executor(executor, job.run)
+        was_cancelled = await _outlast(work)
+        error = work.exception()
+        if isinstance(error, OSError):
             job.failed(error)
+        elif error is not None:
+            raise error
         else:
             job.done(clock.wall_ms())
+        if was_cancelled:
+            raise asyncio.CancelledError
+
+
+async def _outlast(work: asyncio.Future[None]) -> bool:
+    """Waits for work on a thread, which nothing can stop; whether a cancellation came meanwhile."""
+    was_cancelled = False
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError:
+            was_cancelled = True
+    return was_cancelled
 
 
 async def sweep_idle(listeners: Iterable[Listener]) -> None:

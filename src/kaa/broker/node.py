@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
@@ -34,7 +35,7 @@ from kaa.broker.development import format_if_empty
 from kaa.broker.directories import StartError, read_identity
 from kaa.broker.duties import clean_logs, keep_logs, sweep_idle
 from kaa.broker.lifecycle import BrokerLifecycle, register_controller
-from kaa.broker.topic_configs import log_config
+from kaa.broker.topic_configs import log_config, log_manager_config
 from kaa.config.addresses import HostPort
 from kaa.config.dynamic import apply_dynamic, usable_update
 from kaa.controller.image import ClusterImage
@@ -91,6 +92,7 @@ class Broker:
         self._random: Random = SystemRandom()
         self._executors: list[ThreadPoolExecutor] = []
         self._duties: list[asyncio.Task[None]] = []
+        self._log_duties: list[asyncio.Task[None]] = []
         self._logs: LogManager | None = None
         self._listeners: Listeners | None = None
         self._controller: LocalController | None = None
@@ -236,10 +238,11 @@ class Broker:
         self._begin(tasks, self._lifecycle.keep_alive())
         self._begin(tasks, self.services.groups.runtime.run())
         storage = self._executors[-1]
-        self._begin(tasks, keep_logs(logs, self.clock, storage))
+        self._upkeep(tasks, keep_logs(logs, self.clock, storage))
         if self.config.get_boolean("log.cleaner.enable"):
-            pause = self.config.get_int("log.cleaner.backoff.ms") / 1000
-            self._begin(tasks, clean_logs(logs.cleaner, self.clock, storage, pause))
+            executor = self._executor("cleaner", 1)
+            config = partial(getattr, self.services, "config")
+            self._upkeep(tasks, clean_logs(logs.cleaner, self.clock, executor, config))
         self._begin(tasks, sweep_idle(tuple(self.listeners.by_name.values())))
 
     def _executor(self, name: str, threads: int) -> ThreadPoolExecutor:
@@ -249,6 +252,10 @@ class Broker:
 
     def _begin(self, tasks: asyncio.TaskGroup, duty: Coroutine[Any, Any, None]) -> None:
         self._duties.append(tasks.create_task(duty))
+
+    def _upkeep(self, tasks: asyncio.TaskGroup, duty: Coroutine[Any, Any, None]) -> None:
+        """Begins a duty that works on logs, and must have ended before they are closed."""
+        self._log_duties.append(tasks.create_task(duty))
 
     async def _controller_duty(self) -> None:
         assert self._controller is not None
@@ -285,7 +292,9 @@ class Broker:
             for problem in problems:
                 self.report(f"a stored setting is left out: {problem.message}")
             layers.append(usable)
-        self.services.config = apply_dynamic(self.config, *layers)
+        config = self.services.config = apply_dynamic(self.config, *layers)
+        if self._logs is not None:
+            self._logs.reconfigure(log_manager_config(config, log_config(config, {})))
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         self.report(f"log directory {directory.path} is offline: {directory.offline_reason}")
@@ -332,6 +341,10 @@ class Broker:
             logs.release_locks()
             return
         self._are_logs_loaded = False
+        for duty in self._log_duties:
+            duty.cancel()
+        if self._log_duties:
+            await asyncio.wait(self._log_duties)
         stopping = logs.shutdown(self.clock.wall_ms(), self._broker_epoch())
         await self.services.loop.run_in_executor(None, _exhaust, stopping)
 

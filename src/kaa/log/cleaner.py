@@ -14,6 +14,7 @@ fewer records. When it is full the round ends there, and the next begins where i
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.log.compaction import Compaction, CompactionAbortedError, CompactionRange
@@ -63,13 +64,15 @@ class LogCleaner:
         self, logs: Mapping[TopicPartition, UnifiedLog], config: LogManagerConfig, seed: bytes
     ) -> None:
         self._logs = logs
-        self._config = config
+        self.config = config
         self._seed = seed
         self._first_dirty: dict[TopicPartition, int] = {}
+        self.moved_bytes = 0
+        """Read and written since the start, for whoever sees to it that this goes slowly enough."""
         self.uncleanable: set[TopicPartition] = set()
         """Logs with damaged records; nobody cleans them before the next start."""
 
-    def work(self, now_ms: int) -> Generator[Job | None, None, None]:
+    def work(self, now_ms: int) -> Generator[Job, None, None]:
         """Cleans every log that is due, in slices; run a job that comes out before going on."""
         for to_clean in sorted(
             self.find_due(now_ms), key=lambda found: found.dirty_ratio, reverse=True
@@ -77,7 +80,7 @@ class LogCleaner:
             yield from self.clean(to_clean, now_ms)
 
     def find_due(self, now_ms: int) -> list[LogToClean]:
-        if not self._config.log_cleaner_enable:
+        if not self.config.log_cleaner_enable:
             return []
         found = [
             self.examine(log, now_ms)
@@ -106,15 +109,19 @@ class LogCleaner:
             _compaction_delay_ms(log, first_dirty, now_ms) > 0,
         )
 
-    def clean(self, to_clean: LogToClean, now_ms: int) -> Generator[Job | None, None, None]:
+    def clean(self, to_clean: LogToClean, now_ms: int) -> Generator[Job, None, None]:
         """One round over one log."""
         log, dirty = to_clean.log, to_clean.dirty
-        load_factor = self._config.log_cleaner_io_buffer_load_factor
-        offset_map = OffsetMap(offset_map_bytes(self._config, dirty), self._seed, load_factor)
+        load_factor = self.config.log_cleaner_io_buffer_load_factor
+        offset_map = OffsetMap(offset_map_bytes(self.config, dirty), self._seed, load_factor)
         compaction = Compaction(log, dirty, offset_map, now_ms)
+        moved_bytes = self.moved_bytes
         log.is_cleaning = True
         try:
-            yield from compaction.run()
+            with closing(compaction.run()) as jobs:
+                for job in jobs:
+                    yield job
+                    self.moved_bytes = moved_bytes + compaction.moved_bytes
             self._first_dirty[log.partition] = compaction.end_offset
             self._write_checkpoint(log.directory)
         except (CompactionAbortedError, StorageError):

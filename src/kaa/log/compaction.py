@@ -18,18 +18,21 @@ What else has to stay, as in Kafka:
 * The last batch of each producer still known stays, empty if need be, with its sequence and epoch;
   and so does the last batch of the range, so that the end of the log is not forgotten.
 
-``Compaction.run`` is a generator: it works in slices and hands out jobs that have to be run, off
-the loop, before it is resumed. Between slices the log may be written, truncated or deleted; a round
+``Compaction.run`` is a generator that hands out jobs, one for each window of a segment, which have
+to be run, off the loop, before it is resumed. What a job works on is the round's own: the batches
+that it reads, the map, the copy. Meanwhile the log may be written, truncated or deleted; a round
 that finds its segments changed removes what it has made and ends.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import SCAN_WINDOW_BYTES
 from kaa.log.index import RELATIVE_OFFSET_MAX
-from kaa.log.jobs import SyncJob
+from kaa.log.jobs import SyncJob, WorkJob
 from kaa.log.names import CLEANED_SUFFIX, LOG_SUFFIX
 from kaa.log.producer_state import NO_OFFSET
 from kaa.log.scan import iter_headers
@@ -52,6 +55,7 @@ from kaa.records.errors import CorruptRecordsError
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+    from kaa.log.files import File
     from kaa.log.jobs import Job
     from kaa.log.log import UnifiedLog
     from kaa.records.batch import Buffer
@@ -94,12 +98,12 @@ class Compaction:
         self._now_ms = now_ms
         self._generation = log.generation
         self._transactions = CleanedTransactions()
-        self.bytes_read = 0
-        self.bytes_written = 0
+        self.moved_bytes = 0
+        """Read and written."""
         self.end_offset = dirty.first_dirty_offset
         """Everything below is clean when the round has ended."""
 
-    def run(self) -> Generator[Job | None, None, None]:
+    def run(self) -> Generator[Job, None, None]:
         """CompactionAbortedError if the log changed, RecordsError if a batch is damaged."""
         yield from self._fill_map()
         self.end_offset = self._map.latest_offset + 1
@@ -109,7 +113,7 @@ class Compaction:
 
     # --- the map ---------------------------------------------------------------------------
 
-    def _fill_map(self) -> Iterator[None]:
+    def _fill_map(self) -> Iterator[Job]:
         start, end = self._dirty
         transactions = CleanedTransactions()
         transactions.add(self._log.collect_aborted_for_cleaning(start, end))
@@ -117,22 +121,46 @@ class Compaction:
         for segment, following in zip(dirty, [*dirty[1:], None], strict=True):
             extent = segment.locate(start)
             position = segment.size if extent is None else extent.position
-            for batch in self._batches(segment, position):
-                if batch is None:
-                    yield
+            with self._reading(segment, position) as windows:
+                is_full: bool | None = False
+                while is_full is False:
+                    work = partial(self._scan, windows, transactions)
+                    job = WorkJob(self._log.directory, work)
+                    yield job
                     self._check()
-                    continue
-                is_aborted = transactions.take(batch)
-                if self._map.scan(batch, start, is_aborted=is_aborted):
-                    return
+                    is_full = job.result
+            if is_full:
+                return
             # Offsets that compaction has removed before are as good as read.
             self._map.advance((end if following is None else following.base_offset) - 1)
 
-    def _batches(self, segment: Segment, position: int) -> Iterator[RecordBatch | None]:
-        """Whole, checked batches from a position on; None after each window, for a pause."""
-        next_pause = position + SCAN_WINDOW_BYTES
+    def _scan(
+        self, windows: Iterator[list[RecordBatch]], transactions: CleanedTransactions
+    ) -> bool | None:
+        """Puts the keys of a window into the map; True if it is full, None behind the last one."""
+        batches = next(windows, None)
+        if batches is None:
+            return None
+        start = self._dirty.first_dirty_offset
+        return any(
+            self._map.scan(batch, start, is_aborted=transactions.take(batch)) for batch in batches
+        )
+
+    @contextmanager
+    def _reading(self, segment: Segment, position: int) -> Iterator[Iterator[list[RecordBatch]]]:
+        """The windows of a segment, which stays open although another thread reads them."""
+        segment.references += 1
+        try:
+            yield self._windows(segment, segment.file, position)
+        finally:
+            segment.release()
+
+    def _windows(self, segment: Segment, file: File, position: int) -> Iterator[list[RecordBatch]]:
+        """Whole, checked batches from a position on, as many as fill a window or one."""
+        window: list[RecordBatch] = []
+        window_start = position
         next_offset = segment.base_offset
-        for stored in iter_headers(segment.file, position, segment.size, SCAN_WINDOW_BYTES):
+        for stored in iter_headers(file, position, segment.size, SCAN_WINDOW_BYTES):
             if stored.base_offset < next_offset or not segment.can_hold(
                 stored.base_offset, stored.last_offset
             ):
@@ -140,22 +168,23 @@ class Compaction:
             next_offset = stored.next_offset
             batch: RecordBatch = stored
             if stored.end > len(stored.buffer):
-                batch = stored.load(segment.file)
+                batch = stored.load(file)
             # A rewritten batch gets a new checksum, which must not hide a damage.
             batch.ensure_valid()
-            yield batch
-            self.bytes_read += stored.size_in_bytes
+            window.append(batch)
+            self.moved_bytes += stored.size_in_bytes
             position = stored.file_end
-            if position >= next_pause:
-                next_pause = position + SCAN_WINDOW_BYTES
-                yield None
+            if position - window_start >= SCAN_WINDOW_BYTES:
+                yield window
+                window, window_start = [], position
         if position != segment.size:
             raise CorruptRecordsError(f"no whole batch at position {position}")
-        yield None
+        if window:
+            yield window
 
     # --- copying ---------------------------------------------------------------------------
 
-    def _clean_group(self, sources: list[Segment]) -> Iterator[Job | None]:
+    def _clean_group(self, sources: list[Segment]) -> Iterator[Job]:
         log = self._log
         with log.storage():
             cleaned = Segment.create(
@@ -189,7 +218,7 @@ class Compaction:
         else:
             cleaned.close()
 
-    def _copy(self, sources: list[Segment], cleaned: Segment) -> Iterator[None]:
+    def _copy(self, sources: list[Segment], cleaned: Segment) -> Iterator[Job]:
         log = self._log
         self._transactions.index = cleaned.transaction_index
         last_records = {
@@ -199,28 +228,40 @@ class Compaction:
         for source, following in zip(sources, [*sources[1:], None], strict=True):
             end = source.read_next_offset() if following is None else following.base_offset
             self._transactions.add(log.collect_aborted_for_cleaning(source.base_offset, end))
-            pending: list[Buffer] = []
-            for batch in self._batches(source, 0):
-                if batch is not None:
-                    kept = self._filter(batch, last_records)
-                    if kept is not None:
-                        pending.append(kept)
-                    continue
-                self._write(cleaned, pending)
-                pending = []
-                yield
-                self._check(sources)
-
-    def _write(self, cleaned: Segment, batches: list[Buffer]) -> None:
-        if not batches:
-            return
-        with self._log.storage():
-            cleaned.write(batches)
-        views = [RecordBatch(content) for content in batches]
-        cleaned.commit((v.last_offset, v.max_timestamp, v.size_in_bytes) for v in views)
-        self.bytes_written += sum(map(len, batches))
+            with self._reading(source, 0) as windows:
+                kept: list[Buffer] | None = []
+                while kept is not None:
+                    work = partial(self._filter, windows, last_records, cleaned)
+                    job = WorkJob(log.directory, work)
+                    yield job
+                    self._check(sources)
+                    kept = job.result
+                    self._commit(cleaned, kept)
 
     def _filter(
+        self,
+        windows: Iterator[list[RecordBatch]],
+        last_records: dict[int, tuple[int, int]],
+        cleaned: Segment,
+    ) -> list[Buffer] | None:
+        """Writes what stays of a window; None behind the last one."""
+        batches = next(windows, None)
+        if batches is None:
+            return None
+        found = (self._filter_batch(batch, last_records) for batch in batches)
+        kept = [content for content in found if content is not None]
+        if kept:
+            cleaned.write(kept)
+        return kept
+
+    def _commit(self, cleaned: Segment, batches: list[Buffer] | None) -> None:
+        if not batches:
+            return
+        views = [RecordBatch(content) for content in batches]
+        cleaned.commit((v.last_offset, v.max_timestamp, v.size_in_bytes) for v in views)
+        self.moved_bytes += sum(map(len, batches))
+
+    def _filter_batch(
         self, batch: RecordBatch, last_records: dict[int, tuple[int, int]]
     ) -> Buffer | None:
         """What stays of a batch; None if nothing does."""

@@ -1,24 +1,29 @@
-"""Disk work that a log manager hands out instead of doing it on the loop.
+"""Work that a log manager hands out instead of doing it on the loop.
 
-``run`` makes system calls only and may run on any thread. Afterwards, on the loop, exactly one of
-``done`` and ``failed`` is called. A failure takes the directory offline; no job is tried again.
+``run`` makes system calls, or works on what nobody else touches, and may run on any thread.
+Afterwards, on the loop, exactly one of ``done`` and ``failed`` is called. A failure takes the
+directory offline; no job is tried again.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from kaa.log.checkpoints import encode_offset_checkpoint
 from kaa.log.files import remove_tree, unlink_if_exists, write_atomically
+from kaa.records.errors import RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kaa.log.dirs import LogDirectory
     from kaa.log.files import File
     from kaa.log.flush import FlushJob
     from kaa.log.log import UnifiedLog
     from kaa.log.names import TopicPartition
+
+
+Result = TypeVar("Result")
 
 
 class Job(Protocol):
@@ -99,6 +104,37 @@ class SyncJob:
 
     def failed(self, error: OSError) -> None:
         self.directory.fail(error)
+
+
+class WorkJob(Generic[Result]):
+    """Work in memory that takes long, such as expanding batches; ``result`` gives what it made."""
+
+    __slots__ = ("_error", "_result", "_work", "directory")
+
+    def __init__(self, directory: LogDirectory, work: Callable[[], Result]) -> None:
+        self.directory = directory
+        self._work = work
+        self._result: Result
+        self._error: RecordsError | None = None
+
+    def run(self) -> None:
+        try:
+            self._result = self._work()
+        except RecordsError as error:
+            self._error = error
+
+    def done(self, now_ms: int) -> None:
+        """Whoever made the job goes on by himself."""
+
+    def failed(self, error: OSError) -> None:
+        self.directory.fail(error)
+
+    @property
+    def result(self) -> Result:
+        """RecordsError if that was what the work came to."""
+        if self._error is not None:
+            raise self._error
+        return self._result
 
 
 class RemoveJob:

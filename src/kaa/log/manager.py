@@ -319,6 +319,10 @@ class LogManager:
 
     # --- while running ---------------------------------------------------------------------
 
+    def reconfigure(self, config: LogManagerConfig) -> None:
+        """Settings of the node were changed while it runs."""
+        self._config = self.cleaner.config = config
+
     def tick(self, now_ms: int) -> list[Job]:
         """Everything that is due; the owner runs what comes back."""
         config = self._config

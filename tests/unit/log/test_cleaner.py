@@ -52,8 +52,7 @@ def _fill(
 def _work(manager: LogManager, now_ms: int = 0) -> None:
     with closing(manager.cleaner.work(now_ms)) as steps:
         for job in steps:
-            if job is not None:
-                run_jobs([job], now_ms)
+            run_jobs([job], now_ms)
 
 
 def test_work_cleans_what_is_dirty_and_notes_where_it_ended() -> None:

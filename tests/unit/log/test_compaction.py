@@ -16,7 +16,7 @@ from kaa.log.compaction import (
     group_segments,
 )
 from kaa.log.errors import StorageError
-from kaa.log.jobs import run_jobs
+from kaa.log.jobs import SyncJob, run_jobs
 from kaa.log.log import FetchIsolation
 from kaa.log.producer_state import AppendOrigin
 from kaa.log.sim_files import CrashError, Fault, SimFiles
@@ -70,8 +70,7 @@ def _clean(log: UnifiedLog, start: int = 0, *, now_ms: int = 0, map_bytes: int =
     compaction = Compaction(log, CompactionRange(start, end), offset_map, now_ms)
     with closing(compaction.run()) as steps:
         for job in steps:
-            if job is not None:
-                run_jobs([job], now_ms)
+            run_jobs([job], now_ms)
     return compaction.end_offset
 
 
@@ -369,8 +368,8 @@ def test_a_log_that_changes_under_a_round_ends_it(change: str) -> None:
     log.update_high_watermark(20)
     compaction = Compaction(log, CompactionRange(0, 30), OffsetMap(10_000, bytes(16)), 0)
     steps = compaction.run()
-    while next(steps) is None:
-        pass
+    while not isinstance(job := next(steps), SyncJob):
+        run_jobs([job], 0)
     if change == "truncate":
         log.truncate_to(25, now_ms=0)
     elif change == "delete":

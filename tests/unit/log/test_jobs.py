@@ -6,9 +6,18 @@ import pytest
 
 from kaa.log.dirs import LogDirectory
 from kaa.log.files import read_whole
-from kaa.log.jobs import CheckpointJob, FlushLogJob, Job, RemoveJob, SyncJob, run_jobs
+from kaa.log.jobs import (
+    CheckpointJob,
+    FlushLogJob,
+    Job,
+    RemoveJob,
+    SyncJob,
+    WorkJob,
+    run_jobs,
+)
 from kaa.log.names import TopicPartition
 from kaa.log.sim_files import Fault, Operation, SimFiles
+from kaa.records.errors import CorruptRecordsError
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import ROOT, new_disk, new_log
 
@@ -77,3 +86,33 @@ def test_a_failed_flush_gives_its_files_back() -> None:
     assert (log.recovery_point, log.directory.is_online) == (0, False)
     log.close()
     assert files.open_handles == 0
+
+
+def test_work_has_a_result() -> None:
+    _, directory = _prepared()
+    job = WorkJob(directory, lambda: 7)
+    run_jobs([job], 0)
+    assert job.result == 7
+
+
+def test_damage_found_by_work_is_told_to_whoever_asks_for_the_result() -> None:
+    _, directory = _prepared()
+
+    def find_damage() -> None:
+        raise CorruptRecordsError("damaged")
+
+    job = WorkJob(directory, find_damage)
+    run_jobs([job], 0)
+    assert directory.is_online
+    with pytest.raises(CorruptRecordsError, match="damaged"):
+        _ = job.result
+
+
+def test_work_that_meets_an_error_of_the_disk_takes_it_offline() -> None:
+    _, directory = _prepared()
+
+    def read() -> None:
+        raise OSError("broken")
+
+    run_jobs([WorkJob(directory, read)], 0)
+    assert not directory.is_online
