@@ -120,6 +120,7 @@ def _run(loaded: LoadedConfig, started: float, *, formats_empty: bool) -> int:
 
 async def _serve(broker: Broker, started: float) -> None:
     from kaa.broker import running
+    from kaa.observe.loop_lag import LoopLag
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -133,6 +134,7 @@ async def _serve(broker: Broker, started: float) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told)
+    loop.add_signal_handler(signal.SIGUSR1, LoopLag(loop, _say).ask)
     async with running(broker):
         # What was loaded lives as long as the process; the collector need not walk it again. It
         # seldom has something to find, since requests leave no cycles behind.
