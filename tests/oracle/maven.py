@@ -61,6 +61,7 @@ ARTIFACTS: Final = (
 # that are run as they are against a node. They are many, and most runs do without them.
 PROGRAMS: Final = (
     *ARTIFACTS,
+    Artifact("org.apache.kafka", "kafka-clients", classifier="test"),
     Artifact("org.apache.kafka", "kafka-streams"),
     Artifact("org.apache.kafka", "kafka-streams", classifier="test"),
     Artifact("org.apache.kafka", "connect-file"),
