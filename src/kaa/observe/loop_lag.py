@@ -2,8 +2,8 @@
 
 A timer asks to be woken after `INTERVAL_SECONDS`; by how much it is woken too late is the lag. The
 lags are counted in buckets, eight to each doubling of a microsecond, so that a percentile is at
-most an eighth too high and a count never grows with time. Timers of the loop are exact to about a
-millisecond, and so are the figures.
+most an eighth too high and a count never grows with time. The timers of a loop are exact to about a
+millisecond, and so are the figures; its own clock may be coarser, and is not asked.
 
 Nothing is measured until somebody asks: the first `ask` starts it, each later one says what was
 seen since the one before.
@@ -11,6 +11,7 @@ seen since the one before.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -69,9 +70,15 @@ def _upper_end(bucket: int) -> int:
 class LoopLag:
     """Measures one loop, which it runs on."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        report: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._loop = loop
         self._report = report
+        self._clock = clock
         self._counts: LagCounts | None = None
         self._due = 0.0
 
@@ -86,10 +93,10 @@ class LoopLag:
         self._report(f"loop lag   {' '.join(figures)} ms of {counts.count}")
 
     def _wait(self) -> None:
-        self._due = self._loop.time() + INTERVAL_SECONDS
+        self._due = self._clock() + INTERVAL_SECONDS
         self._loop.call_later(INTERVAL_SECONDS, self._tick)
 
     def _tick(self) -> None:
         assert self._counts is not None
-        self._counts.add(max(0, int((self._loop.time() - self._due) * 1e6)))
+        self._counts.add(max(0, int((self._clock() - self._due) * 1e6)))
         self._wait()

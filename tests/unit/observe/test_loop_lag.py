@@ -49,7 +49,7 @@ class _FakeLoop:
 
 def test_asked_twice_it_says_what_it_saw_between() -> None:
     loop, said = _FakeLoop(), list[str]()
-    lag = LoopLag(loop, said.append)  # type: ignore[arg-type]
+    lag = LoopLag(loop, said.append, loop.time)  # type: ignore[arg-type]
     assert loop.timers == []
     lag.ask()
     for late in (0.0, 0.0, 0.25):
