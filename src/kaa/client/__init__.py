@@ -17,13 +17,16 @@ without asyncio. The modules, from the socket upwards:
 ``metadata``     who leads what, from the answers of brokers
 ``backoff``      pauses between attempts
 ``cluster``      the connections of a client; requests that find their broker
+``coordinator``  who coordinates a group or a transactional id
 ``accumulator``  the machine of the producer: batches, order, sequences
 ``partitioner``  the partition of a record, as in Java
 ``producer``     the tasks around both
 ``fetched``      records out of fetch answers, aborted transactions left out
 ``offsets``      offsets by time
 ``consumer``     positions and the tasks that fetch
-``admin``        topics, settings, the cluster
+``group_offsets``  committed offsets
+``consumer_protocol``  what members of a classic group tell each other
+``admin``        topics and records; ``admin_*``: settings, groups, transactions, the cluster
 ``sync``         all of it for scripts
 
 What is not used is not loaded: names are imported from their modules when they are asked for.
@@ -34,8 +37,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kaa.client.admin import Admin, ConfigChange, NewTopic, ResourceType
+    from kaa.client.admin_groups import GroupDescription, MemberDescription
+    from kaa.client.admin_transactions import TransactionDescription
     from kaa.client.consumer import Consumer, ConsumerRecord, FetchedBatches
     from kaa.client.errors import ClientError, KafkaError
+    from kaa.client.group_offsets import OffsetAndMetadata
     from kaa.client.metadata import TopicPartition
     from kaa.client.producer import Delivery, Producer, RecordMetadata
 
@@ -47,18 +53,25 @@ __all__ = [
     "ConsumerRecord",
     "Delivery",
     "FetchedBatches",
+    "GroupDescription",
     "KafkaError",
+    "MemberDescription",
     "NewTopic",
+    "OffsetAndMetadata",
     "Producer",
     "RecordMetadata",
     "ResourceType",
     "TopicPartition",
+    "TransactionDescription",
 ]
 
 _MODULES = {
     "admin": ("Admin", "ConfigChange", "NewTopic", "ResourceType"),
+    "admin_groups": ("GroupDescription", "MemberDescription"),
+    "admin_transactions": ("TransactionDescription",),
     "consumer": ("Consumer", "ConsumerRecord", "FetchedBatches"),
     "errors": ("ClientError", "KafkaError"),
+    "group_offsets": ("OffsetAndMetadata",),
     "metadata": ("TopicPartition",),
     "producer": ("Delivery", "Producer", "RecordMetadata"),
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from kaa.client.backoff import Backoff
 from kaa.client.connection import Connection, ConnectionSettings
+from kaa.client.coordinator import COORDINATOR_NODES_FIRST, Coordinators, coordinator_node
 from kaa.client.errors import (
     ClientError,
     ClosedError,
@@ -47,6 +48,7 @@ class Cluster:
         self.values = values
         self.random = random or Random()
         self.metadata = Metadata()
+        self.coordinators = Coordinators(self)
         self._bootstrap = {
             _BOOTSTRAP_FIRST_ID - index: parse_host_port(
                 "bootstrap.servers", entry, entry, "host:port"
@@ -126,6 +128,8 @@ class Cluster:
 
     def _address(self, node_id: int) -> tuple[str, int]:
         broker = self.metadata.brokers.get(node_id)
+        if broker is None:
+            broker = self.metadata.brokers.get(coordinator_node(node_id))
         if broker is not None:
             return broker.host, broker.port
         if node_id in self._bootstrap:
@@ -137,10 +141,14 @@ class Cluster:
         return f"node {node_id}" if broker is None else broker.address
 
     async def any_connection(self) -> Connection:
-        """An open connection, else one to any broker, else to any bootstrap server."""
-        for connection in self._connections.values():
-            if connection.is_open:
-                return connection
+        """The open connection with the least to do, else one to any broker that is known."""
+        usable = [
+            connection
+            for node_id, connection in self._connections.items()
+            if connection.is_open and node_id < COORDINATOR_NODES_FIRST
+        ]
+        if usable:
+            return min(usable, key=lambda connection: connection.in_flight_count)
         known = list(self.metadata.brokers)
         self.random.shuffle(known)
         bootstrap = list(self._bootstrap)

@@ -254,6 +254,15 @@ class Connection(asyncio.BufferedProtocol):
             raise UnsupportedApiError(f"the broker {self.address} does not serve {own.name}")
         return common_version(own, *bounds, highest)
 
+    def require(self, key: int, lowest: int, what: str) -> None:
+        """Raises UnsupportedApiError if an API is too old here for what is wanted of it."""
+        bounds = self.versions.get(key, (0, -1))
+        if bounds[1] < lowest:
+            raise UnsupportedApiError(
+                f"the broker {self.address} serves {api(key).name} up to version {bounds[1]}, "
+                f"{what} needs {lowest}; use a newer broker or do without"
+            )
+
     async def request(
         self, request: Request, *, version: int | None = None, timeout_ms: int | None = None
     ) -> Any:

@@ -86,12 +86,55 @@ HINTS: Final = {
     Errors.CLUSTER_AUTHORIZATION_FAILED: "ask for an ACL on the cluster",
     Errors.GROUP_AUTHORIZATION_FAILED: "ask for an ACL on the group",
     Errors.SASL_AUTHENTICATION_FAILED: "check user name, password and sasl.mechanism",
-    Errors.PRODUCER_FENCED: "another producer has this transactional.id; stop one of them",
+    Errors.PRODUCER_FENCED: "another producer has this transactional.id; stop one of them "
+    "and make a new producer",
     Errors.OUT_OF_ORDER_SEQUENCE_NUMBER: "records were lost or refused before; send them again",
     Errors.INVALID_RECORD: "compacted topics take no records without a key",
     Errors.INVALID_CONFIG: "compare names and values with kaa config describe",
     Errors.NOT_LEADER_OR_FOLLOWER: "try again: leadership is moving",
     Errors.LEADER_NOT_AVAILABLE: "bring a replica of the partition back",
+    Errors.COORDINATOR_NOT_AVAILABLE: "try again; if it stays, see whether "
+    "__consumer_offsets and __transaction_state have leaders (kaa cluster health)",
+    Errors.COORDINATOR_LOAD_IN_PROGRESS: "try again in a moment",
+    Errors.NOT_COORDINATOR: "try again: the coordinator is moving",
+    Errors.NON_EMPTY_GROUP: "stop the members of the group first (kaa group describe)",
+    Errors.GROUP_ID_NOT_FOUND: "check the name of the group (kaa group list)",
+    Errors.GROUP_SUBSCRIBED_TO_TOPIC: "stop the members that subscribe to the topic first",
+    Errors.UNKNOWN_MEMBER_ID: "the member left or was too slow; only its group can commit now: "
+    "stop its members to change offsets from outside",
+    Errors.ILLEGAL_GENERATION: "the group was rebalanced meanwhile; poll again and commit what "
+    "the new assignment gives",
+    Errors.REBALANCE_IN_PROGRESS: "poll, so that the member can rejoin, then commit again",
+    Errors.FENCED_INSTANCE_ID: "another member has this group.instance.id; give each its own",
+    Errors.UNRELEASED_INSTANCE_ID: "another member has this group.instance.id; stop it, or wait "
+    "until its session ends",
+    Errors.FENCED_MEMBER_EPOCH: "the member was replaced; poll, so that it joins again",
+    Errors.STALE_MEMBER_EPOCH: "the group moved on; poll and commit again",
+    Errors.INCONSISTENT_GROUP_PROTOCOL: "use the partition.assignment.strategy and the kind of "
+    "client that the other members have (kaa group describe)",
+    Errors.INVALID_SESSION_TIMEOUT: "choose session.timeout.ms between the bounds of the broker "
+    "(group.min.session.timeout.ms, group.max.session.timeout.ms)",
+    Errors.INVALID_GROUP_ID: "set group.id to a text that is not empty",
+    Errors.GROUP_MAX_SIZE_REACHED: "raise group.max.size of the brokers, or use fewer members",
+    Errors.UNSUPPORTED_ASSIGNOR: "set group.remote.assignor to one of the brokers' "
+    "group.consumer.assignors",
+    Errors.INVALID_REGULAR_EXPRESSION: "write the pattern in the syntax of RE2",
+    Errors.UNSTABLE_OFFSET_COMMIT: "try again: a transaction that commits offsets is open",
+    Errors.OFFSET_METADATA_TOO_LARGE: "shorten the text, or raise offset.metadata.max.bytes",
+    Errors.INVALID_PRODUCER_EPOCH: "another producer has this transactional.id, or the "
+    "transaction took longer than transaction.timeout.ms; make a new producer",
+    Errors.INVALID_TXN_STATE: "begin a transaction before sending, and end it once",
+    Errors.INVALID_PRODUCER_ID_MAPPING: "the id expired or another producer has it; make a new "
+    "producer",
+    Errors.INVALID_TRANSACTION_TIMEOUT: "lower transaction.timeout.ms, or raise "
+    "transaction.max.timeout.ms of the brokers",
+    Errors.CONCURRENT_TRANSACTIONS: "try again: the transaction before is still being ended",
+    Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "ask for an ACL on the transactional id",
+    Errors.TRANSACTIONAL_ID_NOT_FOUND: "check the id (kaa txn list)",
+    Errors.TRANSACTION_ABORTABLE: "abort the transaction, then do it again",
+    Errors.UNKNOWN_PRODUCER_ID: "the records of the producer are gone; make a new producer",
+    Errors.UNSUPPORTED_SASL_MECHANISM: "set sasl.mechanism to one that the listener offers",
+    Errors.UNSUPPORTED_VERSION: "use a newer broker, or leave the option out that needs one",
     Errors.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true on the brokers",
 }
 """What a user can do about an error."""

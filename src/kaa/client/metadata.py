@@ -64,7 +64,7 @@ class Topic(NamedTuple):
 
 
 class Metadata:
-    """See the module's text. Written by ``update`` and ``forget`` alone."""
+    """See the module's text. Written by ``update``, ``learn`` and ``forget`` alone."""
 
     def __init__(self) -> None:
         self.cluster_id: str | None = None
@@ -123,6 +123,11 @@ class Metadata:
         self.topics[name] = Topic(name, answered.topic_id, answered.is_internal, tuple(partitions))
         if answered.topic_id != UUID_ZERO:
             self.topic_names[answered.topic_id] = name
+
+    def learn(self, broker: Broker) -> None:
+        """Takes in a broker that some other answer named, until the next update."""
+        if broker.node_id not in self.brokers:
+            self.brokers[broker.node_id] = broker
 
     def forget(self, name: str) -> None:
         """Drops what is known of a topic."""

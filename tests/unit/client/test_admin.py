@@ -1,37 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kaa.client.admin import (
-    Admin,
-    ConfigChange,
-    ConfigOperation,
-    ConfigSource,
-    NewTopic,
-    ResourceType,
-)
+from kaa.client.admin import Admin, NewTopic
 from kaa.client.errors import KafkaError
 from kaa.client.metadata import Topic, TopicPartition
 from kaa.client.offsets import EARLIEST, LATEST
 from kaa.client.producer import Producer
 from kaa.wire.errors import Errors
-from kaa.wire.registry import ApiKey
-
-
-async def until(ask: Callable[[], Awaitable[bool]], *, expected: bool = True) -> None:
-    """Brokers learn of a change after the controller has answered; waits for it."""
-    for _ in range(200):
-        if await ask() is expected:
-            return
-        await asyncio.sleep(0.05)
-    pytest.fail("the change did not arrive")
-
-
-async def is_listed(admin: Admin, name: str) -> bool:
-    return name in {topic.name for topic in await admin.list_topics()}
+from tests.unit.client.waiting import is_listed, until
 
 
 async def has_partitions(admin: Admin, name: str, expected: list[int]) -> bool:
@@ -66,46 +45,6 @@ def test_life_of_a_topic(bootstrap: str, topic_name: str) -> None:
     asyncio.run(run())
 
 
-async def is_default(admin: Admin, topic: str, name: str) -> bool:
-    (entry,) = await admin.describe_configs(ResourceType.TOPIC, topic, [name])
-    return entry.source is ConfigSource.DEFAULT_CONFIG
-
-
-def test_settings(bootstrap: str, topic_name: str) -> None:
-    async def run() -> None:
-        async with Admin({"bootstrap.servers": bootstrap}) as admin:
-            await admin.create_topics([NewTopic(topic_name, 1, 1)])
-            await until(lambda: is_listed(admin, topic_name))
-            topic = (ResourceType.TOPIC, topic_name)
-            await admin.alter_configs(
-                *topic,
-                [
-                    ConfigChange("retention.ms", "5000"),
-                    ConfigChange("cleanup.policy", "compact", ConfigOperation.APPEND),
-                ],
-            )
-            await until(lambda: is_default(admin, topic_name, "retention.ms"), expected=False)
-            names = ["retention.ms", "cleanup.policy"]
-            entries = {one.name: one for one in await admin.describe_configs(*topic, names)}
-            assert entries["retention.ms"].value == "5000"
-            assert entries["retention.ms"].source is ConfigSource.DYNAMIC_TOPIC_CONFIG
-            assert entries["cleanup.policy"].value == "delete,compact"
-            change = ConfigChange("retention.ms", None, ConfigOperation.DELETE)
-            await admin.alter_configs(*topic, [change])
-            await until(lambda: is_default(admin, topic_name, "retention.ms"))
-            (entry,) = await admin.describe_configs(*topic, ["retention.ms"], documentation=True)
-            assert entry.source is ConfigSource.DEFAULT_CONFIG
-            assert entry.documentation
-            with pytest.raises(KafkaError, match="INVALID_CONFIG"):
-                await admin.alter_configs(*topic, [ConfigChange("retention.ms", "soon")])
-            cluster = await admin.describe_cluster()
-            broker = str(cluster.brokers[0].node_id)
-            settings = await admin.describe_configs(ResourceType.BROKER, broker)
-            assert "log.dirs" in {one.name for one in settings}
-
-    asyncio.run(run())
-
-
 def test_offsets_and_records(bootstrap: str, topic_name: str) -> None:
     async def run() -> None:
         partition = TopicPartition(topic_name, 0)
@@ -118,23 +57,5 @@ def test_offsets_and_records(bootstrap: str, topic_name: str) -> None:
             assert (await admin.list_offsets({partition: LATEST}))[partition].offset == 10
             with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE"):
                 await admin.delete_records({partition: 11})
-
-    asyncio.run(run())
-
-
-async def is_held(admin: Admin, partition: TopicPartition) -> bool:
-    dirs = await admin.describe_log_dirs()
-    return partition in {replica.partition for one in dirs for replica in one.replicas}
-
-
-def test_cluster(bootstrap: str, topic_name: str) -> None:
-    async def run() -> None:
-        async with Admin({"bootstrap.servers": bootstrap}) as admin:
-            cluster = await admin.describe_cluster()
-            assert [broker.address for broker in cluster.brokers] == [bootstrap]
-            await admin.create_topics([NewTopic(topic_name, 1, 1)])
-            await until(lambda: is_held(admin, TopicPartition(topic_name, 0)))
-            versions = await admin.api_versions()
-            assert versions[cluster.brokers[0].node_id][ApiKey.FETCH][1] >= 17
 
     asyncio.run(run())
