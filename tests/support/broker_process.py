@@ -56,6 +56,9 @@ class BrokerProcess:
         self.process: subprocess.Popen[bytes] | None = None
         # Addresses by listener, in small letters, as the node printed them.
         self.addresses: dict[str, str] = {}
+        # What stands before the command, and what the process runs before the node starts.
+        self.prefix: tuple[str, ...] = ()
+        self.preamble = ""
 
     def __enter__(self) -> Self:
         self.start()
@@ -91,8 +94,9 @@ class BrokerProcess:
         for override in (*listeners, *self.overrides, *more_overrides):
             arguments += ["--override", override]
         with self.output_file.open("wb") as output:
+            program = f"{self.preamble}\n{_PROGRAM_WITH_PARENT}"
             self.process = subprocess.Popen(
-                kaa_command("broker", "start", *arguments, program=_PROGRAM_WITH_PARENT),
+                [*self.prefix, *kaa_command("broker", "start", *arguments, program=program)],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
