@@ -140,6 +140,20 @@ COORDINATOR_DEADLINES_PER_TURN_MAX = 100
 COORDINATOR_RECORD_OVERHEAD_BYTES_MAX = 32
 # How long a member whose first JoinGroup waits is kept without a sign of life. Fixed in Kafka.
 CLASSIC_GROUP_NEW_MEMBER_JOIN_MS = 300_000
+# Steps of an assignor that run at once, in the heartbeat that asks for it; a step takes well below
+# a microsecond. A bigger assignment is computed in slices, and the next heartbeats get it.
+CONSUMER_GROUP_ASSIGNOR_STEPS_MAX = 4_000
+# How long such a slice may take, and how long others are served before the next one.
+CONSUMER_GROUP_ASSIGNOR_SLICE_STEPS_MAX = 16
+CONSUMER_GROUP_ASSIGNOR_PAUSE_MS = 1
+# Shortest time between two resolutions of the regular expressions of a group. Fixed in Kafka.
+CONSUMER_GROUP_REGEX_REFRESH_MS_MIN = 10_000
+# Topics that are matched against the expressions of a group in one go.
+CONSUMER_GROUP_REGEX_TOPICS_PER_SLICE_MAX = 500
+# Memory that compiling one regular expression of a client may take.
+CONSUMER_GROUP_REGEX_BYTES_MAX = 8 << 20
+# Hashes of member ids that are remembered.
+GROUP_MEMBER_HASHES_MAX = 10_000
 
 # --- client ---------------------------------------------------------------------------------------
 # The largest answer that a client takes: a fetch answer may be one batch above `fetch.max.bytes`.
@@ -173,3 +187,29 @@ TESTING_SHOWN_CHARACTERS_MAX = 100
 TESTING_ADVANCE_DAYS_MAX = 20
 # What a helper asks for in one fetch.
 TESTING_FETCH_BYTES_MAX = 16 * 1024 * 1024
+
+# --- formats and tables ---------------------------------------------------------------------------
+# How deep a schema of values may be nested.
+FORMAT_SCHEMA_DEPTH_MAX = 64
+# Schemas of a registry that a process remembers, and how long it takes the latest one for granted.
+REGISTRY_SCHEMAS_CACHED_MAX = 10_000
+REGISTRY_LATEST_SECONDS = 60.0
+# An answer of a registry, how long it may take, and attempts at one.
+REGISTRY_ANSWER_BYTES_MAX = 16 * 1024 * 1024
+REGISTRY_ANSWER_SECONDS_MAX = 30.0
+REGISTRY_ATTEMPTS_MAX = 3
+# Characters of the reason why a value could not be decoded.
+FORMAT_REASON_CHARACTERS_MAX = 500
+
+# --- Spark ----------------------------------------------------------------------------------------
+# What a task asks for in one fetch, and the rows and bytes of one Arrow batch that it hands over.
+SPARK_FETCH_BYTES = 4 * 1024 * 1024
+SPARK_BATCH_ROWS_MAX = 20_000
+SPARK_BATCH_BYTES_MAX = 4 * 1024 * 1024
+# Clusters, with other settings each, that a Python worker keeps connections to.
+SPARK_CLUSTERS_CONNECTED_MAX = 8
+# How long one fetch waits at the broker when a task is at the end of what there is.
+SPARK_FETCH_WAIT_MS = 500
+# What is fetched to learn how large the batches of a partition are, and from how many partitions.
+SPARK_SAMPLE_BYTES = 64 * 1024
+SPARK_SAMPLED_PARTITIONS_MAX = 100
