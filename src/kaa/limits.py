@@ -128,6 +128,8 @@ FETCH_SESSION_EVICTION_MS = 120_000
 # Batches of a produce request that expand to more are validated off the loop: a small batch can
 # expand to gigabytes.
 PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX = 2 * 1024 * 1024
+# Partitions of a fetch that are read before others have a turn, a millisecond or two of work.
+FETCH_PARTITIONS_PER_TURN_MAX = 250
 # Batches that are larger, or compressed, are looked through for a timestamp off the loop.
 SEARCH_ON_LOOP_BYTES_MAX = 64 * 1024
 
@@ -166,6 +168,8 @@ CLIENT_IN_FLIGHT_REQUESTS_MAX = 1_000
 CLIENT_FETCHED_CHUNKS_MAX = 2
 # How often a producer looks for batches that ran out of time.
 CLIENT_EXPIRY_INTERVAL_MS = 100
+# How much longer than a rebalance may take a member waits for the answer to JoinGroup.
+CLIENT_JOIN_EXTRA_MS = 5_000
 
 # --- testing --------------------------------------------------------------------------------------
 # How long a node of a test may take to start, and to stop.
@@ -213,3 +217,9 @@ SPARK_FETCH_WAIT_MS = 500
 # What is fetched to learn how large the batches of a partition are, and from how many partitions.
 SPARK_SAMPLE_BYTES = 64 * 1024
 SPARK_SAMPLED_PARTITIONS_MAX = 100
+
+# --- transactions ---------------------------------------------------------------------------------
+# Transactions whose markers one request to a broker carries.
+TRANSACTION_MARKERS_PER_REQUEST_MAX = 1_000
+# The pause before a marker is sent again that a partition could not take.
+TRANSACTION_MARKER_RETRY_SECONDS = 0.1

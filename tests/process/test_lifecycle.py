@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from kaa.wire.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.clients.librdkafka import as_sample, consume, create_topic, produce
-from tests.clients.samples import SAMPLES
+from tests.clients.samples import FIRST_TIMESTAMP_MS, SAMPLES, Sample
 from tests.oracle.environment import wait_until
 from tests.support.broker_process import BrokerProcess
 from tests.support.broker_thread import broker_thread
@@ -22,13 +23,13 @@ from tests.support.raw import RawClient, request_frame
 CLEAN_MARKER = ".kafka_cleanshutdown"
 
 
-def long_poll(topic: str, max_wait_ms: int) -> FetchRequest:
-    """A fetch that waits for a record nobody is going to write."""
-    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000)
+def long_poll(topic: str, max_wait_ms: int, bytes_max: int = 1_000) -> FetchRequest:
+    """A fetch that waits for records."""
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=bytes_max)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=1,
-        max_bytes=1_000,
+        max_bytes=bytes_max,
         topics=[FetchTopic(topic=topic, partitions=[partition])],
     )
 
@@ -79,9 +80,12 @@ def test_several_listeners(tmp_path: Path) -> None:
 def test_requests_under_way_are_answered_before_it_stops(broker: BrokerProcess) -> None:
     create_topic(broker.bootstrap_servers, "t")
     with RawClient(broker.bootstrap_servers) as idle, RawClient(broker.bootstrap_servers) as busy:
-        busy.send(request_frame(long_poll("t", 1_000), 12))
+        # Who waits for more is told that there is none; nobody waits for that.
+        busy.send(request_frame(long_poll("t", 60_000), 12))
         threading.Timer(0.2, broker.stop).start()
+        time_of_signal = time.monotonic() + 0.2
         assert busy.receive_frame()
+        assert time.monotonic() - time_of_signal < 5
         assert busy.is_closed_by_peer()
         assert idle.is_closed_by_peer()
     assert wait_until(lambda: broker.process is None, 10)
@@ -93,8 +97,11 @@ def test_a_second_signal_forces_the_end(broker: BrokerProcess) -> None:
     produce(broker.bootstrap_servers, "t2", SAMPLES)
     process = broker.process
     assert process is not None
+    produce(broker.bootstrap_servers, "t", [Sample(None, bytes(500_000), FIRST_TIMESTAMP_MS)] * 40)
     with RawClient(broker.bootstrap_servers) as busy:
-        busy.send(request_frame(long_poll("t", 60_000), 12))
+        # An answer that is larger than the buffers of the sockets, and nobody reads it.
+        busy.send(request_frame(long_poll("t", 60_000, bytes_max=1 << 30), 12))
+        assert busy.socket.recv(1, socket.MSG_PEEK)
         time_of_signal = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert wait_until(lambda: "stopping;" in broker.output, 5)

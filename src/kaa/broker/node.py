@@ -45,6 +45,7 @@ from kaa.log.errors import CorruptFileError, StorageError
 from kaa.log.files import RealFiles
 from kaa.quorum.node import NotAVoterError
 from kaa.replication.manager import RESOURCE_TOPIC, ReplicaManager
+from kaa.serving.delayed import LongPolls
 from kaa.serving.group_commit import GroupCommit
 from kaa.serving.producer_ids import ProducerIds
 from kaa.serving.services import Services
@@ -181,6 +182,7 @@ class Broker:
             leadership_changed=self._leadership_changed,
         )
         services.fetch_sessions = make_fetch_sessions(config, self._random)
+        services.polls = LongPolls(services.loop)
         services.topic_creation = TopicCreation(services)
         executor = self._executor("coordinators", 1)
         services.groups = make_group_coordinator(services, executor, self._random, self.report)
@@ -317,6 +319,8 @@ class Broker:
         """Ends what was started, however far the start came."""
         if self._listeners is not None:
             self._listeners.stop_accepting()
+            if self._logs is not None:
+                self.services.polls.end()
             cut_off = await self._listeners.drain(DRAIN_SECONDS)
             if cut_off:
                 self.report(f"{cut_off} connections were closed with a request under way")

@@ -2,7 +2,8 @@
 
 What is read is a region of a segment file, which the connection sends without this process seeing
 the bytes. If there is less than `min_bytes`, nothing is held meanwhile: the wait is told of
-progress and everything is read anew.
+progress and everything is read anew. A fetch of very many partitions is served in turns, between
+which others have theirs; the connection's next request waits as ever.
 
 | version | |
 |---|---|
@@ -21,14 +22,17 @@ progress and everything is read anew.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Final
 
+from kaa.limits import FETCH_PARTITIONS_PER_TURN_MAX
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
 from kaa.replication.partition import NO_EPOCH
-from kaa.serving.delayed import Wait
 from kaa.serving.fetch_sessions import PartitionKey, Position
 from kaa.wire.errors import Errors
+from kaa.wire.frames import encode_response
 from kaa.wire.messages.k01_fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -39,9 +43,12 @@ from kaa.wire.messages.k01_fetch import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kaa.handlers.context import RequestContext
     from kaa.log.log import ReadResult
     from kaa.replication.partition import Partition
+    from kaa.serving.delayed import Wait
     from kaa.serving.fetch_sessions import FetchContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k01_fetch import FetchRequest
@@ -51,26 +58,26 @@ _CONSUMER: Final = -1
 
 
 def handle(services: Services, request: FetchRequest, context: RequestContext) -> Any:
-    version = context.api_version
-    fetch_context = services.fetch_sessions.context(
-        request.session_id,
-        request.session_epoch,
-        _positions(request),
-        _forgotten(request),
-        is_follower=_replica_id(request) >= 0,
-        uses_ids=version >= _TOPIC_IDS_VERSION,
-        now_ms=services.clock.monotonic_ms(),
-    )
+    if sum(len(topic.partitions) for topic in request.topics) > FETCH_PARTITIONS_PER_TURN_MAX:
+        return _serve_in_turns(services, request, context)
+    return _serve(services, request, context, _positions(request))
+
+
+def _serve(
+    services: Services,
+    request: FetchRequest,
+    context: RequestContext,
+    positions: dict[PartitionKey, Position],
+) -> Any:
+    fetch_context = _context(services, request, context, positions)
     if fetch_context.error is not Errors.NONE:
         return FetchResponse(error_code=fetch_context.error)
-    fetch = _Fetch(services, request, version, fetch_context)
+    fetch = _Fetch(services, request, context.api_version, fetch_context)
+    if len(fetch_context.positions) > FETCH_PARTITIONS_PER_TURN_MAX:
+        return _read_in_turns(fetch, context)
     fetch.read()
     if request.max_wait_ms <= 0 or fetch.is_enough or not fetch_context.positions:
         return fetch.response()
-    return _wait(services, fetch, request.max_wait_ms)
-
-
-async def _wait(services: Services, fetch: _Fetch, max_wait_ms: int) -> FetchResponse:
     fetch.release()
 
     def is_enough() -> bool:
@@ -80,10 +87,64 @@ async def _wait(services: Services, fetch: _Fetch, max_wait_ms: int) -> FetchRes
         fetch.release()
         return False
 
-    wait = Wait(services.loop, fetch.partitions, max_wait_ms, is_enough)
+    # Before anybody else has a turn: what is appended from now on is noticed.
+    return _finish(fetch, services.polls.wait(fetch.partitions, request.max_wait_ms, is_enough))
+
+
+async def _finish(fetch: _Fetch, wait: Wait) -> FetchResponse:
     if not await wait.done:
         fetch.read()
     return fetch.response()
+
+
+async def _serve_in_turns(
+    services: Services, request: FetchRequest, context: RequestContext
+) -> Any:
+    positions = await services.loop.run_in_executor(services.batch_work, _positions, request)
+    answer = _serve(services, request, context, positions)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+async def _read_in_turns(fetch: _Fetch, context: RequestContext) -> list[Any]:
+    """Very many partitions: others have their turns meanwhile."""
+    loop, polls = fetch.services.loop, fetch.services.polls
+    deadline = loop.time() + fetch.request.max_wait_ms / 1000
+    try:
+        while True:
+            wait = polls.wait(fetch.partitions, (deadline - loop.time()) * 1000, lambda: True)
+            for _ in fetch.read_steps():
+                await asyncio.sleep(0)
+            if fetch.is_enough or loop.time() >= deadline or polls.are_ended:
+                wait.done.cancel()
+                break
+            fetch.release()
+            await wait.done
+        for _ in fetch.response_steps():
+            await asyncio.sleep(0)
+        header = context.header
+        arguments = (fetch.result, header.api_version, header.correlation_id)
+        work = fetch.services.batch_work
+        return await loop.run_in_executor(work, encode_response, *arguments)
+    except BaseException:
+        fetch.release()
+        raise
+
+
+def _context(
+    services: Services,
+    request: FetchRequest,
+    context: RequestContext,
+    positions: dict[PartitionKey, Position],
+) -> FetchContext:
+    return services.fetch_sessions.context(
+        request.session_id,
+        request.session_epoch,
+        positions,
+        _forgotten(request),
+        is_follower=_replica_id(request) >= 0,
+        uses_ids=context.api_version >= _TOPIC_IDS_VERSION,
+        now_ms=services.clock.monotonic_ms(),
+    )
 
 
 class _Fetch:
@@ -104,6 +165,7 @@ class _Fetch:
         else:
             self.isolation = FetchIsolation.HIGH_WATERMARK
         self.results: dict[PartitionKey, PartitionData] = {}
+        self.result = FetchResponse()
         self.bytes_read = 0
         self.is_urgent = False
 
@@ -124,7 +186,11 @@ class _Fetch:
         return replicas.find(key.topic, key.number)
 
     def read(self) -> None:
-        """Reads all partitions, in order, within the size of the answer."""
+        for _ in self.read_steps():
+            pass
+
+    def read_steps(self) -> Iterator[None]:
+        """Reads all partitions, in order, within the size of the answer; pauses now and then."""
         self.results.clear()
         self.bytes_read, self.is_urgent = 0, False
         room = min(self.request.max_bytes, self.services.config.get_int("fetch.max.bytes"))
@@ -136,6 +202,8 @@ class _Fetch:
             size = 0 if result.records is None else len(result.records)
             self.bytes_read += size
             room = max(0, room - size)
+            if len(self.results) % FETCH_PARTITIONS_PER_TURN_MAX == 0:
+                yield
 
     def read_partition(self, key: PartitionKey, position: Position, room: int) -> PartitionData:
         partition = self.find(key)
@@ -204,8 +272,16 @@ class _Fetch:
         self.results.clear()
 
     def response(self) -> FetchResponse:
+        for _ in self.response_steps():
+            pass
+        return self.result
+
+    def response_steps(self) -> Iterator[None]:
+        """Makes `result` of what was read; pauses now and then."""
         topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
-        for key, result in self.results.items():
+        for number, (key, result) in enumerate(self.results.items(), 1):
+            if number % FETCH_PARTITIONS_PER_TURN_MAX == 0:
+                yield
             has_data = bool(result.records) or result.error_code or result.diverging_epoch
             if not self.context.is_news(
                 key,
@@ -219,7 +295,8 @@ class _Fetch:
                 topic = FetchableTopicResponse(topic=key.topic, topic_id=key.topic_id)
                 topics[key.topic, key.topic_id] = topic
             topic.partitions.append(result)
-        return FetchResponse(session_id=self.context.session_id, responses=list(topics.values()))
+        self.result.session_id = self.context.session_id
+        self.result.responses = list(topics.values())
 
 
 def _positions(request: FetchRequest) -> dict[PartitionKey, Position]:

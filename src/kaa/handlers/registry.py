@@ -5,7 +5,8 @@ request, context)`. It returns
 
 - a response: the answer is sent at once;
 - None: the request has no answer (Produce with acks=0);
-- an awaitable: the answer comes later, and the connection's next request waits for it;
+- an awaitable: the answer comes later, and the connection's next request waits for it; it gives a
+  response, or one that was encoded already;
 - `Parked`: the answer comes later, and the connection goes on;
 - `KeepsFrame`: an awaitable that reads the buffers of the request while others are served.
 
@@ -237,7 +238,9 @@ class Router:
         try:
             response = await result
             parts = []
-            if response is not None:
+            if isinstance(response, list):
+                parts = response
+            elif response is not None:
                 parts = encode_response(response, header.api_version, header.correlation_id)
         except asyncio.CancelledError:
             answer.cancel()

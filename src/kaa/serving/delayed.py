@@ -25,7 +25,7 @@ class Wait:
         self,
         loop: asyncio.AbstractEventLoop,
         partitions: Iterable[Partition],
-        timeout_ms: int,
+        timeout_ms: float,
         is_satisfied: Callable[[], bool],
     ) -> None:
         self._loop = loop
@@ -34,7 +34,7 @@ class Wait:
         self._is_looking = False
         self.done: asyncio.Future[bool] = loop.create_future()
         self.done.add_done_callback(self._end)
-        self._timer = loop.call_later(timeout_ms / 1000, self._expire)
+        self._timer = loop.call_later(timeout_ms / 1000, self.expire)
         for partition in self._partitions:
             partition.wait(self._progress)
 
@@ -48,7 +48,8 @@ class Wait:
         if not self.done.done() and self._is_satisfied():
             self.done.set_result(True)
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
+        """Time is up, or nobody should wait any longer."""
         if not self.done.done():
             self.done.set_result(False)
 
@@ -57,3 +58,35 @@ class Wait:
         self._timer.cancel()
         for partition in self._partitions:
             partition.forget(self._progress)
+
+
+class LongPolls:
+    """Waits of readers for more, which a node that stops answers at once with what there is."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._open: set[Wait] = set()
+        self.are_ended = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def wait(
+        self,
+        partitions: Iterable[Partition],
+        timeout_ms: float,
+        is_satisfied: Callable[[], bool],
+    ) -> Wait:
+        wait = Wait(self._loop, partitions, max(0.0, timeout_ms), is_satisfied)
+        if self.are_ended:
+            wait.expire()
+        else:
+            self._open.add(wait)
+            wait.done.add_done_callback(lambda _: self._open.discard(wait))
+        return wait
+
+    def end(self) -> None:
+        """Ends those that wait, and every later one at its beginning."""
+        self.are_ended = True
+        for wait in tuple(self._open):
+            wait.expire()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kaa.log.manager import LogManager
     from kaa.quorum.driver import QuorumDriver
     from kaa.replication.manager import ReplicaManager
+    from kaa.serving.delayed import LongPolls
     from kaa.serving.fetch_sessions import FetchSessions
     from kaa.serving.producer_ids import ProducerIds
     from kaa.serving.topic_creation import TopicCreation
@@ -52,6 +53,7 @@ class Services:
     batch_work: Executor
     replicas: ReplicaManager
     fetch_sessions: FetchSessions
+    polls: LongPolls
     topic_creation: TopicCreation
     producer_ids: ProducerIds
     groups: GroupCoordinator

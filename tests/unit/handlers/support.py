@@ -31,10 +31,11 @@ from kaa.log.sim_files import SimFiles
 from kaa.quorum.voters import Endpoint
 from kaa.replication.manager import ReplicaManager
 from kaa.replication.partition import Partition
+from kaa.serving.delayed import LongPolls
 from kaa.serving.services import Services
 from kaa.serving.topic_creation import TopicCreation
 from kaa.wire.errors import Errors
-from kaa.wire.frames import RequestFrame
+from kaa.wire.frames import RequestFrame, decode_response
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -46,7 +47,7 @@ from kaa.wire.schema import Response
 from tests.unit.log.batches import batch
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterable
 
     from kaa.controller.image import Delta
     from kaa.log.config import LogConfig
@@ -85,10 +86,10 @@ class _Clock:
         return NOW_MS
 
 
-def _sent(response: Response, version: int) -> bytes:
+def _sent(parts: Iterable[Any]) -> bytes:
     """What a connection sends: regions of files are read and given back."""
     sent = bytearray()
-    for part in response.codec(version).encode_parts(response):
+    for part in parts:
         if isinstance(part, SegmentRegion):
             sent += part.read()
             part.release()
@@ -128,6 +129,7 @@ class Node:
         services.node_id, services.cluster_id = NODE_ID, CLUSTER_ID
         services.config, services.image, services.image_offset = self.config, ClusterImage(), -1
         services.fetch_sessions = make_fetch_sessions(self.config, random)
+        services.polls = LongPolls(services.loop)
         services.topic_creation = TopicCreation(services)
         services.api_versions = {"PLAINTEXT": [], "CONTROLLER": []}
         self.files.make_directory(METADATA_DIRECTORY)
@@ -208,7 +210,11 @@ class Node:
             response = await response.response
         elif inspect.isawaitable(response):
             response = await response
-        return asked.response.decode(_sent(response, version), version)
+        if isinstance(response, list):
+            # Encoded already, with its size and header.
+            return decode_response(_sent(response)[4:], asked, version)[1]
+        parts = response.codec(version).encode_parts(response)
+        return asked.response.decode(_sent(parts), version)
 
     def load_coordinators(self) -> None:
         """Loads what this node coordinates."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kaa.limits import FETCH_PARTITIONS_PER_TURN_MAX
 from kaa.records.batch import iter_batches
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k01_fetch import (
@@ -227,6 +228,104 @@ def test_segments_are_given_back(filled: Node) -> None:
     fetch(filled, 6, max_wait_ms=20)
     fetch(filled, 4, max_wait_ms=20, min_bytes=1 << 20)
     assert log.segments.active.references == 0
+
+
+# --- very many partitions
+
+MANY = 3 * FETCH_PARTITIONS_PER_TURN_MAX
+
+
+@pytest.fixture
+def wide(node: Node) -> Node:
+    """A topic of many partitions, of which the last has a batch."""
+    node.create_topic("wide", partitions=MANY)
+    node.append("wide", 2, number=MANY - 1)
+    return node
+
+
+def wide_request(node: Node, **fields: Any) -> FetchRequest:
+    partitions = [FetchPartition(partition=n, partition_max_bytes=1 << 20) for n in range(MANY)]
+    settings = {"max_wait_ms": 0, "min_bytes": 1, "session_epoch": -1} | fields
+    return FetchRequest(topics=[topic_request(node, "wide", partitions)], **settings)
+
+
+@pytest.mark.parametrize("version", [7, 12, 18])
+def test_very_many_partitions_are_all_answered(wide: Node, version: int) -> None:
+    ((*empty, last),) = [t.partitions for t in wide.ask(wide_request(wide), version).responses]
+    assert [found.partition_index for found in empty] == list(range(MANY - 1))
+    assert {found.high_watermark for found in empty} == {0}
+    assert offsets(last) == [0]
+    assert wide.partition("wide", MANY - 1).leader_log().segments.active.references == 0
+
+
+def test_others_have_turns_while_very_many_partitions_are_read(wide: Node) -> None:
+    async def main() -> int:
+        waiting = asyncio.ensure_future(wide.asked(wide_request(wide), 12))  # noqa: TID251
+        turns = 0
+        while not waiting.done():
+            turns += 1
+            await asyncio.sleep(0)
+        return turns
+
+    assert wide.run(main()) > 2 * MANY // FETCH_PARTITIONS_PER_TURN_MAX
+
+
+def test_a_session_of_very_many_partitions_waits_and_tells_only_news(wide: Node) -> None:
+    first = wide.ask(wide_request(wide, session_epoch=0), 12)
+    assert first.session_id
+    fields = {"session_id": first.session_id, "min_bytes": 1, "topics": []}
+    moved = FetchPartition(partition=MANY - 1, fetch_offset=2, partition_max_bytes=1 << 20)
+    second = wide.ask(
+        FetchRequest(
+            session_id=first.session_id,
+            session_epoch=1,
+            max_wait_ms=20,
+            min_bytes=1,
+            topics=[topic_request(wide, "wide", [moved])],
+        ),
+        12,
+    )
+    assert second.responses == []
+
+    async def main() -> FetchResponse:
+        asked = FetchRequest(session_epoch=2, max_wait_ms=10_000, **fields)
+        waiting = asyncio.ensure_future(wide.asked(asked, 12))  # noqa: TID251
+        await asyncio.sleep(0.02)
+        wide.append("wide", 1, number=3)
+        async with asyncio.timeout(5):
+            response: FetchResponse = await waiting
+        return response
+
+    ((found,),) = [topic.partitions for topic in wide.run(main()).responses]
+    assert (found.partition_index, offsets(found)) == (3, [0])
+
+
+def test_an_append_just_after_the_request_ends_its_wait(filled: Node) -> None:
+    """The wait begins with the request, not when its task first runs."""
+
+    async def main() -> None:
+        asked = request(filled, 6, max_wait_ms=10_000)
+        waiting = asyncio.ensure_future(filled.asked(asked, 12))  # noqa: TID251
+        await asyncio.sleep(0)
+        filled.append("t", 2)
+        async with asyncio.timeout(5):
+            await waiting
+
+    filled.run(main())
+
+
+def test_a_stopping_node_answers_those_who_wait(filled: Node) -> None:
+    async def main() -> FetchResponse:
+        asked = request(filled, 6, max_wait_ms=60_000)
+        waiting = asyncio.ensure_future(filled.asked(asked, 12))  # noqa: TID251
+        await asyncio.sleep(0.01)
+        filled.services.polls.end()
+        async with asyncio.timeout(5):
+            response: FetchResponse = await waiting
+        return response
+
+    ((found,),) = [topic.partitions for topic in filled.run(main()).responses]
+    assert offsets(found) == []
 
 
 # --- sessions

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from kaa.serving.delayed import Wait
+from kaa.serving.delayed import LongPolls, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,5 +76,36 @@ def test_wait_that_is_not_wanted_any_more_leaves_nothing() -> None:
         partition.progress()
         await asyncio.sleep(0)
         assert not partition.waiters
+
+    asyncio.run(main())
+
+
+def test_long_polls_end_together_and_later_ones_at_once() -> None:
+    async def main() -> None:
+        partition = cast("Partition", FakePartition())
+        polls = LongPolls(asyncio.get_running_loop())
+        waits = [polls.wait([partition], 60_000, lambda: False) for _ in range(3)]
+        assert len(polls) == 3
+        polls.end()
+        assert [await wait.done for wait in waits] == [False] * 3
+        late = polls.wait([partition], 60_000, lambda: False)
+        assert late.done.done()
+        assert not late.done.result()
+        await asyncio.sleep(0)
+        assert len(polls) == 0
+        assert not cast("FakePartition", partition).waiters
+
+    asyncio.run(main())
+
+
+def test_a_long_poll_that_was_satisfied_is_forgotten() -> None:
+    async def main() -> None:
+        partition = FakePartition()
+        polls = LongPolls(asyncio.get_running_loop())
+        wait = polls.wait([cast("Partition", partition)], 60_000, lambda: True)
+        partition.progress()
+        assert await wait.done
+        await asyncio.sleep(0)
+        assert len(polls) == 0
 
     asyncio.run(main())
