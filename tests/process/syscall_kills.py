@@ -41,6 +41,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.clients.librdkafka import SECONDS_MAX, Delivery, consumer, send, take
 from tests.clients.samples import FIRST_TIMESTAMP_MS, Sample
 from tests.process.kill_hook import FUNCTIONS, TORN_WRITE
+from tests.oracle.environment import wait_until
 from tests.support.broker_process import BrokerProcess
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -295,7 +296,8 @@ class Story:
         assert all(kept[number] == number for number in latest.values())
         assert [delivery.offset for delivery in self.compacted] == list(range(RECORDS))
         assert [delivery.offset for delivery in self.short] == list(range(RECORDS))
-        assert starts["short", 0] > 0
+        # Retention takes its time after a start.
+        assert wait_until(lambda: self._offsets(_SPECS.earliest())["short", 0] > 0, SECONDS_MAX)
 
     def _offsets(self, spec: Any) -> dict[tuple[str, int], int]:
         asked = {TopicPartition(*log): spec for log in LOGS}
