@@ -40,8 +40,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.clients.librdkafka import SECONDS_MAX, Delivery, consumer, send, take
 from tests.clients.samples import FIRST_TIMESTAMP_MS, Sample
-from tests.process.kill_hook import FUNCTIONS, TORN_WRITE
 from tests.oracle.environment import wait_until
+from tests.process.kill_hook import FUNCTIONS, TORN_WRITE
 from tests.support.broker_process import BrokerProcess
 
 ROOT: Final = Path(__file__).resolve().parents[2]
