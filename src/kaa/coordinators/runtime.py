@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.machine import Moment, Result
     from kaa.coordinators.records import RecordTypes
-    from kaa.coordinators.shard import Host
+    from kaa.coordinators.shard import Host, TransactionalWriter
+    from kaa.records.control import EndTransactionMarker
     from kaa.replication.partition import Partition
 
 
@@ -81,6 +82,40 @@ class Runtime(Generic[MachineType]):
             answer.set_exception(CoordinatorError(Errors.NOT_COORDINATOR))
         else:
             shard.write(command, answer)
+
+    def write_in_transaction(
+        self,
+        number: int,
+        command: Callable[[MachineType, Moment], Result],
+        writer: TransactionalWriter,
+    ) -> asyncio.Future[Any]:
+        """As `write`; the records count when the transaction of the writer commits."""
+        answer: asyncio.Future[Any] = self._host.loop.create_future()
+        shard = self._shards.get(number)
+        if shard is None:
+            answer.set_exception(CoordinatorError(Errors.NOT_COORDINATOR))
+        else:
+            shard.write_in_transaction(command, writer, answer)
+        return answer
+
+    def end_transaction(
+        self,
+        number: int,
+        producer: TransactionalWriter,
+        marker: EndTransactionMarker,
+        transaction_version: int,
+    ) -> asyncio.Future[Any]:
+        """Ends a transaction on a partition; done when that is committed."""
+        answer: asyncio.Future[Any] = self._host.loop.create_future()
+        shard = self._shards.get(number)
+        if shard is None:
+            answer.set_exception(CoordinatorError(Errors.NOT_COORDINATOR))
+        else:
+            shard.end_transaction(producer, marker, transaction_version, answer)
+        return answer
+
+    def shard(self, number: int) -> Shard[MachineType] | None:
+        return self._shards.get(number)
 
     def write_all(self, command: Callable[[MachineType, Moment], Result]) -> None:
         """Runs a command that nobody waits for on every active shard."""

@@ -17,6 +17,10 @@ If an append is refused, memory goes back to the log end offset, and every answe
 the batch is an error. Commands without records wait as well, for all that was written before them:
 what they answer may rest on it. If replicas take too long the answer is an error too, but the
 records are in the log and stay.
+
+What is written within a transaction (`write_in_transaction`) goes into batches of its own, which
+have the producer's id and epoch. Its end comes as a marker (`end_transaction`), which is appended
+and replayed here as well: nobody else writes to the partition.
 """
 
 from __future__ import annotations
@@ -35,9 +39,14 @@ from kaa.limits import (
 )
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
+from kaa.log.producer_state import AppendOrigin
 from kaa.records.batch import HEADER_BYTES, iter_batches
 from kaa.records.build import BatchBuilder
-from kaa.records.control import ControlRecordType, read_end_transaction_marker
+from kaa.records.control import (
+    ControlRecordType,
+    build_end_transaction_batch,
+    read_end_transaction_marker,
+)
 from kaa.records.errors import RecordsError
 from kaa.records.record import iter_records
 from kaa.wire.errors import Errors
@@ -49,7 +58,9 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.machine import Moment, Reply
     from kaa.coordinators.records import RecordTypes
+    from kaa.log.producer_state import VerificationGuard
     from kaa.records.batch import CompressionType, RecordBatch
+    from kaa.records.control import EndTransactionMarker
     from kaa.replication.partition import Partition
 
 MachineType = TypeVar("MachineType", bound=Machine)
@@ -72,6 +83,14 @@ class Settings(NamedTuple):
     commit_timeout_ms: int
     load_bytes: int
     compression_type: CompressionType
+
+
+class TransactionalWriter(NamedTuple):
+    """In whose transaction records are written; the guard says that there is one."""
+
+    producer_id: int
+    producer_epoch: int
+    guard: VerificationGuard | None = None
 
 
 class Host(Protocol):
@@ -127,6 +146,8 @@ class Shard(Generic[MachineType]):
         # What is gathered for the next append, and the offset of its first record.
         self._batch: BatchBuilder | None = None
         self._batch_offset = 0
+        # In whose transaction that is.
+        self._writer: TransactionalWriter | None = None
         self._flush_handle: asyncio.Handle | None = None
         # In the order of their offsets, which is that of their deadlines.
         self._waiting: deque[_Waiting] = deque()
@@ -147,6 +168,55 @@ class Shard(Generic[MachineType]):
             self._run(command, answer)
         else:
             _fail(answer, refusal)
+
+    def write_in_transaction(
+        self,
+        command: Callable[[MachineType, Moment], Result],
+        writer: TransactionalWriter,
+        answer: asyncio.Future[Any],
+    ) -> None:
+        """As `write`; the records count when the transaction of the writer commits."""
+        refusal = self._refusal() or self._flush()
+        if refusal is None:
+            self._writer = writer
+            try:
+                self._run(command, answer)
+                self._flush()
+            finally:
+                self._writer = None
+        else:
+            _fail(answer, refusal)
+
+    def end_transaction(
+        self,
+        producer: TransactionalWriter,
+        marker: EndTransactionMarker,
+        transaction_version: int,
+        answer: asyncio.Future[Any],
+    ) -> None:
+        """Writes the marker and replays it; `answer` gets NONE, or a CoordinatorError."""
+        refusal = self._refusal() or self._flush()
+        if refusal is not None:
+            _fail(answer, refusal)
+            return
+        now = self._host.now()
+        batch = build_end_transaction_batch(
+            marker,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            timestamp=now.wall_ms,
+        )
+        try:
+            self._append(batch, None, transaction_version)
+        except LogError as error:
+            _fail(answer, error.error)
+            return
+        self.machine.timeline.move(self._next_offset)
+        is_commit = marker.control_type is ControlRecordType.COMMIT
+        self.machine.replay_end_transaction(producer.producer_id, is_commit=is_commit)
+        self._next_offset += 1
+        self._park(answer, Result(response=Errors.NONE), now)
+        self._progress()
 
     def write_unasked(self, command: Callable[[MachineType, Moment], Result]) -> None:
         """Runs a command that no client waits for; the shard is active."""
@@ -300,7 +370,14 @@ class Shard(Generic[MachineType]):
             if result.is_replayed:
                 timeline = self.machine.timeline
                 timeline.move(offset)
-                self.machine.replay(offset, record.key, record.value, _NO_PRODUCER, -1)
+                writer = self._writer
+                self.machine.replay(
+                    offset,
+                    record.key,
+                    record.value,
+                    _NO_PRODUCER if writer is None else writer.producer_id,
+                    -1 if writer is None else writer.producer_epoch,
+                )
             self._builder().append(now.wall_ms, key, value)
             self._next_offset = offset + 1
 
@@ -315,7 +392,13 @@ class Shard(Generic[MachineType]):
     def _builder(self) -> BatchBuilder:
         if self._batch is None:
             settings = self._host.settings()
-            self._batch = BatchBuilder(compression_type=settings.compression_type)
+            writer = self._writer or TransactionalWriter(_NO_PRODUCER, -1)
+            self._batch = BatchBuilder(
+                compression_type=settings.compression_type,
+                producer_id=writer.producer_id,
+                producer_epoch=writer.producer_epoch,
+                is_transactional=self._writer is not None,
+            )
             self._batch_offset = self._next_offset
             if self._flush_handle is None:
                 if settings.linger_ms > 0:
@@ -331,7 +414,8 @@ class Shard(Generic[MachineType]):
         """
         if answer is None and result.then is None:
             return
-        if not result.records and not self._waiting and self._batch is None:
+        is_committed = self.machine.timeline.committed_offset >= self._next_offset
+        if not result.records and is_committed:
             self._finish(_Waiting(0, 0, answer, result))
             return
         timeout_ms = self._host.settings().commit_timeout_ms
@@ -351,19 +435,32 @@ class Shard(Generic[MachineType]):
         builder, self._batch = self._batch, None
         if builder is None or builder.record_count == 0:
             return None
-        partition = self.partition
         try:
-            if not partition.is_leader:
-                raise LogError(Errors.NOT_LEADER_OR_FOLLOWER, "led by another broker")
-            if not self._host.has_enough_replicas(partition):
-                raise LogError(Errors.NOT_ENOUGH_REPLICAS, "too few replicas are in sync")
-            info = partition.append(builder.build(), now_ms=self._host.now().wall_ms)
+            first_offset = self._append(builder.build(), self._writer)
         except LogError as error:
             self._append_failed(error.error)
             return error.error
-        assert info.first_offset == self._batch_offset, "somebody else writes to this partition"
+        assert first_offset == self._batch_offset, "somebody else writes to this partition"
         self._progress()
         return None
+
+    def _append(
+        self, batch: bytearray, writer: TransactionalWriter | None, transaction_version: int = 0
+    ) -> int:
+        """The offset of its first record. LogError refuses it."""
+        partition = self.partition
+        if not partition.is_leader:
+            raise LogError(Errors.NOT_LEADER_OR_FOLLOWER, "led by another broker")
+        if not self._host.has_enough_replicas(partition):
+            raise LogError(Errors.NOT_ENOUGH_REPLICAS, "too few replicas are in sync")
+        info = partition.append(
+            batch,
+            now_ms=self._host.now().wall_ms,
+            origin=AppendOrigin.COORDINATOR,
+            guard=None if writer is None else writer.guard,
+            transaction_version=transaction_version,
+        )
+        return info.first_offset
 
     def _append_failed(self, error: Errors) -> None:
         base = self._batch_offset

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.log.errors import StorageError
+from kaa.log.producer_state import AppendOrigin
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ class Partition:
         records: memoryview | bytearray,
         *,
         now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
         guard: VerificationGuard | None = None,
         transaction_version: int = 0,
     ) -> AppendInfo:
@@ -124,6 +126,7 @@ class Partition:
             records,
             leader_epoch=self.leader_epoch,
             now_ms=now_ms,
+            origin=origin,
             guard=guard,
             transaction_version=transaction_version,
         )

@@ -1,0 +1,223 @@
+"""Markers: what tells each partition of a transaction how it ended.
+
+A decision stays here until every partition has its marker, or does not exist any more; then the
+coordinator is told. Markers go to the leaders of the partitions, with one request at a time per
+broker that takes along all that gathered in the meantime. An error that passes is tried again after
+a pause. One that says that somebody newer decides drops the decision: it is no longer this
+coordinator's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.transaction.state import TransactionState
+from kaa.limits import TRANSACTION_MARKER_RETRY_SECONDS, TRANSACTION_MARKERS_PER_REQUEST_MAX
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k27_write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from kaa.coordinators.transaction.machine import Decision
+    from kaa.coordinators.transaction.state import PartitionName
+    from kaa.wire.messages.k27_write_txn_markers import WriteTxnMarkersResponse
+
+NO_LEADER: Final = -1
+# The partition has its marker, or needs none.
+_DONE: Final = frozenset({Errors.NONE, Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT})
+# The producer or the coordinator was replaced.
+_DROPPED: Final = frozenset({Errors.INVALID_PRODUCER_EPOCH, Errors.TRANSACTION_COORDINATOR_FENCED})
+
+
+class MarkerPort(Protocol):
+    """Where markers go."""
+
+    def leader(self, name: PartitionName) -> int | None:
+        """The broker that leads the partition, -1 if none does, None if it does not exist."""
+        ...
+
+    async def write_markers(
+        self, broker_id: int, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse:
+        """OSError if the broker cannot be reached."""
+        ...
+
+
+class _Sending:
+    """A decision whose markers are under way."""
+
+    __slots__ = ("decision", "is_dropped", "remaining")
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        self.remaining = set(decision.transaction.partitions)
+        self.is_dropped = False
+
+
+class MarkerSender:
+    """See the module's text."""
+
+    def __init__(
+        self,
+        port: MarkerPort,
+        coordinator_epoch: Callable[[str], int | None],
+        complete: Callable[[Decision], Awaitable[object]],
+    ) -> None:
+        self._port = port
+        # By transactional id; None if this broker does not coordinate it.
+        self._coordinator_epoch = coordinator_epoch
+        self._complete = complete
+        self._queues: dict[int, asyncio.Queue[tuple[_Sending, frozenset[PartitionName]]]] = {}
+        # What `run` is to start.
+        self._work: asyncio.Queue[Callable[[], Coroutine[object, object, None]]] = asyncio.Queue()
+
+    def send(self, decision: Decision) -> None:
+        sending = _Sending(decision)
+        if sending.remaining:
+            self._dispatch(sending, frozenset(sending.remaining))
+        else:
+            self._work.put_nowait(partial(self._finish, decision))
+
+    def start(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        """Has something done beside the sending."""
+        self._work.put_nowait(work)
+
+    def _dispatch(self, sending: _Sending, partitions: frozenset[PartitionName]) -> None:
+        by_broker: dict[int, set[PartitionName]] = defaultdict(set)
+        for name in partitions:
+            leader = self._port.leader(name)
+            if leader is None:
+                # It was deleted.
+                self._done(sending, name)
+            else:
+                by_broker[leader].add(name)
+        for broker_id, names in by_broker.items():
+            queue = self._queues.get(broker_id)
+            if queue is None:
+                queue = self._queues[broker_id] = asyncio.Queue()
+                self._work.put_nowait(partial(self._serve, broker_id, queue))
+            queue.put_nowait((sending, frozenset(names)))
+
+    def _done(self, sending: _Sending, name: PartitionName) -> None:
+        sending.remaining.discard(name)
+        if not sending.remaining and not sending.is_dropped:
+            self._work.put_nowait(partial(self._finish, sending.decision))
+
+    async def run(self) -> None:
+        """Sends for as long as the broker lives."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                work = await self._work.get()
+                tasks.create_task(work())
+
+    async def _finish(self, decision: Decision) -> None:
+        """Has the end of the transaction written, again if that fails for now."""
+        while self._coordinator_epoch(decision.transactional_id) is not None:
+            try:
+                await self._complete(decision)
+            except CoordinatorError as refusal:
+                if refusal.error in {
+                    Errors.NOT_COORDINATOR,
+                    Errors.COORDINATOR_LOAD_IN_PROGRESS,
+                }:
+                    return
+                await asyncio.sleep(TRANSACTION_MARKER_RETRY_SECONDS)
+            else:
+                return
+
+    async def _serve(
+        self, broker_id: int, queue: asyncio.Queue[tuple[_Sending, frozenset[PartitionName]]]
+    ) -> None:
+        while True:
+            batch = [await queue.get()]
+            while not queue.empty() and len(batch) < TRANSACTION_MARKERS_PER_REQUEST_MAX:
+                batch.append(queue.get_nowait())
+            if broker_id == NO_LEADER:
+                self._work.put_nowait(partial(self._retry, batch))
+            else:
+                await self._send(broker_id, batch)
+
+    async def _send(
+        self, broker_id: int, batch: list[tuple[_Sending, frozenset[PartitionName]]]
+    ) -> None:
+        request = WriteTxnMarkersRequest(markers=[])
+        sent = []
+        for sending, names in batch:
+            epoch = self._coordinator_epoch(sending.decision.transactional_id)
+            if epoch is None or sending.is_dropped:
+                # Whoever coordinates the transaction now finds it in the log.
+                sending.is_dropped = True
+                continue
+            request.markers.append(_marker(sending.decision, names, epoch))
+            sent.append((sending, names))
+        if not sent:
+            return
+        try:
+            response = await self._port.write_markers(broker_id, request)
+        except OSError:
+            self._work.put_nowait(partial(self._retry, sent))
+            return
+        failed = []
+        for (sending, names), result in zip(sent, response.markers, strict=True):
+            errors = {
+                (topic.name, partition.partition_index): Errors.of(partition.error_code)
+                for topic in result.topics
+                for partition in topic.partitions
+            }
+            again = self._take(sending, names, errors)
+            if again:
+                failed.append((sending, again))
+        if failed:
+            self._work.put_nowait(partial(self._retry, failed))
+
+    def _take(
+        self,
+        sending: _Sending,
+        names: frozenset[PartitionName],
+        errors: dict[PartitionName, Errors],
+    ) -> frozenset[PartitionName]:
+        """Notes how it went; returns the partitions to try again."""
+        if any(errors.get(name) in _DROPPED for name in names):
+            sending.is_dropped = True
+            return frozenset()
+        again = frozenset(
+            name for name in names if errors.get(name, Errors.REQUEST_TIMED_OUT) not in _DONE
+        )
+        for name in names - again:
+            self._done(sending, name)
+        return again
+
+    async def _retry(self, failed: list[tuple[_Sending, frozenset[PartitionName]]]) -> None:
+        await asyncio.sleep(TRANSACTION_MARKER_RETRY_SECONDS)
+        for sending, names in failed:
+            if self._coordinator_epoch(sending.decision.transactional_id) is not None:
+                self._dispatch(sending, names)
+
+
+def _marker(
+    decision: Decision, names: frozenset[PartitionName], coordinator_epoch: int
+) -> WritableTxnMarker:
+    transaction = decision.transaction
+    by_topic: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in sorted(names):
+        by_topic[topic].append(partition)
+    return WritableTxnMarker(
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        transaction_result=transaction.state is TransactionState.PREPARE_COMMIT,
+        topics=[
+            WritableTxnMarkerTopic(name=topic, partition_indexes=numbers)
+            for topic, numbers in by_topic.items()
+        ],
+        coordinator_epoch=coordinator_epoch,
+        transaction_version=transaction.client_transaction_version,
+    )

@@ -1,0 +1,76 @@
+"""Records of `__transaction_state`: the whole state of a transactional id in each.
+
+Version 1 of the value, which clusters with a transaction.version of 1 and above write, has the
+previous and next producer id and the version of the client as tagged fields.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.coordinators.machine import NewRecord
+from kaa.coordinators.transaction.state import Transaction, TransactionState
+from kaa.wire.messages.transaction_log import (
+    PartitionsSchema,
+    TransactionLogKey,
+    TransactionLogValue,
+)
+
+if TYPE_CHECKING:
+    from kaa.coordinators.transaction.state import PartitionName
+
+
+def transaction_record(
+    transactional_id: str, transaction: Transaction, transaction_version: int
+) -> NewRecord:
+    """`transaction_version` is that of the cluster."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(transaction.partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    partitions = [
+        PartitionsSchema(topic=topic, partition_ids=numbers) for topic, numbers in by_topic.items()
+    ]
+    is_tagged = transaction_version >= 1
+    value = TransactionLogValue(
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=transaction.state,
+        transaction_partitions=(
+            None if transaction.state is TransactionState.EMPTY else partitions
+        ),
+        transaction_last_update_timestamp_ms=transaction.update_timestamp_ms,
+        transaction_start_timestamp_ms=transaction.start_timestamp_ms,
+    )
+    if is_tagged:
+        value.previous_producer_id = transaction.previous_producer_id
+        value.next_producer_id = transaction.next_producer_id
+        value.next_producer_epoch = transaction.next_producer_epoch
+        value.client_transaction_version = transaction.client_transaction_version
+    return NewRecord(TransactionLogKey(transactional_id=transactional_id), value, int(is_tagged))
+
+
+def tombstone(transactional_id: str) -> NewRecord:
+    return NewRecord(TransactionLogKey(transactional_id=transactional_id), None)
+
+
+def transaction_of_record(value: TransactionLogValue, last_producer_epoch: int) -> Transaction:
+    partitions: frozenset[PartitionName] = frozenset(
+        (topic.topic, partition)
+        for topic in value.transaction_partitions or ()
+        for partition in topic.partition_ids
+    )
+    return Transaction(
+        producer_id=value.producer_id,
+        producer_epoch=value.producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        state=TransactionState(value.transaction_status),
+        partitions=partitions,
+        start_timestamp_ms=value.transaction_start_timestamp_ms,
+        update_timestamp_ms=value.transaction_last_update_timestamp_ms,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        next_producer_epoch=value.next_producer_epoch,
+        last_producer_epoch=last_producer_epoch,
+        client_transaction_version=value.client_transaction_version,
+    )
