@@ -18,8 +18,8 @@ from kaa.cli.client import (
     exit_code,
     load_settings,
     outcome_code,
-    show,
 )
+from kaa.cli.output import show
 from kaa.cli.root import root
 from kaa.client.errors import (
     ClientError,
@@ -42,7 +42,9 @@ ROWS: list[dict[str, Any]] = [
     [
         ("table", "NAME  LIST  NONE\na     1,2   -\nb     -     -\n"),
         ("name", "a\nb\n"),
-        ("csv", 'name,list,none\na,"1,2",-\nb,-,-\n'),
+        ("csv", 'name,list,none\na,"1,2",\nb,,\n'),
+        ("wide", "NAME  LIST  NONE\na     1,2   -\nb     -     -\n"),
+        ("yaml", "- name: a\n  list: [1, 2]\n  none: null\n- name: b\n  list: []\n  none: null\n"),
         ("jsonl", "".join(json.dumps(row) + "\n" for row in ROWS)),
     ],
 )

@@ -19,6 +19,11 @@ NOW_MS = 1_700_000_000_000
         ("@-2h:-1h", Range(Point("time", NOW_MS - 7_200_000), Point("time", NOW_MS - 3_600_000))),
         ("@2023-11-14T22:13:20Z", Range(Point("time", NOW_MS))),
         ("@2023-11-15T00:13:20+02:00:end", Range(Point("time", NOW_MS), Point("end"))),
+        ("@today", Range(Point("time", NOW_MS - 80_000_000))),
+        (
+            "@yesterday:today",
+            Range(Point("time", NOW_MS - 166_400_000), Point("time", NOW_MS - 80_000_000)),
+        ),
         ("@2023-11-14", Range(Point("time", NOW_MS - 80_000_000))),
     ],
 )

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from kaa.cli.record_format import as_json, compile_format
+from kaa.cli.record_format import RecordWriter, as_json, compile_format, iso_time
 from kaa.records import Record
 
 RECORD = Record(7, 1000, b"k", b"\xff", (("h", b"x"), ("n", None)))
@@ -31,3 +33,44 @@ def test_json() -> None:
         "value": {"base64": "/w=="},
         "headers": [["h", "x"], ["n", None]],
     }
+
+
+def test_braces_and_codes() -> None:
+    record = Record(7, 1_577_836_800_123, b"\x01\xff", b'a"', ())
+    write = compile_format("%k{hex} %k{base64} %s{json} %v %T{iso}\\x2c%R")
+    assert write("t", 3, record) == (
+        b'01ff Af8= "a\\"" a" 2020-01-01T00:00:00.123Z,' + bytes([0, 0, 0, 2])
+    )
+    assert compile_format("{%s}{x}")("t", 0, record) == b'{a"}{x}'
+    assert compile_format("%k{hex}")("t", 0, NULLS) == b"NULL"
+    for wrong in ("%s{iso}", "%o{hex}", "%T{hex}"):
+        with pytest.raises(ValueError, match="is no field"):
+            compile_format(wrong)
+
+
+def test_times_that_are_none() -> None:
+    assert iso_time(-1) == "-"
+    assert iso_time(2**62) == str(2**62)
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("table", b"NULL\n"),
+        ("wide", b"t-0@8 -1 NULL NULL\n"),
+        ("name", b"t-0@8\n"),
+        ("csv", b"topic,partition,offset,timestamp_ms,key,value,headers\nt,0,8,-1,,,\n"),
+    ],
+)
+def test_forms(output: str, expected: bytes) -> None:
+    writer = RecordWriter(output, None, "NULL")
+    assert writer.head(output) + writer.write("t", 0, NULLS) + writer.end() == expected
+
+
+def test_json_is_one_list() -> None:
+    writer = RecordWriter("json", None, "NULL")
+    assert json.loads(RecordWriter("json", None, "").end()) == []
+    text = b"".join([writer.write("t", 0, NULLS), writer.write("t", 1, RECORD), writer.end()])
+    assert [one["partition"] for one in json.loads(text)] == [0, 1]
+    text = RecordWriter("csv", None, "").write("t", 1, RECORD)
+    assert b'"{""base64"": ""/w==""}"' in text

@@ -1,7 +1,8 @@
-"""What commands that talk to a cluster share: options, output, errors and exit codes.
+"""What commands that talk to a cluster share: options, errors and exit codes.
 
-Works against any Kafka. Settings come from ``--command-config``, the environment
-(``KAA_BOOTSTRAP_SERVERS``), ``-b`` and ``-X``, the last of these winning.
+Works against any Kafka. Settings come, the weakest first, from the profile in use, from
+``--command-config``, from the environment (``KAA_BOOTSTRAP_SERVERS``), and from ``-b``,
+``--timeout`` and ``-X``.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage; 3 partly done; 4 not found, or there already; 5 not
 authenticated or not authorised; 6 unreachable or timed out; 7 unhealthy; 130 interrupted; 141
@@ -11,18 +12,16 @@ broken pipe.
 from __future__ import annotations
 
 import asyncio
-import csv
-import json
 import os
 import sys
 from functools import wraps
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kaa.cli.output import print_json, print_table
+from kaa.cli.command import PROFILE, SharedOption
+from kaa.cli.output import OUTPUTS, styled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -38,8 +37,10 @@ EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 
 DEFAULT_SERVERS: Final = "localhost:9092"
-OUTPUTS: Final = ("table", "json", "jsonl", "csv", "name")
 DEFAULT_TIMEOUT_MS: Final = 15_000
+
+VERBOSE_KEY: Final = "kaa.verbose"
+QUIET_KEY: Final = "kaa.quiet"
 
 _NOT_FOUND: Final = frozenset(
     {
@@ -48,6 +49,7 @@ _NOT_FOUND: Final = frozenset(
         "TOPIC_ALREADY_EXISTS",
         "RESOURCE_NOT_FOUND",
         "GROUP_ID_NOT_FOUND",
+        "TRANSACTIONAL_ID_NOT_FOUND",
     }
 )
 
@@ -60,57 +62,110 @@ class Session(NamedTuple):
     is_verbose: bool
 
 
-def client_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options of every command that talks to a cluster; they arrive as ``session``."""
+def _remember(key: str) -> Callable[[click.Context, click.Parameter, bool], None]:
+    def callback(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+        if value:
+            context.meta[key] = True
 
-    @click.option(
+    return callback
+
+
+def _flag(key: str, *names: str, text: str) -> Callable[[Any], Any]:
+    return click.option(
+        *names,
+        cls=SharedOption,
+        is_flag=True,
+        expose_value=False,
+        callback=_remember(key),
+        help=text,
+    )
+
+
+_output = click.option(
+    "-o",
+    "--output",
+    cls=SharedOption,
+    type=click.Choice(OUTPUTS),
+    default="table",
+    show_default=True,
+    help="How the result is printed.",
+)
+_verbose = _flag(VERBOSE_KEY, "-v", "--verbose", text="Show where an error came from.")
+_quiet = _flag(QUIET_KEY, "-q", "--quiet", text="Print the result and errors alone.")
+
+_CONNECTION_OPTIONS = (
+    click.option(
         "-b",
         "--bootstrap-server",
         "--brokers",
         "servers",
+        cls=SharedOption,
         envvar="KAA_BOOTSTRAP_SERVERS",
         metavar="HOST:PORT,...",
         help=f"Brokers to ask first.  [default: {DEFAULT_SERVERS}]",
-    )
-    @click.option(
+    ),
+    click.option(
         "-X",
         "properties",
+        cls=SharedOption,
         multiple=True,
         metavar="NAME=VALUE",
         help="A client property of Kafka; may be given many times.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--command-config",
+        cls=SharedOption,
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="A file of client properties.",
-    )
-    @click.option(
-        "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Give up after this long."
-    )
-    @click.option(
-        "-o",
-        "--output",
-        type=click.Choice(OUTPUTS),
-        default="table",
-        show_default=True,
-        help="How the result is printed.",
-    )
-    @click.option("-v", "--verbose", is_flag=True, help="Show where an error came from.")
+    ),
+    click.option(
+        "--profile",
+        cls=SharedOption,
+        type=PROFILE,
+        envvar="KAA_PROFILE",
+        metavar="NAME",
+        help="A profile other than the one in use (kaa profile); 'none' for none.",
+    ),
+    click.option(
+        "--timeout",
+        "timeout_s",
+        cls=SharedOption,
+        type=float,
+        metavar="SECONDS",
+        help="Give up after this long.",
+    ),
+)
+
+
+def local_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of every command that talks to no cluster; ``-o`` arrives as ``output``."""
+    for option in (_quiet, _verbose, _output):
+        command = option(command)
+    return command
+
+
+def client_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of every command that talks to a cluster; they arrive as ``session``."""
+
     @wraps(command)
     def wrapped(
         servers: str | None,
         properties: tuple[str, ...],
         command_config: Path | None,
+        profile: str | None,
         timeout_s: float | None,
         output: str,
-        verbose: bool,
         **rest: Any,
     ) -> None:
-        settings = load_settings(servers, properties, command_config, timeout_s)
-        command(session=Session(settings, output, verbose), **rest)
+        settings = load_settings(servers, properties, command_config, timeout_s, profile)
+        is_verbose = click.get_current_context().meta.get(VERBOSE_KEY, False)
+        command(session=Session(settings, output, is_verbose), **rest)
 
-    return wrapped
+    result: Callable[..., None] = local_options(wrapped)
+    for option in reversed(_CONNECTION_OPTIONS):
+        result = option(result)
+    return result
 
 
 def load_settings(
@@ -118,18 +173,19 @@ def load_settings(
     properties: Sequence[str],
     command_config: Path | None,
     timeout_s: float | None,
+    profile: str | None = None,
 ) -> dict[str, str]:
     """The client properties of a command, the strongest source last."""
+    from kaa.cli.profiles import ProfileError, settings_of
+
     settings = {"client.id": "kaa-cli", "bootstrap.servers": DEFAULT_SERVERS}
     settings["default.api.timeout.ms"] = str(DEFAULT_TIMEOUT_MS)
+    try:
+        settings.update(settings_of(profile))
+    except ProfileError as error:
+        raise click.UsageError(str(error)) from error
     if command_config is not None:
-        from kaa.config.properties import decode_properties
-
-        try:
-            for entry in decode_properties(command_config.read_bytes()):
-                settings[entry.name] = entry.value
-        except OSError as error:
-            raise click.UsageError(f"cannot read {command_config}: {error.strerror}") from error
+        settings.update(read_properties(command_config))
     if servers is not None:
         settings["bootstrap.servers"] = servers
     if timeout_s is not None:
@@ -140,6 +196,16 @@ def load_settings(
         settings["request.timeout.ms"] = timeout_ms
     settings.update(pairs(properties, "-X"))
     return settings
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """The properties of a file."""
+    from kaa.config.properties import decode_properties
+
+    try:
+        return {entry.name: entry.value for entry in decode_properties(path.read_bytes())}
+    except OSError as error:
+        raise click.UsageError(f"cannot read {path}: {error.strerror}") from error
 
 
 def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
@@ -172,18 +238,20 @@ def run(session: Session, work: Callable[[], Coroutine[Any, Any, int | None]]) -
         code = exit_code(error)
     except InvalidConfigError as error:
         for problem in error.problems:
-            say(f"error: {problem.message}")
+            complain(problem.message)
         code = EXIT_USAGE
     except ConfigError as error:
-        say(f"error: {error}")
+        complain(str(error))
         code = EXIT_USAGE
-    except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # Whatever still waits for standard output must not fail once more at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = EXIT_BROKEN_PIPE
     sys.exit(code)
+
+
+def pacify_output() -> None:
+    """Whatever still waits for a standard output that nobody reads must not fail once more."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:
+        return
 
 
 def exit_code(error: Exception) -> int:
@@ -208,19 +276,66 @@ def exit_code(error: Exception) -> int:
     return EXIT_USAGE if isinstance(error, SecurityConfigError) else EXIT_FAILED
 
 
-def tell(error: Exception) -> None:
-    """What happened, Kafka's name for it, which broker, and what to do next."""
-    from kaa.client.errors import KafkaError
+class Story(NamedTuple):
+    """An error for people; what is not known is None."""
 
-    if not isinstance(error, KafkaError):
-        say(f"error: {error}")
-        return
-    say(f"error: {error.what}: {error.message}")
-    say(f"  kafka error  {error.error.name} ({error.error.value})")
-    if error.node is not None:
-        say(f"  broker       {error.node}")
-    if error.hint is not None:
-        say(f"  next         {error.hint}")
+    what: str
+    kafka_error: str | None
+    broker: str | None
+    next_step: str | None
+
+
+def story_of(error: Exception) -> Story:
+    """What happened, Kafka's name for it, which broker, and what to do next."""
+    from kaa.client.errors import (
+        DisconnectedError,
+        KafkaError,
+        RequestTimeoutError,
+        UnreachableError,
+        UnsupportedApiError,
+    )
+    from kaa.wire.errors import Errors
+
+    if isinstance(error, KafkaError):
+        name = f"{error.error.name} ({error.error.value})"
+        return Story(f"{error.what}: {error.message}", name, error.node, error.hint)
+    # What Java's client calls the things that happen on the way.
+    names = {
+        UnreachableError: Errors.NETWORK_EXCEPTION,
+        DisconnectedError: Errors.NETWORK_EXCEPTION,
+        RequestTimeoutError: Errors.REQUEST_TIMED_OUT,
+        UnsupportedApiError: Errors.UNSUPPORTED_VERSION,
+    }
+    found = next((code for kind, code in names.items() if isinstance(error, kind)), None)
+    what, _, next_step = str(error).partition("; ")
+    if not next_step and found is Errors.REQUEST_TIMED_OUT:
+        next_step = "check that the brokers are reachable, or allow more with --timeout"
+    if not next_step and found is Errors.UNSUPPORTED_VERSION:
+        next_step = "see what the brokers serve (kaa cluster api-versions)"
+    return Story(
+        what,
+        None if found is None else f"{found.name} ({found.value})",
+        getattr(error, "address", None),
+        next_step or None,
+    )
+
+
+def tell(error: Exception) -> None:
+    """Tells an error on standard error."""
+    story = story_of(error)
+    complain(story.what)
+    for name, text in (
+        ("kafka error", story.kafka_error),
+        ("broker", story.broker),
+        ("next", story.next_step),
+    ):
+        if text is not None:
+            click.echo(f"  {name:<12} {text}", err=True)
+
+
+def complain(text: str) -> None:
+    """The first line of an error."""
+    click.echo(styled("error:", err=True, fg="red", bold=True) + f" {text}", err=True)
 
 
 def outcome_code(failures: Mapping[str, Exception | None]) -> int:
@@ -234,44 +349,7 @@ def outcome_code(failures: Mapping[str, Exception | None]) -> int:
 
 
 def say(text: str) -> None:
-    """A line for people, on standard error."""
-    click.echo(text, err=True)
-
-
-# --- output
-
-
-def show(
-    output: str, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], name: str = "name"
-) -> None:
-    """Prints rows in the form asked for; ``name`` is the column that ``-o name`` prints."""
-    if output == "json":
-        print_json(list(rows))
-    elif output == "jsonl":
-        for row in rows:
-            click.echo(json.dumps(row))
-    elif output == "name":
-        for row in rows:
-            click.echo(cell(row[name]))
-    elif output == "csv":
-        text = StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([cell(row[column]) for column in columns] for row in rows)
-        click.echo(text.getvalue(), nl=False)
-    else:
-        print_table(
-            [column.replace("_", "-") for column in columns],
-            [[cell(row[column]) for column in columns] for row in rows],
-        )
-
-
-def cell(value: Any) -> str:
-    """A value as text in a table."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return ",".join(map(str, value)) or "-"
-    return str(value)
+    """A line for people, on standard error, unless they want quiet."""
+    context = click.get_current_context(silent=True)
+    if context is None or not context.meta.get(QUIET_KEY):
+        click.echo(text, err=True)

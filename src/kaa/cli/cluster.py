@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kaa.cli.client import EXIT_UNHEALTHY, client_options, run, show
-from kaa.cli.output import print_json
+from kaa.cli.client import EXIT_UNHEALTHY, client_options, run
+from kaa.cli.command import Noun
+from kaa.cli.output import print_rows, show
 
 if TYPE_CHECKING:
     from kaa.cli.client import Session
 
 
-@click.group(name="cluster")
+@click.group(cls=Noun, name="cluster")
 def command() -> None:
-    """Show brokers, health, log directories and API versions.
+    """Show brokers, health, quorum, features, directories and APIs.
 
     \b
     Examples:
@@ -44,12 +45,14 @@ def info(session: Session) -> None:
             {"id": one.node_id, "host": one.host, "port": one.port, "rack": one.rack}
             for one in cluster.brokers
         ]
-        if session.output == "json":
-            print_json({"cluster_id": cluster.cluster_id, "brokers": rows})
-            return
-        if session.output == "table":
+        columns = ["id", "host", "port", "rack"]
+
+        def text() -> None:
             click.echo(f"cluster {cluster.cluster_id}")
-        show(session.output, ["id", "host", "port", "rack"], rows, "id")
+            print_rows(columns, rows)
+
+        document = {"cluster_id": cluster.cluster_id, "brokers": rows}
+        show(session.output, columns, rows, "id", document=document, text=text)
 
     run(session, work)
 
@@ -83,14 +86,17 @@ def health(session: Session) -> None:
             for one in topic.partitions
             if one.leader_id == NO_NODE or len(one.isr) < len(one.replicas)
         ]
-        if session.output == "json":
-            print_json({"healthy": not rows, "problems": rows})
-        elif rows or session.output != "table":
-            columns = ["topic", "partition", "problem", "replicas", "isr"]
-            show(session.output, columns, rows, "topic")
-        else:
-            count = sum(len(topic.partitions) for topic in topics)
-            click.echo(f"healthy: {count} partitions, each with a leader and all its replicas")
+        columns = ["topic", "partition", "problem", "replicas", "isr"]
+        count = sum(len(topic.partitions) for topic in topics)
+
+        def text() -> None:
+            if rows:
+                print_rows(columns, rows)
+            else:
+                click.echo(f"healthy: {count} partitions, each with a leader and all its replicas")
+
+        document = {"healthy": not rows, "partitions": count, "problems": rows}
+        show(session.output, columns, rows, "topic", document=document, text=text)
         return EXIT_UNHEALTHY if rows else 0
 
     run(session, work)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kaa.cli.client import EXIT_NOT_FOUND, client_options, pairs, run, say, show
+from kaa.cli.client import EXIT_NOT_FOUND, client_options, complain, pairs, run, say
+from kaa.cli.command import Noun
+from kaa.cli.output import show, show_one
 
 if TYPE_CHECKING:
     from kaa.cli.client import Session
@@ -16,7 +18,7 @@ _KIND = click.Choice(["topic", "broker", "group", "client-metrics"])
 _ALL_BROKERS = "default"
 
 
-@click.group(name="config")
+@click.group(cls=Noun, name="config")
 def command() -> None:
     """Read and change the settings of topics, brokers and groups.
 
@@ -69,9 +71,8 @@ def describe(session: Session, kind: str, name: str, all_of_them: bool, docs: bo
             for entry in entries
             if all_of_them or entry.source is not ConfigSource.DEFAULT_CONFIG
         ]
-        show(
-            session.output, ["name", "value", "source", *(["documentation"] if docs else [])], rows
-        )
+        columns = ["name", "value", "source", *(["documentation"] if docs else [])]
+        show(session.output, columns, rows, wide=["read_only"])
         if not rows:
             say(f"{kind} {name} has defaults only; --all shows them")
 
@@ -99,13 +100,11 @@ def get(session: Session, kind: str, name: str, setting: str) -> None:
         async with Admin(session.settings) as admin:
             entries = await admin.describe_configs(resource, target, [setting])
         if not entries:
-            say(f"error: {kind} {name} has no setting {setting}")
+            complain(f"{kind} {name} has no setting {setting}")
             return EXIT_NOT_FOUND
-        if session.output == "table":
-            click.echo(entries[0].value or "")
-        else:
-            row = {"name": setting, "value": entries[0].value}
-            show(session.output, ["name", "value"], [row], "value")
+        (entry,) = entries
+        row = {"name": setting, "value": entry.value, "source": entry.source.name.lower()}
+        show_one(session.output, row, "value", lambda: click.echo(entry.value or ""))
         return 0
 
     run(session, work)

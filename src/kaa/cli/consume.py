@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from kaa.cli.client import client_options, run, say
+from kaa.cli.client import client_options, run
+from kaa.cli.command import TOPIC, Verb
 from kaa.cli.offset_range import parse_range
-from kaa.cli.record_format import as_json, compile_format
+from kaa.cli.progress import Progress
+from kaa.cli.reading import partitions_of, record_filter, spans_of, start, topics_of
+from kaa.cli.record_format import RecordWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kaa.cli.client import Session
-    from kaa.cli.offset_range import Range
+    from kaa.cli.reading import Span
     from kaa.client.consumer import Consumer
     from kaa.client.metadata import TopicPartition
     from kaa.records.record import Record
@@ -25,134 +27,120 @@ if TYPE_CHECKING:
 _POLL_MS = 200
 
 
-@click.command()
-@click.argument("topics", nargs=-1, required=True)
+@click.command(cls=Verb)
+@click.argument("topics", nargs=-1, required=True, type=TOPIC)
 @click.option(
-    "--from", "start", default="start", show_default=True, help="Where to start; see below."
+    "--from", "start_at", default="start", show_default=True, help="Where to start; see below."
 )
 @click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
 @click.option("-e", "--exit-at-end", is_flag=True, help="Stop at what was the end at the start.")
 @click.option("-p", "--partition", "partitions", type=int, multiple=True, help="Default: all.")
 @click.option("-f", "--format", "format_", metavar="FORMAT", help="As in kcat: %t %p %o %k %s ...")
 @click.option("-Z", "--null", default="NULL", show_default=True, help="How null is printed.")
+@click.option("--grep", metavar="PATTERN", help="Only records in whose key, value or header it is.")
+@click.option("-r", "--regex", is_flag=True, help="The topics are patterns.")
 @client_options
 def command(
     session: Session,
     topics: tuple[str, ...],
-    start: str,
+    start_at: str,
     count: int | None,
     exit_at_end: bool,
     partitions: tuple[int, ...],
     format_: str | None,
     null: str,
+    grep: str | None,
+    regex: bool,
 ) -> None:
     """Read records of topics.
 
     Starts at the first record and goes on until it is stopped, unless told otherwise. --from takes
     start, end, an offset (42), +N behind the first, -N before the end, @TIME (2026-01-31T10:00:00,
-    milliseconds, -10m for ten minutes ago), and a range of two of them (10:20, @-1h:end).
+    milliseconds, yesterday, -10m for ten minutes ago), or a range of two of them (10:20, @-1h:end).
 
     \b
     Examples:
       kaa consume orders -e
       kaa consume orders --from -10 -n 10
       kaa consume orders --from @-10m -o jsonl
-      kaa consume orders -e -f '%p %o %k=%s\\n'
+      kaa consume orders -e --grep 'customer-7'
+      kaa consume orders -e -f '%p %o %T{iso} %k=%s\\n'
+      kaa consume --regex 'orders-.*' -e -o wide
     """
     try:
-        wanted = parse_range(start, time.time_ns() // 1_000_000)
-        write = _writer(session.output, format_, null)
+        wanted = parse_range(start_at, time.time_ns() // 1_000_000)
+        writer = RecordWriter(session.output, format_, null)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    is_wanted = record_filter(grep)
 
-    async def work() -> int:
+    async def work() -> None:
         from kaa.client.consumer import Consumer
 
+        names = await topics_of(session.settings, topics) if regex else topics
         async with Consumer(session.settings) as consumer:
-            names = await _names(consumer, topics, partitions)
-            stops = await _seek(consumer, names, wanted, exit_at_end)
-            return await _consume(consumer, stops, count, write)
+            found = await partitions_of(consumer, names, partitions)
+            spans = await spans_of(consumer, found, wanted, stops_at_end=exit_at_end)
+            start(consumer, spans)
+            out = sys.stdout.buffer
+            out.write(writer.head(session.output) if format_ is None else b"")
+            try:
+                await _consume(consumer, spans, count, is_wanted, writer)
+            finally:
+                out.write(writer.end())
+                out.flush()
 
     run(session, work)
 
 
-def _writer(output: str, format_: str | None, null: str) -> Callable[[str, int, Record], bytes]:
-    if format_ is not None:
-        return compile_format(format_, null.encode())
-    if output in {"json", "jsonl"}:
-        return lambda *record: json.dumps(as_json(*record)).encode() + b"\n"
-    if output == "name":
-        return compile_format("%t-%p@%o\\n")
-    if output == "csv":
-        raise ValueError("records have no csv form; use -f '%o,%k,%s\\n'")
-    return compile_format("%s\\n", null.encode())
-
-
-async def _names(
-    consumer: Consumer, topics: Sequence[str], partitions: Sequence[int]
-) -> list[TopicPartition]:
-    from kaa.client.errors import KafkaError
-    from kaa.wire.errors import Errors
-
-    names: list[TopicPartition] = []
-    for topic in topics:
-        found = await consumer.partitions_for(topic)
-        for partition in partitions:
-            if not 0 <= partition < len(found):
-                what = f"partition {topic}-{partition}"
-                raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, what)
-        names += [one for one in found if not partitions or one.partition in partitions]
-    return names
-
-
-async def _seek(
-    consumer: Consumer, names: list[TopicPartition], wanted: Range, exit_at_end: bool
-) -> dict[TopicPartition, int | None]:
-    """Moves to where reading starts; gives where it stops in each partition (None: never)."""
-    first = await consumer.beginning_offsets(names)
-    end = await consumer.end_offsets(names)
-    consumer.assign(names)
-    stops: dict[TopicPartition, int | None] = {}
-    for point in (wanted.start, wanted.stop):
-        times: dict[TopicPartition, Any] = {}
-        if point is not None and point.kind == "time":
-            times = await consumer.offsets_for_times(dict.fromkeys(names, point.value))
-        for name in names:
-            at_time = times.get(name)
-            if point is None:
-                stops[name] = end[name] if exit_at_end else None
-                continue
-            offset = point.offset(first[name], end[name], at_time and at_time.offset)
-            if point is wanted.start:
-                consumer.seek(name, offset)
-                say(f"{name} from {offset}, end {end[name]}")
-            else:
-                stops[name] = offset
-    return stops
-
-
 async def _consume(
     consumer: Consumer,
-    stops: dict[TopicPartition, int | None],
+    spans: dict[TopicPartition, Span],
     count: int | None,
-    write: Callable[[str, int, Record], bytes],
-) -> int:
+    is_wanted: Callable[[Record], bool] | None,
+    writer: RecordWriter,
+) -> None:
     left = sys.maxsize if count is None else count
-    open_names = set(stops)
+    open_names = set(spans)
     out = sys.stdout.buffer
-    while left > 0 and open_names:
-        for name in list(open_names):
-            stop = stops[name]
-            if stop is not None and await consumer.position(name) >= stop:
-                open_names.discard(name)
-                consumer.pause([name])
-        if not open_names:
-            break
-        for (topic, partition), records in (await consumer.poll(timeout_ms=_POLL_MS)).items():
-            stop = stops[topic, partition]  # type: ignore[index]
-            wanted = records if stop is None else [one for one in records if one.offset < stop]
-            for record in wanted[:left]:
-                out.write(write(topic, partition, record))
-            left -= len(wanted[:left])
-        out.flush()
-    return 0
+    with Progress("reading", "records", _total(spans, count, is_wanted)) as progress:
+        # Records on a terminal are progress enough.
+        progress.is_shown &= not sys.stdout.isatty()
+        while left > 0:
+            await _close_finished(consumer, spans, open_names)
+            if not open_names:
+                break
+            for name, records in (await consumer.poll(timeout_ms=_POLL_MS)).items():
+                stop = spans[name].stop
+                chosen: Sequence[Record] = records
+                if stop is not None:
+                    chosen = [one for one in records if one.offset < stop]
+                progress.advance(len(chosen))
+                if is_wanted is not None:
+                    chosen = [one for one in chosen if is_wanted(one)]
+                for record in chosen[:left]:
+                    out.write(writer.write(name.topic, name.partition, record))
+                left -= len(chosen[:left])
+            out.flush()
+
+
+def _total(
+    spans: dict[TopicPartition, Span],
+    count: int | None,
+    is_wanted: Callable[[Record], bool] | None,
+) -> int | None:
+    """How many records there are to read, if that is known."""
+    if any(span.stop is None for span in spans.values()):
+        return None if is_wanted is not None else count
+    total = sum(max(0, (span.stop or 0) - span.start) for span in spans.values())
+    return total if count is None or is_wanted is not None else min(count, total)
+
+
+async def _close_finished(
+    consumer: Consumer, spans: dict[TopicPartition, Span], open_names: set[TopicPartition]
+) -> None:
+    for name in list(open_names):
+        stop = spans[name].stop
+        if stop is not None and await consumer.position(name) >= stop:
+            open_names.discard(name)
+            consumer.pause([name])

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from kaa.cli.output import output_option, print_json, print_table
+from kaa.cli.client import local_options
+from kaa.cli.command import Verb
+from kaa.cli.output import show
 from kaa.spark.java import JAVA_MAJOR_VERSION_MIN, find_java
 from kaa.twins import compiled
 
@@ -117,8 +119,8 @@ def maven() -> Finding:
     return Finding("maven", "ok", program)
 
 
-@click.command()
-@output_option
+@click.command(cls=Verb)
+@local_options
 def command(output: str) -> None:
     """Say what this installation has and what it lacks.
 
@@ -130,9 +132,6 @@ def command(output: str) -> None:
       kaa doctor -o json
     """
     findings = list(find())
-    if output == "json":
-        print_json([finding._asdict() for finding in findings])
-    else:
-        print_table(Finding._fields, findings)
+    show(output, Finding._fields, [finding._asdict() for finding in findings], "part")
     if any(finding.state == "broken" for finding in findings):
         raise SystemExit(1)

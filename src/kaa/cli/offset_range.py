@@ -9,6 +9,7 @@
     TIME    1700000000000              milliseconds since 1970
             2026-01-31, 2026-01-31T10:00:00, 2026-01-31T10:00:00+02:00   (UTC without a zone)
             -10m                       that long ago: s, m, h or d
+            today, yesterday           the start of that day in UTC
     RANGE   POINT        from there on                 POINT:POINT   up to, without the second
             :POINT       from the first                @TIME:TIME    between two times
 
@@ -25,6 +26,7 @@ _ADDED: Final = re.compile(r"\+\d+")
 _FROM_END: Final = re.compile(r"-\d+")
 _AGO: Final = re.compile(r"-(\d+)([smhd])")
 _UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DAYS_BACK: Final = {"today": 0, "yesterday": 1}
 
 
 class Point(NamedTuple):
@@ -90,6 +92,8 @@ def _parse_time(text: str, now_ms: int) -> int | None:
     ago = _AGO.fullmatch(text)
     if ago is not None:
         return max(0, now_ms - int(ago[1]) * _UNIT_MS[ago[2]])
+    if text in _DAYS_BACK:
+        return now_ms - now_ms % _UNIT_MS["d"] - _DAYS_BACK[text] * _UNIT_MS["d"]
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

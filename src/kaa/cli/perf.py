@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kaa.cli.client import client_options, run, say
-from kaa.cli.output import print_json
+from kaa.cli.command import TOPIC, Noun
+from kaa.cli.output import show_one
+from kaa.cli.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +29,7 @@ _BAR_COLUMNS = 40
 _SENT_PER_TURN = 100
 
 
-@click.group(name="perf")
+@click.group(cls=Noun, name="perf")
 def command() -> None:
     """Measure producing, consuming and the time in between.
 
@@ -72,28 +74,29 @@ def _report(
         "records_per_second": round(count / seconds, 1),
         "megabytes_per_second": round(size / seconds / 1e6, 3),
     }
+    bins = histogram(latencies_ms)
     if latencies_ms:
         result["latency_ms"] = summary(latencies_ms)
-    if session.output != "table":
-        print_json(result)
-        return
-    click.echo(
-        f"{count} records in {seconds:.2f} s: {count / seconds:.0f} records/s, "
-        f"{size / seconds / 1e6:.2f} MB/s"
-    )
-    if not latencies_ms:
-        return
-    parts = [f"{name} {value:.2f}" for name, value in result["latency_ms"].items()]
-    click.echo(f"latency in ms: {', '.join(parts)}")
-    bins = histogram(latencies_ms)
-    most = max(number for _, number in bins)
-    for edge, number in bins:
-        bar = "#" * max(1, number * _BAR_COLUMNS // most)
-        click.echo(f"  <= {edge:>9g} ms {number:>8} {bar}")
+        result["histogram"] = [{"ms_max": edge, "records": number} for edge, number in bins]
+
+    def text() -> None:
+        click.echo(
+            f"{count} records in {seconds:.2f} s: {count / seconds:.0f} records/s, "
+            f"{size / seconds / 1e6:.2f} MB/s"
+        )
+        if latencies_ms:
+            parts = [f"{name} {value:.2f}" for name, value in result["latency_ms"].items()]
+            click.echo(f"latency in ms: {', '.join(parts)}")
+        most = max((number for _, number in bins), default=0)
+        for edge, number in bins:
+            bar = "█" * max(1, number * _BAR_COLUMNS // most)
+            click.echo(f"  <= {edge:>9g} ms {number:>8} {bar}")
+
+    show_one(session.output, result, "records_per_second", text)
 
 
 @command.command()
-@click.argument("topic")
+@click.argument("topic", type=TOPIC)
 @click.option("-n", "--count", type=click.IntRange(min=1), default=100_000, show_default=True)
 @click.option("--size", type=click.IntRange(min=0), default=100, show_default=True, help="Bytes.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Records per second.")
@@ -114,6 +117,7 @@ def produce(session: Session, topic: str, count: int, size: int, rate: float | N
         latencies_ms: list[float] = []
         async with Producer(session.settings) as producer, asyncio.TaskGroup() as tasks:
             await producer.partitions_for(topic)
+            progress = Progress("writing", "records", count)
             started = time.perf_counter()
             waiting: list[tuple[Any, float]] = []
             for number in range(count):
@@ -122,12 +126,14 @@ def produce(session: Session, topic: str, count: int, size: int, rate: float | N
                     if pause > 0:
                         await asyncio.sleep(pause)
                 waiting.append((await producer.send(topic, value), time.perf_counter()))
+                progress.advance()
                 if len(waiting) == _SENT_PER_TURN or rate is not None:
                     tasks.create_task(_measure(waiting, latencies_ms))
                     waiting = []
                     await asyncio.sleep(0)
             tasks.create_task(_measure(waiting, latencies_ms))
             await producer.flush()
+            progress.clear()
             seconds = time.perf_counter() - started
         _report(session, count, count * size, seconds, latencies_ms)
 
@@ -141,7 +147,7 @@ async def _measure(waiting: list[tuple[Any, float]], latencies_ms: list[float]) 
 
 
 @command.command()
-@click.argument("topic")
+@click.argument("topic", type=TOPIC)
 @click.option("-n", "--count", type=click.IntRange(min=1), help="Default: all that is there.")
 @client_options
 def consume(session: Session, topic: str, count: int | None) -> None:
@@ -161,6 +167,8 @@ def consume(session: Session, topic: str, count: int | None) -> None:
             consumer.assign(names)
             await consumer.seek_to_beginning()
             ends = await consumer.end_offsets(names)
+            total = sum(ends.values()) - sum([await consumer.position(name) for name in names])
+            progress = Progress("reading", "records", total if count is None else count)
             started = time.perf_counter()
             read = size = 0
             while count is None or read < count:
@@ -169,7 +177,9 @@ def consume(session: Session, topic: str, count: int | None) -> None:
                     break
                 for records in (await consumer.poll(timeout_ms=200)).values():
                     read += len(records)
+                    progress.advance(len(records))
                     size += sum(len(record.value or b"") for record in records)
+            progress.clear()
             seconds = time.perf_counter() - started
         if count is not None and read < count:
             say(f"{topic} has {read} records, fewer than the {count} asked for")
@@ -179,7 +189,7 @@ def consume(session: Session, topic: str, count: int | None) -> None:
 
 
 @command.command()
-@click.argument("topic")
+@click.argument("topic", type=TOPIC)
 @click.option("-n", "--count", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--size", type=click.IntRange(min=0), default=100, show_default=True, help="Bytes.")
 @client_options
@@ -204,12 +214,15 @@ def e2e(session: Session, topic: str, count: int, size: int) -> None:
             consumer.assign([name])
             await consumer.seek_to_end()
             started = time.perf_counter()
+            progress = Progress("measuring", "records", count)
             for _ in range(count):
+                progress.advance()
                 sent = time.perf_counter()
                 await producer.send(topic, bytes(size), partition=name.partition)
                 while not await consumer.poll():
                     pass
                 latencies_ms.append((time.perf_counter() - sent) * 1000)
+            progress.clear()
             seconds = time.perf_counter() - started
         _report(session, count, count * size, seconds, latencies_ms)
 

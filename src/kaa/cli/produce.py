@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kaa.cli.client import EXIT_FAILED, EXIT_USAGE, client_options, pairs, run, say, show, tell
+from kaa.cli.client import EXIT_FAILED, EXIT_USAGE, client_options, complain, pairs, run, say, tell
+from kaa.cli.command import TOPIC, Verb
+from kaa.cli.output import show
+from kaa.cli.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -83,8 +86,8 @@ def _bytes(value: Any) -> bytes | None:
     return value.encode() if isinstance(value, str) else json.dumps(value).encode()
 
 
-@click.command()
-@click.argument("topic")
+@click.command(cls=Verb)
+@click.argument("topic", type=TOPIC)
 @click.argument("values", nargs=-1)
 @click.option("-k", "--key", help="The key of every record.")
 @click.option("-K", "--key-delimiter", help="What separates key and value in a line.")
@@ -141,7 +144,7 @@ def command(
         try:
             return await _produce(session, topic, records, extra, partition)
         except InputError as error:
-            say(f"error: {error}")
+            complain(str(error))
             return EXIT_USAGE
 
     run(session, work)
@@ -176,6 +179,7 @@ async def _produce(
             show(session.output, list(rows[0]), rows, "offset")
 
     async with Producer(session.settings) as producer:
+        progress = Progress("writing", "records")
         try:
             for record in records:
                 delivery = await producer.send(
@@ -188,9 +192,11 @@ async def _produce(
                 )
                 deliveries.append(delivery)
                 sent += 1
+                progress.advance()
                 if len(deliveries) >= _AWAITED_TOGETHER:
                     await settle()
         finally:
+            progress.clear()
             await settle()
     say(f"{sent - failed} of {sent} records written to {topic}")
     return EXIT_FAILED if failed else 0

@@ -1,33 +1,51 @@
-r"""Format strings for records, with kcat's letters.
+r"""Format strings for records, with kcat's letters and rpk's braces.
 
 ====  =============================================  ====  ==================================
-%t    topic                                          %s    value
+%t    topic                                          %s    value, as is
 %p    partition                                      %S    length of the value, -1 for null
-%o    offset                                         %k    key
-%T    timestamp in milliseconds                      %K    length of the key, -1 for null
-%h    headers, name=value,name=value                 %%    a percent sign
+%o    offset                                         %R    the same in 4 bytes, big-endian
+%T    timestamp in milliseconds                      %k    key, as is
+%h    headers, name=value,name=value                 %K    length of the key, -1 for null
+%v    value, as %s                                   %%    a percent sign
 ====  =============================================  ====  ==================================
 
-``\n``, ``\t``, ``\r``, ``\0`` and ``\\`` mean what they do in C. A null key or value is printed as
-``NULL``, or as nothing with the option for it. Keys and values are written as the bytes they are.
+Braces behind ``%k``, ``%s`` and ``%v`` say how bytes are written: ``%k{hex}``, ``%s{base64}``,
+``%s{json}`` (a string of JSON). ``%T{iso}`` is the time in UTC. ``\n``, ``\t``, ``\r``, ``\0``,
+``\\`` and ``\x2c`` mean what they do in C. A null key or value is printed as ``NULL``, or as the
+option for it says.
 """
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 from base64 import b64encode
+from datetime import UTC, datetime
+from io import StringIO
 from typing import TYPE_CHECKING, Any, Final
+
+from kaa.cli.output import yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kaa.records.record import Record
 
-_TOKEN: Final = re.compile(r"%(.)|\\(.)|([^%\\]+)", re.DOTALL)
+    Field = Callable[[str, int, Record], bytes]
+
+_TOKEN: Final = re.compile(
+    r"%(.)(?:\{(hex|base64|json|iso)\})?|\\x([0-9a-fA-F]{2})|\\(.)|([^%\\]+)", re.DOTALL
+)
 _ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
+_ENCODINGS: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "hex": lambda data: data.hex().encode(),
+    "base64": b64encode,
+    "json": lambda data: json.dumps(data.decode(errors="replace")).encode(),
+}
 
 
-def compile_format(text: str, null: bytes = b"NULL") -> Callable[[str, int, Record], bytes]:
+def compile_format(text: str, null: bytes = b"NULL") -> Field:
     """A function of topic, partition and record; raises ValueError at an unknown letter."""
     pieces: list[Any] = []
     position = 0
@@ -36,17 +54,19 @@ def compile_format(text: str, null: bytes = b"NULL") -> Callable[[str, int, Reco
         if match is None:
             raise ValueError(f"the format ends with {text[position:]!r}")
         position = match.end()
-        letter, escape, plain = match.groups()
+        letter, brace, code, escape, plain = match.groups()
         if plain is not None:
             pieces.append(plain.encode())
+        elif code is not None:
+            pieces.append(bytes.fromhex(code))
         elif escape is not None:
             if escape not in _ESCAPES:
-                raise ValueError(f"\\{escape} is no escape; there are \\n \\t \\r \\0 \\\\")
+                raise ValueError(f"\\{escape} is no escape; there are \\n \\t \\r \\0 \\\\ \\xNN")
             pieces.append(_ESCAPES[escape])
         elif letter == "%":
             pieces.append(b"%")
         else:
-            pieces.append(_field(letter, null))
+            pieces.append(_field(letter, brace, null))
 
     def write(topic: str, partition: int, record: Record) -> bytes:
         return b"".join(
@@ -57,26 +77,115 @@ def compile_format(text: str, null: bytes = b"NULL") -> Callable[[str, int, Reco
     return write
 
 
-def _field(letter: str, null: bytes) -> Callable[[str, int, Record], bytes]:
-    fields: dict[str, Callable[[str, int, Record], bytes]] = {
+def _field(letter: str, brace: str | None, null: bytes) -> Field:
+    if letter in "ksv" and brace != "iso":
+        encode = _ENCODINGS.get(brace or "", bytes)
+        name = "key" if letter == "k" else "value"
+
+        def data(_topic: str, _partition: int, record: Record) -> bytes:
+            found = getattr(record, name)
+            return null if found is None else encode(found)
+
+        return data
+    if letter == "T" and brace == "iso":
+        return lambda _, __, record: iso_time(record.timestamp).encode()
+    fields: dict[str, Field] = {
         "t": lambda topic, _, __: topic.encode(),
         "p": lambda _, partition, __: b"%d" % partition,
         "o": lambda _, __, record: b"%d" % record.offset,
         "T": lambda _, __, record: b"%d" % record.timestamp,
-        "k": lambda _, __, record: null if record.key is None else record.key,
-        "s": lambda _, __, record: null if record.value is None else record.value,
         "K": lambda _, __, record: b"%d" % (-1 if record.key is None else len(record.key)),
         "S": lambda _, __, record: b"%d" % (-1 if record.value is None else len(record.value)),
+        "R": lambda _, __, record: (-1 if record.value is None else len(record.value)).to_bytes(
+            4, "big", signed=True
+        ),
         "h": lambda _, __, record: b",".join(
             name.encode() + b"=" + (null if value is None else value)
             for name, value in record.headers
         ),
     }
-    if letter not in fields:
+    if letter not in fields or brace is not None:
+        known = " ".join(f"%{one}" for one in ("k", "s", "v", *fields))
+        shown = f"%{letter}" if brace is None else f"%{letter}{{{brace}}}"
         raise ValueError(
-            f"%{letter} is no field; there are {' '.join(f'%{one}' for one in fields)}"
+            f"{shown} is no field; there are {known} and, with braces, %k{{hex}} %s{{base64}} "
+            "%s{json} %T{iso}"
         )
     return fields[letter]
+
+
+def iso_time(timestamp_ms: int) -> str:
+    """A time in UTC to the millisecond; - where there is none."""
+    if timestamp_ms < 0:
+        return "-"
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return str(timestamp_ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+COLUMNS: Final = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
+
+
+class RecordWriter:
+    """Records in the form that ``-o`` or a format string asks for, one by one.
+
+    What ``-o json`` writes is one list, of which every record is a line.
+    """
+
+    def __init__(self, output: str, format_: str | None, null: str) -> None:
+        self.is_list = output == "json" and format_ is None
+        self._is_first = True
+        self._write = _writer(output, format_, null)
+
+    def write(self, topic: str, partition: int, record: Record) -> bytes:
+        """The bytes of a record."""
+        written = self._write(topic, partition, record)
+        if not self.is_list:
+            return written
+        start = b"[\n " if self._is_first else b",\n "
+        self._is_first = False
+        return start + written
+
+    def head(self, output: str) -> bytes:
+        """What stands before the first record."""
+        return ",".join(COLUMNS).encode() + b"\n" if output == "csv" else b""
+
+    def end(self) -> bytes:
+        """What stands behind the last record."""
+        if not self.is_list:
+            return b""
+        return b"[]\n" if self._is_first else b"\n]\n"
+
+
+def _writer(output: str, format_: str | None, null: str) -> Callable[[str, int, Record], bytes]:
+    if format_ is not None:
+        return compile_format(format_, null.encode())
+    if output == "json":
+        return lambda *record: json.dumps(as_json(*record)).encode()
+    if output == "jsonl":
+        return lambda *record: json.dumps(as_json(*record)).encode() + b"\n"
+    if output == "yaml":
+        return lambda *record: yaml_text([as_json(*record)]).encode()
+    if output == "name":
+        return compile_format("%t-%p@%o\\n")
+    if output == "csv":
+        return _csv_line
+    if output == "wide":
+        return compile_format("%t-%p@%o %T %k %s\\n", null.encode())
+    return compile_format("%s\\n", null.encode())
+
+
+def _csv_line(topic: str, partition: int, record: Record) -> bytes:
+    text = StringIO()
+    row = as_json(topic, partition, record)
+    row["headers"] = json.dumps(row["headers"]) if row["headers"] else ""
+    for name in ("key", "value"):
+        if isinstance(row[name], dict):
+            row[name] = json.dumps(row[name])
+    csv.writer(text, lineterminator="\n").writerow([row[name] for name in COLUMNS])
+    return text.getvalue().encode()
 
 
 def as_json(topic: str, partition: int, record: Record) -> dict[str, Any]:

@@ -6,10 +6,16 @@ test compares it with what the commands say of themselves.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
+
+VERBOSE_KEY = "kaa.verbose"
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
 
 
 class Entry(NamedTuple):
@@ -21,15 +27,21 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "broker": Entry("kaa.cli.broker", "Run a node: a broker and its controller in one process."),
-    "cluster": Entry("kaa.cli.cluster", "Show brokers, health, log directories and API versions."),
+    "cluster": Entry(
+        "kaa.cli.cluster", "Show brokers, health, quorum, features, directories and APIs."
+    ),
+    "completion": Entry("kaa.cli.completion", "Print the script that completes words in a shell."),
     "config": Entry(
         "kaa.cli.config", "Read and change the settings of topics, brokers and groups."
     ),
     "consume": Entry("kaa.cli.consume", "Read records of topics."),
+    "debug": Entry("kaa.cli.debug", "Look into files and frames: segments, indexes, snapshots."),
     "doctor": Entry("kaa.cli.doctor", "Say what this installation has and what it lacks."),
     "perf": Entry("kaa.cli.perf", "Measure producing, consuming and the time in between."),
     "produce": Entry("kaa.cli.produce", "Write records to a topic."),
+    "profile": Entry("kaa.cli.profile", "Keep the settings of clusters under names."),
     "storage": Entry("kaa.cli.storage", "Format and inspect the log directories of a node."),
+    "tail": Entry("kaa.cli.tail", "Watch records of topics as they arrive."),
     "topic": Entry("kaa.cli.topic", "List, create, describe, change and delete topics."),
     "version": Entry("kaa.cli.version", "Print the versions of Kaa, Kafka and Python."),
 }
@@ -50,6 +62,39 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name].summary) for name in sorted(COMMANDS)])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Completes from the table, without the import of every command."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=entry.summary)
+            for name, entry in sorted(COMMANDS.items())
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command; nobody sees a traceback who has not asked for it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(EXIT_INTERRUPTED)
+        except BrokenPipeError:
+            from kaa.cli.client import pacify_output
+
+            pacify_output()
+            sys.exit(EXIT_BROKEN_PIPE)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if ctx.meta.get(VERBOSE_KEY):
+                raise
+            from kaa.cli.client import complain
+
+            complain(f"{type(error).__name__}: {error}")
+            click.echo("  next         run it again with -v to see where it happened", err=True)
+            sys.exit(EXIT_FAILED)
+
 
 def load(entry: Entry) -> click.Command:
     """Imports a command."""
@@ -59,7 +104,9 @@ def load(entry: Entry) -> click.Command:
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-def root() -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Show where an error came from.")
+@click.pass_context
+def root(context: click.Context, verbose: bool) -> None:
     """An Apache-Kafka-compatible event-streaming platform.
 
     \b
@@ -68,3 +115,5 @@ def root() -> None:
       kaa doctor           # what is installed, what is missing, how to get it
       kaa version -o json  # versions, for a program to read
     """
+    if verbose:
+        context.meta[VERBOSE_KEY] = True

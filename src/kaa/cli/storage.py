@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kaa.cli.output import output_option, print_json
+from kaa.cli.client import local_options
+from kaa.cli.command import Noun
+from kaa.cli.output import show, show_one
 from kaa.config.addresses import parse_host_port
 from kaa.config.server import load_broker_config
 from kaa.config.sources import file_settings
@@ -47,7 +49,7 @@ config_option = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Noun, name="storage")
 def command() -> None:
     """Format and inspect the log directories of a node.
 
@@ -104,7 +106,9 @@ def command() -> None:
     multiple=True,
     help="A credential, as in 'SCRAM-SHA-256=[name=alice,password=secret]'.",
 )
+@local_options
 def format_command(
+    output: str,
     config_file: Path,
     cluster_id: str,
     standalone: bool,
@@ -158,26 +162,37 @@ def format_command(
             ],
             ignore_formatted=ignore_formatted,
         )
-        _format(request)
+        _format(request, output)
     except (FormatError, ScramError) as error:
         raise click.ClickException(str(error)) from error
 
 
-def _format(request: FormatRequest) -> None:
+def _format(request: FormatRequest, output: str) -> None:
     files = RealFiles()
     plan = plan_format(files, request, _new_id)
     if not plan.empty_directories:
-        click.echo("All log directories are formatted already.")
+        show(
+            output,
+            ["directory", "kind"],
+            [],
+            "directory",
+            text=lambda: click.echo("All log directories are formatted already."),
+        )
         return
+    rows: list[dict[str, str]] = []
+    lines: list[str] = []
     comment = time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime())
     try:
         for directory in plan.run(files, time.time_ns() // 1_000_000, comment):
             kind = "data directory"
             if directory == request.metadata_directory:
                 kind = "metadata directory" if request.voters is None else "voter's directory"
-            click.echo(f"Formatting {kind} {directory} with metadata.version {plan.release}.")
+            rows.append({"directory": directory, "kind": kind})
+            lines.append(f"Formatting {kind} {directory} with metadata.version {plan.release}.")
     except OSError as error:
         raise FormatError(f"cannot format: {error}") from error
+    columns = ["directory", "kind"]
+    show(output, columns, rows, "directory", text=lambda: click.echo("\n".join(lines)))
 
 
 def _config(config_file: Path) -> BrokerConfig:
@@ -249,7 +264,7 @@ def _levels(features: tuple[str, ...]) -> dict[str, int]:
 
 @command.command("info")
 @config_option
-@output_option
+@local_options
 def info(config_file: Path, output: str) -> None:
     """Show what the log directories of a node are formatted for.
 
@@ -272,15 +287,19 @@ def info(config_file: Path, output: str) -> None:
         problems.append("The directories belong to different clusters.")
     if len({properties.node_id for properties in found.values()}) > 1:
         problems.append("The directories belong to different nodes.")
-    if output == "json":
-        print_json(
-            {"directories": {path: _facts(found[path]) for path in found}} | {"problems": problems}
-        )
-    else:
-        for path, properties in found.items():
-            click.echo(f"{path}: {', '.join(f'{k}={v}' for k, v in _facts(properties).items())}")
+    facts = {path: _facts(properties) for path, properties in found.items()}
+    rows = [
+        {"directory": path, **{name: facts[path].get(name) for name in _FACTS}} for path in facts
+    ]
+
+    def text() -> None:
+        for path, known in facts.items():
+            click.echo(f"{path}: {', '.join(f'{name}={value}' for name, value in known.items())}")
         for problem in problems:
             click.echo(problem)
+
+    document = {"directories": facts, "problems": problems}
+    show(output, ["directory", *_FACTS], rows, "directory", document=document, text=text)
     if problems:
         raise SystemExit(1)
 
@@ -300,6 +319,9 @@ def _inspect(directory: str, found: dict[str, MetaProperties]) -> str | None:
     return None
 
 
+_FACTS = ("cluster.id", "directory.id", "node.id", "version")
+
+
 def _facts(properties: MetaProperties) -> dict[str, str]:
     directory_id = properties.directory_id
     facts = {"cluster.id": properties.cluster_id}
@@ -309,19 +331,22 @@ def _facts(properties: MetaProperties) -> dict[str, str]:
 
 
 @command.command("random-uuid")
-def random_uuid() -> None:
+@local_options
+def random_uuid(output: str) -> None:
     """Print a random id for a new cluster.
 
     \b
     Examples:
       kaa storage random-uuid
     """
-    click.echo(encode_id(_new_id()))
+    uuid_text = encode_id(_new_id())
+    show_one(output, {"uuid": uuid_text}, "uuid", lambda: click.echo(uuid_text))
 
 
 @command.command("version-mapping")
 @click.option("-r", "--release-version", metavar="RELEASE", help="Default: the newest.")
-def version_mapping(release_version: str | None) -> None:
+@local_options
+def version_mapping(output: str, release_version: str | None) -> None:
     """Show the feature levels of a release.
 
     \b
@@ -332,6 +357,13 @@ def version_mapping(release_version: str | None) -> None:
         release = METADATA_VERSION_MAX if release_version is None else _release(release_version)
     except FormatError as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"{METADATA_VERSION}={release.level} ({release_version or release})")
-    for name in FEATURES:
-        click.echo(f"{name}={default_level(name, release.level)}")
+    levels = {METADATA_VERSION: release.level}
+    levels |= {name: default_level(name, release.level) for name in FEATURES}
+
+    def text() -> None:
+        for name, level in levels.items():
+            shown = f" ({release_version or release})" if name == METADATA_VERSION else ""
+            click.echo(f"{name}={level}{shown}")
+
+    rows = [{"feature": name, "level": level} for name, level in levels.items()]
+    show(output, ["feature", "level"], rows, "feature", document=levels, text=text)

@@ -9,13 +9,14 @@ import click
 from kaa.cli.client import (
     EXIT_NOT_FOUND,
     client_options,
+    complain,
     outcome_code,
     pairs,
     run,
     say,
-    show,
 )
-from kaa.cli.output import print_json, print_table
+from kaa.cli.command import TOPIC, Noun
+from kaa.cli.output import print_rows, show, styled
 
 if TYPE_CHECKING:
     from kaa.cli.client import Session
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kaa.client.metadata import Topic
 
 
-@click.group(name="topic")
+@click.group(cls=Noun, name="topic")
 def command() -> None:
     """List, create, describe, change and delete topics.
 
@@ -58,10 +59,11 @@ def list_topics(session: Session, internal: bool) -> None:
                 "partitions": len(topic.partitions),
                 "replicas": max((len(one.replicas) for one in topic.partitions), default=0),
                 "internal": topic.is_internal,
+                "id": str(topic.topic_id),
             }
             for topic in topics
         ]
-        show(session.output, ["name", "partitions", "replicas"], rows)
+        show(session.output, ["name", "partitions", "replicas"], rows, wide=["internal", "id"])
 
     run(session, work)
 
@@ -123,7 +125,7 @@ def _show_outcome(session: Session, outcome: dict[str, Any], done: str) -> None:
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1, required=True, type=TOPIC)
 @client_options
 def describe(session: Session, names: tuple[str, ...]) -> None:
     """Show partitions, offsets and settings of topics.
@@ -142,16 +144,14 @@ def describe(session: Session, names: tuple[str, ...]) -> None:
             found = await admin.describe_topics(names)
             topics = [one for one in found.values() if isinstance(one, Topic)]
             described = [await _describe(admin, topic) for topic in topics]
-        if session.output == "table":
-            for topic in described:
-                _print_topic(topic)
-        elif session.output == "json":
-            print_json(described)
-        else:
-            rows = [
-                {"name": one["name"], **part} for one in described for part in one["partitions"]
-            ]
-            show(session.output, ["name", *_PARTITION_COLUMNS], rows)
+        rows = [{"name": one["name"], **part} for one in described for part in one["partitions"]]
+        show(
+            session.output,
+            ["name", *_PARTITION_COLUMNS],
+            rows,
+            document=described,
+            text=lambda: _print_topics(described),
+        )
         return outcome_code(
             {name: None if isinstance(one, Topic) else one for name, one in found.items()}
         )
@@ -212,20 +212,27 @@ async def _describe(admin: Admin, topic: Topic) -> dict[str, Any]:
     }
 
 
-def _print_topic(topic: dict[str, Any]) -> None:
-    from kaa.cli.client import cell
-
-    click.echo(f"{topic['name']}  id {topic['id']}")
-    print_table(
-        [column.replace("_", "-") for column in _PARTITION_COLUMNS],
-        [[cell(one[column]) for column in _PARTITION_COLUMNS] for one in topic["partitions"]],
-    )
-    for name, value in topic["configs"].items():
-        click.echo(f"{name}={value}")
+def _print_topics(topics: list[dict[str, Any]]) -> None:
+    for number, topic in enumerate(topics):
+        if number:
+            click.echo()
+        partitions = topic["partitions"]
+        records = sum(
+            one["end_offset"] - one["first_offset"]
+            for one in partitions
+            if one["first_offset"] is not None
+        )
+        click.echo(
+            f"{styled(topic['name'], bold=True)}  {len(partitions)} partitions, "
+            f"{records} offsets in use, id {topic['id']}"
+        )
+        print_rows(_PARTITION_COLUMNS, partitions)
+        for name, value in topic["configs"].items():
+            click.echo(f"{name}={value}")
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1, required=True, type=TOPIC)
 @click.option("--yes", is_flag=True, help="Do it; without this only the plan is shown.")
 @client_options
 def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
@@ -259,7 +266,7 @@ def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
 
 
 @command.command("add-partitions")
-@click.argument("name")
+@click.argument("name", type=TOPIC)
 @click.option("--add", "added", type=int, help="How many more.")
 @click.option("--total", type=int, help="How many there shall be.")
 @click.option("--dry-run", is_flag=True, help="Let the cluster check it and change nothing.")
@@ -294,7 +301,7 @@ def add_partitions(
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", type=TOPIC)
 @click.option("--before", required=True, metavar="OFFSET|end", help="The first offset to keep.")
 @click.option("-p", "--partition", "partitions", type=int, multiple=True, help="Default: all.")
 @click.option("--yes", is_flag=True, help="Do it; without this only the plan is shown.")
@@ -320,7 +327,7 @@ def trim(session: Session, name: str, before: str, partitions: tuple[int, ...], 
             wanted = partitions or range(len(topic.partitions))
             names = [TopicPartition(name, partition) for partition in wanted]
             if not all(0 <= one.partition < len(topic.partitions) for one in names):
-                say(f"error: {name} has {len(topic.partitions)} partitions")
+                complain(f"{name} has {len(topic.partitions)} partitions")
                 return EXIT_NOT_FOUND
             first = await admin.list_offsets(dict.fromkeys(names, EARLIEST))
             end = await admin.list_offsets(dict.fromkeys(names, LATEST))

@@ -7,12 +7,14 @@ import platform
 import click
 
 import kaa
-from kaa.cli.output import output_option, print_json
+from kaa.cli.client import local_options
+from kaa.cli.command import Verb
+from kaa.cli.output import show_one
 from kaa.wire.version import KAFKA_VERSION
 
 
-@click.command()
-@output_option
+@click.command(cls=Verb)
+@local_options
 def command(output: str) -> None:
     """Print the versions of Kaa, Kafka and Python.
 
@@ -26,7 +28,5 @@ def command(output: str) -> None:
         "kafka": KAFKA_VERSION,
         "python": platform.python_version(),
     }
-    if output == "json":
-        print_json(versions)
-    else:
-        click.echo("kaa {kaa} (speaks Kafka {kafka}, runs on Python {python})".format(**versions))
+    text = "kaa {kaa} (speaks Kafka {kafka}, runs on Python {python})".format(**versions)
+    show_one(output, versions, "kaa", lambda: click.echo(text))

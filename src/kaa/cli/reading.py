@@ -1,0 +1,120 @@
+"""What ``consume``, ``tail`` and others share: which partitions, from where, up to where."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from kaa.cli.client import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kaa.cli.offset_range import Range
+    from kaa.client.consumer import Consumer
+    from kaa.client.metadata import TopicPartition
+    from kaa.records.record import Record
+
+
+class Span(NamedTuple):
+    """What is read of a partition; without ``stop``, for ever."""
+
+    start: int
+    stop: int | None
+    end: int
+
+
+async def topics_of(settings: dict[str, str], patterns: Sequence[str]) -> list[str]:
+    """The topics whose whole names match one of the patterns."""
+    from kaa.client.admin import Admin
+    from kaa.config.client import ADMIN
+
+    known = {key.name for key in ADMIN}
+    compiled = [_pattern(text) for text in patterns]
+    async with Admin({name: settings[name] for name in settings if name in known}) as admin:
+        names = [topic.name for topic in await admin.list_topics(internal=True)]
+    found = [name for name in names if any(one.fullmatch(name) for one in compiled)]
+    if not found:
+        raise click.UsageError(f"no topic matches {' or '.join(patterns)}")
+    return found
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise click.UsageError(f"{text!r} is no pattern: {error}") from error
+
+
+async def partitions_of(
+    consumer: Consumer, topics: Sequence[str], partitions: Sequence[int] = ()
+) -> list[TopicPartition]:
+    """The partitions of topics, all or those asked for; raises KafkaError."""
+    from kaa.client.errors import KafkaError
+    from kaa.wire.errors import Errors
+
+    names: list[TopicPartition] = []
+    for topic in topics:
+        found = await consumer.partitions_for(topic)
+        for partition in partitions:
+            if not 0 <= partition < len(found):
+                what = f"partition {topic}-{partition}"
+                raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, what)
+        names += [one for one in found if not partitions or one.partition in partitions]
+    return names
+
+
+async def spans_of(
+    consumer: Consumer, names: Sequence[TopicPartition], wanted: Range, *, stops_at_end: bool
+) -> dict[TopicPartition, Span]:
+    """Which offsets a range stands for in each partition."""
+    first = await consumer.beginning_offsets(names)
+    end = await consumer.end_offsets(names)
+    times: dict[Any, dict[TopicPartition, Any]] = {}
+    for point in wanted:
+        if point is not None and point.kind == "time":
+            times[point] = await consumer.offsets_for_times(dict.fromkeys(names, point.value))
+
+    def offset(point: Any, name: TopicPartition) -> int:
+        at_time = times.get(point, {}).get(name)
+        found: int = point.offset(first[name], end[name], at_time and at_time.offset)
+        return found
+
+    spans = {}
+    for name in names:
+        stop = end[name] if stops_at_end else None
+        if wanted.stop is not None:
+            stop = offset(wanted.stop, name)
+        spans[name] = Span(offset(wanted.start, name), stop, end[name])
+    return spans
+
+
+def start(consumer: Consumer, spans: dict[TopicPartition, Span]) -> None:
+    """Lets a consumer read from where the spans start, and says where that is."""
+    consumer.assign(list(spans))
+    for name, span in spans.items():
+        consumer.seek(name, span.start)
+        until = "" if span.stop is None else f" up to {span.stop},"
+        say(f"{name} from {span.start},{until} end {span.end}")
+
+
+def record_filter(text: str | None) -> Callable[[Record], bool] | None:
+    """Whether a pattern is found in key, value or a header of a record."""
+    if text is None:
+        return None
+    try:
+        pattern = re.compile(text.encode())
+    except re.error as error:
+        raise click.UsageError(f"{text!r} is no pattern: {error}") from error
+
+    def matches(record: Record) -> bool:
+        return any(
+            data is not None and pattern.search(data) is not None
+            for data in (record.key, record.value)
+        ) or any(
+            pattern.search(name.encode() + b"=" + (value or b"")) for name, value in record.headers
+        )
+
+    return matches

@@ -1,0 +1,183 @@
+"""``kaa tail``: records as they arrive, for people who watch.
+
+A terminal cannot show a million records in a second, and nobody can read them: at most ``--rate``
+of them are printed per second, the others are counted, and the count is told. Ctrl-C ends with a
+line that says what was seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from kaa.cli.client import client_options, run, say
+from kaa.cli.command import TOPIC, Verb
+from kaa.cli.offset_range import parse_range
+from kaa.cli.output import shows_colors
+from kaa.cli.reading import partitions_of, record_filter, spans_of, topics_of
+from kaa.cli.record_format import RecordWriter, iso_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kaa.cli.client import Session
+    from kaa.client.consumer import Consumer
+    from kaa.records.record import Record
+
+_POLL_MS: Final = 200
+_VALUE_COLUMNS_MAX: Final = 2_000
+_COLORS: Final = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
+
+
+class Seen(NamedTuple):
+    """What went by."""
+
+    printed: int
+    left_out: int
+    seconds: float
+
+    def text(self) -> str:
+        """The line at the end."""
+        rate = (self.printed + self.left_out) / self.seconds if self.seconds else 0
+        skipped = f", {self.left_out} not shown" if self.left_out else ""
+        return f"{self.printed} records{skipped} in {self.seconds:.1f} s ({rate:.0f}/s)"
+
+
+class Throttle:
+    """Lets so many through per second; time is handed in."""
+
+    def __init__(self, per_second: int) -> None:
+        self._per_second = per_second
+        self._second = -1
+        self._left = 0
+        self.left_out = 0
+        """Kept back since the start."""
+        self.left_out_untold = 0
+        """Kept back since it was last told."""
+
+    def lets_through(self, now: float) -> bool:
+        """Whether one more is shown now."""
+        if int(now) != self._second:
+            self._second, self._left = int(now), self._per_second
+        if self._left > 0:
+            self._left -= 1
+            return True
+        self.left_out += 1
+        self.left_out_untold += 1
+        return False
+
+
+@click.command(cls=Verb)
+@click.argument("topics", nargs=-1, required=True, type=TOPIC)
+@click.option("--from", "start_at", default="end", show_default=True, help="As in kaa consume.")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option("-f", "--format", "format_", metavar="FORMAT", help="As in kcat: %t %p %o %k %s ...")
+@click.option("--grep", metavar="PATTERN", help="Only records in whose key, value or header it is.")
+@click.option("-r", "--regex", is_flag=True, help="The topics are patterns.")
+@click.option(
+    "--rate",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Print at most so many per second; the rest is counted.",
+)
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after so long.")
+@client_options
+def command(
+    session: Session,
+    topics: tuple[str, ...],
+    start_at: str,
+    count: int | None,
+    format_: str | None,
+    grep: str | None,
+    regex: bool,
+    rate: int,
+    seconds: float | None,
+) -> None:
+    """Watch records of topics as they arrive.
+
+    \b
+    Examples:
+      kaa tail orders
+      kaa tail orders payments --grep error
+      kaa tail --regex '.*' --rate 20
+      kaa tail orders --from -10 -o jsonl
+    """
+    try:
+        wanted = parse_range(start_at, time.time_ns() // 1_000_000)
+        writer = RecordWriter(session.output, format_, "NULL")
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    is_plain = session.output == "table" and format_ is None
+    write = _colored if is_plain else writer.write
+    is_wanted = record_filter(grep)
+
+    async def work() -> None:
+        from kaa.client.consumer import Consumer
+
+        names = await topics_of(session.settings, topics) if regex else topics
+        async with Consumer(session.settings) as consumer:
+            found = await partitions_of(consumer, names)
+            spans = await spans_of(consumer, found, wanted, stops_at_end=False)
+            consumer.assign(found)
+            for name, span in spans.items():
+                consumer.seek(name, span.start)
+            say(f"watching {len(found)} partitions of {', '.join(names)}; Ctrl-C ends it")
+            await _watch(consumer, write, is_wanted, Throttle(rate), count, seconds)
+
+    run(session, work)
+
+
+async def _watch(
+    consumer: Consumer,
+    write: Callable[[str, int, Record], bytes],
+    is_wanted: Callable[[Record], bool] | None,
+    throttle: Throttle,
+    count: int | None,
+    seconds: float | None,
+) -> None:
+    out = sys.stdout.buffer
+    started = time.monotonic()
+    printed = 0
+    try:
+        async with asyncio.timeout(seconds):
+            while count is None or printed < count:
+                polled = await consumer.poll(timeout_ms=_POLL_MS)
+                now = time.monotonic()
+                if throttle.left_out_untold and throttle.lets_through(now):
+                    say(f"... {throttle.left_out_untold} records not shown")
+                    throttle.left_out_untold = 0
+                for name, records in polled.items():
+                    for record in records:
+                        if is_wanted is not None and not is_wanted(record):
+                            continue
+                        if count is not None and printed >= count:
+                            break
+                        if throttle.lets_through(now):
+                            out.write(write(name.topic, name.partition, record))
+                            printed += 1
+                out.flush()
+    except TimeoutError:
+        pass
+    finally:
+        say(Seen(printed, throttle.left_out, time.monotonic() - started).text())
+
+
+def _colored(topic: str, partition: int, record: Record) -> bytes:
+    """A record on one line: when, where, key and value."""
+    shown = record.value
+    value = "NULL" if shown is None else shown.decode(errors="replace")
+    key = "-" if record.key is None else record.key.decode(errors="replace")
+    when = iso_time(record.timestamp)
+    place = f"{topic}-{partition}@{record.offset}"
+    if len(value) > _VALUE_COLUMNS_MAX:
+        value = f"{value[:_VALUE_COLUMNS_MAX]}... ({len(value)} characters)"
+    if shows_colors(sys.stdout):
+        when = click.style(when, dim=True)
+        place = click.style(place, fg=_COLORS[sum(topic.encode()) % len(_COLORS)])
+        key = click.style(key, bold=True)
+    return f"{when}  {place}  {key}  {value}\n".encode()

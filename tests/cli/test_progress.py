@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+
+from kaa.cli.progress import Progress, duration_text, is_welcome, progress_line
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_line_with_and_without_a_total() -> None:
+    line = progress_line("reading", "records", 250, 1000, 5.0)
+    assert line == f"reading {'━' * 6}{'─' * 18}  25%  250 of 1,000 records, 50/s, 15 s left"
+    assert progress_line("reading", "records", 10, None, 2.0) == "reading 10 records, 5/s"
+    assert progress_line("reading", "records", 0, 10, 0.0).endswith("0/s, 0 s left")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3700, "1 h 1 min"), (90_000, "1 d 1 h")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+def test_shown_after_half_a_second_and_gone_at_the_end() -> None:
+    stream, clock = Terminal(), Clock()
+    with Progress(
+        "reading", "records", 10, stream=stream, monotonic=clock, is_shown=True
+    ) as progress:
+        progress.advance()
+        assert stream.getvalue() == ""
+        clock.now += 0.6
+        progress.advance()
+        assert "2 of 10 records" in stream.getvalue()
+        shown = stream.getvalue()
+        clock.now += 0.05
+        progress.advance()
+        assert stream.getvalue() == shown
+    assert stream.getvalue().endswith("\r\x1b[K")
+    assert progress.done == 3
+
+
+def test_only_on_terminals() -> None:
+    assert is_welcome(Terminal(), {})
+    assert not is_welcome(StringIO(), {})
+    for environment in ({"TERM": "dumb"}, {"CI": "true"}, {"KAA_NO_PROGRESS": "1"}):
+        assert not is_welcome(Terminal(), environment)
+    stream, clock = StringIO(), Clock()
+    with Progress("reading", "records", stream=stream, monotonic=clock) as progress:
+        clock.now += 5
+        progress.advance()
+    assert stream.getvalue() == ""
