@@ -57,6 +57,8 @@ WITHOUT_OWN_TEST = {
     "log/errors.py": "exceptions alone; each is tested where it is raised",
     "records/_pure_*": "twins of the compiled kernel, run by the same tests as it",
     "serving/services.py": "a list of the parts that handlers work with",
+    "spark/formats/_pure_*": "twin of the compiled Avro decoder, run by the same tests as it",
+    "spark/formats/untyped.py": "names alone",
     "wire/messages/*": "every message is compared with its schema by one suite over all of them",
     "wire/version.py": "one constant",
 }
