@@ -22,6 +22,7 @@ modules, in the order a test meets them:
 ``client``        a small blocking client, so that helpers need no other package
 ``thread_node``   a node on a thread of this process; ``memory_files`` is its disk
 ``clock``         its time, which a test can move
+``registry``      ``Registry``: a schema registry in memory
 ``process_node``  a node as a child process, and a cluster that somebody else runs
 
 Importing this package imports nothing else: names are found when they are first used.
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from kaa.testing.clock import Clock
     from kaa.testing.faults import Fault, Faults, On
     from kaa.testing.group import Group
+    from kaa.testing.registry import Registry
     from kaa.testing.topic import Topic, TopicRecord
     from kaa.wire.errors import Errors
     from kaa.wire.registry import ApiKey
@@ -52,6 +54,7 @@ __all__ = [
     "Group",
     "On",
     "RefusedError",
+    "Registry",
     "Topic",
     "TopicRecord",
 ]
@@ -66,6 +69,7 @@ _HOMES = {
     "Group": "kaa.testing.group",
     "On": "kaa.testing.faults",
     "RefusedError": "kaa.testing.client",
+    "Registry": "kaa.testing.registry",
     "Topic": "kaa.testing.topic",
     "TopicRecord": "kaa.testing.topic",
 }
