@@ -128,6 +128,9 @@ FETCH_SESSION_EVICTION_MS = 120_000
 # Batches of a produce request that expand to more are validated off the loop: a small batch can
 # expand to gigabytes.
 PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX = 2 * 1024 * 1024
+# Bytes of a produce request that are written on the loop, about a tenth of a millisecond; the writer
+# thread of the directory takes what is above.
+PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX = 256 * 1024
 # Partitions of a fetch that are read before others have a turn, a millisecond or two of work.
 FETCH_PARTITIONS_PER_TURN_MAX = 250
 # Batches that are larger, or compressed, are looked through for a timestamp off the loop.

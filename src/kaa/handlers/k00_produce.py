@@ -3,7 +3,8 @@
 Each partition is judged by itself: one refused batch does not touch the others. The work is done
 when `handle` returns; with acks=all the answer is parked until every accepted batch is replicated,
 and with acks=0 there is none. A batch that turns out to expand to megabytes is judged by a thread
-instead, so that only its own connection waits.
+instead, and one that is large, or has to be flushed with its append, is written by a thread, so
+that only its own connection waits.
 
 | version | | |---|---| | 3 | the first that is served; 0 to 2 are advertised for librdkafka's sake
 and refused (KAFKA-18659) | | 7 | zstd may be used | | 8 | errors of single records (KIP-467) | | 10
@@ -13,14 +14,17 @@ transaction implicitly (KIP-890) | | 13 | topics by id (KIP-516) |
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa.handlers.context import KeepsFrame, Parked
-from kaa.limits import PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX
+from kaa.limits import PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX, PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX
 from kaa.log.errors import LogError
 from kaa.records.errors import WorkLimitError
 from kaa.records.validate import Refusal, validate_produced
+from kaa.replication.partition import Partition
 from kaa.serving.delayed import Wait
+from kaa.serving.transactional_batches import has_transactional, transactional_batches
+from kaa.serving.verification import Verified, produce_operation, produce_refusal
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k00_produce import (
     BatchIndexAndErrorMessage,
@@ -33,10 +37,11 @@ from kaa.wire.messages.k00_produce import (
 if TYPE_CHECKING:
     import asyncio
 
+    from kaa.coordinators.transaction.state import PartitionName
     from kaa.handlers.context import RequestContext
     from kaa.log.append import AppendInfo
+    from kaa.log.producer_state import VerificationGuard
     from kaa.records.validate import Validated
-    from kaa.replication.partition import Partition
     from kaa.serving.services import Services
     from kaa.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -57,6 +62,49 @@ _WITHOUT_START_OFFSET: Final = frozenset(
 
 def handle(services: Services, request: ProduceRequest, context: RequestContext) -> Any:
     produce = _Produce(services, request.acks, context.api_version)
+    if has_transactional(request):
+        return _in_transaction(produce, request, context)
+    return _produce(produce, request, context)
+
+
+def _in_transaction(produce: _Produce, request: ProduceRequest, context: RequestContext) -> Any:
+    """Appends at once where the transaction is known; otherwise its coordinator is asked."""
+    services, version = produce.services, context.api_version
+    batches = transactional_batches(services, request, version)
+    if request.transactional_id is None:
+        produce.refusal = Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    elif len(batches.producers) > 1:
+        produce.refusal = Errors.INVALID_PRODUCER_ID_MAPPING
+    if produce.refusal is not None:
+        return _produce(produce, request, context)
+    operation = produce_operation(version)
+    (producer,) = batches.producers
+    guards = services.verification.start(producer, batches.sequences, operation)
+    if not guards:
+        return _produce(produce, request, context)
+    return KeepsFrame(_verify(produce, request, context, producer, guards))
+
+
+async def _verify(
+    produce: _Produce,
+    request: ProduceRequest,
+    context: RequestContext,
+    producer: tuple[int, int],
+    guards: dict[PartitionName, VerificationGuard],
+) -> ProduceResponse | None:
+    assert request.transactional_id is not None
+    operation = produce_operation(context.api_version)
+    produce.verified = await produce.services.verification.finish(
+        request.transactional_id, producer, guards, operation
+    )
+    answer = _produce(produce, request, context)
+    if isinstance(answer, Parked | KeepsFrame):
+        answer = await answer.response
+    response: ProduceResponse | None = answer
+    return response
+
+
+def _produce(produce: _Produce, request: ProduceRequest, context: RequestContext) -> Any:
     # A topic without partitions is left out of the answer.
     topics = [produce.topic(topic) for topic in request.topic_data if topic.partition_data]
     response = ProduceResponse(responses=topics)
@@ -93,6 +141,25 @@ def _answer(
     return Parked(_park(produce.services, waiting, request.timeout_ms, response))
 
 
+class _Overdue(NamedTuple):
+    """What is too much work for the loop, with its place in the answer."""
+
+    answers: list[PartitionProduceResponse]
+    place: int
+    topic: TopicProduceData
+    data: PartitionProduceData
+    # None if that is what takes long.
+    verdict: Validated | None
+
+
+class _LongWriteError(Exception):
+    """The append of a judged batch should leave the loop."""
+
+    def __init__(self, verdict: Validated) -> None:
+        super().__init__()
+        self.verdict = verdict
+
+
 class _Produce:
     """One request's way through its partitions."""
 
@@ -102,12 +169,14 @@ class _Produce:
         self.version = version
         self.now_ms = services.clock.wall_ms()
         self.has_failed = False
+        # Why nothing of the request is appended.
+        self.refusal: Errors | None = None
+        # What the coordinator said of a transaction.
+        self.verified = Verified({}, {})
         # What was appended: the partition, the offset after it, and its part of the answer.
         self.appended: list[tuple[Partition, int, PartitionProduceResponse]] = []
-        # What is too much work for the loop, with its place in the answer.
-        self.overdue: list[
-            tuple[list[PartitionProduceResponse], int, TopicProduceData, PartitionProduceData]
-        ] = []
+        self.overdue: list[_Overdue] = []
+        self.bytes_on_loop = 0
 
     def topic(self, data: TopicProduceData) -> TopicProduceResponse:
         answers: list[PartitionProduceResponse] = []
@@ -115,23 +184,39 @@ class _Produce:
             try:
                 answers.append(self.partition(data, partition))
             except WorkLimitError:
-                self.overdue.append((answers, len(answers), data, partition))
-                answers.append(PartitionProduceResponse(index=partition.index))
+                self.defer(answers, data, partition)
+            except _LongWriteError as long:
+                self.defer(answers, data, partition, long.verdict)
         return TopicProduceResponse(
             name=data.name, topic_id=data.topic_id, partition_responses=answers
         )
 
+    def defer(
+        self,
+        answers: list[PartitionProduceResponse],
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        verdict: Validated | None = None,
+    ) -> None:
+        self.overdue.append(_Overdue(answers, len(answers), topic, data, verdict))
+        answers.append(PartitionProduceResponse(index=data.index))
+
     async def finish_overdue(self) -> None:
         services = self.services
-        for answers, place, topic, data in self.overdue:
-            verdict, partition = None, self.find(topic, data)
-            if data.records is not None and not isinstance(partition, Errors):
+        for answers, place, topic, data, known in self.overdue:
+            verdict: Validated | Refusal | None = known
+            partition = self.find(topic, data)
+            if verdict is None and data.records is not None and isinstance(partition, Partition):
                 rules = services.replicas.append_rules(partition)
                 arguments = (data.records, self.version, rules, self.now_ms)
                 verdict = await services.loop.run_in_executor(
                     services.batch_work, validate_produced, *arguments
                 )
-            answers[place] = self.partition(topic, data, verdict)
+            admitted = self.admit(topic, data, verdict)
+            if isinstance(admitted, PartitionProduceResponse):
+                answers[place] = admitted
+            else:
+                answers[place] = await self.append_later(*admitted)
 
     def find(self, topic: TopicProduceData, data: PartitionProduceData) -> Partition | Errors:
         if self.version <= 12:
@@ -139,29 +224,65 @@ class _Produce:
         return self.services.replicas.find_by_id(topic.topic_id, data.index)
 
     def partition(
+        self, topic: TopicProduceData, data: PartitionProduceData
+    ) -> PartitionProduceResponse:
+        """Judges and appends. WorkLimitError or _LongWriteError, before anything was done, if that
+        takes too long.
+        """
+        admitted = self.admit(topic, data)
+        if isinstance(admitted, PartitionProduceResponse):
+            return admitted
+        partition, verdict = admitted
+        if self.is_long_write(partition, verdict):
+            raise _LongWriteError(verdict)
+        try:
+            info = partition.append(
+                _stamped(verdict), now_ms=self.now_ms, guard=self.guard(partition)
+            )
+        except LogError as error:
+            return self.failed(partition, error.error)
+        return self.accepted(partition, info)
+
+    def is_long_write(self, partition: Partition, verdict: Validated) -> bool:
+        log, batch = partition.leader_log(), verdict.batch
+        if log.directory.writer is None:
+            return False
+        self.bytes_on_loop += batch.size_in_bytes
+        return (
+            log.pending is not None
+            or self.bytes_on_loop > PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX
+            or log.flushes_at(log.log_end_offset + batch.last_offset_delta + 1)
+        )
+
+    async def append_later(
+        self, partition: Partition, verdict: Validated
+    ) -> PartitionProduceResponse:
+        try:
+            batch, guard = _stamped(verdict), self.guard(partition)
+            if partition.leader_log().directory.writer is None:
+                info = partition.append(batch, now_ms=self.now_ms, guard=guard)
+            else:
+                info = await partition.append_later(batch, now_ms=self.now_ms, guard=guard)
+        except LogError as error:
+            return self.failed(partition, error.error)
+        return self.accepted(partition, info)
+
+    def admit(
         self,
         topic: TopicProduceData,
         data: PartitionProduceData,
         verdict: Validated | Refusal | None = None,
-    ) -> PartitionProduceResponse:
-        """Judges and appends; WorkLimitError, before anything was done, if that takes too long.
-        With a verdict it only appends.
-        """
+    ) -> tuple[Partition, Validated] | PartitionProduceResponse:
+        """Where a batch goes and what was found about it, or why it is refused."""
         if self.acks not in {_ACKS_NONE, _ACKS_LEADER, _ACKS_ALL}:
             return self.refused(data.index, Errors.INVALID_REQUIRED_ACKS)
-        found = self.find(topic, data)
-        if isinstance(found, Errors):
-            return self.refused(data.index, found)
-        if not found.is_leader:
-            return self.not_leader(found)
-        return self.append(found, data, verdict)
-
-    def append(
-        self,
-        partition: Partition,
-        data: PartitionProduceData,
-        verdict: Validated | Refusal | None,
-    ) -> PartitionProduceResponse:
+        if self.refusal is not None:
+            return self.refused(data.index, self.refusal)
+        partition = self.find(topic, data)
+        if isinstance(partition, Errors):
+            return self.refused(data.index, partition)
+        if not partition.is_leader:
+            return self.not_leader(partition)
         replicas = self.services.replicas
         if data.records is None:
             return self.refused(data.index, Errors.INVALID_RECORD)
@@ -179,13 +300,14 @@ class _Produce:
             )
         if isinstance(verdict, Refusal):
             return self.invalid(data.index, partition, verdict)
-        batch = verdict.batch
-        batch.set_max_timestamp(verdict.timestamp_type, verdict.max_timestamp)
-        try:
-            info = partition.append(batch.view, now_ms=self.now_ms)
-        except LogError as error:
-            return self.failed(partition, error.error)
-        return self.accepted(partition, info)
+        error = self.verified.errors.get((partition.topic, partition.number))
+        if error is not None:
+            told = produce_refusal(error, produce_operation(self.version))
+            return self.refused(data.index, *told)
+        return partition, verdict
+
+    def guard(self, partition: Partition) -> VerificationGuard | None:
+        return self.verified.guards.get((partition.topic, partition.number))
 
     def accepted(self, partition: Partition, info: AppendInfo) -> PartitionProduceResponse:
         response = PartitionProduceResponse(
@@ -233,6 +355,12 @@ class _Produce:
                 leader_id=partition.image.leader, leader_epoch=partition.leader_epoch
             )
         return response
+
+
+def _stamped(verdict: Validated) -> memoryview:
+    """The batch with what validation found out about it."""
+    verdict.batch.set_max_timestamp(verdict.timestamp_type, verdict.max_timestamp)
+    return verdict.batch.view
 
 
 def _park(

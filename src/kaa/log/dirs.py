@@ -21,6 +21,7 @@ from kaa.log.names import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Executor
     from uuid import UUID
 
     from kaa.log.files import DirectoryLock, Files
@@ -43,6 +44,8 @@ class LogDirectory:
         self.directory_id = directory_id
         self.logs: dict[TopicPartition, UnifiedLog] = {}
         """The logs that live here; their manager adds and removes them."""
+        self.writer: Executor | None = None
+        """One thread for the writes that are too long for the loop; None if there is none."""
         self.offline_reason: str | None = None
         """Why the directory is offline; None as long as it is not. Never reset."""
         self._on_offline = on_offline

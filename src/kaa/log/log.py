@@ -10,8 +10,9 @@ The offsets of a log, each at or above the one before it::
     recovery point        everything below is on stable storage; at most the log end offset
 
 Nothing here waits, locks or runs in the background: the owner calls, in order, from one loop, and
-hands in the time. Long work comes as jobs (``flush_job``) or generators (``kaa.log.recovery``,
-``kaa.log.cleaner``). An error of the disk takes the whole directory offline (``kaa.log.dirs``).
+hands in the time. Long work comes as jobs (``flush_job``), as writes on a thread that the owner
+gives (``begin_append``) or as generators (``kaa.log.recovery``, ``kaa.log.cleaner``). An error of
+the disk takes the whole directory offline (``kaa.log.dirs``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 from kaa.log.append import judge_producers, plan_follower_append, plan_leader_append
 from kaa.log.errors import LogError
 from kaa.log.local_log import LocalLog
+from kaa.log.pending import PendingAppend
 from kaa.log.producer_state import AppendOrigin
 from kaa.log.properties import write_topic_id
 from kaa.log.replay import note_completed_transaction
@@ -119,6 +121,8 @@ class UnifiedLog(LocalLog):
         self.last_snapshot_offset = snapshots.offsets[-1] if snapshots.offsets else 0
         self.is_cleaning = False
         """Whether a round of compaction is under way; retention waits for it."""
+        self.pending: PendingAppend | None = None
+        """An append that is being written off the loop; whatever comes next has to settle it."""
         self.truncated_offset: int | None = None
         """The lowest end that the log was cut to since the cleaner last looked."""
 
@@ -152,6 +156,22 @@ class UnifiedLog(LocalLog):
         plan = self.prepare_follower_append(records, leader_epoch=leader_epoch, now_ms=now_ms)
         return self._finish(plan, now_ms)
 
+    def begin_append(self, plan: AppendPlan, now_ms: int) -> PendingAppend:
+        """Has a prepared append written by the thread of its directory; it counts when settled."""
+        assert self.pending is None
+        assert self.directory.writer is not None
+        self.pending = PendingAppend(self, plan, self.directory.writer, now_ms)
+        return self.pending
+
+    def settle(self) -> None:
+        """Waits for the write that is under way, if there is one."""
+        if self.pending is not None:
+            self.pending.settle()
+
+    def flushes_at(self, end_offset: int) -> bool:
+        """Whether an append up to this offset would be flushed with it."""
+        return end_offset - self.recovery_point >= self.config.flush_messages
+
     def prepare_append(
         self,
         records: bytearray | memoryview,
@@ -163,6 +183,7 @@ class UnifiedLog(LocalLog):
         transaction_version: int = 0,
     ) -> AppendPlan:
         """The first step of an append. LogError refuses it; at most a new segment was begun."""
+        self.settle()
         if self.directory.offline_reason is not None:
             raise self.directory.storage_error()
         plan = plan_leader_append(self, records, leader_epoch, origin)
@@ -175,6 +196,7 @@ class UnifiedLog(LocalLog):
     def prepare_follower_append(
         self, records: bytes | bytearray | memoryview, *, leader_epoch: int, now_ms: int
     ) -> AppendPlan:
+        self.settle()
         if self.directory.offline_reason is not None:
             raise self.directory.storage_error()
         plan = plan_follower_append(self, records, leader_epoch)
@@ -200,10 +222,7 @@ class UnifiedLog(LocalLog):
 
     def _plan_flush(self, plan: AppendPlan) -> None:
         end_offset = plan.info.last_offset + 1
-        if (
-            plan.segment is not None
-            and end_offset - self.recovery_point >= self.config.flush_messages
-        ):
+        if plan.segment is not None and self.flushes_at(end_offset):
             plan.flush = self.make_flush_job(end_offset, whole_active=False)
 
     def _finish(self, plan: AppendPlan, now_ms: int) -> AppendInfo:
@@ -363,6 +382,7 @@ class UnifiedLog(LocalLog):
 
         The old one still has to be flushed: ``needs_flush`` says so from now on.
         """
+        assert self.pending is None
         base_offset = max(expected_offset, self.log_end_offset)
         active = self.segments.active
         if base_offset == active.base_offset:
@@ -385,11 +405,17 @@ class UnifiedLog(LocalLog):
 
     def close_cleanly(self, now_ms: int) -> None:
         """Makes the log durable as a whole, so that the next start needs no recovery."""
+        self.settle()
         with self.storage():
             self.segments.active.seal()
             self.take_snapshot()
         self.flush(now_ms, whole_active=True)
         self.close()
+
+    def close(self) -> None:
+        """Closes the files without writing anything more."""
+        self.settle()
+        super().close()
 
     def assign_topic_id(self, topic_id: UUID) -> None:
         """Notes the topic of a log that does not know it, durable with the next flush."""
@@ -403,6 +429,7 @@ class UnifiedLog(LocalLog):
     def truncate_to(self, offset: int, now_ms: int) -> bool:
         """Removes every batch with records at or above ``offset``; whether there was any."""
         assert offset >= 0
+        self.settle()
         if self.directory.offline_reason is not None:
             raise self.directory.storage_error()
         if offset >= self.log_end_offset:
@@ -417,6 +444,7 @@ class UnifiedLog(LocalLog):
         self, offset: int, now_ms: int, log_start_offset: int | None = None
     ) -> None:
         """Removes everything and goes on at ``offset``."""
+        self.settle()
         if self.directory.offline_reason is not None:
             raise self.directory.storage_error()
         with self.storage():

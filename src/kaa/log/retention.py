@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 def delete_old_segments(log: UnifiedLog, now_ms: int) -> int:
     """Applies the retention of the topic; returns how many segments went."""
+    log.settle()
     deleted = _delete_below_start(log, now_ms)
     if log.config.delete:
         deleted += _delete_by_size(log, now_ms)

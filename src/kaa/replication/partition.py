@@ -11,9 +11,10 @@ conditions.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kaa.log.errors import StorageError
+from kaa.log.errors import LogError, StorageError
 from kaa.log.producer_state import AppendOrigin
 from kaa.wire.errors import Errors
 
@@ -23,10 +24,18 @@ if TYPE_CHECKING:
     from kaa.controller.image import PartitionImage
     from kaa.log.append import AppendInfo
     from kaa.log.log import FetchIsolation, ReadResult, UnifiedLog
+    from kaa.log.pending import PendingAppend
     from kaa.log.producer_state import VerificationGuard
     from kaa.wire.primitives import Uuid
 
 NO_EPOCH: Final = -1
+
+
+async def _settled(pending: PendingAppend) -> None:
+    """Waits until a write on another thread counts, or has failed."""
+    done = asyncio.get_running_loop().create_future()
+    pending.when_settled(lambda: None if done.done() else done.set_result(None))
+    await done
 
 
 class EpochEnd(NamedTuple):
@@ -84,6 +93,7 @@ class Partition:
         self.image = image
         self.is_leader = image.leader == self.node_id and self.log is not None
         if self.is_leader and (not was_leader or image.leader_epoch > before.leader_epoch):
+            self.leader_log().settle()
             self._lead()
         elif was_leader and not self.is_leader:
             self.progress()
@@ -130,11 +140,48 @@ class Partition:
             guard=guard,
             transaction_version=transaction_version,
         )
+        self._note_append()
+        return info
+
+    async def append_later(
+        self,
+        records: memoryview | bytearray,
+        *,
+        now_ms: int,
+        guard: VerificationGuard | None = None,
+        transaction_version: int = 0,
+    ) -> AppendInfo:
+        """The same, written by the thread of the log's directory; `records` belong to it until it
+        returns.
+        """
+        log = self.leader_log()
+        while log.pending is not None:
+            await _settled(log.pending)
+            log = self.leader_log()
+        if not self.is_leader:
+            raise LogError(Errors.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.number}")
+        plan = log.prepare_append(
+            records,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            guard=guard,
+            transaction_version=transaction_version,
+        )
+        if plan.segment is not None:
+            pending = log.begin_append(plan, now_ms)
+            pending.when_settled(self._note_append)
+            loop = asyncio.get_running_loop()
+            pending.when_written(lambda: loop.call_soon_threadsafe(pending.settle))
+            await _settled(pending)
+            if pending.error is not None:
+                raise pending.error
+        return plan.info
+
+    def _note_append(self) -> None:
         if self.appended is None:
             self.advance_high_watermark()
         else:
             self.appended(self)
-        return info
 
     def has_enough_replicas(self, min_insync_replicas: int) -> bool:
         return len(self.image.isr) >= min(min_insync_replicas, len(self.image.replicas))

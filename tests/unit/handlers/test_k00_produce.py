@@ -1,9 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
+from kaa.limits import PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX
+from kaa.log.segment import Segment
+from kaa.log.sim_files import Fault
 from kaa.records.batch import CompressionType
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k00_produce import (
@@ -181,3 +188,80 @@ def test_leadership_lost_while_a_large_batch_was_judged(node: Node) -> None:
     log = node.partition("t").log
     assert log is not None
     assert log.log_end_offset == 0
+
+
+# --- writes that are too long for the loop
+
+
+@pytest.fixture
+def threaded(node: Node) -> Iterator[Node]:
+    """A node whose directories have writers."""
+    with ThreadPoolExecutor(1, thread_name_prefix="writer") as writer:
+        for directory in node.services.logs.directories:
+            directory.writer = writer
+        yield node
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the threads that write to segments."""
+    found: list[str] = []
+    write = Segment.write
+
+    def noted(segment: Segment, buffers: Any) -> None:
+        found.append(threading.current_thread().name.partition("_")[0])
+        write(segment, buffers)
+
+    monkeypatch.setattr(Segment, "write", noted)
+    return found
+
+
+def large() -> bytearray:
+    return batch(1, timestamp=NOW_MS, value_bytes=PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX)
+
+
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_a_large_batch_is_written_by_a_thread(
+    threaded: Node, acks: int, threads: list[str]
+) -> None:
+    threaded.create_topic("t")
+    threads.clear()
+    assert produce(threaded, fresh(2), acks=acks).base_offset == 0
+    assert produce(threaded, large(), acks=acks).base_offset == 2
+    assert produce(threaded, fresh(2), acks=acks).base_offset == 3
+    assert threads == ["MainThread", "writer", "MainThread"]
+    assert threaded.partition("t").leader_log().high_watermark == 5
+
+
+def test_a_batch_that_is_flushed_is_written_by_a_thread(threaded: Node, threads: list[str]) -> None:
+    threaded.create_topic("t", flush_messages="2")
+    threads.clear()
+    for _ in range(3):
+        produce(threaded, fresh())
+    assert threads == ["MainThread", "writer", "MainThread"]
+    assert threaded.partition("t").leader_log().recovery_point == 2
+
+
+def test_a_broken_disk_is_told_by_a_thread_too(threaded: Node) -> None:
+    threaded.create_topic("t")
+    threaded.files.faults.append(Fault("write", ".log"))
+    assert produce(threaded, large()).error_code == Errors.KAFKA_STORAGE_ERROR
+    assert produce(threaded, fresh()).error_code == Errors.KAFKA_STORAGE_ERROR
+
+
+def test_many_small_batches_of_a_request_are_one_large_write(threaded: Node) -> None:
+    threaded.create_topic("t", partitions=3)
+    size = PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX // 2
+    image = threaded.services.image.topics["t"]
+    data = [
+        PartitionProduceData(index=n, records=batch(1, timestamp=NOW_MS, value_bytes=size))
+        for n in range(3)
+    ]
+    topic = TopicProduceData(name="t", topic_id=image.id, partition_data=data)
+    response = threaded.ask(ProduceRequest(acks=-1, timeout_ms=100, topic_data=[topic]), 12)
+    answers = response.responses[0].partition_responses
+    assert [(a.index, a.error_code, a.base_offset) for a in answers] == [
+        (0, 0, 0),
+        (1, 0, 0),
+        (2, 0, 0),
+    ]

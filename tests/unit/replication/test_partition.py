@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from kaa.log.append import AppendInfo
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
+from kaa.log.sim_files import Fault
 from kaa.replication.partition import EpochEnd, Partition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
@@ -137,3 +142,67 @@ def test_group_commit_counts_only_what_was_flushed() -> None:
     log.complete_flush(job, now_ms=0)
     partition.advance_high_watermark()
     assert high_watermark(partition) == 2
+
+
+# --- appends that a thread writes
+
+
+def test_appends_off_the_loop_keep_one_order() -> None:
+    partition = Replicas().create()
+    log = partition.leader_log()
+
+    async def main() -> list[int]:
+        with ThreadPoolExecutor(1) as writer:
+            log.directory.writer = writer
+            first = partition.append_later(batch(2), now_ms=0)
+            second = partition.append_later(batch(3), now_ms=0)
+            infos = asyncio.gather(first, second)
+            await asyncio.sleep(0)
+            assert log.pending is not None
+            # One that cannot wait for its turn settles what is under way.
+            between = append(partition)
+            return [between, *(info.first_offset for info in await infos)]
+
+    assert sorted(asyncio.run(main())) == [0, 2, 3]
+    assert log.log_end_offset == high_watermark(partition) == 6
+    assert log.pending is None
+
+
+def test_a_failed_write_off_the_loop_is_told() -> None:
+    replicas = Replicas()
+    partition = replicas.create()
+    directory = partition.leader_log().directory
+    replicas.files.faults.append(Fault("write", ".log"))
+
+    async def main() -> None:
+        with ThreadPoolExecutor(1) as writer:
+            directory.writer = writer
+            with pytest.raises(LogError) as caught:
+                await partition.append_later(batch(2), now_ms=0)
+        assert caught.value.error is Errors.KAFKA_STORAGE_ERROR
+
+    asyncio.run(main())
+    assert not directory.is_online
+
+
+def test_leadership_that_is_lost_meanwhile_refuses_what_waits() -> None:
+    replicas = Replicas()
+    partition = replicas.create(replicas=(NODE, 2))
+    log = partition.leader_log()
+
+    async def main() -> None:
+        with ThreadPoolExecutor(1) as writer:
+            log.directory.writer = writer
+            first = partition.append_later(batch(2), now_ms=0)
+            second = partition.append_later(batch(3), now_ms=0)
+            results = asyncio.gather(first, second, return_exceptions=True)
+            await asyncio.sleep(0)
+            change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=2)
+            replicas.replay(change)
+            done, refused = await results
+            assert isinstance(done, AppendInfo)
+            assert isinstance(refused, LogError)
+            assert refused.error is Errors.NOT_LEADER_OR_FOLLOWER
+
+    asyncio.run(main())
+    assert log.log_end_offset == 2

@@ -1,0 +1,68 @@
+"""An append whose bytes are being written by another thread.
+
+A large write, or one that has to be flushed, would keep the loop from serving others. It is
+prepared on the loop, which gives it its offsets; its system calls run on the writer thread of the
+directory; and on the loop again it becomes part of the log.
+
+A log has one such append at most. Until it is settled no other may begin, since offsets follow
+each other, and nothing may roll, cut or close the segment. Whoever cannot wait for his turn waits
+where he is (``settle``), for as long as one write takes. So there is one order, whoever asks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from kaa.log.append import AppendPlan
+    from kaa.log.errors import StorageError
+    from kaa.log.log import UnifiedLog
+
+
+class PendingAppend:
+    """See the module. Made, settled and asked on the loop."""
+
+    __slots__ = ("_log", "_now_ms", "_plan", "_waiters", "_work", "error", "is_settled")
+
+    def __init__(self, log: UnifiedLog, plan: AppendPlan, writer: Executor, now_ms: int) -> None:
+        assert plan.segment is not None
+        self._log = log
+        self._plan = plan
+        self._now_ms = now_ms
+        self.is_settled = False
+        self.error: StorageError | None = None
+        self._waiters: list[Callable[[], None]] = []
+        # The file stays open, whatever becomes of the segment.
+        plan.segment.references += 1
+        _ = plan.segment.file
+        self._work = writer.submit(plan.write)
+
+    def when_written(self, call: Callable[[], object]) -> None:
+        """Calls when the thread has done its work, from that thread."""
+        self._work.add_done_callback(lambda _: call())
+
+    def when_settled(self, call: Callable[[], None]) -> None:
+        self._waiters.append(call)
+
+    def settle(self) -> None:
+        """Waits for the write, and makes it part of the log or takes the directory offline."""
+        if self.is_settled:
+            return
+        error = self._work.exception()
+        self.is_settled = True
+        self._log.pending = None
+        log, plan = self._log, self._plan
+        assert plan.segment is not None
+        try:
+            if error is None:
+                log.complete_append(plan, self._now_ms)
+            else:
+                broken = error if isinstance(error, OSError) else OSError(repr(error))
+                self.error = log.fail_append(plan, broken)
+        finally:
+            plan.segment.release()
+            for waiter in self._waiters:
+                waiter()
