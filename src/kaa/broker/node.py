@@ -157,6 +157,7 @@ class Broker:
         for directory in logs.directories:
             found = identity.directories.get(directory.path)
             directory.directory_id = None if found is None else found.directory_id
+            directory.writer = self._executor("writer", 1)
         self.cluster_id = identity.cluster_id
         return logs
 
@@ -349,6 +350,8 @@ class Broker:
             duty.cancel()
         if self._log_duties:
             await asyncio.wait(self._log_duties)
+        for log in logs.logs.values():
+            log.settle()
         stopping = logs.shutdown(self.clock.wall_ms(), self._broker_epoch())
         await self.services.loop.run_in_executor(None, _exhaust, stopping)
 
