@@ -22,6 +22,7 @@ from kaa.quorum.config import QuorumConfig
 from kaa.quorum.node import QuorumNode
 from kaa.quorum.voters import Endpoint, ReplicaKey, VoterNode, VoterSet
 from kaa.serving.fetch_sessions import FetchSessions
+from kaa.wire.registry import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +70,9 @@ class Listeners:
         self._config = services.config
         self.by_name: dict[str, Listener] = {}
         unstable = self._config.get_boolean("unstable.api.versions.enable")
-        served = load_handlers(BROKER_APIS, unstable=unstable)
+        is_two_phase = self._config.get_boolean("transaction.two.phase.commit.enable")
+        opened = frozenset({ApiKey.INIT_PRODUCER_ID} if is_two_phase else ())
+        served = load_handlers(BROKER_APIS, unstable=unstable, opened=opened)
         broker = Router(services, served, tasks, report)
         served = load_handlers(CONTROLLER_APIS, unstable=unstable)
         controller = Router(services, served, tasks, report)

@@ -9,6 +9,8 @@ from kaa.coordinators.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
 from kaa.coordinators.group.settings import group_settings
 from kaa.coordinators.machine import Moment
 from kaa.coordinators.shard import Settings
+from kaa.coordinators.transaction.coordinator import TRANSACTIONS_TOPIC, TransactionCoordinator
+from kaa.coordinators.transaction.settings import FEATURE, transaction_settings
 from kaa.records.batch import CompressionType
 
 if TYPE_CHECKING:
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from random import Random
 
+    from kaa.coordinators.transaction.settings import TransactionSettings
     from kaa.replication.partition import Partition
     from kaa.serving.services import Services
+    from kaa.wire.errors import Errors
 
 
 class GroupHost:
@@ -46,6 +50,45 @@ class GroupHost:
 
     def has_enough_replicas(self, partition: Partition) -> bool:
         return self._services.replicas.has_enough_replicas(partition)
+
+
+class TransactionHost(GroupHost):
+    """What the shards of the transaction coordinator need from the node."""
+
+    def settings(self) -> Settings:
+        config = self._services.config
+        return Settings(
+            -1,
+            config.get_int("request.timeout.ms"),
+            config.get_int("transaction.state.log.load.buffer.size"),
+            CompressionType.NONE,
+        )
+
+
+def make_transaction_coordinator(
+    services: Services, executor: Executor | None, report: Callable[[str], None]
+) -> TransactionCoordinator:
+    def partition_count() -> int:
+        topic = services.image.topics.get(TRANSACTIONS_TOPIC)
+        if topic is not None:
+            return len(topic.partitions)
+        return services.config.get_int("transaction.state.log.num.partitions")
+
+    async def next_producer_id() -> int | Errors:
+        # They are there when the broker has registered.
+        return await services.producer_ids.next_id()
+
+    def settings() -> TransactionSettings:
+        level = services.image.features.get(FEATURE, 0)
+        return transaction_settings(services.config, level)
+
+    return TransactionCoordinator(
+        TransactionHost(services, executor, report),
+        settings,
+        partition_count,
+        next_producer_id,
+        services.brokers,
+    )
 
 
 def make_group_coordinator(

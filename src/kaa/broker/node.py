@@ -30,7 +30,7 @@ from kaa.broker.assembly import (
     make_quorum_node,
 )
 from kaa.broker.clock import SystemClock
-from kaa.broker.coordinators import make_group_coordinator
+from kaa.broker.coordinators import make_group_coordinator, make_transaction_coordinator
 from kaa.broker.development import format_if_empty
 from kaa.broker.directories import StartError, read_identity
 from kaa.broker.duties import clean_logs, keep_logs, sweep_idle
@@ -45,11 +45,13 @@ from kaa.log.errors import CorruptFileError, StorageError
 from kaa.log.files import RealFiles
 from kaa.quorum.node import NotAVoterError
 from kaa.replication.manager import RESOURCE_TOPIC, ReplicaManager
+from kaa.serving.brokers import Brokers
 from kaa.serving.delayed import LongPolls
 from kaa.serving.group_commit import GroupCommit
 from kaa.serving.producer_ids import ProducerIds
 from kaa.serving.services import Services
 from kaa.serving.topic_creation import TopicCreation
+from kaa.serving.verification import Verification
 from kaa.wire.primitives import Uuid
 
 if TYPE_CHECKING:
@@ -187,6 +189,9 @@ class Broker:
         services.topic_creation = TopicCreation(services)
         executor = self._executor("coordinators", 1)
         services.groups = make_group_coordinator(services, executor, self._random, self.report)
+        services.brokers = Brokers(services)
+        services.verification = Verification(services)
+        services.transactions = make_transaction_coordinator(services, executor, self.report)
 
     async def _start_controller(self, logs: LogManager, directory_id: UUID) -> None:
         path = self.config.metadata_log_dir
@@ -240,6 +245,8 @@ class Broker:
         self.listeners.start()
         self._begin(tasks, self._lifecycle.keep_alive())
         self._begin(tasks, self.services.groups.runtime.run())
+        self._begin(tasks, self.services.transactions.runtime.run())
+        self._begin(tasks, self.services.transactions.run())
         storage = self._executors[-1]
         self._upkeep(tasks, keep_logs(logs, self.clock, storage))
         if self.config.get_boolean("log.cleaner.enable"):
@@ -286,6 +293,7 @@ class Broker:
 
     def _leadership_changed(self, partition: Partition) -> None:
         self.services.groups.leadership_changed(partition)
+        self.services.transactions.leadership_changed(partition)
 
     def _apply_dynamic_config(self, image: ClusterImage) -> None:
         layers = []
@@ -327,6 +335,8 @@ class Broker:
                 self.report(f"{cut_off} connections were closed with a request under way")
         if self._are_logs_loaded:
             self.services.groups.runtime.stop()
+            self.services.transactions.runtime.stop()
+            self.services.brokers.close()
         controller, lifecycle = self._controller, self._lifecycle
         if lifecycle is not None and lifecycle.epoch >= 0:
             await lifecycle.leave(LEAVE_SECONDS)

@@ -40,7 +40,7 @@ from kaa.limits import (
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
 from kaa.log.producer_state import AppendOrigin
-from kaa.records.batch import HEADER_BYTES, iter_batches
+from kaa.records.batch import HEADER_BYTES, NO_SEQUENCE, iter_batches
 from kaa.records.build import BatchBuilder
 from kaa.records.control import (
     ControlRecordType,
@@ -397,6 +397,8 @@ class Shard(Generic[MachineType]):
                 compression_type=settings.compression_type,
                 producer_id=writer.producer_id,
                 producer_epoch=writer.producer_epoch,
+                # Coordinators do not count; Kafka's write 0 as well.
+                base_sequence=NO_SEQUENCE if self._writer is None else 0,
                 is_transactional=self._writer is not None,
             )
             self._batch_offset = self._next_offset

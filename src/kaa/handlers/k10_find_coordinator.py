@@ -1,12 +1,12 @@
-"""FindCoordinator, key 10: which broker coordinates a group.
+"""FindCoordinator, key 10: which broker coordinates a group or a transactional id.
 
 The coordinator is the leader of a partition of an internal topic. The topic is created when it is
 first asked for; until it is there, and while its partition has no leader that the client can reach,
 the answer is COORDINATOR_NOT_AVAILABLE, and the client asks again.
 
-Groups are coordinated here; nothing coordinates transactions (key type 1) and share groups (key
-type 2, from version 6 on) yet, so that these are never available. Version 4 asks for many keys at
-once (KIP-699).
+Groups have key type 0 and transactions key type 1; nothing coordinates share groups (key type 2,
+from version 6 on) yet, so that these are never available. Version 4 asks for many keys at once
+(KIP-699).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.group.coordinator import OFFSETS_TOPIC
+from kaa.coordinators.transaction.coordinator import TRANSACTIONS_TOPIC
 from kaa.serving.metadata_view import visible_leader
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k10_find_coordinator import Coordinator, FindCoordinatorResponse
@@ -55,14 +56,17 @@ async def _find(
         return _refused(key, Errors.INVALID_REQUEST)
     if key_type == _SHARE and (context.api_version < _SHARE_VERSION or not _is_share_key(key)):
         return _refused(key, Errors.INVALID_REQUEST)
-    if key_type != _GROUP:
+    if key_type == _SHARE:
         return _refused(key, Errors.COORDINATOR_NOT_AVAILABLE)
+    is_group = key_type == _GROUP
+    name = OFFSETS_TOPIC if is_group else TRANSACTIONS_TOPIC
     image = services.image
-    topic = image.topics.get(OFFSETS_TOPIC)
+    topic = image.topics.get(name)
     if topic is None:
-        await services.topic_creation.create([OFFSETS_TOPIC])
+        await services.topic_creation.create([name])
         return _refused(key, Errors.COORDINATOR_NOT_AVAILABLE)
-    partition = topic.partitions[services.groups.partition_for(key)]
+    coordinator = services.groups if is_group else services.transactions
+    partition = topic.partitions[coordinator.partition_for(key)]
     leader = image.brokers.get(visible_leader(image, partition, context.listener_name))
     endpoint = None if leader is None else leader.endpoint(context.listener_name)
     if leader is None or endpoint is None:

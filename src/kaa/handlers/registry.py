@@ -61,6 +61,11 @@ BROKER_APIS: Final = (
     ApiKey.DELETE_RECORDS,
     ApiKey.INIT_PRODUCER_ID,
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.ADD_OFFSETS_TO_TXN,
+    ApiKey.END_TXN,
+    ApiKey.WRITE_TXN_MARKERS,
+    ApiKey.TXN_OFFSET_COMMIT,
     ApiKey.DESCRIBE_ACLS,
     ApiKey.CREATE_ACLS,
     ApiKey.DELETE_ACLS,
@@ -82,6 +87,8 @@ BROKER_APIS: Final = (
     ApiKey.DESCRIBE_CLUSTER,
     ApiKey.DESCRIBE_PRODUCERS,
     ApiKey.UNREGISTER_BROKER,
+    ApiKey.DESCRIBE_TRANSACTIONS,
+    ApiKey.LIST_TRANSACTIONS,
     ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
 )
@@ -132,20 +139,26 @@ class Served(NamedTuple):
 
 
 def load_handlers(
-    apis: tuple[ApiKey | tuple[ApiKey, str], ...], *, unstable: bool = False
+    apis: tuple[ApiKey | tuple[ApiKey, str], ...],
+    *,
+    unstable: bool = False,
+    opened: frozenset[ApiKey] = frozenset(),
 ) -> dict[int, Served]:
-    """The handlers of a listener by key."""
+    """The handlers of a listener by key. `opened` are served in versions that may still change,
+    whatever `unstable` says.
+    """
     served = {}
     for each in apis:
         key, name = each if isinstance(each, tuple) else (each, module_name(each))
         module = import_module(f"kaa.handlers.{name}")
         found = api(key)
         narrowed: Versions | None = getattr(module, "VERSIONS", None)
+        is_open = unstable or key in opened
         served[key.value] = Served(
             found,
             module.handle,
-            narrowed or found.served_versions(unstable=unstable),
-            narrowed or found.advertised_versions(unstable=unstable),
+            narrowed or found.served_versions(unstable=is_open),
+            narrowed or found.advertised_versions(unstable=is_open),
         )
     return served
 

@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from kaa.controller.image import ClusterImage
     from kaa.controller.port import ControllerPort
     from kaa.coordinators.group.coordinator import GroupCoordinator
+    from kaa.coordinators.transaction.coordinator import TransactionCoordinator
     from kaa.log.manager import LogManager
     from kaa.quorum.driver import QuorumDriver
     from kaa.replication.manager import ReplicaManager
+    from kaa.serving.brokers import Brokers
     from kaa.serving.delayed import LongPolls
     from kaa.serving.fetch_sessions import FetchSessions
     from kaa.serving.producer_ids import ProducerIds
     from kaa.serving.topic_creation import TopicCreation
+    from kaa.serving.verification import Verification
     from kaa.wire.messages.k18_api_versions import ApiVersion
 
 
@@ -57,6 +60,10 @@ class Services:
     topic_creation: TopicCreation
     producer_ids: ProducerIds
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    # This and the other brokers, as they serve each other.
+    brokers: Brokers
+    verification: Verification
     # What ApiVersions says, by the name of the listener.
     api_versions: Mapping[str, list[ApiVersion]]
 

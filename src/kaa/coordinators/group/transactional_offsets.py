@@ -7,9 +7,11 @@ stable offsets meanwhile is told to wait.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kaa.coordinators.group.classic_group import ClassicGroupState
+from kaa.coordinators.group.consumer_commit import validate_transactional_commit
+from kaa.coordinators.group.consumer_group import ConsumerGroup
 from kaa.coordinators.group.offsets import CommittedOffset, offset_record
 from kaa.coordinators.machine import CoordinatorError, Result, told
 from kaa.wire.errors import Errors
@@ -20,11 +22,12 @@ from kaa.wire.messages.k28_txn_offset_commit import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
+
     from kaa.coordinators.group.coordinator import GroupCoordinator
     from kaa.coordinators.group.machine import GroupMachine
     from kaa.coordinators.machine import Moment, NewRecord
     from kaa.coordinators.shard import TransactionalWriter
-    from kaa.records.control import EndTransactionMarker
     from kaa.wire.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
 
 
@@ -46,16 +49,10 @@ async def commit_transactional_offsets(
     return response
 
 
-async def end_transaction(
-    groups: GroupCoordinator,
-    number: int,
-    producer: TransactionalWriter,
-    marker: EndTransactionMarker,
-    transaction_version: int,
-) -> Errors:
-    """Ends a transaction on a partition of the offsets topic, as the sender of markers is told."""
+async def ended(ending: asyncio.Future[Any]) -> Errors:
+    """How the end of a transaction on the offsets topic went, as the sender of markers is told."""
     try:
-        await groups.runtime.end_transaction(number, producer, marker, transaction_version)
+        await ending
     except CoordinatorError as refusal:
         is_elsewhere = refusal.error in {
             Errors.COORDINATOR_LOAD_IN_PROGRESS,
@@ -102,6 +99,9 @@ def _validate(machine: GroupMachine, request: TxnOffsetCommitRequest) -> None:
     if group is None:
         if generation_id >= 0:
             raise CoordinatorError(Errors.ILLEGAL_GENERATION)
+        return
+    if isinstance(group, ConsumerGroup):
+        validate_transactional_commit(group, request, machine.consumer.topics)
         return
     if group.state is ClassicGroupState.DEAD:
         raise CoordinatorError(Errors.COORDINATOR_NOT_AVAILABLE)

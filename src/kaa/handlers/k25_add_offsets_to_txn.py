@@ -1,0 +1,33 @@
+"""AddOffsetsToTxn, key 25: makes the offsets of a group part of a transaction.
+
+To the coordinator that is one more partition, that of the group in the offsets topic. Clients of
+transaction version 2 do not ask: TxnOffsetCommit 5 does it for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kaa.coordinators.group.coordinator import OFFSETS_TOPIC
+from kaa.serving.transaction_additions import told_fenced
+from kaa.wire.messages.k25_add_offsets_to_txn import AddOffsetsToTxnResponse
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
+
+_FENCED_VERSION: Final = 2
+
+
+async def handle(
+    services: Services, request: AddOffsetsToTxnRequest, context: RequestContext
+) -> AddOffsetsToTxnResponse:
+    error = await services.transactions.add_partitions(
+        request.transactional_id,
+        (request.producer_id, request.producer_epoch),
+        frozenset({(OFFSETS_TOPIC, services.groups.partition_for(request.group_id))}),
+        0,
+    )
+    is_known = context.api_version >= _FENCED_VERSION
+    return AddOffsetsToTxnResponse(error_code=told_fenced(error, is_known=is_known))

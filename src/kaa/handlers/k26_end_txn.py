@@ -1,0 +1,44 @@
+"""EndTxn, key 26: commits or aborts a transaction.
+
+The answer leaves when the decision is durable; markers are written afterwards. With version 5 every
+end raises the epoch of the producer, which is told the new one (KIP-890).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.transaction.machine import End
+from kaa.serving.transaction_additions import told_fenced
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k26_end_txn import EndTxnResponse
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k26_end_txn import EndTxnRequest
+
+_FENCED_VERSION: Final = 2
+_EPOCH_BUMP_VERSION: Final = 5
+
+
+async def handle(
+    services: Services, request: EndTxnRequest, context: RequestContext
+) -> EndTxnResponse:
+    version = context.api_version
+    if not request.transactional_id:
+        return EndTxnResponse(error_code=Errors.INVALID_REQUEST)
+    wish = End(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        request.committed,
+        2 if version >= _EPOCH_BUMP_VERSION else 0,
+    )
+    try:
+        producer = await services.transactions.end(wish)
+    except CoordinatorError as refusal:
+        error = told_fenced(refusal.error, is_known=version >= _FENCED_VERSION)
+        return EndTxnResponse(error_code=error)
+    return EndTxnResponse(producer_id=producer.producer_id, producer_epoch=producer.producer_epoch)

@@ -1,0 +1,108 @@
+"""TxnOffsetCommit, key 28: stores positions of a group as part of a transaction.
+
+Partitions that do not exist are refused one by one; the others go to the group coordinator
+together, once the transaction coordinator agreed (`serving/verification`).
+
+Version 3 names the member for which the producer commits (KIP-447), version 4 knows
+TRANSACTION_ABORTABLE, and version 5 makes the offsets part of the transaction by itself (KIP-890).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kaa.coordinators.group.coordinator import OFFSETS_TOPIC
+from kaa.coordinators.group.transactional_offsets import (
+    commit_transactional_offsets,
+    refused_commit,
+)
+from kaa.coordinators.shard import TransactionalWriter
+from kaa.serving.verification import offset_commit_operation
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k28_txn_offset_commit import (
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
+
+# Before it, clients did not know COORDINATOR_LOAD_IN_PROGRESS here.
+_LOADING_VERSION: Final = 2
+_NO_SEQUENCE: Final = -1
+
+
+async def handle(
+    services: Services, request: TxnOffsetCommitRequest, context: RequestContext
+) -> TxnOffsetCommitResponse:
+    refused = _take_out_unknown(services, request)
+    response = TxnOffsetCommitResponse(topics=[])
+    if request.topics:
+        response = await _commit(services, request, context.api_version)
+    by_name = {topic.name: topic for topic in refused}
+    for topic in response.topics:
+        same = by_name.get(topic.name)
+        if same is None:
+            refused.append(topic)
+        else:
+            same.partitions += topic.partitions
+    response.topics = refused
+    if context.api_version < _LOADING_VERSION:
+        for topic in response.topics:
+            for partition in topic.partitions:
+                if partition.error_code == Errors.COORDINATOR_LOAD_IN_PROGRESS:
+                    partition.error_code = Errors.COORDINATOR_NOT_AVAILABLE
+    return response
+
+
+def _take_out_unknown(
+    services: Services, request: TxnOffsetCommitRequest
+) -> list[TxnOffsetCommitResponseTopic]:
+    """Leaves the request with partitions that exist; the answers for the others."""
+    known, refused = [], []
+    for topic in request.topics:
+        image = services.image.topics.get(topic.name)
+        partitions = {} if image is None else image.partitions
+        exist = [one for one in topic.partitions if one.partition_index in partitions]
+        missing = [one for one in topic.partitions if one.partition_index not in partitions]
+        if exist:
+            known.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=exist))
+        if missing:
+            answers = [
+                TxnOffsetCommitResponsePartition(
+                    partition_index=one.partition_index,
+                    error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION,
+                )
+                for one in missing
+            ]
+            refused.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
+    request.topics = known
+    return refused
+
+
+async def _commit(
+    services: Services, request: TxnOffsetCommitRequest, version: int
+) -> TxnOffsetCommitResponse:
+    if not request.group_id:
+        return refused_commit(request, Errors.INVALID_GROUP_ID)
+    producer = (request.producer_id, request.producer_epoch)
+    name = (OFFSETS_TOPIC, services.groups.partition_for(request.group_id))
+    operation = offset_commit_operation(version)
+    guards = services.verification.start(producer, {name: _NO_SEQUENCE}, operation)
+    guard = guards.get(name)
+    if guard is not None:
+        verified = await services.verification.finish(
+            request.transactional_id, producer, guards, operation
+        )
+        error = verified.errors.get(name)
+        if error is not None:
+            is_network = error is Errors.NETWORK_EXCEPTION
+            return refused_commit(
+                request, Errors.COORDINATOR_LOAD_IN_PROGRESS if is_network else error
+            )
+    writer = TransactionalWriter(*producer, guard)
+    return await commit_transactional_offsets(services.groups, request, writer)
