@@ -51,6 +51,7 @@ from kaa.records.compaction import (
     retain,
 )
 from kaa.records.errors import CorruptRecordsError
+from kaa.records.legacy import LegacyBatch, upgrade_batch
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -166,12 +167,10 @@ class Compaction:
             ):
                 raise CorruptRecordsError(f"{stored} is out of place")
             next_offset = stored.next_offset
-            batch: RecordBatch = stored
+            batch: RecordBatch | LegacyBatch = stored
             if stored.end > len(stored.buffer):
                 batch = stored.load(file)
-            # A rewritten batch gets a new checksum, which must not hide a damage.
-            batch.ensure_valid()
-            window.append(batch)
+            window.append(_checked(batch))
             self.moved_bytes += stored.size_in_bytes
             position = stored.file_end
             if position - window_start >= SCAN_WINDOW_BYTES:
@@ -322,6 +321,18 @@ class Compaction:
             start, last = sources[0].base_offset, sources[-1].base_offset
             if log.segments.between(start, last + 1) != sources:
                 raise CompactionAbortedError
+
+
+def _checked(batch: RecordBatch | LegacyBatch) -> RecordBatch:
+    """The batch, whose checksum is right: a rewritten one gets a new one, which must not hide a
+    damage. One of an old magic becomes one of ours here, as in Kafka, whatever is kept of it.
+    """
+    if isinstance(batch, LegacyBatch):
+        if not batch.is_valid_crc():
+            raise CorruptRecordsError(f"the checksum of offset {batch.last_offset} is wrong")
+        return RecordBatch(upgrade_batch(batch))
+    batch.ensure_valid()
+    return batch
 
 
 def group_segments(

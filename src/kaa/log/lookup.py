@@ -10,11 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.records.batch import NO_TIMESTAMP
+from kaa.records.legacy import LegacyBatch, iter_legacy_records
 from kaa.records.record import iter_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kaa.log.log import UnifiedLog
     from kaa.records.batch import RecordBatch
+    from kaa.records.record import Record
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
@@ -35,13 +39,13 @@ class BatchSearch(NamedTuple):
     yet. That may take long, since batches expand, and can be done on any thread.
     """
 
-    batch: RecordBatch
+    batch: RecordBatch | LegacyBatch
     timestamp: int
     start_offset: int
 
     def run(self) -> TimestampAndOffset | None:
         """The first record at or after the timestamp; None if it lies before the start."""
-        for record in iter_records(self.batch):
+        for record in _records(self.batch):
             if record.timestamp >= self.timestamp and record.offset >= self.start_offset:
                 return _answer(record.timestamp, record.offset, self.batch)
         return None
@@ -111,6 +115,10 @@ def _find_max_timestamp(log: UnifiedLog, start_offset: int) -> BatchSearch | Non
     return None
 
 
-def _answer(timestamp: int, offset: int, batch: RecordBatch) -> TimestampAndOffset:
+def _records(batch: RecordBatch | LegacyBatch) -> Iterator[Record]:
+    return iter_legacy_records(batch) if isinstance(batch, LegacyBatch) else iter_records(batch)
+
+
+def _answer(timestamp: int, offset: int, batch: RecordBatch | LegacyBatch) -> TimestampAndOffset:
     epoch = batch.partition_leader_epoch
     return TimestampAndOffset(timestamp, offset, epoch if epoch >= 0 else None)

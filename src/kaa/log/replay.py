@@ -13,13 +13,14 @@ from kaa.log.producer_state import AppendOrigin
 from kaa.log.scan import iter_headers
 from kaa.log.transaction_index import AbortedTransaction
 from kaa.records.control import read_end_transaction_marker
+from kaa.records.legacy import LegacyBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kaa.log.producer_snapshots import ProducerSnapshots
     from kaa.log.producer_state import CompletedTransaction, ProducerState
-    from kaa.log.scan import StoredBatch
+    from kaa.log.scan import AnyStoredBatch
     from kaa.log.segment import Segment
     from kaa.log.segments import Segments
     from kaa.records.batch import RecordBatch
@@ -39,11 +40,11 @@ def note_completed_transaction(
 
 
 def replay_batch(
-    state: ProducerState, segment: Segment, batch: StoredBatch
+    state: ProducerState, segment: Segment, batch: AnyStoredBatch
 ) -> CompletedTransaction | None:
     """Brings the state past one stored batch; returns the transaction that it ends."""
     completed = None
-    if batch.producer_id >= 0:
+    if not isinstance(batch, LegacyBatch) and batch.producer_id >= 0:
         append = state.prepare(batch.producer_id, AppendOrigin.REPLICATION)
         if not batch.is_control:
             append.append_data(batch)

@@ -1,7 +1,8 @@
 """Walking over batches in a segment file without reading more than is needed.
 
 A segment is batches behind each other (``kaa.records.batch``); the length in each header leads to
-the next. Three walks exist:
+the next. Batches of magic 0 and 1 (``kaa.records.legacy``) lie in segments that were begun by a
+Kafka before 0.11; they are walked over like the others. Three walks exist:
 
 * ``find_batch``: from a position out of the index to the batch that holds an offset,
 * ``iter_headers``: every header from a position on, the records left on disk,
@@ -13,6 +14,7 @@ in the file: a batch larger than the window is skipped, or its checksum computed
 
 from __future__ import annotations
 
+import zlib
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,10 +26,13 @@ from kaa.records.batch import (
     HEADER,
     HEADER_BYTES,
     LOG_OVERHEAD_BYTES,
+    MAGIC_POSITION,
     MAGIC_V2,
+    NO_TIMESTAMP,
     RecordBatch,
 )
 from kaa.records.errors import CorruptRecordsError
+from kaa.records.legacy import LEGACY_LENGTH_MIN, LegacyBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +42,11 @@ if TYPE_CHECKING:
 
 _EXTENT = Struct(">qi4xb6xi")
 """Base offset, batch length, magic and last offset delta of a header."""
+_LEGACY = Struct(">qiIbb")
+"""Last offset, length, checksum, magic and attributes of an old one; a timestamp may follow."""
+_INT64 = Struct(">q")
+_SIZE_MIN = LEGACY_LENGTH_MIN + LOG_OVERHEAD_BYTES
+"""Of the shortest batch of any magic."""
 
 
 class BatchExtent(NamedTuple):
@@ -82,6 +92,44 @@ class StoredBatch(RecordBatch):
         return RecordBatch(file.read(self.size_in_bytes, self.file_position))
 
 
+class StoredLegacyBatch(LegacyBatch):
+    """A batch of magic 0 or 1 in a file, of which the header is in ``buffer``.
+
+    Where its offsets start only its records tell, which are not read here. Its last offset stands
+    for the first one too: walks need no more than that offsets rise.
+    """
+
+    __slots__ = ("file_position",)
+
+    last_offset_delta = 0
+
+    def __init__(self, buffer: Buffer, position: int, file_position: int) -> None:
+        self.buffer = buffer
+        self.position = position
+        self.file_position = file_position
+        self.last_offset, self.batch_length, self.crc, self.magic, self.attributes = (
+            _LEGACY.unpack_from(buffer, position)
+        )
+        self.max_timestamp = NO_TIMESTAMP
+        if self.magic == 1 and len(buffer) - position >= _LEGACY.size + _INT64.size:
+            self.max_timestamp = _INT64.unpack_from(buffer, position + _LEGACY.size)[0]
+
+    @property
+    def base_offset(self) -> int:
+        return self.last_offset
+
+    @property
+    def file_end(self) -> int:
+        return self.file_position + self.size_in_bytes
+
+    def load(self, file: File) -> LegacyBatch:
+        """The batch with its records, read from the file."""
+        return LegacyBatch(file.read(self.size_in_bytes, self.file_position))
+
+
+AnyStoredBatch = StoredBatch | StoredLegacyBatch
+
+
 def find_batch(
     file: File, position: int, end: int, offset: int, indexed_offset: int | None = None
 ) -> BatchExtent | None:
@@ -112,28 +160,44 @@ def _iter_extents(
 ) -> Iterator[BatchExtent]:
     window = b""
     window_start = position
-    while end - position >= HEADER_BYTES:
+    while end - position >= _SIZE_MIN:
         start = position - window_start
         if start + HEADER_BYTES > len(window):
-            window = file.read(min(SEEK_WINDOW_BYTES, end - position), position)
+            window = _window(file, position, end, SEEK_WINDOW_BYTES)
             window_start, start = position, 0
-            if len(window) < HEADER_BYTES:
-                raise CorruptRecordsError(f"the file ends at {position + len(window)}")
-        base_offset, length, magic, delta = _EXTENT.unpack_from(window, start)
-        size = length + LOG_OVERHEAD_BYTES
-        if magic != MAGIC_V2 or not HEADER_BYTES <= size <= end - position:
-            raise CorruptRecordsError(f"no batch at position {position}")
-        last_offset = base_offset + delta
-        if indexed_offset is not None and last_offset != indexed_offset:
+        extent = _extent_at(window, start, position, end)
+        if indexed_offset is not None and extent.last_offset != indexed_offset:
             raise CorruptRecordsError(f"no batch ends with {indexed_offset} at {position}")
         indexed_offset = None
-        yield BatchExtent(position, size, base_offset, last_offset)
-        position += size
+        yield extent
+        position += extent.size
+
+
+def _window(file: File, position: int, end: int, window_bytes: int) -> bytes:
+    """Bytes of the file, at least a whole header unless the end is near."""
+    window = file.read(min(window_bytes, end - position), position)
+    if len(window) < min(HEADER_BYTES, end - position):
+        raise CorruptRecordsError(f"the file ends at {position + len(window)}")
+    return window
+
+
+def _extent_at(window: bytes, start: int, position: int, end: int) -> BatchExtent:
+    if window[start + MAGIC_POSITION] == MAGIC_V2 and len(window) - start >= HEADER_BYTES:
+        base_offset, length, _, delta = _EXTENT.unpack_from(window, start)
+        size, size_min = length + LOG_OVERHEAD_BYTES, HEADER_BYTES
+    else:
+        base_offset, length, _, magic, _ = _LEGACY.unpack_from(window, start)
+        size, size_min, delta = length + LOG_OVERHEAD_BYTES, _SIZE_MIN, 0
+        if magic not in {0, 1}:
+            raise CorruptRecordsError(f"no batch at position {position}")
+    if not size_min <= size <= end - position:
+        raise CorruptRecordsError(f"no batch at position {position}")
+    return BatchExtent(position, size, base_offset, base_offset + delta)
 
 
 def iter_headers(
     file: File, position: int, end: int, window_bytes: int = SEEK_WINDOW_BYTES
-) -> Iterator[StoredBatch]:
+) -> Iterator[AnyStoredBatch]:
     """The headers of all whole batches from ``position`` to ``end``.
 
     Ends cleanly where the bytes left are no whole batch; raises CorruptRecordsError where a size
@@ -141,16 +205,23 @@ def iter_headers(
     """
     window = b""
     window_start = position
-    while end - position >= HEADER_BYTES:
+    while end - position >= _SIZE_MIN:
         start = position - window_start
         if start + HEADER_BYTES > len(window):
-            window = file.read(min(window_bytes, end - position), position)
+            window = _window(file, position, end, window_bytes)
             window_start, start = position, 0
-            if len(window) < HEADER_BYTES:
-                raise CorruptRecordsError(f"the file ends at {position + len(window)}")
-        batch = StoredBatch(window, start, position)
+        magic = window[start + MAGIC_POSITION]
+        batch: AnyStoredBatch
+        if magic == MAGIC_V2:
+            if end - position < HEADER_BYTES:
+                return
+            batch, size_min = StoredBatch(window, start, position), HEADER_BYTES
+        elif magic < MAGIC_V2:
+            batch, size_min = StoredLegacyBatch(window, start, position), _SIZE_MIN
+        else:
+            raise CorruptRecordsError(f"no batch at position {position}")
         size = batch.size_in_bytes
-        if batch.magic != MAGIC_V2 or size < HEADER_BYTES:
+        if size < size_min:
             raise CorruptRecordsError(f"no batch at position {position}")
         if size > end - position:
             return
@@ -158,7 +229,7 @@ def iter_headers(
         position += size
 
 
-def iter_valid(file: File, position: int, end: int) -> Iterator[StoredBatch]:
+def iter_valid(file: File, position: int, end: int) -> Iterator[AnyStoredBatch]:
     """The batches up to the first that is damaged: wrong size, magic, checksum or offset order."""
     next_offset = 0
     try:
@@ -173,17 +244,20 @@ def iter_valid(file: File, position: int, end: int) -> Iterator[StoredBatch]:
         return
 
 
-def _stored_crc(file: File, batch: StoredBatch) -> int:
-    start = batch.position + ATTRIBUTES_POSITION
+def _stored_crc(file: File, batch: AnyStoredBatch) -> int:
+    is_legacy = batch.magic < MAGIC_V2
+    checksum = zlib.crc32 if is_legacy else crc32c
+    first = MAGIC_POSITION if is_legacy else ATTRIBUTES_POSITION
+    start = batch.position + first
     stop = batch.position + batch.size_in_bytes
     if stop <= len(batch.buffer):
-        return crc32c(memoryview(batch.buffer)[start:stop])
+        return checksum(memoryview(batch.buffer)[start:stop])
     crc = 0
-    position = batch.file_position + ATTRIBUTES_POSITION
+    position = batch.file_position + first
     while position < batch.file_end:
         piece = file.read(min(SCAN_WINDOW_BYTES, batch.file_end - position), position)
         if not piece:
             break
-        crc = crc32c(piece, crc)
+        crc = checksum(piece, crc)
         position += len(piece)
     return crc

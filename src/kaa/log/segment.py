@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from kaa.log.config import LogConfig
     from kaa.log.files import Buffer, File, Files
-    from kaa.log.scan import BatchExtent, StoredBatch
+    from kaa.log.scan import AnyStoredBatch, BatchExtent
 
 _NOT_LOADED = -2
 
@@ -398,7 +398,7 @@ class Segment:
                 pass
         return whole_batches_end(self.file, start, self.size, limit)
 
-    def batches_from(self, position: int) -> Iterable[StoredBatch]:
+    def batches_from(self, position: int) -> Iterable[AnyStoredBatch]:
         return iter_headers(self.file, position, self.size)
 
     def read_next_offset(self) -> int:
@@ -445,7 +445,7 @@ class Segment:
             self._first_timestamp = first.max_timestamp
         return self._first_timestamp
 
-    def find_by_timestamp(self, timestamp: int, start_offset: int) -> StoredBatch | None:
+    def find_by_timestamp(self, timestamp: int, start_offset: int) -> AnyStoredBatch | None:
         """The first batch from ``start_offset`` on that has a record at or after ``timestamp``."""
         found, offset = self.time_index.lookup(timestamp)
         if (found, offset) != (NO_TIMESTAMP, self.base_offset):
@@ -460,7 +460,7 @@ class Segment:
                     return batch
         return None
 
-    def _batch_at(self, position: int) -> StoredBatch:
+    def _batch_at(self, position: int) -> AnyStoredBatch:
         return next(iter(iter_headers(self.file, position, self.size)))
 
     # --- truncation ------------------------------------------------------------------------
