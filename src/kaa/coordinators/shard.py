@@ -40,7 +40,7 @@ from kaa.limits import (
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
 from kaa.log.producer_state import AppendOrigin
-from kaa.records.batch import HEADER_BYTES, NO_SEQUENCE, iter_batches
+from kaa.records.batch import HEADER_BYTES, NO_SEQUENCE
 from kaa.records.build import BatchBuilder
 from kaa.records.control import (
     ControlRecordType,
@@ -48,6 +48,7 @@ from kaa.records.control import (
     read_end_transaction_marker,
 )
 from kaa.records.errors import RecordsError
+from kaa.records.legacy import iter_upgraded_batches
 from kaa.records.record import iter_records
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import WireError
@@ -274,7 +275,7 @@ class Shard(Generic[MachineType]):
                 data = await self._loop.run_in_executor(self._host.executor, found.region.read)
             finally:
                 found.region.release()
-            for batch in iter_batches(data):
+            for batch in iter_upgraded_batches(data):
                 for _ in self._replay_batch(batch, offset):
                     await asyncio.sleep(0)
                     if self._is_closed():

@@ -272,3 +272,9 @@ def upgrade_batch(batch: LegacyBatch) -> bytearray:
             raise InvalidRecordError("a timestamp or an offset that magic 2 cannot hold")
         builder.append(record.timestamp, record.key, record.value, offset=record.offset)
     return builder.build()
+
+
+def iter_upgraded_batches(buffer: Buffer) -> Iterator[RecordBatch]:
+    """The whole batches of any magic, old ones as batches of magic 2."""
+    for batch in iter_any_batches(buffer):
+        yield RecordBatch(upgrade_batch(batch)) if isinstance(batch, LegacyBatch) else batch

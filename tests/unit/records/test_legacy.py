@@ -24,6 +24,7 @@ from kaa.records import (
     iter_records,
     upgrade_batch,
 )
+from kaa.records.legacy import iter_upgraded_batches
 from tests.unit.records.samples import simple_batch
 
 OLD_CODECS = (CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4)
@@ -213,3 +214,11 @@ def test_builder_writes_magic_2_only() -> None:
     builder = BatchBuilder()
     builder.append(1, None, b"x")
     assert [batch.magic for batch in iter_any_batches(builder.build())] == [2]
+
+
+def test_all_magics_as_batches_of_magic_2() -> None:
+    old = message(0, 3, b"k", b"v") + message(1, 4, b"k", b"w", 7)
+    found = list(iter_upgraded_batches(old + simple_batch()))
+    assert [batch.magic for batch in found] == [2, 2, 2]
+    assert [batch.base_offset for batch in found] == [3, 4, 0]
+    assert [record.value for batch in found[:2] for record in iter_records(batch)] == [b"v", b"w"]
