@@ -96,7 +96,6 @@ def _run(cells: list[Cell], scale: Scale, box_seconds: float | None) -> int:
     from benches.limit import measure
     from benches.runner import run_cells
 
-    # Nothing else of this process should wait for the processor while it watches others.
     console = Console()
     with Progress(
         TextColumn("{task.description}"),
@@ -124,12 +123,9 @@ def _run(cells: list[Cell], scale: Scale, box_seconds: float | None) -> int:
             f"{found['cpu_seconds_per_gb']:.2f} CPU s/GB"
         )
     left_out = [cell.name for cell in CELLS if cell not in cells]
-    if scale.name == "named":
-        folder = RESULTS / "named"
-        keep(results, limit, left_out, folder)
-    else:
-        folder = RESULTS
-        keep(results, limit, left_out, folder)
+    # Named cells do not take the place of a whole run.
+    folder = RESULTS / "named" if scale.name == "named" else RESULTS
+    keep(results, limit, left_out, folder)
     for path in plots.draw(raw(results, limit), folder):
         print(f"drawn: {os.path.relpath(path)}")
     print(f"kept in {os.path.relpath(folder)}")

@@ -1,0 +1,243 @@
+"""Starts load drivers and Kafka's own tools, and learns from them what they saw."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, Any, Final
+
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kaa.wire.messages.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest
+from tests.oracle.environment import command
+from tests.oracle.maven import jars
+from tests.support.raw import RawClient
+
+ROOT: Final = Path(__file__).parents[1]
+_LOG4J: Final = ROOT / "tests" / "oracle" / "java" / "log4j2.properties"
+CREATE_VERSION: Final = 5
+DELETE_VERSION: Final = 5
+LIST_OFFSETS_VERSION: Final = 5
+LEADERS_SECONDS_MAX: Final = 120.0
+
+
+class DriverFailedError(Exception):
+    """A driver ended without a result; the text is the end of what it printed."""
+
+
+class Driver:
+    """A module of `benches.drivers` as a child; connected when the constructor returns."""
+
+    def __init__(self, module: str, task: str, parameters: dict[str, Any]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", f"benches.drivers.{module}", task, json.dumps(parameters)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            text=True,
+        )
+        if _output(self._process.stdout).readline().strip() != "ready":
+            raise self._failed()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def begin(self) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        stdin.write("\n")
+        stdin.flush()
+
+    def result(self) -> dict[str, Any]:
+        """Waits for the driver to be done."""
+        line = _output(self._process.stdout).readline()
+        if not line:
+            raise self._failed()
+        self.end()
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _failed(self) -> DriverFailedError:
+        errors = _output(self._process.stderr).read()
+        self._process.wait()
+        return DriverFailedError(errors.strip()[-1500:] or f"exit code {self._process.returncode}")
+
+
+def _output(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe
+
+
+class JavaTool:
+    """A tool of Kafka in a JVM of its own."""
+
+    def __init__(self, name: str, *arguments: str) -> None:
+        self.name = name
+        self._process = subprocess.Popen(
+            [
+                command("java", "run Kafka's tools"),
+                "-Xmx512m",
+                f"-Dlog4j2.configurationFile={_LOG4J}",
+                "-cp",
+                f"{jars()}/*",
+                f"org.apache.kafka.tools.{name}",
+                *arguments,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def result(self) -> tuple[str, float]:
+        """What it printed, and its processor time."""
+        text = _output(self._process.stdout).read()
+        _, status, used = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        _output(self._process.stdout).close()
+        if self._process.returncode != 0:
+            raise DriverFailedError(f"{self.name} failed: {text.strip()[-1500:]}")
+        return text, used.ru_utime + used.ru_stime
+
+
+_PRODUCED: Final = re.compile(
+    r"^(\d+) records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\), ([\d.]+) ms avg latency, "
+    r"([\d.]+) ms max latency, (\d+) ms 50th, (\d+) ms 95th, (\d+) ms 99th, (\d+) ms 99.9th",
+    re.MULTILINE,
+)
+_TOTAL: Final = re.compile(
+    r"^(?:producer|consumer)-metrics:request-total:\S* +: ([\d.]+)", re.MULTILINE
+)
+
+
+def produce_performance(text: str) -> dict[str, float]:
+    """Reads the last line of ProducerPerformance."""
+    found = _PRODUCED.findall(text)
+    if not found:
+        raise DriverFailedError(f"ProducerPerformance said: {text[-500:]}")
+    records, rate, _, mean, most, p50, p95, p99, p999 = map(float, found[-1])
+    return {
+        "records": records,
+        "seconds": records / rate,
+        "records_per_second": rate,
+        "tool_mean_ms": mean,
+        "tool_p50_ms": p50,
+        "tool_p95_ms": p95,
+        "tool_p99_ms": p99,
+        "tool_p99.9_ms": p999,
+        "tool_max_ms": most,
+        **_requests(text),
+    }
+
+
+def consume_performance(text: str) -> dict[str, float]:
+    """Reads the table of ConsumerPerformance; the time to join the group is left out."""
+    lines = [line.split(", ") for line in text.splitlines() if line.count(", ") == 9]
+    if len(lines) < 2:
+        raise DriverFailedError(f"ConsumerPerformance said: {text[-500:]}")
+    row = dict(zip(lines[0], lines[-1], strict=True))
+    return {
+        "records": float(row["data.consumed.in.nMsg"]),
+        "seconds": float(row["fetch.time.ms"]) / 1e3,
+        "records_per_second": float(row["fetch.nMsg.sec"]),
+        **_requests(text),
+    }
+
+
+def end_to_end_latency(text: str) -> dict[str, float]:
+    """Reads the summary of EndToEndLatency."""
+    mean = re.search(r"^Avg latency: ([\d.]+) ms", text, re.MULTILINE)
+    shares = re.search(
+        r"^Percentiles: 50th = (\d+), 99th = (\d+), 99.9th = (\d+)", text, re.MULTILINE
+    )
+    if mean is None or shares is None:
+        raise DriverFailedError(f"EndToEndLatency said: {text[-500:]}")
+    return {
+        "tool_mean_ms": float(mean[1]),
+        **{
+            f"tool_p{name}_ms": float(shares[place + 1])
+            for place, name in enumerate(("50", "99", "99.9"))
+        },
+    }
+
+
+def _requests(text: str) -> dict[str, float]:
+    found = _TOTAL.findall(text)
+    return {"requests": float(found[-1])} if found else {}
+
+
+# --- topics
+
+
+def create_topic(
+    bootstrap_servers: str, name: str, partitions: int, configs: dict[str, str] | None = None
+) -> None:
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=1,
+        configs=[
+            CreatableTopicConfig(name=key, value=text) for key, text in (configs or {}).items()
+        ],
+    )
+    with RawClient(bootstrap_servers) as client:
+        client.socket.settimeout(120)
+        answer = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=120_000), CREATE_VERSION)
+        error = Errors.of(answer.topics[0].error_code)
+        if error is not Errors.NONE:
+            raise DriverFailedError(f"{name} was not created: {error.name}")
+        _await_leaders(client, name, partitions)
+
+
+def _await_leaders(client: RawClient, name: str, partitions: int) -> None:
+    """Returns when the broker serves every partition: metadata may be ahead of its logs."""
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        topics=[
+            ListOffsetsTopic(
+                name=name,
+                partitions=[
+                    ListOffsetsPartition(partition_index=number, timestamp=-1)
+                    for number in range(partitions)
+                ],
+            )
+        ],
+    )
+    deadline = time.monotonic() + LEADERS_SECONDS_MAX
+    while time.monotonic() < deadline:
+        answer = client.ask(request, LIST_OFFSETS_VERSION)
+        if not any(part.error_code for topic in answer.topics for part in topic.partitions):
+            return
+        time.sleep(0.02)
+    raise DriverFailedError(f"not every partition of {name} got a leader")
+
+
+def delete_topics(bootstrap_servers: str, names: list[str]) -> None:
+    with RawClient(bootstrap_servers) as client:
+        client.socket.settimeout(120)
+        client.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=60_000), DELETE_VERSION)
+    time.sleep(0.1)

@@ -1,0 +1,130 @@
+"""Runs cells: side after side, round after round, within the time box.
+
+Which side begins changes with every round, so that what the machine does meanwhile hits all alike.
+A side that cannot run a cell says why, and the cell stays in the report.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from benches.brokers import KAA, StartFailedError
+from benches.driving import DriverFailedError
+from benches.loads import LOADS
+from benches.stage import Stage
+from benches.timebox import TimeBox
+from benches.verdicts import spread
+from tests.oracle.environment import OracleUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from benches.cells import Cell
+    from benches.scale import Scale
+    from benches.stage import Run
+    from benches.verdicts import Spread
+
+# What a broker, a driver or a tool that fails is seen by; all else is a fault of the bench.
+_FAILURES: Final = (
+    AssertionError,
+    DriverFailedError,
+    EOFError,
+    OracleUnavailableError,
+    OSError,
+    StartFailedError,
+    subprocess.SubprocessError,
+)
+# Disks and caches come to rest between two runs.
+_PAUSE_SECONDS: Final = 0.2
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was measured of one cell."""
+
+    cell: Cell
+    # By side, in the order of the rounds.
+    runs: dict[str, list[Run]] = field(default_factory=dict)
+    # By side, why it was not measured.
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def values(self, side: str, metric: str) -> list[float]:
+        return [run.figures[metric] for run in self.runs.get(side, ()) if metric in run.figures]
+
+    def spread(self, side: str, metric: str) -> Spread | None:
+        values = self.values(side, metric)
+        return spread(values) if values else None
+
+
+@dataclass(slots=True)
+class Results:
+    """A whole run."""
+
+    scale: Scale
+    box: TimeBox
+    outcomes: list[Outcome]
+    seconds: float
+    memory: dict[str, list[tuple[float, float]]]
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    scale: Scale,
+    told: Callable[[Cell, int, str], None],
+    box_seconds: float | None = None,
+) -> Results:
+    started = time.monotonic()
+    box = TimeBox(scale.box_seconds if box_seconds is None else box_seconds)
+    outcomes = [Outcome(cell) for cell in cells]
+    with (
+        tempfile.TemporaryDirectory(prefix="kaa-bench-", ignore_cleanup_errors=True) as folder,
+        Stage(Path(folder), scale) as stage,
+    ):
+        for outcome in outcomes:
+            _run_cell(stage, outcome, box, told)
+        memory = stage.memory
+    return Results(scale, box, outcomes, time.monotonic() - started, memory)
+
+
+def _run_cell(
+    stage: Stage, outcome: Outcome, box: TimeBox, told: Callable[[Cell, int, str], None]
+) -> None:
+    cell, scale = outcome.cell, stage.scale
+    factor = scale.seconds / 2.0
+    round_seconds = cell.estimate_seconds * max(1.0, factor / 2) * len(cell.sides)
+    if not box.admits(cell.name, round_seconds * scale.rounds):
+        outcome.reasons = dict.fromkeys(cell.sides, "the time box")
+        return
+    for number in range(scale.rounds):
+        if number and not box.admits(cell.name, round_seconds):
+            box.cut(cell.name, f"ended after {number} of {scale.rounds} rounds")
+            return
+        started = time.monotonic()
+        for side in cell.sides if number % 2 == 0 else cell.sides[::-1]:
+            if side not in outcome.reasons:
+                told(cell, number, side)
+                _run_side(stage, outcome, side)
+                time.sleep(_PAUSE_SECONDS)
+        round_seconds = time.monotonic() - started
+        if KAA in outcome.reasons:
+            return
+
+
+def _run_side(stage: Stage, outcome: Outcome, side: str) -> None:
+    cell = outcome.cell
+    try:
+        if cell.needs:
+            served = stage.node(side, cell.settings.get(side, {})).served()
+            missing = [key.name for key in cell.needs if key.value not in served]
+            if missing:
+                outcome.reasons[side] = f"{side} does not serve {', '.join(missing)}"
+                return
+        outcome.runs.setdefault(side, []).append(LOADS[cell.run](stage, cell, side))
+    except _FAILURES as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        outcome.reasons[side] = lines[-1][:200]
