@@ -63,6 +63,29 @@ def test_count_and_forms(bootstrap: str, filled: str) -> None:
     assert kaa(bootstrap, "consume", filled, "-n", "1", "-o", "name").stdout == f"{filled}-0@0\n"
 
 
+def test_groups_remember(bootstrap: str, filled: str) -> None:
+    group = f"group-{filled}"
+    first = kaa(bootstrap, "consume", filled, "-g", group, "-n", "4")
+    assert first.exit_code == 0, first.output
+    assert first.stdout == "0\n1\n2\n3\n"
+    rest = kaa(bootstrap, "consume", filled, "-g", group, "-e", "-f", "%s")
+    assert rest.stdout == "456789", rest.output
+    lag = json.loads(kaa(bootstrap, "group", "lag", group, "-o", "json").stdout)
+    assert [row["lag"] for row in lag] == [0]
+    assert kaa(bootstrap, "consume", filled, "-g", group, "--from", "end").exit_code == EXIT_USAGE
+
+
+def test_patterns(bootstrap: str, filled: str) -> None:
+    found = kaa(bootstrap, "consume", filled, "-e", "--grep", "[37]", "-f", "%s")
+    assert found.stdout == "37"
+    pattern = filled.replace("-", ".")
+    assert kaa(bootstrap, "consume", "-r", pattern, "-e", "-f", "%s").stdout == "0123456789"
+    rows = json.loads(kaa(bootstrap, "consume", filled, "-e", "-o", "json").stdout)
+    assert [row["value"] for row in rows] == list("0123456789")
+    table = kaa(bootstrap, "consume", filled, "-n", "1", "-o", "csv").stdout
+    assert table.splitlines()[0].startswith("topic,partition,offset")
+
+
 def test_wrong_use(bootstrap: str, filled: str) -> None:
     wrong = kaa(bootstrap, "consume", filled, "--from", "soon")
     assert wrong.exit_code == EXIT_USAGE

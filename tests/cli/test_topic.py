@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner, Result
 
-from kaa.cli.client import EXIT_NOT_FOUND, EXIT_PARTLY, EXIT_USAGE
+from kaa.cli.client import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_PARTLY, EXIT_USAGE
 from kaa.cli.root import root
 
 
@@ -56,3 +56,20 @@ def test_wrong_use(bootstrap: str, topic_name: str) -> None:
     assert kaa(bootstrap, "topic", "add-partitions", topic_name).exit_code == EXIT_USAGE
     wrong = kaa(bootstrap, "topic", "trim", topic_name, "--before", "x")
     assert wrong.exit_code == EXIT_USAGE
+
+
+def test_alter(bootstrap: str, topic_name: str) -> None:
+    kaa(bootstrap, "topic", "create", topic_name, "-c", "retention.ms=9")
+    alter = ["topic", "alter", topic_name]
+    checked = kaa(bootstrap, *alter, "-c", "cleanup.policy=nosuch", "--dry-run")
+    assert checked.exit_code == EXIT_FAILED
+    assert "INVALID_CONFIG" in checked.stderr
+    arguments = ["-c", "cleanup.policy=compact", "-d", "retention.ms", "-o", "json"]
+    done = kaa(bootstrap, *alter, *arguments)
+    assert json.loads(done.stdout) == [{"name": topic_name, "status": "changed", "error": None}]
+    (described,) = json.loads(kaa(bootstrap, "topic", "describe", topic_name, "-o", "json").stdout)
+    assert described["configs"] == {"cleanup.policy": "compact"}
+    assert kaa(bootstrap, *alter).exit_code == EXIT_USAGE
+    assert (
+        kaa(bootstrap, "topic", "alter", f"{topic_name}-x", *arguments).exit_code == EXIT_NOT_FOUND
+    )

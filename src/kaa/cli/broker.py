@@ -10,11 +10,15 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
+from kaa.cli.command import Noun
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from kaa.broker import Broker
     from kaa.config.server import LoadedConfig
 
@@ -24,7 +28,7 @@ EXIT_USAGE: Final = 2
 GC_THRESHOLDS: Final = (50_000, 20, 100)
 
 
-@click.group(name="broker")
+@click.group(cls=Noun, name="broker")
 def command() -> None:
     """Run a node: a broker and its controller in one process.
 
@@ -65,13 +69,15 @@ def start(config_file: Path | None, overrides: tuple[str, ...], data_dir: Path) 
       kaa broker start server.properties --override log.retention.hours=1
     """
     started = time.monotonic()
-    loaded = _load(config_file, overrides, data_dir)
+    loaded = load_config(config_file, overrides, data_dir)
     for warning in loaded.warnings:
-        _say(f"warning: {warning}")
-    sys.exit(_run(loaded, started, formats_empty=config_file is None))
+        say(f"warning: {warning}")
+    sys.exit(run_node(loaded, started, formats_empty=config_file is None))
 
 
-def _load(config_file: Path | None, overrides: tuple[str, ...], data_dir: Path) -> LoadedConfig:
+def load_config(
+    config_file: Path | None, overrides: tuple[str, ...], data_dir: Path
+) -> LoadedConfig:
     """The settings, checked as a whole before anything is touched."""
     from kaa.config.definition import InvalidConfigError
     from kaa.config.development import development_settings
@@ -101,24 +107,35 @@ def _load(config_file: Path | None, overrides: tuple[str, ...], data_dir: Path) 
         _fail(str(error), EXIT_USAGE)
 
 
-def _run(loaded: LoadedConfig, started: float, *, formats_empty: bool) -> int:
+def run_node(
+    loaded: LoadedConfig,
+    started: float,
+    *,
+    formats_empty: bool,
+    beside: Callable[[Broker], Coroutine[Any, Any, None]] | None = None,
+) -> int:
+    """Serves until it is told to stop; ``beside`` runs as long as the node is ready."""
     from kaa.broker import Broker, StartError
 
     _raise_descriptor_limit()
-    broker = Broker(loaded.config, report=_say, formats_empty=formats_empty)
+    broker = Broker(loaded.config, report=say, formats_empty=formats_empty)
     try:
-        _with_loop(_serve(broker, started))
+        _with_loop(_serve(broker, started, beside))
     except ExceptionGroup as group:
         refusals, others = group.split(StartError)
         if others is not None or refusals is None:
             raise
         for refusal in refusals.exceptions:
-            _say(str(refusal))
+            say(str(refusal))
         return EXIT_FAILED
     return 0
 
 
-async def _serve(broker: Broker, started: float) -> None:
+async def _serve(
+    broker: Broker,
+    started: float,
+    beside: Callable[[Broker], Coroutine[Any, Any, None]] | None,
+) -> None:
     from kaa.broker import running
     from kaa.observe.loop_lag import LoopLag
 
@@ -127,22 +144,26 @@ async def _serve(broker: Broker, started: float) -> None:
 
     def told() -> None:
         if stop.is_set():
-            _say("stopping at once: what was not flushed is recovered at the next start")
+            say("stopping at once: what was not flushed is recovered at the next start")
             os._exit(EXIT_FAILED)
-        _say("stopping; a second signal forces it")
+        say("stopping; a second signal forces it")
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told)
-    loop.add_signal_handler(signal.SIGUSR1, LoopLag(loop, _say).ask)
+    loop.add_signal_handler(signal.SIGUSR1, LoopLag(loop, say).ask)
     async with running(broker):
         # What was loaded lives as long as the process; the collector need not walk it again. It
         # seldom has something to find, since requests leave no cycles behind.
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         _say_ready(broker, time.monotonic() - started)
-        await stop.wait()
-    _say("stopped")
+        async with asyncio.TaskGroup() as tasks:
+            other = None if beside is None else tasks.create_task(beside(broker))
+            await stop.wait()
+            if other is not None:
+                other.cancel()
+    say("stopped")
 
 
 def _say_ready(broker: Broker, seconds: float) -> None:
@@ -150,11 +171,11 @@ def _say_ready(broker: Broker, seconds: float) -> None:
 
     config = broker.config
     for path in config.log_dirs:
-        _say(f"data       {path}")
+        say(f"data       {path}")
     for endpoint in config.listeners.all:
         bound = broker.listeners.bound(endpoint)
-        _say(f"{endpoint.listener.lower():<10} {HostPort(bound.host, bound.port)}")
-    _say(f"ready      node {config.node_id} of cluster {broker.cluster_id}, in {seconds:.2f} s")
+        say(f"{endpoint.listener.lower():<10} {HostPort(bound.host, bound.port)}")
+    say(f"ready      node {config.node_id} of cluster {broker.cluster_id}, in {seconds:.2f} s")
 
 
 def _with_loop(main: object) -> None:
@@ -173,10 +194,11 @@ def _raise_descriptor_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """A line for the operator, on standard error."""
     click.echo(text, err=True)
 
 
 def _fail(text: str, code: int) -> NoReturn:
-    _say(text)
+    say(text)
     sys.exit(code)

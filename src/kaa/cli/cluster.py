@@ -9,6 +9,7 @@ import click
 from kaa.cli.client import EXIT_UNHEALTHY, client_options, run
 from kaa.cli.command import Noun
 from kaa.cli.output import print_rows, show
+from kaa.cli.record_format import iso_time
 
 if TYPE_CHECKING:
     from kaa.cli.client import Session
@@ -164,5 +165,94 @@ def logdirs(session: Session) -> None:
             for one in dirs
         ]
         show(session.output, list(rows[0]) if rows else ["broker", "path"], rows, "path")
+
+    run(session, work)
+
+
+@command.command()
+@client_options
+def quorum(session: Session) -> None:
+    """Show the quorum of the metadata: its leader, voters, observers, and how far each is.
+
+    \b
+    Examples:
+      kaa cluster quorum
+      kaa cluster quorum -o json
+    """
+
+    async def work() -> None:
+        from kaa.client.admin import Admin
+
+        async with Admin(session.settings) as admin:
+            found = await admin.describe_quorum()
+        end = max((one.log_end_offset for one in (*found.voters, *found.observers)), default=0)
+        rows = [
+            {
+                "id": one.node_id,
+                "role": _role(one.node_id == found.leader_id, is_voter=one in found.voters),
+                "log_end_offset": one.log_end_offset,
+                "lag": max(0, end - one.log_end_offset),
+                "last_caught_up": _moment(one.last_caught_up_ms),
+                "last_fetch": _moment(one.last_fetch_ms),
+            }
+            for one in (*found.voters, *found.observers)
+        ]
+        columns = ["id", "role", "log_end_offset", "lag", "last_caught_up"]
+        facts = {
+            "leader_id": found.leader_id,
+            "leader_epoch": found.leader_epoch,
+            "high_watermark": found.high_watermark,
+        }
+
+        def text() -> None:
+            click.echo(
+                f"leader {found.leader_id}, epoch {found.leader_epoch}, "
+                f"high watermark {found.high_watermark}"
+            )
+            print_rows([*columns, "last_fetch"] if session.output == "wide" else columns, rows)
+
+        document = facts | {"replicas": rows}
+        wide = ["last_fetch"]
+        show(session.output, columns, rows, "id", wide=wide, document=document, text=text)
+
+    run(session, work)
+
+
+def _role(is_leader: bool, *, is_voter: bool) -> str:
+    if is_leader:
+        return "leader"
+    return "voter" if is_voter else "observer"
+
+
+def _moment(timestamp_ms: int) -> str | None:
+    return None if timestamp_ms < 0 else iso_time(timestamp_ms)
+
+
+@command.command()
+@client_options
+def features(session: Session) -> None:
+    """Show the features of the cluster: the level in use, and those that brokers could do.
+
+    \b
+    Examples:
+      kaa cluster features
+      kaa cluster features -o csv
+    """
+
+    async def work() -> None:
+        from kaa.client.admin import Admin
+
+        async with Admin(session.settings) as admin:
+            found = await admin.describe_features()
+        rows = [
+            {
+                "name": one.name,
+                "level": one.finalized,
+                "lowest": one.supported_low,
+                "highest": one.supported_high,
+            }
+            for one in found
+        ]
+        show(session.output, ["name", "level", "lowest", "highest"], rows)
 
     run(session, work)

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from kaa.cli.client import client_options, run
-from kaa.cli.command import TOPIC, Verb
+from kaa.cli.command import GROUP, TOPIC, Verb
 from kaa.cli.offset_range import parse_range
 from kaa.cli.progress import Progress
-from kaa.cli.reading import partitions_of, record_filter, spans_of, start, topics_of
+from kaa.cli.reading import (
+    join_group,
+    partitions_of,
+    record_filter,
+    spans_of,
+    start,
+    topics_of,
+)
 from kaa.cli.record_format import RecordWriter
 
 if TYPE_CHECKING:
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
     from kaa.records.record import Record
 
 _POLL_MS = 200
+_POLLED_MAX = 1000
 
 
 @click.command(cls=Verb)
@@ -39,6 +47,7 @@ _POLL_MS = 200
 @click.option("-Z", "--null", default="NULL", show_default=True, help="How null is printed.")
 @click.option("--grep", metavar="PATTERN", help="Only records in whose key, value or header it is.")
 @click.option("-r", "--regex", is_flag=True, help="The topics are patterns.")
+@click.option("-g", "--group", type=GROUP, help="As a member of this group, which remembers.")
 @client_options
 def command(
     session: Session,
@@ -51,6 +60,7 @@ def command(
     null: str,
     grep: str | None,
     regex: bool,
+    group: str | None,
 ) -> None:
     """Read records of topics.
 
@@ -66,7 +76,10 @@ def command(
       kaa consume orders -e --grep 'customer-7'
       kaa consume orders -e -f '%p %o %T{iso} %k=%s\\n'
       kaa consume --regex 'orders-.*' -e -o wide
+      kaa consume orders -g billing
     """
+    if group is not None and (partitions or start_at != "start"):
+        raise click.UsageError("a group knows where to start; leave out --from and --partition")
     try:
         wanted = parse_range(start_at, time.time_ns() // 1_000_000)
         writer = RecordWriter(session.output, format_, null)
@@ -77,11 +90,18 @@ def command(
     async def work() -> None:
         from kaa.client.consumer import Consumer
 
+        settings = session.settings
+        if group is not None:
+            # A new group starts at the first record, as this command does without one.
+            settings = {"auto.offset.reset": "earliest", **settings, "group.id": group}
         names = await topics_of(session.settings, topics) if regex else topics
-        async with Consumer(session.settings) as consumer:
-            found = await partitions_of(consumer, names, partitions)
-            spans = await spans_of(consumer, found, wanted, stops_at_end=exit_at_end)
-            start(consumer, spans)
+        async with Consumer(settings) as consumer:
+            if group is None:
+                found = await partitions_of(consumer, names, partitions)
+                spans = await spans_of(consumer, found, wanted, stops_at_end=exit_at_end)
+                start(consumer, spans)
+            else:
+                spans = await join_group(consumer, names, group, stops_at_end=exit_at_end)
             out = sys.stdout.buffer
             out.write(writer.head(session.output) if format_ is None else b"")
             try:
@@ -110,8 +130,11 @@ async def _consume(
             await _close_finished(consumer, spans, open_names)
             if not open_names:
                 break
-            for name, records in (await consumer.poll(timeout_ms=_POLL_MS)).items():
-                stop = spans[name].stop
+            # What a group has read is what was polled, so no more than is wanted.
+            polled = await consumer.poll(timeout_ms=_POLL_MS, max_records=min(left, _POLLED_MAX))
+            for name, records in polled.items():
+                # A group may hand over partitions on the way.
+                stop = spans[name].stop if name in spans else None
                 chosen: Sequence[Record] = records
                 if stop is not None:
                     chosen = [one for one in records if one.offset < stop]

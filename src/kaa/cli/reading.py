@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from kaa.client.consumer import Consumer
     from kaa.client.metadata import TopicPartition
     from kaa.records.record import Record
+
+
+_JOIN_POLL_MS: Final = 100
 
 
 class Span(NamedTuple):
@@ -98,6 +101,26 @@ def start(consumer: Consumer, spans: dict[TopicPartition, Span]) -> None:
         consumer.seek(name, span.start)
         until = "" if span.stop is None else f" up to {span.stop},"
         say(f"{name} from {span.start},{until} end {span.end}")
+
+
+async def join_group(
+    consumer: Consumer, topics: Sequence[str], group: str, *, stops_at_end: bool
+) -> dict[TopicPartition, Span]:
+    """Waits for what the group gives this member; reading starts where the group was."""
+    consumer.subscribe(topics)
+    say(f"joining group {group}")
+    while not consumer.assignment:
+        for name, records in (await consumer.poll(timeout_ms=_JOIN_POLL_MS)).items():
+            # These came with the assignment; they are read again below.
+            consumer.seek(name, records[0].offset)
+    names = list(consumer.assignment)
+    ends = await consumer.end_offsets(names)
+    spans = {}
+    for name in names:
+        position = await consumer.position(name)
+        spans[name] = Span(position, ends[name] if stops_at_end else None, ends[name])
+        say(f"{name} from {position}, end {ends[name]}")
+    return spans
 
 
 def record_filter(text: str | None) -> Callable[[Record], bool] | None:

@@ -36,13 +36,18 @@ COMMANDS = {
     ),
     "consume": Entry("kaa.cli.consume", "Read records of topics."),
     "debug": Entry("kaa.cli.debug", "Look into files and frames: segments, indexes, snapshots."),
+    "dev": Entry(
+        "kaa.cli.dev", "Run a playground: a broker, sample topics, and records that keep coming."
+    ),
     "doctor": Entry("kaa.cli.doctor", "Say what this installation has and what it lacks."),
+    "group": Entry("kaa.cli.group", "List, describe, move, watch and delete consumer groups."),
     "perf": Entry("kaa.cli.perf", "Measure producing, consuming and the time in between."),
     "produce": Entry("kaa.cli.produce", "Write records to a topic."),
     "profile": Entry("kaa.cli.profile", "Keep the settings of clusters under names."),
     "storage": Entry("kaa.cli.storage", "Format and inspect the log directories of a node."),
     "tail": Entry("kaa.cli.tail", "Watch records of topics as they arrive."),
     "topic": Entry("kaa.cli.topic", "List, create, describe, change and delete topics."),
+    "txn": Entry("kaa.cli.txn", "List, describe and abort transactions, and find those that hang."),
     "version": Entry("kaa.cli.version", "Print the versions of Kaa, Kafka and Python."),
 }
 """Every command; the module of each defines one click command named ``command``."""
@@ -111,6 +116,7 @@ def root(context: click.Context, verbose: bool) -> None:
 
     \b
     Examples:
+      kaa dev              # a playground: a broker with topics, records and a group
       kaa broker start     # a node for development on 127.0.0.1:9092
       kaa doctor           # what is installed, what is missing, how to get it
       kaa version -o json  # versions, for a program to read

@@ -233,7 +233,7 @@ def _print_topics(topics: list[dict[str, Any]]) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=TOPIC)
-@click.option("--yes", is_flag=True, help="Do it; without this only the plan is shown.")
+@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
 @client_options
 def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
     """Delete topics with all their records.
@@ -260,6 +260,53 @@ def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
         _show_outcome(session, outcome, "deleted" if yes else "would be deleted")
         if not yes:
             say("nothing was deleted; add --yes to do it")
+        return outcome_code(outcome)
+
+    run(session, work)
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, type=TOPIC)
+@click.option("-c", "--config", "configs", multiple=True, metavar="NAME=VALUE", help="Set this.")
+@click.option("-d", "--unset", multiple=True, metavar="NAME", help="Take this setting back.")
+@click.option("--dry-run", is_flag=True, help="Let the cluster check it and change nothing.")
+@client_options
+def alter(
+    session: Session,
+    names: tuple[str, ...],
+    configs: tuple[str, ...],
+    unset: tuple[str, ...],
+    dry_run: bool,
+) -> None:
+    """Change the settings of topics; others stay as they are.
+
+    \b
+    Examples:
+      kaa topic alter orders -c retention.ms=86400000
+      kaa topic alter orders payments -c cleanup.policy=compact -d retention.ms --dry-run
+    """
+    settings = pairs(configs, "--config")
+    if not settings and not unset:
+        raise click.UsageError("give --config or --unset")
+
+    async def work() -> int:
+        from kaa.client.admin import Admin, ConfigChange, ConfigOperation, ResourceType
+        from kaa.client.errors import KafkaError
+
+        changes = [ConfigChange(*pair) for pair in settings.items()]
+        changes += [ConfigChange(one, None, ConfigOperation.DELETE) for one in unset]
+        outcome: dict[str, Any] = {}
+        async with Admin(session.settings) as admin:
+            for name in names:
+                try:
+                    await admin.alter_configs(
+                        ResourceType.TOPIC, name, changes, validate_only=dry_run
+                    )
+                except KafkaError as error:
+                    outcome[name] = error
+                else:
+                    outcome[name] = None
+        _show_outcome(session, outcome, "would be changed" if dry_run else "changed")
         return outcome_code(outcome)
 
     run(session, work)
@@ -304,7 +351,7 @@ def add_partitions(
 @click.argument("name", type=TOPIC)
 @click.option("--before", required=True, metavar="OFFSET|end", help="The first offset to keep.")
 @click.option("-p", "--partition", "partitions", type=int, multiple=True, help="Default: all.")
-@click.option("--yes", is_flag=True, help="Do it; without this only the plan is shown.")
+@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
 @client_options
 def trim(session: Session, name: str, before: str, partitions: tuple[int, ...], yes: bool) -> None:
     """Delete the records of a topic before an offset.

@@ -1,0 +1,446 @@
+"""``kaa group``: consumer groups, how far they are, and how to move them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kaa.cli.client import (
+    EXIT_FAILED,
+    EXIT_UNHEALTHY,
+    client_options,
+    complain,
+    outcome_code,
+    run,
+    say,
+)
+from kaa.cli.command import GROUP, TOPIC, Noun
+from kaa.cli.output import print_rows, show, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kaa.cli.client import Session
+    from kaa.client.admin import Admin
+    from kaa.client.admin_groups import GroupDescription, PartitionLag
+
+_LAG_COLUMNS = ("topic", "partition", "committed", "end_offset", "lag", "client_id", "host")
+
+
+@click.group(cls=Noun, name="group")
+def command() -> None:
+    """List, describe, move, watch and delete consumer groups.
+
+    \b
+    Examples:
+      kaa group list
+      kaa group lag billing
+      kaa group seek billing --to start --execute
+    """
+
+
+@command.command("list")
+@click.option("--state", "states", multiple=True, metavar="STATE", help="Stable, Empty, ...")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Classic, Consumer, ...")
+@client_options
+def list_groups(session: Session, states: tuple[str, ...], types: tuple[str, ...]) -> None:
+    """List groups with their type and state.
+
+    \b
+    Examples:
+      kaa group list
+      kaa group list --state Empty -o name
+    """
+
+    async def work() -> None:
+        from kaa.client.admin import Admin
+
+        async with Admin(session.settings) as admin:
+            found = await admin.list_groups(states=states, types=types)
+        rows = [
+            {
+                "name": one.group_id,
+                "type": one.group_type or None,
+                "state": one.state or None,
+                "protocol": one.protocol_type or None,
+            }
+            for one in found
+        ]
+        show(session.output, ["name", "type", "state"], rows, wide=["protocol"])
+
+    run(session, work)
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, type=GROUP)
+@client_options
+def describe(session: Session, names: tuple[str, ...]) -> None:
+    """Show the state of groups, their members and what these have.
+
+    \b
+    Examples:
+      kaa group describe billing
+      kaa group describe billing shipping -o yaml
+    """
+
+    async def work() -> int:
+        from kaa.client.admin import Admin
+        from kaa.client.errors import KafkaError
+
+        async with Admin(session.settings) as admin:
+            found = await admin.describe_groups(names)
+        groups = [_group(one) for one in found.values() if not isinstance(one, KafkaError)]
+        rows = [{"group": one["name"], **member} for one in groups for member in one["members"]]
+        show(
+            session.output,
+            ["group", *_MEMBER_COLUMNS],
+            rows,
+            "member_id",
+            document=groups,
+            text=lambda: _print_groups(groups, is_wide=session.output == "wide"),
+        )
+        return outcome_code(
+            {name: one if isinstance(one, KafkaError) else None for name, one in found.items()}
+        )
+
+    run(session, work)
+
+
+_MEMBER_COLUMNS = ("client_id", "host", "member_id", "instance_id", "partitions")
+_MEMBER_COLUMNS_WIDE = ("topics", "epoch")
+
+
+def _group(group: GroupDescription) -> dict[str, Any]:
+    return {
+        "name": group.group_id,
+        "type": group.group_type,
+        "state": group.state,
+        "protocol": group.protocol_type,
+        "assignor": group.assignor or None,
+        "coordinator": None if group.coordinator is None else group.coordinator.node_id,
+        "epoch": group.epoch,
+        "members": [
+            {
+                "client_id": one.client_id,
+                "host": one.host,
+                "member_id": one.member_id,
+                "instance_id": one.instance_id,
+                "partitions": [str(partition) for partition in one.assignment],
+                "topics": list(one.topics),
+                "epoch": one.epoch,
+            }
+            for one in group.members
+        ],
+    }
+
+
+def _print_groups(groups: Sequence[dict[str, Any]], *, is_wide: bool) -> None:
+    for number, group in enumerate(groups):
+        if number:
+            click.echo()
+        click.echo(
+            f"{styled(group['name'], bold=True)}  {group['type']} group, {group['state']}, "
+            f"{len(group['members'])} members, assignor {group['assignor'] or '-'}, "
+            f"coordinator {group['coordinator']}"
+        )
+        if group["members"]:
+            more = _MEMBER_COLUMNS_WIDE if is_wide else ()
+            print_rows((*_MEMBER_COLUMNS, *more), group["members"])
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, type=GROUP)
+@click.option("--max", "lag_max", type=int, help="Exit code 7 if a group is further behind.")
+@client_options
+def lag(session: Session, names: tuple[str, ...], lag_max: int | None) -> None:
+    """Show how far groups are behind, partition by partition.
+
+    \b
+    Examples:
+      kaa group lag billing
+      kaa group lag billing --max 1000 || echo too far behind
+    """
+
+    async def work() -> int:
+        from kaa.client.admin import Admin
+
+        rows: list[dict[str, Any]] = []
+        async with Admin(session.settings) as admin:
+            for name in names:
+                found = await known_lag(admin, name)
+                rows += [{"group": name, **lag_row(one)} for one in found]
+        columns = ["group", *_LAG_COLUMNS]
+        show(session.output, columns, rows, "partition", wide=["start_offset", "member_id"])
+        totals = {
+            name: sum(row["lag"] or 0 for row in rows if row["group"] == name) for name in names
+        }
+        for name, total in totals.items():
+            say(f"{name} is {total} records behind")
+        is_late = lag_max is not None and any(total > lag_max for total in totals.values())
+        return EXIT_UNHEALTHY if is_late else 0
+
+    run(session, work)
+
+
+async def known_lag(admin: Admin, name: str) -> list[PartitionLag]:
+    """How far a group is; raises KafkaError if there is no such group."""
+    found = await admin.group_lag(name)
+    if not found:
+        await admin.describe_group(name)
+    return found
+
+
+def lag_row(one: PartitionLag) -> dict[str, Any]:
+    """How far a group is in a partition."""
+    member = one.member
+    return {
+        "topic": one.partition.topic,
+        "partition": one.partition.partition,
+        "committed": one.committed,
+        "end_offset": one.end_offset,
+        "lag": one.lag,
+        "client_id": None if member is None else member.client_id,
+        "host": None if member is None else member.host,
+        "start_offset": one.start_offset,
+        "member_id": None if member is None else member.member_id,
+    }
+
+
+@command.command()
+@click.argument("name", type=GROUP)
+@click.option("--to", "target", metavar="POINT", help="start, end, 42, +42, -42, @TIME; see below.")
+@click.option(
+    "--by", "shift", type=int, metavar="N", help="So many records on, or back if below 0."
+)
+@click.option(
+    "--from-file",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="FILE",
+    help="Offsets from a CSV with topic, partition and offset, as this command prints it.",
+)
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    type=TOPIC,
+    metavar="TOPIC[:0,1]",
+    help="Only this topic, or these partitions of it.  [default: all that the group committed]",
+)
+@click.option("--execute", "--yes", "execute", is_flag=True, help="Do it; without, plan alone.")
+@client_options
+def seek(
+    session: Session,
+    name: str,
+    target: str | None,
+    shift: int | None,
+    from_file: Path | None,
+    topics: tuple[str, ...],
+    execute: bool,
+) -> None:
+    """Move the offsets of a group; without --execute, show the plan alone.
+
+    --to takes the points of kaa consume --from: start, end, an offset, +N behind the first, -N
+    before the end, @TIME (2026-01-31T10:00:00, -10m). The group must have no members meanwhile.
+
+    \b
+    Examples:
+      kaa group seek billing --to start
+      kaa group seek billing --to @-1h -t orders --execute
+      kaa group seek billing --by -100 -t orders:0,1 --execute
+      kaa group seek billing --to end -o csv > offsets.csv
+      kaa group seek other --from-file offsets.csv --execute
+    """
+    from kaa.cli.group_seek import SeekError, make_plan, read_targets, read_topics
+
+    if (target is not None) + (shift is not None) + (from_file is not None) != 1:
+        raise click.UsageError("give one of --to, --by and --from-file")
+    try:
+        wanted = read_topics(topics)
+        targets = None if from_file is None else read_targets(from_file.read_text("utf-8"))
+    except (SeekError, OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(str(error)) from error
+
+    async def work() -> int:
+        from kaa.client.admin import Admin
+
+        async with Admin(session.settings) as admin:
+            try:
+                plan = await make_plan(
+                    admin, name, wanted, target, shift, targets, time.time_ns() // 1_000_000
+                )
+            except SeekError as error:
+                raise click.UsageError(str(error)) from error
+            return await _seek(session, admin, name, plan, execute=execute)
+
+    run(session, work)
+
+
+async def _seek(
+    session: Session, admin: Admin, name: str, plan: Sequence[Any], *, execute: bool
+) -> int:
+    from kaa.client.errors import KafkaError
+    from kaa.client.group_offsets import OffsetAndMetadata
+
+    group = (await admin.describe_groups([name]))[name]
+    members = 0 if isinstance(group, KafkaError) else len(group.members)
+    failures: dict[str, Exception | None] = {}
+    is_refused = execute and members > 0
+    if execute and not is_refused:
+        offsets = {one.partition: OffsetAndMetadata(one.offset) for one in plan}
+        outcome = await admin.alter_group_offsets(name, offsets)
+        failures = {str(partition): error for partition, error in outcome.items()}
+    rows = [
+        {
+            "topic": one.partition.topic,
+            "partition": one.partition.partition,
+            "committed": one.committed,
+            "offset": one.offset,
+            "end_offset": one.end_offset,
+            "lag": max(0, one.end_offset - one.offset),
+        }
+        for one in plan
+    ]
+    columns = ["topic", "partition", "committed", "offset", "end_offset", "lag"]
+    show(session.output, columns, rows, "offset")
+    if is_refused:
+        complain(f"group {name} has {members} members, which would go on where they are")
+        click.echo("  next         stop them, then run it again (kaa group describe)", err=True)
+        return EXIT_FAILED
+    if not execute:
+        more = f"; its {members} members must stop first" if members else ""
+        say(f"nothing was changed; add --execute to do it{more}")
+    return outcome_code(failures)
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, type=GROUP)
+@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+@client_options
+def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
+    """Delete groups without members, with their offsets.
+
+    \b
+    Examples:
+      kaa group delete billing
+      kaa group delete billing shipping --yes
+    """
+
+    async def work() -> int:
+        from kaa.client.admin import Admin
+        from kaa.client.errors import KafkaError
+
+        async with Admin(session.settings) as admin:
+            if yes:
+                outcome = await admin.delete_groups(names)
+            else:
+                found = await admin.describe_groups(names)
+                outcome = {
+                    name: one if isinstance(one, KafkaError) else None
+                    for name, one in found.items()
+                }
+        _show_outcome(session, outcome, "deleted" if yes else "would be deleted")
+        if not yes:
+            say("nothing was deleted; add --yes to do it")
+        return outcome_code(outcome)
+
+    run(session, work)
+
+
+def _show_outcome(session: Session, outcome: dict[Any, Any], done: str) -> None:
+    rows = [
+        {
+            "name": str(name),
+            "status": done if error is None else "failed",
+            "error": None if error is None else error.error.name,
+        }
+        for name, error in outcome.items()
+    ]
+    show(session.output, ["name", "status", "error"], rows)
+
+
+@command.command("delete-offsets")
+@click.argument("name", type=GROUP)
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    required=True,
+    type=TOPIC,
+    metavar="TOPIC[:0,1]",
+    help="The topic, or partitions of it.",
+)
+@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+@client_options
+def delete_offsets(session: Session, name: str, topics: tuple[str, ...], yes: bool) -> None:
+    """Delete the offsets of a group in topics that no member reads.
+
+    \b
+    Examples:
+      kaa group delete-offsets billing -t orders
+      kaa group delete-offsets billing -t orders:0,1 --yes
+    """
+    from kaa.cli.group_seek import SeekError, read_topics
+
+    try:
+        wanted = read_topics(topics)
+    except SeekError as error:
+        raise click.UsageError(str(error)) from error
+
+    async def work() -> int:
+        from kaa.client.admin import Admin
+
+        async with Admin(session.settings) as admin:
+            committed = await admin.list_group_offsets(name)
+            partitions = [
+                one
+                for one in sorted(committed)
+                if one.topic in wanted
+                and (wanted[one.topic] is None or one.partition in (wanted[one.topic] or ()))
+            ]
+            outcome: dict[Any, Any] = dict.fromkeys(partitions)
+            if yes and partitions:
+                outcome = dict(await admin.delete_group_offsets(name, partitions))
+        _show_outcome(session, outcome, "deleted" if yes else "would be deleted")
+        if not yes:
+            say("nothing was deleted; add --yes to do it")
+        return outcome_code({str(one): error for one, error in outcome.items()})
+
+    run(session, work)
+
+
+@command.command()
+@click.argument("name", type=GROUP)
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often to look.",
+)
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many looks.")
+@client_options
+def watch(session: Session, name: str, interval_s: float, count: int | None) -> None:
+    """Watch how far a group is: lag, rates, time behind and where it is going.
+
+    \b
+    Examples:
+      kaa group watch billing
+      kaa group watch billing --interval 1 -n 10 -o jsonl
+    """
+
+    async def work() -> int:
+        from kaa.cli.group_watch import watch_group
+        from kaa.client.admin import Admin
+
+        async with Admin(session.settings) as admin:
+            await watch_group(admin, name, session.output, interval_s, count)
+        return 0
+
+    run(session, work)

@@ -1,0 +1,142 @@
+"""The plan of ``kaa group seek``: which offset each partition of a group gets."""
+
+from __future__ import annotations
+
+import csv
+from io import StringIO
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaa.cli.offset_range import Point, parse_range
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kaa.client.admin import Admin
+    from kaa.client.metadata import TopicPartition
+
+# The words of Kafka's own tool.
+_WORDS = {"earliest": "start", "latest": "end"}
+
+
+class SeekError(Exception):
+    """What was asked for cannot be planned."""
+
+
+class Step(NamedTuple):
+    """A partition of the group, where it is and where it shall be."""
+
+    partition: TopicPartition
+    committed: int | None
+    offset: int
+    end_offset: int
+
+
+def read_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
+    """Topics with their partitions, or None for all of them; raises SeekError."""
+    found: dict[str, list[int] | None] = {}
+    for text in texts:
+        topic, separator, numbers = text.partition(":")
+        if not separator:
+            found[topic] = None
+            continue
+        parts = numbers.split(",")
+        if not topic or not all(part.isdecimal() for part in parts):
+            raise SeekError(f"{text!r} is no topic with partitions; write orders:0,1")
+        found[topic] = [*(found.get(topic) or []), *map(int, parts)]
+    return found
+
+
+def read_targets(text: str) -> dict[tuple[str, int], int]:
+    """Offsets by topic and partition from a CSV; raises SeekError.
+
+    With a line of names as this program prints it, or without one as Kafka's own tool does.
+    """
+    lines = [line for line in csv.reader(StringIO(text)) if line]
+    names = ["topic", "partition", "offset"]
+    if lines and not any(part.isdecimal() for part in lines[0]):
+        names = lines.pop(0)
+    found: dict[tuple[str, int], int] = {}
+    for number, line in enumerate(lines, 1):
+        row = dict(zip(names, line, strict=False))
+        try:
+            found[row["topic"].strip('"'), int(row["partition"])] = int(row["offset"])
+        except (KeyError, ValueError) as error:
+            raise SeekError(
+                f"row {number} has no topic, partition and offset: {','.join(line)}"
+            ) from error
+    return found
+
+
+def parse_target(text: str, now_ms: int) -> Point:
+    """A point of the offset grammar; raises SeekError."""
+    try:
+        wanted = parse_range(_WORDS.get(text, text), now_ms)
+    except ValueError as error:
+        raise SeekError(str(error)) from error
+    if wanted.stop is not None:
+        raise SeekError(f"{text!r} is a range; give one point")
+    return wanted.start
+
+
+async def make_plan(
+    admin: Admin,
+    group: str,
+    topics: Mapping[str, list[int] | None],
+    target: str | None,
+    shift: int | None,
+    targets: Mapping[tuple[str, int], int] | None,
+    now_ms: int,
+) -> list[Step]:
+    """Where each partition goes; raises SeekError, or KafkaError for what does not exist."""
+    from kaa.client.metadata import TopicPartition
+    from kaa.client.offsets import EARLIEST, LATEST
+
+    point = None if target is None else parse_target(target, now_ms)
+    committed = await admin.list_group_offsets(group)
+    if targets is not None:
+        wanted = [TopicPartition(*one) for one in sorted(targets)]
+    else:
+        wanted = await _partitions(admin, committed, topics)
+    if not wanted:
+        raise SeekError(f"group {group} has committed nothing; name topics with -t")
+    first = await admin.list_offsets(dict.fromkeys(wanted, EARLIEST))
+    end = await admin.list_offsets(dict.fromkeys(wanted, LATEST))
+    times = {}
+    if point is not None and point.kind == "time":
+        times = await admin.list_offsets(dict.fromkeys(wanted, point.value))
+    plan = []
+    for one in wanted:
+        start_offset, end_offset = first[one].offset, end[one].offset
+        known = committed[one].offset if one in committed else None
+        if targets is not None:
+            point = Point("offset", targets[one])
+        elif shift is not None:
+            point = Point("offset", (start_offset if known is None else known) + shift)
+        assert point is not None
+        at_time = times[one].offset if one in times else None
+        # A broker answers -1 where no record is so new.
+        at_time = None if at_time is not None and at_time < 0 else at_time
+        plan.append(Step(one, known, point.offset(start_offset, end_offset, at_time), end_offset))
+    return plan
+
+
+async def _partitions(
+    admin: Admin,
+    committed: Mapping[TopicPartition, object],
+    topics: Mapping[str, list[int] | None],
+) -> list[TopicPartition]:
+    from kaa.client.errors import KafkaError
+    from kaa.client.metadata import TopicPartition
+    from kaa.wire.errors import Errors
+
+    if not topics:
+        return sorted(committed)
+    found: list[TopicPartition] = []
+    for topic, numbers in topics.items():
+        count = len((await admin.describe_topic(topic)).partitions)
+        for number in range(count) if numbers is None else numbers:
+            if number >= count:
+                what = f"partition {topic}-{number}"
+                raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, what)
+            found.append(TopicPartition(topic, number))
+    return sorted(set(found))
