@@ -8,15 +8,6 @@ from confluent_kafka import KafkaException, Producer
 
 from kaa.cli.client import EXIT_NOT_FOUND, EXIT_USAGE
 from kaa.cli.root import root
-from tests.oracle.broker import RealKafka
-
-pytestmark = pytest.mark.oracle
-
-
-@pytest.fixture
-def bootstrap(real_kafka: RealKafka) -> str:
-    """Apache Kafka alone."""
-    return real_kafka.bootstrap_servers
 
 
 def kaa(bootstrap: str, *arguments: str) -> Result:

@@ -17,10 +17,18 @@ RUNS = 9
 
 KAA = "from kaa.cli import main; main()"
 
+COMPLETION = (
+    "import os, sys; os.environ.update(_KAA_COMPLETE='bash_complete', COMP_WORDS=sys.argv[1],"
+    f" COMP_CWORD=sys.argv[2]); del sys.argv[1:]; {KAA}"
+)
+
 BUDGETS_MS = {
     "import kaa.wire": (["-c", "import kaa.wire"], 60),
     "kaa --help": (["-c", KAA, "--help"], 150),
     "kaa version": (["-c", KAA, "version"], 150),
+    "kaa completion": (["-c", KAA, "completion", "bash"], 150),
+    "completion of a command": (["-c", COMPLETION, "kaa ", "1"], 150),
+    "completion of an option": (["-c", COMPLETION, "kaa topic describe --", "3"], 150),
 }
 
 
