@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Executor
+    from concurrent.futures import Executor, Future
 
     from kaa.log.append import AppendPlan
     from kaa.log.errors import StorageError
@@ -30,7 +30,7 @@ class PendingAppend:
     def __init__(self, log: UnifiedLog, plan: AppendPlan, writer: Executor, now_ms: int) -> None:
         assert plan.segment is not None
         self._log = log
-        self._plan = plan
+        self._plan: AppendPlan | None = plan
         self._now_ms = now_ms
         self.is_settled = False
         self.error: StorageError | None = None
@@ -38,10 +38,11 @@ class PendingAppend:
         # The file stays open, whatever becomes of the segment.
         plan.segment.references += 1
         _ = plan.segment.file
-        self._work = writer.submit(plan.write)
+        self._work: Future[None] | None = writer.submit(plan.write)
 
     def when_written(self, call: Callable[[], object]) -> None:
         """Calls when the thread has done its work, from that thread."""
+        assert self._work is not None
         self._work.add_done_callback(lambda _: call())
 
     def when_settled(self, call: Callable[[], None]) -> None:
@@ -51,11 +52,15 @@ class PendingAppend:
         """Waits for the write, and makes it part of the log or takes the directory offline."""
         if self.is_settled:
             return
-        error = self._work.exception()
-        self.is_settled = True
-        self._log.pending = None
-        log, plan = self._log, self._plan
+        assert self._work is not None
+        assert self._plan is not None
+        log, plan, error = self._log, self._plan, self._work.exception()
         assert plan.segment is not None
+        self.is_settled = True
+        log.pending = None
+        # The thread's future knows whom to call, who knows this: records must not wait for the
+        # collector of garbage to find that circle.
+        self._plan = self._work = None
         try:
             if error is None:
                 log.complete_append(plan, self._now_ms)
@@ -64,5 +69,6 @@ class PendingAppend:
                 self.error = log.fail_append(plan, broken)
         finally:
             plan.segment.release()
-            for waiter in self._waiters:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
                 waiter()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -206,3 +207,23 @@ def test_leadership_that_is_lost_meanwhile_refuses_what_waits() -> None:
 
     asyncio.run(main())
     assert log.log_end_offset == 2
+
+
+def test_records_are_let_go_with_the_append() -> None:
+    """At once: whoever waits for the collector of garbage holds megabytes for every request."""
+    partition = Replicas().create()
+    records = batch(2)
+
+    async def main() -> None:
+        with ThreadPoolExecutor(1) as writer:
+            partition.leader_log().directory.writer = writer
+            await partition.append_later(memoryview(records), now_ms=0)
+            await asyncio.sleep(0)
+
+    gc.disable()
+    try:
+        asyncio.run(main())
+        # A buffer with a view of it refuses to grow.
+        records.append(0)
+    finally:
+        gc.enable()
