@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from uuid import UUID
 
 from kaa.broker.assembly import make_fetch_sessions, make_logs, make_quorum_node
-from kaa.broker.coordinators import make_group_coordinator
+from kaa.broker.coordinators import make_group_coordinator, make_transaction_coordinator
 from kaa.broker.lifecycle import BrokerLifecycle
 from kaa.broker.topic_configs import log_config
 from kaa.config.dynamic import apply_dynamic
@@ -31,9 +31,12 @@ from kaa.log.sim_files import SimFiles
 from kaa.quorum.voters import Endpoint
 from kaa.replication.manager import ReplicaManager
 from kaa.replication.partition import Partition
+from kaa.serving.brokers import Brokers
 from kaa.serving.delayed import LongPolls
+from kaa.serving.producer_ids import ProducerIds
 from kaa.serving.services import Services
 from kaa.serving.topic_creation import TopicCreation
+from kaa.serving.verification import Verification
 from kaa.wire.errors import Errors
 from kaa.wire.frames import RequestFrame, decode_response
 from kaa.wire.messages.k19_create_topics import (
@@ -115,6 +118,7 @@ class Node:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._markers.cancel()
         self.run(self._controller.stop())
         self._executor.shutdown()
         self._runner.close()
@@ -149,6 +153,12 @@ class Node:
             leadership_changed=self._leadership_changed,
         )
         services.groups = make_group_coordinator(services, self._executor, random, lambda _: None)
+        services.brokers = Brokers(services)
+        services.verification = Verification(services)
+        services.transactions = make_transaction_coordinator(
+            services, self._executor, lambda _: None
+        )
+        self._markers = services.loop.create_task(services.transactions.run())
         endpoints = (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
         self._controller = LocalController(
             config=self.config,
@@ -168,6 +178,7 @@ class Node:
         advertised = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
         ids = [directory.directory_id for directory in logs.directories if directory.directory_id]
         await self.lifecycle.register(CLUSTER_ID, advertised, ids, -1)
+        services.producer_ids = ProducerIds(self._controller, NODE_ID, lambda: self.lifecycle.epoch)
         await self.lifecycle.unfence()
 
     def _topic_config(self, topic: str) -> LogConfig:
@@ -175,6 +186,7 @@ class Node:
 
     def _leadership_changed(self, partition: Partition) -> None:
         self.services.groups.leadership_changed(partition)
+        self.services.transactions.leadership_changed(partition)
 
     def _offline(self, _: object) -> None:
         self.services.replicas.directory_failed()
@@ -224,6 +236,22 @@ class Node:
     async def _load_coordinators(self) -> None:
         for shard in tuple(self.services.groups.runtime):
             await shard.load()
+
+    def load_transactions(self) -> None:
+        """Loads the transactions, and what groups commit within them."""
+        self.load_coordinators()
+        if "__transaction_state" not in self.services.image.topics:
+            self.create_topic("__transaction_state", 3, cleanup_policy="compact")
+        self.run(self._load_transactions())
+
+    async def _load_transactions(self) -> None:
+        for shard in tuple(self.services.transactions.runtime):
+            await shard.load()
+
+    async def markers_written(self) -> None:
+        """Lets everything happen that follows from what was decided."""
+        for _ in range(50):
+            await asyncio.sleep(0)
 
     def create_offsets_topic(self) -> None:
         """Makes sure that it exists; nothing is loaded."""

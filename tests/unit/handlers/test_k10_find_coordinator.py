@@ -53,3 +53,17 @@ def test_a_listener_that_the_coordinator_does_not_have() -> None:
         request = FindCoordinatorRequest(coordinator_keys=["g"])
         (answer,) = node.ask(request, listener="OTHER").coordinators
         assert answer.error_code == Errors.COORDINATOR_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("version", [1, 3, 4, 6])
+def test_transactions_have_a_coordinator(version: int) -> None:
+    with Node() as node:
+        node.create_topic("__transaction_state", 3)
+        request = FindCoordinatorRequest(key_type=1)
+        if version >= 4:
+            request.coordinator_keys = ["x"]
+        else:
+            request.key = "x"
+        answer = node.ask(request, version)
+        found = answer.coordinators[0] if version >= 4 else answer
+        assert (found.error_code, found.node_id, found.port) == (Errors.NONE, NODE_ID, 9092)
