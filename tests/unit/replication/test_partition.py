@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -215,8 +216,11 @@ def test_records_are_let_go_with_the_append() -> None:
     records = batch(2)
 
     async def main() -> None:
+        may_write = threading.Event()
         with ThreadPoolExecutor(1) as writer:
             partition.leader_log().directory.writer = writer
+            writer.submit(may_write.wait, 10)
+            asyncio.get_running_loop().call_later(0.01, may_write.set)
             await partition.append_later(memoryview(records), now_ms=0)
             await asyncio.sleep(0)
 
