@@ -226,3 +226,22 @@ SPARK_SAMPLED_PARTITIONS_MAX = 100
 TRANSACTION_MARKERS_PER_REQUEST_MAX = 1_000
 # The pause before a marker is sent again that a partition could not take.
 TRANSACTION_MARKER_RETRY_SECONDS = 0.1
+# Rounds of a table that may fail in a row before the committer gives up.
+LAKE_ATTEMPTS_MAX = 5
+# Records that one round reads at most, unless it is told otherwise, and those worth a task.
+LAKE_ROUND_ROWS = 5_000_000
+LAKE_TASK_ROWS_MIN = 50_000
+# A file is closed when it has this much, a row group when it has this many rows or bytes in memory.
+LAKE_FILE_BYTES = 128 * 1024 * 1024
+LAKE_ROW_GROUP_ROWS_MAX = 1_000_000
+LAKE_ROW_GROUP_BYTES = 64 * 1024 * 1024
+# Files that one task has open at once; more parts than that make it close the oldest.
+LAKE_OPEN_FILES_MAX = 64
+# Manifests of a Parquet folder between two that list all its files.
+LAKE_FULL_MANIFEST_INTERVAL = 50
+# Between two looks at a topic that has nothing new.
+LAKE_POLL_SECONDS = 1.0
+# Files that no commit names are left alone for this long: their commit may be on its way.
+LAKE_ORPHAN_AGE_SECONDS = 86_400.0
+# Files smaller than this share of the wanted size are worth compacting.
+LAKE_SMALL_FILE_SHARE = 0.5

@@ -23,7 +23,10 @@ without asyncio. The modules, from the socket upwards:
 ``producer``     the tasks around both
 ``fetched``      records out of fetch answers, aborted transactions left out
 ``offsets``      offsets by time
-``consumer``     positions and the tasks that fetch
+``fetch_request``  fetch requests
+``fetcher``      positions and the tasks that fetch
+``group``        membership in groups of both protocols
+``consumer``     the consumer around both
 ``group_offsets``  committed offsets
 ``consumer_protocol``  what members of a classic group tell each other
 ``admin``        topics and records; ``admin_*``: settings, groups, transactions, the cluster
@@ -40,7 +43,13 @@ if TYPE_CHECKING:
     from kaa.client.admin_groups import GroupDescription, MemberDescription
     from kaa.client.admin_transactions import TransactionDescription
     from kaa.client.consumer import Consumer, ConsumerRecord, FetchedBatches
-    from kaa.client.errors import ClientError, KafkaError
+    from kaa.client.errors import (
+        ClientError,
+        CommitFailedError,
+        KafkaError,
+        ProducerFencedError,
+    )
+    from kaa.client.group.membership import GroupMetadata, RebalanceListener
     from kaa.client.group_offsets import OffsetAndMetadata
     from kaa.client.metadata import TopicPartition
     from kaa.client.producer import Delivery, Producer, RecordMetadata
@@ -48,17 +57,21 @@ if TYPE_CHECKING:
 __all__ = [
     "Admin",
     "ClientError",
+    "CommitFailedError",
     "ConfigChange",
     "Consumer",
     "ConsumerRecord",
     "Delivery",
     "FetchedBatches",
     "GroupDescription",
+    "GroupMetadata",
     "KafkaError",
     "MemberDescription",
     "NewTopic",
     "OffsetAndMetadata",
     "Producer",
+    "ProducerFencedError",
+    "RebalanceListener",
     "RecordMetadata",
     "ResourceType",
     "TopicPartition",
@@ -70,7 +83,8 @@ _MODULES = {
     "admin_groups": ("GroupDescription", "MemberDescription"),
     "admin_transactions": ("TransactionDescription",),
     "consumer": ("Consumer", "ConsumerRecord", "FetchedBatches"),
-    "errors": ("ClientError", "KafkaError"),
+    "errors": ("ClientError", "CommitFailedError", "KafkaError", "ProducerFencedError"),
+    "group.membership": ("GroupMetadata", "RebalanceListener"),
     "group_offsets": ("OffsetAndMetadata",),
     "metadata": ("TopicPartition",),
     "producer": ("Delivery", "Producer", "RecordMetadata"),

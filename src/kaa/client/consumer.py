@@ -1,6 +1,12 @@
-"""The consumer of partitions that its user assigns to it.
+"""The consumer: of partitions that its user assigns, or that a group shares out.
 
 ::
+
+    settings = {"bootstrap.servers": "localhost:9092", "group.id": "billing"}
+    async with Consumer(settings) as consumer:
+        consumer.subscribe(["orders"])
+        async for record in consumer:
+            ...
 
     async with Consumer({"bootstrap.servers": "localhost:9092"}) as consumer:
         consumer.assign([TopicPartition("orders", 0)])
@@ -8,64 +14,39 @@
         for partition, records in (await consumer.poll()).items():
             ...
 
-One task per broker keeps fetching the partitions that it leads, as long as the partition has room
-for another answer; ``poll`` decodes what has come. Each partition has two offsets: the *position*
-is that of the next record that ``poll`` hands out, the *fetch offset* is that of the next fetch and
-runs ahead of it. A seek changes both and drops what was fetched before.
+Records are fetched in the background (``fetcher``). A consumer with a ``group.id`` that subscribes
+takes part in the group (``group.membership``): rebalances, their listener and commits in the
+background happen inside ``poll``, as in Java, so that no partition is given away while the
+application still works on what the last poll gave it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import deque
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
+from uuid import uuid4
 
 from kaa.client.cluster import Cluster
-from kaa.client.errors import ClientError, ClosedError, KafkaError
-from kaa.client.fetched import FetchedRecords, next_fetch_offset
-from kaa.client.metadata import NO_NODE, TopicPartition
-from kaa.client.offsets import (
-    EARLIEST,
-    LATEST,
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
-    duration_ms,
-    list_offsets,
-)
+from kaa.client.errors import ClientError, ClosedError
+from kaa.client.fetch_request import FetchBounds, FetchedBatches, fetch_batches
+from kaa.client.fetcher import Fetcher
+from kaa.client.metadata import TopicPartition
+from kaa.client.offsets import EARLIEST, LATEST
+from kaa.client.waiting import wait_for_event
 from kaa.config.client import consumer_values
-from kaa.limits import CLIENT_FETCHED_CHUNKS_MAX
-from kaa.records.errors import RecordsError
-from kaa.wire.errors import Errors
-from kaa.wire.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
-from kaa.wire.primitives import UUID_ZERO
-from kaa.wire.registry import ApiKey
+from kaa.wire.primitives import Uuid
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
     from random import Random
 
-    from kaa.client.connection import Connection
+    from kaa.client.group.membership import GroupMetadata, Membership, RebalanceListener
+    from kaa.client.group_offsets import OffsetAndMetadata
     from kaa.client.offsets import OffsetAndTimestamp
     from kaa.records.record import Header, Record
 
-# The first version of Fetch that names topics by their ids alone.
-_TOPIC_ID_VERSION: Final = 13
-_STALE_METADATA: Final = frozenset(
-    {
-        Errors.NOT_LEADER_OR_FOLLOWER,
-        Errors.UNKNOWN_TOPIC_OR_PARTITION,
-        Errors.UNKNOWN_TOPIC_ID,
-        Errors.INCONSISTENT_TOPIC_ID,
-        Errors.LEADER_NOT_AVAILABLE,
-        Errors.REPLICA_NOT_AVAILABLE,
-        Errors.FENCED_LEADER_EPOCH,
-        Errors.UNKNOWN_LEADER_EPOCH,
-        Errors.KAFKA_STORAGE_ERROR,
-        Errors.OFFSET_NOT_AVAILABLE,
-    }
-)
+__all__ = ["Consumer", "ConsumerRecord", "FetchedBatches"]
 
 
 class ConsumerRecord(NamedTuple):
@@ -80,58 +61,25 @@ class ConsumerRecord(NamedTuple):
     headers: tuple[Header, ...]
 
 
-class FetchedBatches(NamedTuple):
-    """Batches as the broker keeps them: ``data`` may end with a part of one."""
-
-    data: memoryview
-    next_offset: int
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    # First offset and producer id of transactions to pass over; None under read_uncommitted.
-    aborted: list[tuple[int, int]] | None
-
-
-class _Assigned:
-    """The state of one assigned partition."""
-
-    __slots__ = ("chunks", "fetch_offset", "high_watermark", "is_paused", "position", "reset_to")
-
-    def __init__(self, reset_to: int | None) -> None:
-        # None: not known yet, look up ``reset_to``.
-        self.position: int | None = None
-        self.fetch_offset = -1
-        self.reset_to = reset_to
-        self.chunks: deque[FetchedRecords] = deque()
-        self.high_watermark = -1
-        self.is_paused = False
-
-    def move(self, offset: int) -> None:
-        self.position = self.fetch_offset = offset
-        self.chunks.clear()
-
-
 class Consumer:
     """See the module's text. Settings have the names and defaults of Java's consumer."""
 
     def __init__(self, settings: Mapping[str, str], *, random: Random | None = None) -> None:
         self.values = consumer_values(settings)
         self.cluster = Cluster(self.values, random)
-        committed = self.values.get_string("isolation.level") == "read_committed"
-        self._isolation_level = READ_COMMITTED if committed else READ_UNCOMMITTED
-        self._checks_crcs = self.values.get_boolean("check.crcs")
+        self._membership: Membership | None = None
+        has_group = self.values.value("group.id") is not None
+        self._fetcher = Fetcher(
+            self.values, self.cluster, self._find_committed if has_group else None
+        )
+        if has_group:
+            from kaa.client.group.membership import Membership
+
+            member_id = str(Uuid(uuid4().bytes))
+            self._membership = Membership(self.values, self.cluster, self._fetcher, member_id)
         self._poll_records_max = self.values.get_int("max.poll.records")
         self._timeout_ms = self.values.get_int("default.api.timeout.ms")
-        self._assigned: dict[TopicPartition, _Assigned] = {}
-        # Where the next poll starts, so that a busy partition does not starve the others.
-        self._turns: deque[TopicPartition] = deque()
-        self._fetchers: dict[int, asyncio.Event] = {}
-        self._arrived = asyncio.Event()
-        self._housekeeping = asyncio.Event()
-        self._metadata_is_stale = False
-        self._failure: Exception | None = None
         self._tasks: asyncio.TaskGroup | None = None
-        self._running: list[asyncio.Task[None]] = []
         self._stack = AsyncExitStack()
         self._is_closed = False
 
@@ -140,37 +88,81 @@ class Consumer:
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self.cluster)
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
-        self._running.append(self._tasks.create_task(self._keep_house()))
+        self._fetcher.start(self._tasks)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        self._is_closed = True
-        for task in self._running:
-            task.cancel()
-        await self._stack.aclose()
+        """Commits if that is wanted, leaves the group, and stops."""
+        try:
+            if self._membership is not None:
+                await self._membership.leave()
+        finally:
+            self._is_closed = True
+            self._fetcher.stop()
+            await self._stack.aclose()
 
-    # --- assignment and positions
+    def _running(self) -> asyncio.TaskGroup:
+        if self._is_closed or self._tasks is None:
+            raise ClosedError("the consumer is not running; use it inside 'async with'")
+        return self._tasks
+
+    # --- subscription and assignment
+
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        pattern: str | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Reads these topics, or all that match a pattern, together with the rest of the group.
+
+        The pattern is one of Python, applied to whole names, or with ``group.protocol=consumer``
+        one of RE2 that the broker applies.
+        """
+        membership = self._group()
+        if self._fetcher.assigned and not membership.is_subscribed:
+            raise ClientError("the consumer has assigned partitions; unsubscribe() first")
+        if not isinstance(topics, str):
+            topics = frozenset(topics)
+            if bool(topics) == (pattern is not None):
+                raise ValueError("give topics or a pattern")
+        membership.subscribe(self._running(), topics, pattern, listener)
+
+    async def unsubscribe(self) -> None:
+        """Leaves the group, or gives up assigned partitions."""
+        if self._membership is not None and self._membership.is_subscribed:
+            await self._membership.leave()
+            self._membership = self._membership.rejoining()
+        self._fetcher.assign([])
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads these partitions from now on; those that stay keep their position."""
-        reset_to = self._reset_time()
-        wanted = [TopicPartition(*partition) for partition in partitions]
-        self._assigned = {
-            partition: self._assigned.get(partition) or _Assigned(reset_to) for partition in wanted
-        }
-        self._turns = deque(wanted)
-        self._wake()
+        """Reads these partitions from now on, whatever others do; known ones keep their place."""
+        if self._membership is not None and self._membership.is_subscribed:
+            raise ClientError("the consumer is subscribed to topics; unsubscribe() first")
+        self._fetcher.assign(partitions)
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
-        return tuple(self._assigned)
+        return tuple(self._fetcher.assigned)
+
+    def _group(self) -> Membership:
+        if self._membership is None:
+            raise ClientError("groups need a group.id in the settings")
+        return self._membership
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who this member is, for ``Producer.send_offsets_to_transaction``."""
+        return self._group().metadata()
+
+    # --- positions
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """The next poll hands out the record with this offset, or the first one behind it."""
         if offset < 0:
             raise ValueError(f"offset {offset} is negative")
-        self._state(partition).move(offset)
-        self._wake()
+        self._fetcher.state(partition).move(offset)
+        self._fetcher.wake()
 
     async def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
         await self._seek_to(partitions, EARLIEST)
@@ -179,36 +171,92 @@ class Consumer:
         await self._seek_to(partitions, LATEST)
 
     async def _seek_to(self, partitions: Iterable[TopicPartition], time_ms: int) -> None:
-        wanted = dict.fromkeys(partitions or self._assigned, time_ms)
-        for partition, found in (await self._list(wanted)).items():
+        wanted = dict.fromkeys(partitions or self.assignment, time_ms)
+        for partition, found in (await self._fetcher.list_offsets(wanted)).items():
             self.seek(partition, found.offset)
 
     async def position(self, partition: TopicPartition) -> int:
         """The offset of the next record that a poll hands out."""
-        state = self._state(partition)
+        state = self._fetcher.state(partition)
         if state.position is None:
-            await self._resolve([partition])
+            await self._fetcher.resolve([partition])
         assert state.position is not None
         return state.position
 
     def high_watermark(self, partition: TopicPartition) -> int:
         """The end of the partition for consumers, as last heard; -1 if nothing was fetched."""
-        return self._state(partition).high_watermark
+        return self._fetcher.state(partition).high_watermark
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
-            self._state(partition).is_paused = True
+            self._fetcher.state(partition).is_paused = True
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
-            self._state(partition).is_paused = False
-        self._wake()
+            self._fetcher.state(partition).is_paused = False
+        self._fetcher.wake()
 
-    def _state(self, partition: TopicPartition) -> _Assigned:
-        state = self._assigned.get(partition)
-        if state is None:
-            raise ClientError(f"partition {TopicPartition(*partition)} is not assigned")
-        return state
+    @property
+    def paused(self) -> tuple[TopicPartition, ...]:
+        return tuple(one for one, state in self._fetcher.assigned.items() if state.is_paused)
+
+    # --- commits
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None
+    ) -> None:
+        """Commits these offsets, or how far the last poll came, and waits until it is done."""
+        await self._group().commit(self._to_commit(offsets), self._timeout_ms)
+
+    def commit_async(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None
+    ) -> asyncio.Future[None]:
+        """As ``commit``, tried once, without waiting; the outcome may be awaited or left."""
+        membership, given = self._group(), self._to_commit(offsets)
+        outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def work() -> None:
+            try:
+                if given:
+                    await membership.commit_once(given)
+            except ClientError as error:
+                if not outcome.done():
+                    outcome.set_exception(error)
+                    outcome.exception()
+            else:
+                if not outcome.done():
+                    outcome.set_result(None)
+
+        membership.begin_commit(self._running(), work())
+        return outcome
+
+    def _to_commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        from kaa.client.group_offsets import OffsetAndMetadata
+
+        self._running()
+        if offsets is None:
+            return self._group().positions()
+        return {
+            TopicPartition(*partition): OffsetAndMetadata(given)
+            if isinstance(given, int)
+            else given
+            for partition, given in offsets.items()
+        }
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group committed in these partitions, or in those assigned; others are absent."""
+        wanted = self.assignment if partitions is None else tuple(partitions)
+        if not wanted:
+            return {}
+        return await self._group().committed(wanted, self._timeout_ms)
+
+    async def _find_committed(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        found = await self._group().committed(partitions, self._timeout_ms)
+        return {partition: committed.offset for partition, committed in found.items()}
 
     # --- offsets
 
@@ -219,12 +267,12 @@ class Consumer:
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        found = await self._list(dict.fromkeys(partitions, EARLIEST))
+        found = await self._fetcher.list_offsets(dict.fromkeys(partitions, EARLIEST))
         return {partition: answer.offset for partition, answer in found.items()}
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Ends for this isolation level: under read_committed the last stable offset."""
-        found = await self._list(dict.fromkeys(partitions, LATEST))
+        found = await self._fetcher.list_offsets(dict.fromkeys(partitions, LATEST))
         return {partition: answer.offset for partition, answer in found.items()}
 
     async def offsets_for_times(
@@ -233,15 +281,10 @@ class Consumer:
         """The first record at or behind a time; None where there is none."""
         if any(time_ms < 0 for time_ms in times_ms.values()):
             raise ValueError("times are milliseconds since 1970 and not negative")
-        found = await self._list(times_ms)
+        found = await self._fetcher.list_offsets(times_ms)
         return {
             partition: answer if answer.offset >= 0 else None for partition, answer in found.items()
         }
-
-    async def _list(
-        self, wanted: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        return await list_offsets(self.cluster, wanted, self._timeout_ms, self._isolation_level)
 
     # --- records
 
@@ -249,21 +292,28 @@ class Consumer:
         self, timeout_ms: int | None = None, max_records: int | None = None
     ) -> dict[TopicPartition, list[Record]]:
         """The next records by partition; waits for the first, at most so long (None: for ever)."""
-        if self._is_closed or self._tasks is None:
-            raise ClosedError("the consumer is not running; use it inside 'async with'")
+        tasks = self._running()
         count_max = max_records or self._poll_records_max
-        records = self._take(count_max)
-        if records or timeout_ms == 0:
-            return records
-        try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-                while not records:
-                    self._arrived.clear()
-                    await self._arrived.wait()
-                    records = self._take(count_max)
-        except TimeoutError:
-            pass
-        return records
+        membership, fetcher = self._membership, self._fetcher
+        is_member = membership is not None and membership.is_subscribed
+        deadline: float | None = None
+        while True:
+            if is_member:
+                assert membership is not None
+                await membership.poll(tasks)
+            records = fetcher.take(count_max)
+            if records or timeout_ms == 0:
+                return records
+            # Nothing can have come since, for nobody else ran.
+            fetcher.arrived.clear()
+            if timeout_ms is None:
+                await fetcher.arrived.wait()
+                continue
+            now = asyncio.get_running_loop().time()
+            if deadline is None:
+                deadline = now + timeout_ms / 1000
+            if not await wait_for_event(fetcher.arrived, (deadline - now) * 1000):
+                return records
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         while True:
@@ -271,307 +321,17 @@ class Consumer:
                 for offset, timestamp, key, value, headers, _ in records:
                     yield ConsumerRecord(topic, partition, offset, timestamp, key, value, headers)
 
-    def _take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-        taken: dict[TopicPartition, list[Record]] = {}
-        freed = False
-        for _ in range(len(self._turns)):
-            partition = self._turns[0]
-            self._turns.rotate(-1)
-            state = self._assigned[partition]
-            if state.is_paused:
-                continue
-            while state.chunks and count_max > 0:
-                chunk = state.chunks[0]
-                try:
-                    records = chunk.take(count_max)
-                except RecordsError as error:
-                    raise _damaged(partition, chunk.next_offset, error) from error
-                state.position = chunk.next_offset
-                if not records:
-                    state.chunks.popleft()
-                    freed = True
-                elif partition in taken:
-                    taken[partition] += records
-                else:
-                    taken[partition] = records
-                count_max -= len(records)
-            if count_max <= 0:
-                break
-        if freed:
-            self._wake()
-        return taken
-
     async def fetch_batches(
         self, partition: TopicPartition, offset: int, max_bytes: int, *, max_wait_ms: int = 0
     ) -> FetchedBatches:
         """One fetch from the leader, undecoded: for readers that decode many batches at once."""
-
-        async def attempt() -> FetchedBatches:
-            await self.cluster.topic(partition.topic, self._timeout_ms)
-            connection = await self.cluster.connection(self.cluster.leader_or_raise(*partition))
-            request = self._request({partition: offset}, max_bytes, max_bytes, max_wait_ms)
-            version = self._fetch_version(connection, [partition])
-            response = await connection.request(
-                request, version=version, timeout_ms=max_wait_ms + self._request_timeout_ms
-            )
-            code, answer = response.error_code, None
-            if response.responses and response.responses[0].partitions:
-                answer = response.responses[0].partitions[0]
-                code = code or answer.error_code
-            if code or answer is None:
-                error = Errors.of(code) if code else Errors.UNKNOWN_TOPIC_OR_PARTITION
-                what = f"fetch of {partition} at offset {offset}"
-                raise KafkaError(error, what, node=connection.address)
-            data = memoryview(answer.records or b"")
-            return FetchedBatches(
-                data,
-                next_fetch_offset(data, offset),
-                answer.high_watermark,
-                answer.last_stable_offset,
-                answer.log_start_offset,
-                self._aborted(answer),
-            )
-
-        what = f"fetch of {partition}"
-        batches: FetchedBatches = await self.cluster.repeat(
-            attempt, what, self._timeout_ms, refresh=[partition.topic]
-        )
-        return batches
-
-    # --- one task per broker
-
-    @property
-    def _request_timeout_ms(self) -> int:
-        return self.values.get_int("request.timeout.ms")
-
-    def _wake(self) -> None:
-        """Something about the assignment changed: everybody looks again."""
-        if any(state.position is None for state in self._assigned.values()):
-            self._housekeeping.set()
-        if self._leaders_are_missing():
-            self._housekeeping.set()
-        self._wake_fetchers()
-
-    def _wake_fetchers(self) -> None:
-        """Lets the fetcher of every leader look again; starts those that are missing."""
-        if self._tasks is None:
-            return
-        for partition in self._assigned:
-            leader = self.cluster.metadata.leader_of(*partition)
-            if leader != NO_NODE and leader not in self._fetchers:
-                event = self._fetchers[leader] = asyncio.Event()
-                self._running.append(self._tasks.create_task(self._fetch_from(leader, event)))
-        for event in self._fetchers.values():
-            event.set()
-
-    async def _fetch_from(self, node_id: int, event: asyncio.Event) -> None:
-        backoff = self.cluster.reconnect_backoff()
-        while not self._is_closed:
-            event.clear()
-            wanted = self._fetchable(node_id)
-            if not wanted:
-                await event.wait()
-                continue
-            try:
-                connection = await self.cluster.connection(node_id)
-                request = self._request(
-                    wanted,
-                    self.values.get_int("max.partition.fetch.bytes"),
-                    self.values.get_int("fetch.max.bytes"),
-                    self.values.get_int("fetch.max.wait.ms"),
-                    self.values.get_int("fetch.min.bytes"),
-                )
-                version = self._fetch_version(connection, wanted)
-                response = await connection.request(request, version=version)
-                if self._take_response(wanted, response, connection.address):
-                    backoff.reset()
-                    continue
-            except ClientError as error:
-                if not error.retriable:
-                    self._fail(error)
-            self._metadata_is_stale = True
-            self._housekeeping.set()
-            await asyncio.sleep(backoff.next_ms() / 1000)
-
-    def _fetchable(self, node_id: int) -> dict[TopicPartition, int]:
-        """The partitions to fetch from a broker, and from which offset."""
-        leader_of = self.cluster.metadata.leader_of
-        return {
-            partition: state.fetch_offset
-            for partition, state in self._assigned.items()
-            if state.position is not None
-            and not state.is_paused
-            and len(state.chunks) < CLIENT_FETCHED_CHUNKS_MAX
-            and leader_of(*partition) == node_id
-        }
-
-    def _request(
-        self,
-        wanted: Mapping[TopicPartition, int],
-        partition_bytes_max: int,
-        bytes_max: int,
-        wait_ms: int,
-        bytes_min: int = 1,
-    ) -> FetchRequest:
-        topics: dict[str, FetchTopic] = {}
-        for (name, partition), offset in wanted.items():
-            topic = topics.get(name)
-            if topic is None:
-                known = self.cluster.metadata.topics.get(name)
-                topic_id = UUID_ZERO if known is None else known.topic_id
-                topic = topics[name] = FetchTopic(topic=name, topic_id=topic_id, partitions=[])
-            known_partition = self.cluster.metadata.partition(name, partition)
-            topic.partitions.append(
-                FetchPartition(
-                    partition=partition,
-                    current_leader_epoch=-1
-                    if not known_partition
-                    else known_partition.leader_epoch,
-                    fetch_offset=offset,
-                    partition_max_bytes=partition_bytes_max,
-                )
-            )
-        return FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=bytes_min,
-            max_bytes=bytes_max,
-            isolation_level=self._isolation_level,
-            topics=list(topics.values()),
-            forgotten_topics_data=[],
+        bounds = FetchBounds(
+            partition_bytes_max=max_bytes,
+            bytes_max=max_bytes,
+            wait_ms=max_wait_ms,
+            isolation_level=self._fetcher.isolation_level,
             rack_id=self.values.get_string("client.rack"),
         )
-
-    def _fetch_version(self, connection: Connection, wanted: Iterable[TopicPartition]) -> int:
-        """Topics without ids, which old clusters have, need the older versions."""
-        for partition in wanted:
-            topic = self.cluster.metadata.topics.get(partition.topic)
-            if topic is None or topic.topic_id == UUID_ZERO:
-                return connection.version_of(ApiKey.FETCH, _TOPIC_ID_VERSION - 1)
-        return connection.version_of(ApiKey.FETCH)
-
-    def _take_response(
-        self, wanted: Mapping[TopicPartition, int], response: Any, address: str
-    ) -> bool:
-        """Keeps what came; False if something failed, so that the fetcher pauses."""
-        if response.error_code:
-            raise KafkaError(Errors.of(response.error_code), "fetch", node=address)
-        is_well = True
-        for topic in response.responses:
-            name = topic.topic or self.cluster.metadata.topic_names.get(topic.topic_id, "")
-            for answer in topic.partitions:
-                partition = TopicPartition(name, answer.partition_index)
-                state = self._assigned.get(partition)
-                # A seek or a new assignment made this answer worthless.
-                if state is None or state.fetch_offset != wanted.get(partition):
-                    continue
-                if answer.error_code:
-                    is_well = False
-                    self._take_error(partition, state, Errors.of(answer.error_code), address)
-                elif answer.records:
-                    self._keep(partition, state, answer)
-                state.high_watermark = max(state.high_watermark, answer.high_watermark)
-        return is_well
-
-    def _keep(self, partition: TopicPartition, state: _Assigned, answer: Any) -> None:
-        offset = state.fetch_offset
-        try:
-            state.fetch_offset = next_fetch_offset(answer.records, offset)
-        except RecordsError as error:
-            self._fail(_damaged(partition, offset, error))
-            return
-        state.chunks.append(
-            FetchedRecords(
-                answer.records,
-                offset,
-                aborted=self._aborted(answer),
-                checks_crcs=self._checks_crcs,
-            )
+        return await fetch_batches(
+            self.cluster, TopicPartition(*partition), offset, bounds, self._timeout_ms
         )
-        self._arrived.set()
-
-    def _aborted(self, answer: Any) -> list[tuple[int, int]] | None:
-        if self._isolation_level == READ_UNCOMMITTED:
-            return None
-        return [(one.first_offset, one.producer_id) for one in answer.aborted_transactions or ()]
-
-    def _take_error(
-        self, partition: TopicPartition, state: _Assigned, error: Errors, address: str
-    ) -> None:
-        if error is Errors.OFFSET_OUT_OF_RANGE and state.reset_to is not None:
-            state.position = None
-        elif error not in _STALE_METADATA:
-            what = f"fetch of {partition} at offset {state.fetch_offset}"
-            self._fail(KafkaError(error, what, node=address))
-
-    def _fail(self, error: Exception) -> None:
-        self._failure = error
-        self._arrived.set()
-
-    # --- housekeeping
-
-    async def _keep_house(self) -> None:
-        """Metadata, and positions that are not known."""
-        backoff = self.cluster.backoff()
-        while not self._is_closed:
-            self._housekeeping.clear()
-            try:
-                if self._assigned and (self._metadata_is_stale or self._leaders_are_missing()):
-                    self._metadata_is_stale = False
-                    await self.cluster.fetch_metadata({name.topic for name in self._assigned})
-                await self._resolve(
-                    [name for name, state in self._assigned.items() if state.position is None]
-                )
-            except ClientError as error:
-                if not error.retriable:
-                    self._fail(error)
-                self._metadata_is_stale = True
-            self._wake_fetchers()
-            if self._metadata_is_stale or self._leaders_are_missing():
-                await asyncio.sleep(backoff.next_ms() / 1000)
-                continue
-            backoff.reset()
-            try:
-                # New leaders are looked for at the latest when metadata is too old.
-                async with asyncio.timeout(self.values.get_int("metadata.max.age.ms") / 1000):
-                    await self._housekeeping.wait()
-            except TimeoutError:
-                self._metadata_is_stale = True
-
-    def _leaders_are_missing(self) -> bool:
-        leader_of = self.cluster.metadata.leader_of
-        return any(leader_of(*partition) == NO_NODE for partition in self._assigned)
-
-    async def _resolve(self, partitions: Iterable[TopicPartition]) -> None:
-        """Looks up where to begin, as ``auto.offset.reset`` says."""
-        wanted: dict[TopicPartition, int] = {}
-        for partition in partitions:
-            reset_to = self._state(partition).reset_to
-            if reset_to is None:
-                raise ClientError(
-                    f"{partition} has no position and auto.offset.reset is none; seek first"
-                )
-            wanted[partition] = reset_to
-        if not wanted:
-            return
-        for partition, found in (await self._list(wanted)).items():
-            state = self._assigned.get(partition)
-            if state is not None and state.position is None:
-                state.move(max(0, found.offset))
-
-    def _reset_time(self) -> int | None:
-        policy = self.values.get_string("auto.offset.reset").lower()
-        if policy == "earliest":
-            return EARLIEST
-        if policy == "latest":
-            return LATEST
-        if policy == "none":
-            return None
-        return time.time_ns() // 1_000_000 - duration_ms(policy.partition(":")[2])
-
-
-def _damaged(partition: TopicPartition, offset: int, error: RecordsError) -> KafkaError:
-    what = f"records of {partition} from offset {offset} on cannot be read"
-    return KafkaError(Errors.CORRUPT_MESSAGE, what, message=str(error))

@@ -166,3 +166,11 @@ def check(code: int, what: str, *, message: str | None = None, node: str | None 
     """Raises what a code stands for, unless it is no error."""
     if code:
         raise KafkaError(Errors.of(code), what, message=message, node=node)
+
+
+class CommitFailedError(KafkaError):
+    """Offsets were not committed because the consumer is no member any more: others go on."""
+
+
+class ProducerFencedError(KafkaError):
+    """Another producer took over the transactional id; this one can do nothing more."""

@@ -144,8 +144,6 @@ async def fetch_offsets(
     timeout_ms: int,
     *,
     require_stable: bool = False,
-    member_id: str | None = None,
-    member_epoch: int = -1,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """The committed offsets of all partitions (None) or of these; others are absent.
 
@@ -158,9 +156,7 @@ async def fetch_offsets(
         connection: Connection,
     ) -> dict[TopicPartition, OffsetAndMetadata] | KafkaError:
         version = connection.version_of(ApiKey.OFFSET_FETCH, _NAMES_VERSION)
-        request = _fetch_request(
-            group, wanted, version, require_stable, member_id or None, member_epoch
-        )
+        request = _fetch_request(group, wanted, version, require_stable=require_stable)
         response = await connection.request(request, version=version)
         answer = response if version < _GROUPS_VERSION else response.groups[0]
         if answer.error_code:
@@ -174,9 +170,8 @@ def _fetch_request(
     group: str,
     wanted: Mapping[str, list[int]] | None,
     version: int,
+    *,
     require_stable: bool,
-    member_id: str | None,
-    member_epoch: int,
 ) -> OffsetFetchRequest:
     if version < _GROUPS_VERSION:
         return OffsetFetchRequest(
@@ -191,8 +186,6 @@ def _fetch_request(
         )
     asked = OffsetFetchRequestGroup(
         group_id=group,
-        member_id=member_id,
-        member_epoch=member_epoch,
         topics=None
         if wanted is None
         else [

@@ -4,8 +4,8 @@
 
     with Producer({"bootstrap.servers": "localhost:9092"}) as producer:
         producer.send("orders", b"value").result()
-    with Consumer({"bootstrap.servers": "localhost:9092"}) as consumer:
-        consumer.assign([TopicPartition("orders", 0)])
+    with Consumer({"bootstrap.servers": "localhost:9092", "group.id": "billing"}) as consumer:
+        consumer.subscribe(["orders"])
         print(consumer.poll(timeout_ms=1000))
 
 A method waits until its asynchronous twin is done and gives or raises the same. Objects may be used
@@ -17,17 +17,21 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from kaa.client import admin as asynchronous_admin
 from kaa.client import consumer as asynchronous_consumer
 from kaa.client import producer as asynchronous_producer
 from kaa.client.errors import ClosedError
+from kaa.client.group.membership import RebalanceListener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 
     from kaa.client.consumer import ConsumerRecord, FetchedBatches
+    from kaa.client.group.membership import GroupMetadata
+    from kaa.client.group_offsets import OffsetAndMetadata
     from kaa.client.metadata import Topic, TopicPartition
     from kaa.client.offsets import OffsetAndTimestamp
     from kaa.client.producer import RecordMetadata
@@ -144,13 +148,71 @@ class Producer(_Thread[asynchronous_producer.Producer]):
 
 
 class Consumer(_Thread[asynchronous_consumer.Consumer]):
-    """See ``kaa.client.consumer``."""
+    """See ``kaa.client.consumer``. Methods of a listener are called by the thread that polls."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         super().__init__(lambda: asynchronous_consumer.Consumer(settings))
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            if self._twin is not None:
+                self.unsubscribe()
+        finally:
+            super().__exit__(*exception)
+
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        pattern: str | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        wrapped = None if listener is None else _CallersListener(listener, self._jobs)
+        twin = self.asynchronous
+        if not isinstance(topics, str):
+            topics = list(topics)
+        self._do(lambda: twin.subscribe(topics, pattern=pattern, listener=wrapped))
+
+    def unsubscribe(self) -> None:
+        self._call_with_listener(self.asynchronous.unsubscribe())
+
+    def _call_with_listener(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """As ``_call``, while this thread does what the listener wants done."""
+        if self._loop is None:
+            work.close()
+            raise ClosedError("the client is not running; use it inside 'with'")
+        done = asyncio.run_coroutine_threadsafe(work, self._loop)
+        done.add_done_callback(lambda _: self._jobs.put(None))
+        while (job := self._jobs.get()) is not None:
+            job()
+        return done.result()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         self._do(self.asynchronous.assign, list(partitions))
+
+    @property
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        return self.asynchronous.assignment
+
+    def group_metadata(self) -> GroupMetadata:
+        return self._do(self.asynchronous.group_metadata)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        self._do(self.asynchronous.pause, list(partitions))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self._do(self.asynchronous.resume, list(partitions))
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None
+    ) -> None:
+        self._call(self.asynchronous.commit(offsets))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self._call(self.asynchronous.committed(partitions))
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         self._do(self.asynchronous.seek, partition, offset)
@@ -181,7 +243,7 @@ class Consumer(_Thread[asynchronous_consumer.Consumer]):
     def poll(
         self, timeout_ms: int | None = None, max_records: int | None = None
     ) -> dict[TopicPartition, list[Record]]:
-        return self._call(self.asynchronous.poll(timeout_ms, max_records))
+        return self._call_with_listener(self.asynchronous.poll(timeout_ms, max_records))
 
     def fetch_batches(
         self, partition: TopicPartition, offset: int, max_bytes: int, *, max_wait_ms: int = 0
@@ -196,6 +258,41 @@ class Consumer(_Thread[asynchronous_consumer.Consumer]):
             for (topic, partition), records in self.poll().items():
                 for offset, timestamp, key, value, headers, _ in records:
                     yield make(topic, partition, offset, timestamp, key, value, headers)
+
+
+class _CallersListener(RebalanceListener):
+    """Passes calls on to the thread that polls, which may use the consumer meanwhile."""
+
+    def __init__(
+        self, listener: RebalanceListener, jobs: SimpleQueue[Callable[[], None] | None]
+    ) -> None:
+        self._listener = listener
+        self._jobs = jobs
+
+    async def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
+        await self._pass_on(self._listener.on_partitions_assigned, partitions)
+
+    async def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+        await self._pass_on(self._listener.on_partitions_revoked, partitions)
+
+    async def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
+        await self._pass_on(self._listener.on_partitions_lost, partitions)
+
+    async def _pass_on(
+        self, method: Callable[[list[TopicPartition]], object], partitions: list[TopicPartition]
+    ) -> None:
+        outcome: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+        def job() -> None:
+            try:
+                method(partitions)
+            except BaseException as error:  # noqa: BLE001  The poll raises it.
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(None)
+
+        self._jobs.put(job)
+        await asyncio.wrap_future(outcome)
 
 
 class Admin(_Thread[asynchronous_admin.Admin]):

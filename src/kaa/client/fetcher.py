@@ -1,0 +1,382 @@
+"""The part of a consumer that fetches: partitions with positions, and one task per broker.
+
+Each task keeps fetching the partitions that its broker leads, as long as the partition has room for
+another answer; ``take`` decodes what has come. Each partition has two offsets: the *position* is
+that of the next record that is handed out, the *fetch offset* is that of the next fetch and runs
+ahead of it. A seek changes both and drops what was fetched before.
+
+A partition without a position gets one from what its group committed, if it is read by a group,
+and else as ``auto.offset.reset`` says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from kaa.client.errors import ClientError, KafkaError
+from kaa.client.fetch_request import FetchBounds, aborted_of, fetch_request, fetch_version
+from kaa.client.fetched import FetchedRecords, next_fetch_offset
+from kaa.client.metadata import NO_NODE, TopicPartition
+from kaa.client.offsets import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    duration_ms,
+    list_offsets,
+)
+from kaa.client.waiting import wait_for_event
+from kaa.limits import CLIENT_FETCHED_CHUNKS_MAX
+from kaa.records.errors import RecordsError
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from kaa.client.cluster import Cluster
+    from kaa.client.offsets import OffsetAndTimestamp
+    from kaa.config.definition import ConfigValues
+    from kaa.records.record import Record
+
+    FindCommitted = Callable[[list[TopicPartition]], Awaitable[Mapping[TopicPartition, int]]]
+
+_STALE_METADATA: Final = frozenset(
+    {
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.UNKNOWN_TOPIC_ID,
+        Errors.INCONSISTENT_TOPIC_ID,
+        Errors.LEADER_NOT_AVAILABLE,
+        Errors.REPLICA_NOT_AVAILABLE,
+        Errors.FENCED_LEADER_EPOCH,
+        Errors.UNKNOWN_LEADER_EPOCH,
+        Errors.KAFKA_STORAGE_ERROR,
+        Errors.OFFSET_NOT_AVAILABLE,
+    }
+)
+
+
+class AssignedPartition:
+    """The state of one assigned partition."""
+
+    __slots__ = (
+        "chunks",
+        "fetch_offset",
+        "high_watermark",
+        "is_paused",
+        "position",
+        "wants_committed",
+    )
+
+    def __init__(self, *, wants_committed: bool) -> None:
+        # None: not known yet, to be looked up: what was committed, else ``auto.offset.reset``.
+        self.position: int | None = None
+        self.fetch_offset = -1
+        self.wants_committed = wants_committed
+        self.chunks: deque[FetchedRecords] = deque()
+        self.high_watermark = -1
+        self.is_paused = False
+
+    def forget_position(self) -> None:
+        self.position = None
+        self.chunks.clear()
+
+    def move(self, offset: int) -> None:
+        self.position = self.fetch_offset = offset
+        self.chunks.clear()
+
+
+class Fetcher:
+    """See the module's text."""
+
+    def __init__(
+        self, values: ConfigValues, cluster: Cluster, find_committed: FindCommitted | None
+    ) -> None:
+        self.values = values
+        self.cluster = cluster
+        self._find_committed = find_committed
+        committed = values.get_string("isolation.level") == "read_committed"
+        self.isolation_level = READ_COMMITTED if committed else READ_UNCOMMITTED
+        self._checks_crcs = values.get_boolean("check.crcs")
+        self._timeout_ms = values.get_int("default.api.timeout.ms")
+        self._bounds = FetchBounds(
+            partition_bytes_max=values.get_int("max.partition.fetch.bytes"),
+            bytes_max=values.get_int("fetch.max.bytes"),
+            wait_ms=values.get_int("fetch.max.wait.ms"),
+            bytes_min=values.get_int("fetch.min.bytes"),
+            isolation_level=self.isolation_level,
+            rack_id=values.get_string("client.rack"),
+        )
+        self.assigned: dict[TopicPartition, AssignedPartition] = {}
+        # Where the next poll starts, so that a busy partition does not starve the others.
+        self._turns: deque[TopicPartition] = deque()
+        self._fetchers: dict[int, asyncio.Event] = {}
+        # Something came that a poll may wait for.
+        self.arrived = asyncio.Event()
+        self._housekeeping = asyncio.Event()
+        self._metadata_is_stale = False
+        self._failure: Exception | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: list[asyncio.Task[None]] = []
+        self._is_closed = False
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
+        self._running.append(tasks.create_task(self._keep_house()))
+
+    def stop(self) -> None:
+        self._is_closed = True
+        for task in self._running:
+            task.cancel()
+
+    # --- partitions and positions
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Reads these partitions from now on; those that stay keep their position."""
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        wants_committed = self._find_committed is not None
+        self.assigned = {
+            partition: self.assigned.get(partition)
+            or AssignedPartition(wants_committed=wants_committed)
+            for partition in wanted
+        }
+        self._turns = deque(wanted)
+        self.wake()
+
+    def state(self, partition: TopicPartition) -> AssignedPartition:
+        state = self.assigned.get(partition)
+        if state is None:
+            raise ClientError(
+                f"partition {TopicPartition(*partition)} is not assigned; assign it, or wait for "
+                "the group to do so"
+            )
+        return state
+
+    async def list_offsets(
+        self, wanted: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        return await list_offsets(self.cluster, wanted, self._timeout_ms, self.isolation_level)
+
+    # --- records
+
+    def take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        taken: dict[TopicPartition, list[Record]] = {}
+        freed = False
+        for _ in range(len(self._turns)):
+            partition = self._turns[0]
+            self._turns.rotate(-1)
+            state = self.assigned[partition]
+            if state.is_paused:
+                continue
+            while state.chunks and count_max > 0:
+                chunk = state.chunks[0]
+                try:
+                    records = chunk.take(count_max)
+                except RecordsError as error:
+                    raise damaged(partition, chunk.next_offset, error) from error
+                state.position = chunk.next_offset
+                if not records:
+                    state.chunks.popleft()
+                    freed = True
+                elif partition in taken:
+                    taken[partition] += records
+                else:
+                    taken[partition] = records
+                count_max -= len(records)
+            if count_max <= 0:
+                break
+        if freed:
+            self.wake()
+        return taken
+
+    # --- one task per broker
+
+    def wake(self) -> None:
+        """Something about the assignment changed: everybody looks again."""
+        if any(state.position is None for state in self.assigned.values()):
+            self._housekeeping.set()
+        if self._leaders_are_missing():
+            self._housekeeping.set()
+        self._wake_fetchers()
+
+    def _wake_fetchers(self) -> None:
+        """Lets the fetcher of every leader look again; starts those that are missing."""
+        if self._tasks is None:
+            return
+        for partition in self.assigned:
+            leader = self.cluster.metadata.leader_of(*partition)
+            if leader != NO_NODE and leader not in self._fetchers:
+                event = self._fetchers[leader] = asyncio.Event()
+                self._running.append(self._tasks.create_task(self._fetch_from(leader, event)))
+        for event in self._fetchers.values():
+            event.set()
+
+    async def _fetch_from(self, node_id: int, event: asyncio.Event) -> None:
+        backoff = self.cluster.reconnect_backoff()
+        while not self._is_closed:
+            event.clear()
+            wanted = self._fetchable(node_id)
+            if not wanted:
+                await event.wait()
+                continue
+            try:
+                connection = await self.cluster.connection(node_id)
+                request = fetch_request(self.cluster.metadata, wanted, self._bounds)
+                version = fetch_version(connection, self.cluster.metadata, wanted)
+                response = await connection.request(request, version=version)
+                if self._take_response(wanted, response, connection.address):
+                    backoff.reset()
+                    continue
+            except ClientError as error:
+                if not error.retriable:
+                    self.fail(error)
+            self._metadata_is_stale = True
+            self._housekeeping.set()
+            await asyncio.sleep(backoff.next_ms() / 1000)
+
+    def _fetchable(self, node_id: int) -> dict[TopicPartition, int]:
+        """The partitions to fetch from a broker, and from which offset."""
+        leader_of = self.cluster.metadata.leader_of
+        return {
+            partition: state.fetch_offset
+            for partition, state in self.assigned.items()
+            if state.position is not None
+            and not state.is_paused
+            and len(state.chunks) < CLIENT_FETCHED_CHUNKS_MAX
+            and leader_of(*partition) == node_id
+        }
+
+    def _take_response(
+        self, wanted: Mapping[TopicPartition, int], response: Any, address: str
+    ) -> bool:
+        """Keeps what came; False if something failed, so that the fetcher pauses."""
+        if response.error_code:
+            raise KafkaError(Errors.of(response.error_code), "fetch", node=address)
+        is_well = True
+        for topic in response.responses:
+            name = topic.topic or self.cluster.metadata.topic_names.get(topic.topic_id, "")
+            for answer in topic.partitions:
+                partition = TopicPartition(name, answer.partition_index)
+                state = self.assigned.get(partition)
+                # A seek or a new assignment made this answer worthless.
+                if state is None or state.fetch_offset != wanted.get(partition):
+                    continue
+                if answer.error_code:
+                    is_well = False
+                    self._take_error(partition, state, Errors.of(answer.error_code), address)
+                elif answer.records:
+                    self._keep(partition, state, answer)
+                state.high_watermark = max(state.high_watermark, answer.high_watermark)
+        return is_well
+
+    def _keep(self, partition: TopicPartition, state: AssignedPartition, answer: Any) -> None:
+        offset = state.fetch_offset
+        try:
+            state.fetch_offset = next_fetch_offset(answer.records, offset)
+        except RecordsError as error:
+            self.fail(damaged(partition, offset, error))
+            return
+        state.chunks.append(
+            FetchedRecords(
+                answer.records,
+                offset,
+                aborted=aborted_of(answer, self.isolation_level),
+                checks_crcs=self._checks_crcs,
+            )
+        )
+        self.arrived.set()
+
+    def _take_error(
+        self, partition: TopicPartition, state: AssignedPartition, error: Errors, address: str
+    ) -> None:
+        if error is Errors.OFFSET_OUT_OF_RANGE and self._reset_time() is not None:
+            state.position = None
+        elif error not in _STALE_METADATA:
+            what = f"fetch of {partition} at offset {state.fetch_offset}"
+            self.fail(KafkaError(error, what, node=address))
+
+    def fail(self, error: Exception) -> None:
+        self._failure = error
+        self.arrived.set()
+
+    # --- housekeeping
+
+    async def _keep_house(self) -> None:
+        """Metadata, and positions that are not known."""
+        backoff = self.cluster.backoff()
+        while not self._is_closed:
+            self._housekeeping.clear()
+            try:
+                if self.assigned and (self._metadata_is_stale or self._leaders_are_missing()):
+                    self._metadata_is_stale = False
+                    await self.cluster.fetch_metadata({name.topic for name in self.assigned})
+                await self.resolve([name for name in self.assigned if self._has_no_position(name)])
+            except ClientError as error:
+                if not error.retriable:
+                    self.fail(error)
+                self._metadata_is_stale = True
+            self._wake_fetchers()
+            if self._metadata_is_stale or self._leaders_are_missing():
+                await asyncio.sleep(backoff.next_ms() / 1000)
+                continue
+            backoff.reset()
+            # New leaders are looked for at the latest when metadata is too old.
+            if not await wait_for_event(
+                self._housekeeping, self.values.get_int("metadata.max.age.ms")
+            ):
+                self._metadata_is_stale = True
+
+    def _leaders_are_missing(self) -> bool:
+        leader_of = self.cluster.metadata.leader_of
+        return any(leader_of(*partition) == NO_NODE for partition in self.assigned)
+
+    async def resolve(self, partitions: Iterable[TopicPartition]) -> None:
+        """Looks up where to begin: what the group committed, else ``auto.offset.reset``."""
+        wanted = list(partitions)
+        if self._find_committed is not None:
+            asked = [one for one in wanted if self.state(one).wants_committed]
+            found = await self._find_committed(asked) if asked else {}
+            for partition in asked:
+                state = self.assigned.get(partition)
+                if state is None:
+                    continue
+                state.wants_committed = False
+                if state.position is None and partition in found:
+                    state.move(found[partition])
+        left = [one for one in wanted if one in self.assigned and self._has_no_position(one)]
+        if not left:
+            return
+        reset_to = self._reset_time()
+        if reset_to is None:
+            raise ClientError(
+                f"{left[0]} has no position and auto.offset.reset is none; seek first, or set it "
+                "to earliest or latest"
+            )
+        for partition, answer in (await self.list_offsets(dict.fromkeys(left, reset_to))).items():
+            state = self.assigned.get(partition)
+            if state is not None and state.position is None:
+                state.move(max(0, answer.offset))
+
+    def _has_no_position(self, partition: TopicPartition) -> bool:
+        return self.assigned[partition].position is None
+
+    def _reset_time(self) -> int | None:
+        policy = self.values.get_string("auto.offset.reset").lower()
+        if policy == "earliest":
+            return EARLIEST
+        if policy == "latest":
+            return LATEST
+        if policy == "none":
+            return None
+        return time.time_ns() // 1_000_000 - duration_ms(policy.partition(":")[2])
+
+
+def damaged(partition: TopicPartition, offset: int, error: RecordsError) -> KafkaError:
+    what = f"records of {partition} from offset {offset} on cannot be read"
+    return KafkaError(Errors.CORRUPT_MESSAGE, what, message=str(error))

@@ -1,0 +1,362 @@
+"""A member of a group of the newer protocol (KIP-848): the broker assigns. The machine.
+
+There is one request, ConsumerGroupHeartbeat. It says what changed since the last one and is
+answered with the epoch of the member and, when it changed, with what the member shall have::
+
+    UNJOINED --Poll--> JOINING: heartbeat with epoch 0 and everything the member wants
+    answered --> STABLE, or with an assignment RECONCILING:
+        Revoke what it has and shall not have --Done--> Assign the rest --Done-->
+        heartbeat at once that says what it has now --> STABLE
+    FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID: what it has is lost, it joins again with epoch 0
+
+The broker gives a partition to its new owner only after the old one said that it has it no more.
+Heartbeats go on in the background, in the interval that the broker wants, whatever the application
+does; what it has to do waits for its next poll. Topics come as ids: an assignment with ids that are
+not known yet waits until they are. Without a poll for ``max.poll.interval.ms`` the member leaves.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kaa.client.consumer_protocol import by_topic
+from kaa.client.coordinator import MOVED
+from kaa.client.errors import KafkaError, UnsupportedApiError
+from kaa.client.group.events import (
+    Answered,
+    Assign,
+    Done,
+    Fail,
+    FindCoordinator,
+    FindTopics,
+    Leave,
+    MemberState,
+    Poll,
+    Revoke,
+    Send,
+    Subscribe,
+    Tick,
+    Topics,
+    Unanswered,
+)
+from kaa.client.metadata import TopicPartition
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k68_consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kaa.client.errors import ClientError
+    from kaa.client.group.events import Effect, Event
+    from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+    from kaa.wire.primitives import Uuid
+
+_JOIN_EPOCH: Final = 0
+_LEAVE_EPOCH: Final = -1
+_LEAVE_STATIC_EPOCH: Final = -2
+_FENCED: Final = frozenset({Errors.FENCED_MEMBER_EPOCH, Errors.UNKNOWN_MEMBER_ID})
+_REPEATED: Final = MOVED | {Errors.COORDINATOR_LOAD_IN_PROGRESS}
+
+
+class ConsumerSettings(NamedTuple):
+    """What of a consumer's settings concerns a member."""
+
+    group_id: str
+    # A name that no other member has, made once per consumer.
+    member_id: str
+    instance_id: str | None
+    max_poll_interval_ms: int
+    retry_pause_ms: int
+    assignor: str | None = None
+    rack_id: str | None = None
+
+
+class _Step(Enum):
+    """What follows when the application is done."""
+
+    NOTHING = 0
+    ASSIGN = 1
+    ACKNOWLEDGE = 2
+    UNJOINED = 3
+
+
+class ConsumerMember:
+    """See the module's text."""
+
+    def __init__(self, settings: ConsumerSettings) -> None:
+        self._settings = settings
+        self.member_id = settings.member_id
+        self._reset()
+
+    def _reset(self) -> None:
+        self.state = MemberState.OUTSIDE
+        # Under which it may commit; 0: it is none yet, or none any more.
+        self.epoch = _JOIN_EPOCH
+        self.owned: tuple[TopicPartition, ...] = ()
+        # The topics of assignments need no watching, their ids do.
+        self.watched: frozenset[str] = frozenset()
+        self._topics: frozenset[str] = frozenset()
+        self._pattern: str | None = None
+        self._names: Mapping[Uuid, str] = {}
+        self._ids: dict[str, Uuid] = {}
+        # The last assignment by ids, until the member has just that.
+        self._target: dict[Uuid, tuple[int, ...]] | None = None
+        # What the application has when it is done with what it was told.
+        self._next_owned: tuple[TopicPartition, ...] = ()
+        self._after = _Step.NOTHING
+        self._is_under_way = False
+        self._says_topics = self._says_owned = True
+        self._interval_ms = 0
+        self._heartbeat_at_ms = 0.0
+        self._polled_ms = 0.0
+
+    # --- what happens
+
+    def handle(self, event: Event, now_ms: float) -> list[Effect]:
+        match event:
+            case Poll():
+                self._polled_ms = now_ms
+                if self.state is MemberState.UNJOINED and not self._is_under_way:
+                    return self._join(now_ms)
+                return []
+            case Tick():
+                return self._tick(now_ms)
+            case Answered(response):
+                self._is_under_way = False
+                return self._answered(response, now_ms)
+            case Unanswered(error):
+                self._is_under_way = False
+                return self._unanswered(error, now_ms)
+            case Done():
+                return self._done(now_ms)
+            case Topics(_, names):
+                self._names = names
+                return self._reconcile(now_ms)
+            case Subscribe(topics, pattern):
+                return self._subscribe(topics, pattern, now_ms)
+            case Leave():
+                return self._leave()
+
+    def deadline_ms(self) -> float | None:
+        """When the next Tick is due; None while something else has to happen first."""
+        if self._is_under_way or self.state in {
+            MemberState.OUTSIDE,
+            MemberState.UNJOINED,
+            MemberState.FATAL,
+        }:
+            return None
+        if self.epoch == _JOIN_EPOCH and self.state is MemberState.RECONCILING:
+            return None
+        return min(self._heartbeat_at_ms, self._polled_ms + self._settings.max_poll_interval_ms)
+
+    def _subscribe(
+        self, topics: frozenset[str], pattern: str | None, now_ms: float
+    ) -> list[Effect]:
+        if (topics, pattern or None) == (self._topics, self._pattern or None) and (
+            self.state is not MemberState.OUTSIDE
+        ):
+            return []
+        if self._pattern is not None and pattern is None:
+            pattern = ""
+        self._topics, self._pattern = topics, pattern
+        self._says_topics = True
+        if self.state is MemberState.OUTSIDE:
+            self.state = MemberState.UNJOINED
+            self._polled_ms = now_ms
+        elif self.epoch != _JOIN_EPOCH:
+            self._heartbeat_at_ms = now_ms
+            return self._tick(now_ms)
+        return []
+
+    def _join(self, now_ms: float) -> list[Effect]:
+        self.state = MemberState.JOINING
+        self.epoch = _JOIN_EPOCH
+        self._target = None
+        self._says_topics = self._says_owned = True
+        self._heartbeat_at_ms = now_ms
+        return self._tick(now_ms)
+
+    def _tick(self, now_ms: float) -> list[Effect]:
+        deadline_ms = self.deadline_ms()
+        if deadline_ms is None or now_ms < deadline_ms:
+            return []
+        if now_ms >= self._polled_ms + self._settings.max_poll_interval_ms:
+            request = self._leave_request()
+            self._is_under_way = True
+            return [Send(request), *self._lost()]
+        self._heartbeat_at_ms = now_ms + self._interval_ms
+        self._is_under_way = True
+        return [Send(self._heartbeat())]
+
+    def _heartbeat(self) -> ConsumerGroupHeartbeatRequest:
+        settings = self._settings
+        is_joining = self.epoch == _JOIN_EPOCH
+        says_topics, self._says_topics = self._says_topics, False
+        says_owned, self._says_owned = self._says_owned, False
+        return ConsumerGroupHeartbeatRequest(
+            group_id=settings.group_id,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            instance_id=settings.instance_id,
+            rack_id=settings.rack_id if is_joining else None,
+            rebalance_timeout_ms=settings.max_poll_interval_ms if is_joining else -1,
+            subscribed_topic_names=sorted(self._topics) if says_topics else None,
+            # Empty text takes back a pattern; members that never had one need not say so.
+            subscribed_topic_regex=self._pattern if says_topics else None,
+            server_assignor=settings.assignor if is_joining else None,
+            topic_partitions=self._owned_by_id() if says_owned else None,
+        )
+
+    def _owned_by_id(self) -> list[TopicPartitions]:
+        return [
+            TopicPartitions(topic_id=self._ids[topic], partitions=numbers)
+            for topic, numbers in by_topic(self.owned).items()
+        ]
+
+    # --- answers
+
+    def _answered(self, response: Any, now_ms: float) -> list[Effect]:
+        error = Errors.of(response.error_code)
+        if self.state in {MemberState.OUTSIDE, MemberState.FATAL, MemberState.UNJOINED}:
+            return []
+        if error in _FENCED:
+            return self._lost()
+        if error in _REPEATED:
+            return self._pause(now_ms, moved=error in MOVED)
+        if error is not Errors.NONE:
+            what = f"group {self._settings.group_id!r}: heartbeat"
+            return self._fatal(KafkaError(error, what, message=response.error_message))
+        if self.epoch == _JOIN_EPOCH and self.state is MemberState.RECONCILING:
+            # The answer to the request by which the member left.
+            return []
+        return self._accepted(response, now_ms)
+
+    def _accepted(self, response: ConsumerGroupHeartbeatResponse, now_ms: float) -> list[Effect]:
+        self.epoch = response.member_epoch
+        self._interval_ms = response.heartbeat_interval_ms
+        # What the answer caused is said at once, the next sign of life after the interval.
+        if not (self._says_topics or self._says_owned):
+            self._heartbeat_at_ms = now_ms + self._interval_ms
+        if response.assignment is not None:
+            self._target = {
+                one.topic_id: tuple(one.partitions) for one in response.assignment.topic_partitions
+            }
+        if self.state is MemberState.JOINING:
+            self.state = MemberState.STABLE
+        return self._reconcile(now_ms) or self._tick(now_ms)
+
+    def _unanswered(self, error: ClientError, now_ms: float) -> list[Effect]:
+        if isinstance(error, UnsupportedApiError):
+            return self._fatal(UnsupportedApiError(f"{error}; or set group.protocol=classic"))
+        if not error.retriable:
+            return self._fatal(error)
+        return self._pause(now_ms, moved=True)
+
+    def _pause(self, now_ms: float, *, moved: bool) -> list[Effect]:
+        """The heartbeat is sent again in a while, with all that it said."""
+        self._heartbeat_at_ms = now_ms + self._settings.retry_pause_ms
+        self._says_topics = self._says_owned = True
+        return [FindCoordinator()] if moved else []
+
+    # --- having what it shall have
+
+    def _reconcile(self, now_ms: float) -> list[Effect]:
+        if self._target is None or self._after is not _Step.NOTHING:
+            return []
+        if self.epoch == _JOIN_EPOCH or self.state not in {
+            MemberState.STABLE,
+            MemberState.RECONCILING,
+        }:
+            return []
+        if any(topic_id not in self._names for topic_id in self._target):
+            self.state = MemberState.RECONCILING
+            return [FindTopics(None)]
+        target = self._named_target()
+        revoked = tuple(one for one in self.owned if one not in set(target))
+        if revoked:
+            kept = tuple(one for one in self.owned if one in set(target))
+            return [self._ask_for(Revoke(revoked), _Step.ASSIGN, kept)]
+        return self._assign(target, now_ms)
+
+    def _named_target(self) -> tuple[TopicPartition, ...]:
+        assert self._target is not None
+        for topic_id in self._target:
+            self._ids[self._names[topic_id]] = topic_id
+        return tuple(
+            TopicPartition(self._names[topic_id], number)
+            for topic_id, numbers in self._target.items()
+            for number in numbers
+        )
+
+    def _assign(self, target: tuple[TopicPartition, ...], now_ms: float) -> list[Effect]:
+        added = tuple(one for one in target if one not in set(self.owned))
+        self._target = None
+        return [self._ask_for(Assign(target, added), _Step.ACKNOWLEDGE, target)]
+
+    def _ask_for(
+        self, effect: Revoke | Assign, after: _Step, owned: tuple[TopicPartition, ...]
+    ) -> Effect:
+        self.state = MemberState.RECONCILING
+        self._after = after
+        self._next_owned = owned
+        return effect
+
+    def _done(self, now_ms: float) -> list[Effect]:
+        after, self._after = self._after, _Step.NOTHING
+        self.owned = self._next_owned
+        if self.epoch == _JOIN_EPOCH:
+            # Meanwhile the member ceased to be one.
+            return self._lost()
+        if after is _Step.ASSIGN:
+            # What it gave up is said at once, so that others need not wait for the rest.
+            self._says_owned = True
+            self._heartbeat_at_ms = now_ms
+            return self._reconcile(now_ms) + self._tick(now_ms)
+        self.state = MemberState.STABLE
+        self._says_owned = True
+        self._heartbeat_at_ms = now_ms
+        return self._reconcile(now_ms) or self._tick(now_ms)
+
+    def _lost(self) -> list[Effect]:
+        """The member is none any more; the application is told, then it may join again."""
+        self.epoch = _JOIN_EPOCH
+        self._target = None
+        if self._after is not _Step.NOTHING:
+            return []
+        if not self.owned:
+            self.state = MemberState.UNJOINED
+            return []
+        return [self._ask_for(Revoke(self.owned, is_lost=True), _Step.UNJOINED, ())]
+
+    def commit_refused(self, error: Errors, now_ms: float) -> list[Effect]:
+        """A commit told the member that it is none any more, or that its epoch is another."""
+        if error in _FENCED and self.epoch != _JOIN_EPOCH:
+            return self._lost()
+        if error is Errors.STALE_MEMBER_EPOCH:
+            self._heartbeat_at_ms = now_ms
+        return []
+
+    def _leave(self) -> list[Effect]:
+        effects: list[Effect] = []
+        if self.epoch != _JOIN_EPOCH or self.state is MemberState.JOINING:
+            effects = [Send(self._leave_request())]
+        self._reset()
+        return effects
+
+    def _leave_request(self) -> ConsumerGroupHeartbeatRequest:
+        is_static = self._settings.instance_id is not None
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self._settings.group_id,
+            member_id=self.member_id,
+            instance_id=self._settings.instance_id,
+            member_epoch=_LEAVE_STATIC_EPOCH if is_static else _LEAVE_EPOCH,
+        )
+
+    def _fatal(self, error: ClientError) -> list[Effect]:
+        self.state = MemberState.FATAL
+        self.epoch = _JOIN_EPOCH
+        return [Fail(error)]

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kaa.client.cluster import Cluster
+from kaa.client.errors import ClientError
+from kaa.client.fetcher import Fetcher
+from kaa.client.metadata import TopicPartition
+from kaa.config.client import consumer_values
+from kaa.testing import Broker
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@asynccontextmanager
+async def fetcher_of(
+    broker: Broker, committed: Mapping[TopicPartition, int] | None = None, reset: str = "earliest"
+) -> AsyncIterator[Fetcher]:
+    async def find(partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        assert committed is not None
+        return {one: committed[one] for one in partitions if one in committed}
+
+    values = consumer_values(
+        {"bootstrap.servers": broker.bootstrap_servers, "auto.offset.reset": reset}
+    )
+    async with Cluster(values) as cluster, asyncio.TaskGroup() as tasks:
+        fetcher = Fetcher(values, cluster, None if committed is None else find)
+        fetcher.start(tasks)
+        try:
+            yield fetcher
+        finally:
+            fetcher.stop()
+
+
+async def read(fetcher: Fetcher, count: int) -> list[tuple[int, int]]:
+    """Partition and offset of the next records."""
+    found: list[tuple[int, int]] = []
+    async with asyncio.timeout(10):
+        while len(found) < count:
+            for partition, records in fetcher.take(count - len(found)).items():
+                found += [(partition.partition, record.offset) for record in records]
+            if len(found) < count:
+                fetcher.arrived.clear()
+                await fetcher.arrived.wait()
+    return sorted(found)
+
+
+def test_positions_come_from_commits_else_from_the_policy() -> None:
+    async def run(broker: Broker) -> None:
+        async with fetcher_of(broker, {T0: 2}) as fetcher:
+            fetcher.assign([T0, T1])
+            assert await read(fetcher, 4) == [(0, 2), (1, 0), (1, 1), (1, 2)]
+            # What stays keeps its place; what comes back begins again.
+            fetcher.assign([T1])
+            fetcher.assign([T0, T1])
+            assert await read(fetcher, 1) == [(0, 2)]
+
+    with Broker() as broker:
+        broker.topic("t", partitions=2).seed(
+            [{"value": "x", "partition": number % 2} for number in range(6)]
+        )
+        asyncio.run(run(broker))
+
+
+def test_no_position_and_no_policy_is_told() -> None:
+    async def run(broker: Broker) -> None:
+        async with fetcher_of(broker, {}, reset="none") as fetcher:
+            fetcher.assign([T0])
+            with pytest.raises(ClientError, match=r"auto\.offset\.reset is none"):
+                await read(fetcher, 1)
+            with pytest.raises(ClientError, match="is not assigned"):
+                fetcher.state(T1)
+
+    with Broker() as broker:
+        broker.topic("t", partitions=2)
+        asyncio.run(run(broker))
+
+
+def test_busy_partition_does_not_starve_the_other() -> None:
+    async def run(broker: Broker) -> None:
+        async with fetcher_of(broker) as fetcher:
+            fetcher.assign([T0, T1])
+            async with asyncio.timeout(10):
+                while not all(state.chunks for state in fetcher.assigned.values()):
+                    fetcher.arrived.clear()
+                    await fetcher.arrived.wait()
+            assert {next(iter(fetcher.take(1))).partition for _ in range(2)} == {0, 1}
+
+    with Broker() as broker:
+        broker.topic("t", partitions=2).seed(
+            [{"value": "x", "partition": number % 2} for number in range(6)]
+        )
+        asyncio.run(run(broker))
