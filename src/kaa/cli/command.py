@@ -31,7 +31,8 @@ class Verb(click.Command):
         shared: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None:
+            # Arguments stand in the line of usage, and their help in the text.
+            if record is not None and not isinstance(parameter, click.Argument):
                 (shared if isinstance(parameter, SharedOption) else own).append(record)
         if own:
             with formatter.section("Options"):

@@ -38,7 +38,7 @@ _POLLED_MAX = 1000
 @click.command(cls=Verb)
 @click.argument("topics", nargs=-1, required=True, type=TOPIC)
 @click.option(
-    "--from", "start_at", default="start", show_default=True, help="Where to start; see below."
+    "--from", "start_at", default="start", show_default=True, help="Where to start; see above."
 )
 @click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
 @click.option("-e", "--exit-at-end", is_flag=True, help="Stop at what was the end at the start.")

@@ -211,7 +211,7 @@ def lag_row(one: PartitionLag) -> dict[str, Any]:
 
 @command.command()
 @click.argument("name", type=GROUP)
-@click.option("--to", "target", metavar="POINT", help="start, end, 42, +42, -42, @TIME; see below.")
+@click.option("--to", "target", metavar="POINT", help="start, end, 42, +42, -42, @TIME; see above.")
 @click.option(
     "--by", "shift", type=int, metavar="N", help="So many records on, or back if below 0."
 )

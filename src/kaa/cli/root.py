@@ -108,7 +108,10 @@ def load(entry: Entry) -> click.Command:
     return command
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=LazyGroup, context_settings=_CONTEXT)
 @click.option("-v", "--verbose", is_flag=True, help="Show where an error came from.")
 @click.pass_context
 def root(context: click.Context, verbose: bool) -> None:
