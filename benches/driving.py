@@ -78,8 +78,7 @@ class Driver:
         self._process.communicate()
 
     def _failed(self) -> DriverFailedError:
-        errors = _output(self._process.stderr).read()
-        self._process.wait()
+        _, errors = self._process.communicate()
         return DriverFailedError(errors.strip()[-1500:] or f"exit code {self._process.returncode}")
 
 

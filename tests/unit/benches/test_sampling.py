@@ -1,0 +1,49 @@
+"""What a process costs, read from /proc: of this one and of a child."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from benches.sampling import Sampler, usage
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+SPIN = "import time\nend = time.monotonic() + 1.2\nwhile time.monotonic() < end: pass"
+
+
+def test_own_usage() -> None:
+    before = usage(os.getpid())
+    end = time.process_time() + 0.1
+    while time.process_time() < end:
+        pass
+    after = usage(os.getpid())
+    assert after.cpu_seconds - before.cpu_seconds >= 0.05
+    assert after.resident_bytes > 1_000_000
+    assert after.context_switches > 0
+    assert after.descriptors >= 3
+
+
+def test_busy_thread_of_a_driver_is_seen() -> None:
+    with (
+        subprocess.Popen([sys.executable, "-c", SPIN]) as child,
+        Sampler(brokers=(os.getpid(),), drivers=(child.pid,)) as sampler,
+    ):
+        child.wait()
+    assert 0.1 < sampler.busiest_thread_share <= 1.1
+    assert sampler.resident_bytes_max > 1_000_000
+    times = [at for at, _ in sampler.memory]
+    assert len(times) > 5
+    assert times == sorted(times)
+
+
+def test_process_that_is_gone_is_no_failure() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        child.wait()
+    with Sampler(brokers=(child.pid,), drivers=(child.pid,)) as sampler:
+        pass
+    assert sampler.resident_bytes_max == 0
+    assert sampler.busiest_thread_share == 0
