@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kaa.broker.group_times import GroupTimes
 from kaa.coordinators.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
 from kaa.coordinators.group.settings import group_settings
 from kaa.coordinators.machine import Moment
@@ -108,4 +109,5 @@ def make_group_coordinator(
         lambda: group_settings(services.config),
         partition_count,
         lambda: str(UUID(bytes=random.randbytes(16), version=4)),
+        GroupTimes(services),
     )

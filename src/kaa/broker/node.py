@@ -284,6 +284,7 @@ class Broker:
             services.image_offset = self._controller.committed_offset
         if any(kind == RESOURCE_BROKER for kind, _ in delta.configs):
             self._apply_dynamic_config(image)
+        services.groups.topics.update(image, delta, services.image_offset)
         if self._are_logs_loaded:
             services.replicas.apply(image, delta)
             if delta.deleted_topics:

@@ -196,6 +196,7 @@ class Node:
         self.services.image_offset = self._controller.committed_offset
         layers = (image.configs.get((4, name), {}) for name in ("", str(NODE_ID)))
         self.services.config = apply_dynamic(self.config, *layers)
+        self.services.groups.topics.update(image, delta, self.services.image_offset)
         self.services.replicas.apply(image, delta)
 
     # --- what tests do

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kaa.coordinators.group.classic_rebalance import Deadline
+    from kaa.coordinators.group.consumer import Group
     from kaa.coordinators.group.outcome import Client
     from kaa.coordinators.group.settings import GroupSettings
     from kaa.coordinators.machine import Moment, Reply, Result
@@ -45,7 +46,7 @@ class ClassicGroups:
 
     def __init__(
         self,
-        groups: TimelineDict[str, ClassicGroup],
+        groups: TimelineDict[str, Group],
         timers: Timers[object],
         settings: Callable[[], GroupSettings],
         new_id: Callable[[], str],
@@ -54,11 +55,16 @@ class ClassicGroups:
         self._new_id = new_id
         self.rebalances = Rebalances(timers, settings)
 
+    def _find(self, group_id: str) -> ClassicGroup | None:
+        """The classic group of this name; it may have become a consumer group meanwhile."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
     # --- requests
 
     def join(self, request: JoinGroupRequest, client: Client, waiter: Any, now: Moment) -> Result:
         outcome = Outcome()
-        group = self._groups.get(request.group_id)
+        group = self._find(request.group_id)
         is_new = group is None
         if group is None:
             if request.member_id:
@@ -79,7 +85,7 @@ class ClassicGroups:
 
     def sync(self, request: SyncGroupRequest, waiter: Any, now: Moment) -> Result:
         outcome = Outcome()
-        group = self._groups.get(request.group_id)
+        group = self._find(request.group_id)
         try:
             if group is None or group.is_in(_EMPTY):
                 raise CoordinatorError(Errors.UNKNOWN_MEMBER_ID)
@@ -111,7 +117,7 @@ class ClassicGroups:
         return outcome.result()
 
     def heartbeat(self, request: HeartbeatRequest, now: Moment) -> Result:
-        group = self._groups.get(request.group_id)
+        group = self._find(request.group_id)
         if group is None:
             raise CoordinatorError(Errors.UNKNOWN_MEMBER_ID)
         if group.is_in(_DEAD):
@@ -124,7 +130,7 @@ class ClassicGroups:
         return Outcome().result(HeartbeatResponse(error_code=error))
 
     def leave(self, request: LeaveGroupRequest, now: Moment) -> Result:
-        group = self._groups.get(request.group_id)
+        group = self._find(request.group_id)
         if group is None:
             raise CoordinatorError(Errors.UNKNOWN_MEMBER_ID)
         if group.is_in(_DEAD):
@@ -174,7 +180,7 @@ class ClassicGroups:
     def stored(self, event: Stored, error: Errors, now: Moment) -> Result:
         """Records of a group are committed, or failed to be."""
         outcome = Outcome()
-        group = self._groups.get(event.group_id)
+        group = self._find(event.group_id)
         if group is None:
             return outcome.result()
         if isinstance(event, AssignmentStored):
@@ -185,7 +191,7 @@ class ClassicGroups:
 
     def expire(self, event: Deadline, now: Moment) -> Result:
         outcome = Outcome()
-        group = self._groups.get(event.group_id)
+        group = self._find(event.group_id)
         if group is not None and not group.is_in(_DEAD):
             self.rebalances.expire(group, event, now, outcome)
         return outcome.result()

@@ -10,8 +10,10 @@ from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from kaa.coordinators.group.consumer_member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from kaa.coordinators.group.machine import RECORD_TYPES, GroupMachine
 from kaa.coordinators.group.offset_fetch import fetch_offsets
+from kaa.coordinators.group.topics import GroupTopics
 from kaa.coordinators.machine import CoordinatorError, Result, told
 from kaa.coordinators.runtime import Runtime, partition_for
 from kaa.coordinators.shard import ShardState
@@ -30,12 +32,16 @@ from kaa.wire.messages.k15_describe_groups import DescribedGroup
 from kaa.wire.messages.k16_list_groups import ListGroupsResponse
 from kaa.wire.messages.k42_delete_groups import DeletableGroupResult
 from kaa.wire.messages.k47_offset_delete import OffsetDeleteResponse
+from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from kaa.wire.messages.k69_consumer_group_describe import (
+    DescribedGroup as DescribedConsumerGroup,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kaa.coordinators.group.outcome import Client
-    from kaa.coordinators.group.settings import GroupSettings
+    from kaa.coordinators.group.settings import ConsumerTimes, GroupSettings
     from kaa.coordinators.machine import Moment
     from kaa.coordinators.shard import Host
     from kaa.replication.partition import Partition
@@ -47,8 +53,13 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k14_sync_group import SyncGroupRequest
     from kaa.wire.messages.k16_list_groups import ListGroupsRequest
     from kaa.wire.messages.k47_offset_delete import OffsetDeleteRequest
+    from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+# The feature of a cluster that has consumer groups, from level 1 on.
+GROUP_FEATURE: Final = "group.version"
+# From this version of the heartbeat on, a new member makes its id itself.
+_CLIENT_MADE_ID_VERSION: Final = 1
 
 
 class GroupCoordinator:
@@ -60,12 +71,18 @@ class GroupCoordinator:
         settings: Callable[[], GroupSettings],
         partition_count: Callable[[], int],
         new_id: Callable[[], str],
+        consumer_times: Callable[[str], ConsumerTimes],
     ) -> None:
         self._host = host
         self._settings = settings
         self._partition_count = partition_count
+        # What consumer groups know of topics; the broker tells it of changes.
+        self.topics = GroupTopics()
         self.runtime: Runtime[GroupMachine] = Runtime(
-            OFFSETS_TOPIC, lambda: GroupMachine(settings, new_id), RECORD_TYPES, host
+            OFFSETS_TOPIC,
+            lambda: GroupMachine(settings, new_id, self.topics, consumer_times),
+            RECORD_TYPES,
+            host,
         )
 
     def partition_for(self, group_id: str) -> int:
@@ -162,6 +179,44 @@ class GroupCoordinator:
             return LeaveGroupResponse(members=members)
         return response
 
+    # --- the consumer protocol
+
+    async def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: Client
+    ) -> ConsumerGroupHeartbeatResponse:
+        try:
+            validate_heartbeat(request, client.api_version, self._settings().consumer_assignors)
+            response: ConsumerGroupHeartbeatResponse = await self.runtime.write(
+                self.partition_for(request.group_id),
+                lambda machine, now: machine.consumer.heartbeat(request, client, now),
+            )
+        except CoordinatorError as refusal:
+            error = told(refusal.error)
+            # An error of the log means nothing to the client, nor does its text.
+            message = (refusal.message or error.message) if error is refusal.error else None
+            return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
+        return response
+
+    def describe_consumer_groups(self, group_ids: Iterable[str]) -> list[DescribedConsumerGroup]:
+        described: list[DescribedConsumerGroup] = []
+        named = []
+        for group_id in group_ids:
+            if group_id:
+                named.append(group_id)
+            else:
+                error = Errors.INVALID_GROUP_ID
+                described.append(DescribedConsumerGroup(group_id="", error_code=error, members=[]))
+        for number, some in self._by_partition(named).items():
+            describe = partial(GroupMachine.describe_consumer_groups, group_ids=some)
+            try:
+                described += self.runtime.read(number, describe)
+            except CoordinatorError as refusal:
+                described += [
+                    DescribedConsumerGroup(group_id=one, error_code=refusal.error, members=[])
+                    for one in some
+                ]
+        return described
+
     # --- offsets
 
     async def commit_offsets(
@@ -255,6 +310,50 @@ class GroupCoordinator:
                     DeletableGroupResult(group_id=one, error_code=refusal.error) for one in some
                 ]
         return results
+
+
+def validate_heartbeat(
+    request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: tuple[str, ...]
+) -> None:
+    """CoordinatorError for a request that makes no sense, whatever the group is."""
+    epoch = request.member_epoch
+    needs_id = api_version >= _CLIENT_MADE_ID_VERSION or epoch > 0 or epoch == LEAVE_EPOCH
+    problem = None
+    if needs_id and not request.member_id.strip():
+        problem = "MemberId can't be empty."
+    elif not request.group_id.strip():
+        problem = "GroupId can't be empty."
+    elif request.instance_id is not None and not request.instance_id.strip():
+        problem = "InstanceId can't be empty."
+    elif request.rack_id is not None and not request.rack_id.strip():
+        problem = "RackId can't be empty."
+    elif epoch == JOIN_EPOCH:
+        problem = _join_problem(request)
+    elif epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
+        problem = "InstanceId can't be null."
+    elif epoch < STATIC_LEAVE_EPOCH:
+        problem = "MemberEpoch is invalid."
+    if problem is not None:
+        raise CoordinatorError(Errors.INVALID_REQUEST, problem)
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise CoordinatorError(
+            Errors.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: "
+            f"{', '.join(assignors)}.",
+        )
+
+
+def _join_problem(request: ConsumerGroupHeartbeatRequest) -> str | None:
+    if request.rebalance_timeout_ms == -1:
+        return "RebalanceTimeoutMs must be provided in first request."
+    if request.topic_partitions is None or request.topic_partitions:
+        return "TopicPartitions must be empty when (re-)joining."
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        return (
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
+            "(re-)joining."
+        )
+    return None
 
 
 def _delete_groups(group_ids: list[str], machine: GroupMachine, _: Moment) -> Result:

@@ -1,7 +1,8 @@
 """The group coordinator of one partition of the offsets topic, as a machine.
 
 Here are the commands that look at both groups and offsets, and the frame around the parts: replay,
-deadlines, load and unload. `classic` has the classic protocol, `offsets` what was committed.
+deadlines, load and unload. `classic` has the classic protocol, `consumer` that of consumer groups
+(KIP-848), `offsets` what was committed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,19 @@ from typing import TYPE_CHECKING, Any, Final
 from kaa.coordinators.group.classic import ClassicGroups
 from kaa.coordinators.group.classic_group import GROUP_TYPE, ClassicGroup, ClassicGroupState
 from kaa.coordinators.group.classic_records import group_of_record, group_tombstone
+from kaa.coordinators.group.consumer import ConsumerGroups
+from kaa.coordinators.group.consumer_describe import (
+    describe_consumer_groups,
+    expired_offsets,
+    group_tombstones,
+)
+from kaa.coordinators.group.consumer_group import (
+    CONSUMER_GROUP_TYPE,
+    ConsumerGroup,
+    validate_partition_commit,
+)
+from kaa.coordinators.group.consumer_replay import CONSUMER_RECORD_TYPES, replay_consumer
+from kaa.coordinators.group.consumer_timers import ConsumerExpired, WorkDue
 from kaa.coordinators.group.offsets import (
     NO_TIMESTAMP,
     CommittedOffset,
@@ -20,6 +34,8 @@ from kaa.coordinators.group.offsets import (
     offset_tombstone,
 )
 from kaa.coordinators.group.outcome import Outcome
+from kaa.coordinators.group.settings import ConsumerTimes
+from kaa.coordinators.group.topics import GroupTopics
 from kaa.coordinators.machine import CoordinatorError, Result
 from kaa.coordinators.records import RecordType, RecordTypes
 from kaa.coordinators.timeline import Timeline, TimelineDict
@@ -50,10 +66,14 @@ from kaa.wire.messages.offsets_classic import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from kaa.coordinators.group.consumer import Group
     from kaa.coordinators.group.settings import GroupSettings
     from kaa.coordinators.machine import Moment, NewRecord, Reply
     from kaa.wire.messages.k08_offset_commit import OffsetCommitRequest
     from kaa.wire.messages.k47_offset_delete import OffsetDeleteRequest
+    from kaa.wire.messages.k69_consumer_group_describe import (
+        DescribedGroup as DescribedConsumerGroup,
+    )
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 
 RECORD_TYPES: Final = RecordTypes(
@@ -61,6 +81,7 @@ RECORD_TYPES: Final = RecordTypes(
         RecordType(LegacyOffsetCommitKey, LegacyOffsetCommitValue),
         RecordType(OffsetCommitKey, OffsetCommitValue),
         RecordType(GroupMetadataKey, GroupMetadataValue),
+        *CONSUMER_RECORD_TYPES,
     ]
 )
 _DEFAULT_RETENTION: Final = -1
@@ -77,15 +98,30 @@ class CleanupDue:
 class GroupMachine:
     """See the module's text."""
 
-    def __init__(self, settings: Callable[[], GroupSettings], new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        settings: Callable[[], GroupSettings],
+        new_id: Callable[[], str],
+        topics: GroupTopics | None = None,
+        times: Callable[[str], ConsumerTimes] = lambda _: ConsumerTimes(),
+    ) -> None:
         self.timeline = Timeline()
         self.timers: Timers[object] = Timers()
         self.settings = settings
         # Classic groups change in place: what of them is durable stands in their records, and the
-        # rest is not brought back by anything.
-        self.groups: TimelineDict[str, ClassicGroup] = TimelineDict(self.timeline)
+        # rest is not brought back by anything. Consumer groups live on the timeline.
+        self.groups: TimelineDict[str, Group] = TimelineDict(self.timeline)
         self.offsets = Offsets(self.timeline)
         self.classic = ClassicGroups(self.groups, self.timers, settings, new_id)
+        self.consumer = ConsumerGroups(
+            self.groups,
+            self.timeline,
+            self.timers,
+            settings,
+            times,
+            topics or GroupTopics(),
+            new_id,
+        )
 
     # --- replay
 
@@ -102,6 +138,8 @@ class GroupMachine:
                 self.groups[key.group] = group_of_record(key.group, value)
             else:
                 self.groups.pop(key.group)
+            return
+        if replay_consumer(self.groups, self.timeline, key, value):
             return
         if isinstance(key, LegacyOffsetCommitKey):
             key = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
@@ -126,12 +164,16 @@ class GroupMachine:
     def loaded(self, now: Moment) -> Result:
         outcome = Outcome()
         for group in tuple(self.groups.values()):
-            self.classic.loaded(group, now, outcome)
+            if isinstance(group, ConsumerGroup):
+                self.consumer.loaded(group, now)
+            else:
+                self.classic.loaded(group, now, outcome)
         self._schedule_cleanup(now)
         return outcome.result()
 
     def unloaded(self) -> Sequence[Reply]:
-        return self.classic.unloaded(self.groups.values())
+        groups = self.groups.values()
+        return self.classic.unloaded(one for one in groups if isinstance(one, ClassicGroup))
 
     def appended(self, then: Any, error: Errors, now: Moment) -> Result:
         return self.classic.stored(then, error, now)
@@ -146,6 +188,10 @@ class GroupMachine:
             return None
         if isinstance(event, CleanupDue):
             return self._clean_up(now)
+        if isinstance(event, ConsumerExpired):
+            return self.consumer.expire(event, now)
+        if isinstance(event, WorkDue):
+            return self.consumer.go_on(event, now)
         return self.classic.expire(event, now)
 
     # --- offsets
@@ -154,7 +200,13 @@ class GroupMachine:
         """Stores offsets of partitions that exist."""
         generation_id = request.generation_id_or_member_epoch
         group = self.groups.get(request.group_id)
-        if group is None:
+        # A member of a consumer group with an older epoch, which each partition is to allow.
+        behind = None
+        if isinstance(group, ConsumerGroup):
+            behind = group.validate_offset_commit(
+                request.member_id, request.group_instance_id, generation_id, api_version=api_version
+            )
+        elif group is None:
             if generation_id >= 0:
                 is_told = api_version >= _GROUP_NOT_FOUND_VERSION
                 raise CoordinatorError(
@@ -180,6 +232,10 @@ class GroupMachine:
             for partition in topic.partitions:
                 metadata = partition.committed_metadata or ""
                 error = Errors.NONE
+                if behind is not None:
+                    validate_partition_commit(
+                        behind, generation_id, topic.topic_id, partition.partition_index
+                    )
                 if len(metadata.encode("utf-16-be")) // 2 > metadata_max:
                     error = Errors.OFFSET_METADATA_TOO_LARGE
                 else:
@@ -253,23 +309,35 @@ class GroupMachine:
             except CoordinatorError as refusal:
                 error = refusal.error
             else:
+                assert group is not None
                 records += self.offsets.tombstones(group_id)
-                records.append(group_tombstone(group_id))
+                records += self._tombstones(group)
             results.append(DeletableGroupResult(group_id=group_id, error_code=error))
         return Result(records, results)
+
+    def _tombstones(self, group: Group) -> list[NewRecord]:
+        if isinstance(group, ConsumerGroup):
+            return group_tombstones(group)
+        return [group_tombstone(group.group_id)]
+
+    def describe_consumer_groups(self, group_ids: Iterable[str]) -> list[DescribedConsumerGroup]:
+        topics = self.consumer.topics
+        default_assignor = self.settings().consumer_assignors[0]
+        return describe_consumer_groups(self.groups, group_ids, topics, default_assignor)
 
     def describe_groups(self, group_ids: Iterable[str], api_version: int) -> list[DescribedGroup]:
         return [self._describe(group_id, api_version) for group_id in group_ids]
 
     def _describe(self, group_id: str, api_version: int) -> DescribedGroup:
         group = self.groups.committed(group_id)
-        if group is None:
+        if not isinstance(group, ClassicGroup):
             described = DescribedGroup(
                 group_id=group_id, group_state=ClassicGroupState.DEAD.value, members=[]
             )
             if api_version >= _DESCRIBE_NOT_FOUND_VERSION:
+                reason = "not found" if group is None else "is not a classic group"
                 described.error_code = Errors.GROUP_ID_NOT_FOUND
-                described.error_message = f"Group {group_id} not found."
+                described.error_message = f"Group {group_id} {reason}."
             return described
         is_stable = group.is_in(ClassicGroupState.STABLE)
         return DescribedGroup(
@@ -295,18 +363,22 @@ class GroupMachine:
     ) -> list[ListedGroup]:
         states = {state.strip().lower() for state in states_filter}
         types = {kind.strip().lower() for kind in types_filter}
-        if types and GROUP_TYPE not in types:
-            return []
-        return [
-            ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state.value,
-                group_type=GROUP_TYPE,
-            )
-            for _, group in self.groups.committed_items()
-            if not states or group.state.value.lower() in states
-        ]
+        listed = []
+        for _, group in self.groups.committed_items():
+            if isinstance(group, ConsumerGroup):
+                kind, state = CONSUMER_GROUP_TYPE, group.committed_state.value
+            else:
+                kind, state = GROUP_TYPE, group.state.value
+            if (not types or kind in types) and (not states or state.lower() in states):
+                listed.append(
+                    ListedGroup(
+                        group_id=group.group_id,
+                        protocol_type=group.protocol_type or "",
+                        group_state=state,
+                        group_type=kind,
+                    )
+                )
+        return listed
 
     # --- expiry
 
@@ -319,9 +391,16 @@ class GroupMachine:
         self.offsets.tidy()
         retention_ms = self.settings().offsets_retention_ms
         records: list[NewRecord] = []
-        for group_id, group in self.groups.items():
-            expired, is_nothing_left = self.offsets.expired(group, now.wall_ms, retention_ms)
+        for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                expired, is_nothing_left = expired_offsets(
+                    group, self.offsets, now.wall_ms, retention_ms
+                )
+                is_empty = group.is_empty
+            else:
+                expired, is_nothing_left = self.offsets.expired(group, now.wall_ms, retention_ms)
+                is_empty = group.is_in(ClassicGroupState.EMPTY)
             records += expired
-            if is_nothing_left and group.is_in(ClassicGroupState.EMPTY):
-                records.append(group_tombstone(group_id))
+            if is_nothing_left and is_empty:
+                records += self._tombstones(group)
         return Result(records, is_atomic=False)

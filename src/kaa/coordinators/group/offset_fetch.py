@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kaa.coordinators.group.consumer_group import ConsumerGroup
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k09_offset_fetch import (
     OffsetFetchResponseGroup,
@@ -38,6 +39,10 @@ def fetch_offsets(
     group_id = request.group_id
     groups, offsets = machine.groups, machine.offsets.of_group(request.group_id)
     group = groups.get(group_id) if is_stable else groups.committed(group_id)
+    if isinstance(group, ConsumerGroup):
+        group.validate_offset_fetch(
+            request.member_id, request.member_epoch, is_committed=not is_stable
+        )
     is_known = group is not None and offsets is not None
 
     def find(topic: str, partition: int) -> CommittedOffset | None:

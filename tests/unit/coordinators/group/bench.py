@@ -38,7 +38,7 @@ def subscription(*topics: str) -> bytes:
 class GroupBench:
     """See the module's text."""
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.settings = GroupSettings(**settings)
         self.ids = count(1)
         self.now_ms = 0
@@ -53,7 +53,7 @@ class GroupBench:
         self._start()
 
     def _start(self) -> None:
-        self.machine = GroupMachine(lambda: self.settings, lambda: str(next(self.ids)))
+        self.machine = self._machine()
         self.machine.timeline.commit(len(self.log))
         for offset, record in enumerate(self.log):
             found = RECORD_TYPES.decode(encode_key(record.key), encode_value(record))
@@ -61,6 +61,9 @@ class GroupBench:
             self.machine.timeline.move(offset)
             self.machine.replay(offset, *found, -1, -1)
         self._run(None, lambda machine, now: machine.loaded(now))
+
+    def _machine(self) -> GroupMachine:
+        return GroupMachine(lambda: self.settings, lambda: str(next(self.ids)))
 
     @property
     def now(self) -> Moment:

@@ -48,7 +48,10 @@ public final class Server {
         operations.put("records.build", RecordBuilder::build);
         operations.put("records.validate", RecordValidator::validate);
         operations.put("murmur2", Tables::murmur2);
+        operations.put("group.assign", Groups::assign);
+        operations.put("group.hash", Groups::hash);
         new Configs().register(operations);
+        operations.put("transactions.run", Transactions::run);
         operations.put("tool.run", new Tools()::run);
         new Logs().register(operations);
         Broker broker = new Broker();

@@ -1,0 +1,429 @@
+"""The request of consumer groups: ConsumerGroupHeartbeat, by which members join, stay and leave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.coordinators.group.classic_group import ClassicGroup, ClassicGroupState
+from kaa.coordinators.group.classic_records import group_tombstone
+from kaa.coordinators.group.consumer_group import ConsumerGroup
+from kaa.coordinators.group.consumer_member import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    ConsumerMember,
+    MemberState,
+    is_subset,
+)
+from kaa.coordinators.group.consumer_records import (
+    current_record,
+    epoch_record,
+    member_record,
+    regex_tombstone,
+    remove_member,
+    target_record,
+)
+from kaa.coordinators.group.consumer_regex import (
+    RegexChange,
+    change_regex,
+    regexes_to_resolve,
+    resolve,
+    resolved_records,
+)
+from kaa.coordinators.group.consumer_target import target_records
+from kaa.coordinators.group.consumer_timers import ConsumerTimers
+from kaa.coordinators.group.consumer_update import Surroundings, Update
+from kaa.coordinators.group.consumer_work import ConsumerWork
+from kaa.coordinators.group.java_order import integer_hash, map_order, uuid_hash
+from kaa.coordinators.machine import CoordinatorError, Result
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k68_consumer_group_heartbeat import (
+    Assignment as HeartbeatAssignment,
+)
+from kaa.wire.messages.k68_consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from kaa.coordinators.group.assignors import GroupAssignment
+    from kaa.coordinators.group.consumer_group import ResolvedRegex
+    from kaa.coordinators.group.consumer_member import Owned
+    from kaa.coordinators.group.consumer_reconcile import Reported
+    from kaa.coordinators.group.consumer_target import Computation
+    from kaa.coordinators.group.consumer_timers import ConsumerExpired, WorkDue
+    from kaa.coordinators.group.outcome import Client
+    from kaa.coordinators.group.settings import ConsumerTimes, GroupSettings
+    from kaa.coordinators.group.topics import GroupTopics
+    from kaa.coordinators.machine import Moment, NewRecord
+    from kaa.coordinators.timeline import Timeline, TimelineDict
+    from kaa.coordinators.timers import Timers
+    from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+Group = ClassicGroup | ConsumerGroup
+
+
+class ConsumerGroups:
+    """What consumer groups do. The groups themselves belong to the machine."""
+
+    def __init__(
+        self,
+        groups: TimelineDict[str, Group],
+        timeline: Timeline,
+        timers: Timers[object],
+        settings: Callable[[], GroupSettings],
+        times: Callable[[str], ConsumerTimes],
+        topics: GroupTopics,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._groups = groups
+        self._timeline = timeline
+        self._new_id = new_id
+        self.settings = settings
+        self.times = times
+        self.topics = topics
+        self.timers = ConsumerTimers(timers)
+        self.work = ConsumerWork(self.timers)
+
+    def find(self, group_id: str) -> ConsumerGroup:
+        """The consumer group of this name; GROUP_ID_NOT_FOUND if there is none."""
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        what = f"Group {group_id} not found." if group is None else _other_kind(group_id)
+        raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, what)
+
+    # --- heartbeats
+
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: Client, now: Moment
+    ) -> Result:
+        if request.member_epoch in {LEAVE_EPOCH, STATIC_LEAVE_EPOCH}:
+            return self._leave(request, now)
+        records: list[NewRecord] = []
+        group = self._group_of(request, now, records)
+        self.check_size(group, request.member_id)
+        reported = _reported(request)
+        member = self._member_of(group, request, reported, records)
+        update = Update(
+            group, member, _updated(member, request, client), self.surroundings(group, now), records
+        )
+        names_changed = update.store_member()
+        change = self.change_regex(update, now)
+        has_changed = names_changed or change is not RegexChange.NONE
+        update.bump_epoch(is_needed=names_changed or change is RegexChange.RESOLVED)
+        target = update.assign()
+        self.compute_later(update, now)
+        update.reconcile(target, reported, has_subscription_changed=has_changed)
+        updated = update.updated
+        times = self.times(group.group_id)
+        self.timers.expect_heartbeat(
+            group.group_id, updated.member_id, times.session_timeout_ms, now
+        )
+        response = ConsumerGroupHeartbeatResponse(
+            member_id=updated.member_id,
+            member_epoch=updated.member_epoch,
+            heartbeat_interval_ms=times.heartbeat_interval_ms,
+        )
+        if (
+            request.member_epoch == JOIN_EPOCH
+            or _is_full(request)
+            or updated.assigned != member.assigned
+        ):
+            response.assignment = _assignment(updated.assigned)
+        return Result(records, response)
+
+    def surroundings(self, group: ConsumerGroup, now: Moment) -> Surroundings:
+        return Surroundings(
+            self.topics,
+            self.timers,
+            self.times(group.group_id),
+            self.settings().consumer_assignors[0],
+            now,
+        )
+
+    def _group_of(
+        self, request: ConsumerGroupHeartbeatRequest, now: Moment, records: list[NewRecord]
+    ) -> ConsumerGroup:
+        """The group of a request; one that joins makes it if there is none."""
+        group_id = request.group_id
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        is_joining = request.member_epoch == JOIN_EPOCH
+        if group is None and not is_joining:
+            raise CoordinatorError(
+                Errors.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found."
+            )
+        if group is not None:
+            if not is_joining or not group.is_in(ClassicGroupState.EMPTY):
+                raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, _other_kind(group_id))
+            records.append(group_tombstone(group_id))
+        return ConsumerGroup(group_id, self._timeline)
+
+    def check_size(self, group: ConsumerGroup, member_id: str) -> None:
+        size_max = self.settings().consumer_size_max
+        if len(group.members) >= size_max and member_id not in group.members:
+            raise CoordinatorError(
+                Errors.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {size_max} members.",
+            )
+
+    def _member_of(
+        self,
+        group: ConsumerGroup,
+        request: ConsumerGroupHeartbeatRequest,
+        reported: Reported,
+        records: list[NewRecord],
+    ) -> ConsumerMember:
+        """The member of a request; one that joins may be new, or take a static member's place."""
+        is_joining = request.member_epoch == JOIN_EPOCH
+        member_id = request.member_id or self._new_id()
+        if request.instance_id is not None:
+            known = group.static_member(request.instance_id)
+            if is_joining and known is not None:
+                if not known.uses_classic_protocol:
+                    _check_released(known, member_id, request.instance_id)
+                return replace_member(group, known, member_id, records)
+            if not is_joining:
+                member = check_instance(known, member_id, request.instance_id)
+                _check_epoch(member, request.member_epoch, reported)
+                return member
+        if is_joining:
+            return group.members.get(member_id) or ConsumerMember(member_id)
+        member = group.member(member_id)
+        _check_epoch(member, request.member_epoch, reported)
+        return member
+
+    def change_regex(self, update: Update, now: Moment) -> RegexChange:
+        """Acts on another regular expression, and resolves those of the group if it is time."""
+        group = update.group
+        change, is_new = change_regex(group, update.member, update.updated, update.records)
+        if not is_new and not any(
+            member.subscribed_topic_regex for member in group.members.values()
+        ):
+            return change
+        if not self.work.is_under_way(group.group_id, "regex"):
+            interval_ms = self.settings().regex_refresh_interval_ms
+            regexes = regexes_to_resolve(
+                group, update.updated, self.topics, interval_ms, now, is_new=is_new
+            )
+            if regexes:
+                steps = resolve(regexes, self.topics, now.wall_ms)
+
+                def finish(found: Mapping[str, ResolvedRegex], _: Moment) -> list[NewRecord]:
+                    known = self._groups.get(group.group_id)
+                    if not isinstance(known, ConsumerGroup):
+                        return []
+                    return resolved_records(known, found, self.topics)
+
+                self.work.start(group.group_id, "regex", steps, finish, now)
+        return change
+
+    def compute_later(self, update: Update, now: Moment) -> None:
+        """Computes an assignment in slices that was too big for its request."""
+        found = update.to_compute
+        if found is None or self.work.is_under_way(found.group_id, "assignment"):
+            return
+
+        def finish(assignment: GroupAssignment, then: Moment) -> list[NewRecord]:
+            return self._computed(found, assignment, then)
+
+        self.work.start(found.group_id, "assignment", found.steps, finish, now)
+
+    def _computed(
+        self, computed: Computation, assignment: GroupAssignment, now: Moment
+    ) -> list[NewRecord]:
+        """The group may have changed meanwhile: the assignment is for its own epoch."""
+        group = self._groups.get(computed.group_id)
+        if (
+            not isinstance(group, ConsumerGroup)
+            or group.group_epoch != computed.epoch
+            or set(computed.spec.members) != set(group.members)
+        ):
+            return []
+        return target_records(group, computed.epoch, computed.spec, assignment, now.wall_ms)
+
+    # --- leaving
+
+    def _leave(self, request: ConsumerGroupHeartbeatRequest, now: Moment) -> Result:
+        group = self.find(request.group_id)
+        if request.instance_id is None:
+            member = group.member(request.member_id)
+        else:
+            known = group.static_member(request.instance_id)
+            member = check_instance(known, request.member_id, request.instance_id)
+        response = ConsumerGroupHeartbeatResponse(
+            member_id=request.member_id, member_epoch=request.member_epoch
+        )
+        if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
+            left = member._replace(
+                member_epoch=STATIC_LEAVE_EPOCH,
+                pending_revocation={},
+                # Whoever comes back has them from the start.
+                assigned={
+                    topic_id: dict.fromkeys(numbers, 0)
+                    for topic_id, numbers in member.assigned.items()
+                },
+            )
+            return Result([current_record(group.group_id, left)], response)
+        return self.fence(group, [member], now, response)
+
+    def fence(
+        self,
+        group: ConsumerGroup,
+        members: Iterable[ConsumerMember],
+        now: Moment,
+        response: object = None,
+    ) -> Result:
+        """Takes members out of their group, which gets another epoch."""
+        gone = {member.member_id: member for member in members}
+        if not gone:
+            return Result(response=response)
+        group_id = group.group_id
+        records: list[NewRecord] = []
+        for member_id in gone:
+            records += remove_member(group_id, member_id)
+        left = [member for member in group.members.values() if member.member_id not in gone]
+        still_used = {member.subscribed_topic_regex for member in left}
+        unused = {member.subscribed_topic_regex for member in gone.values()} - still_used
+        records += [regex_tombstone(group_id, regex) for regex in sorted(filter(None, unused))]
+        metadata_hash = self.topics.group_hash(group.subscribed_topics_of(left))
+        records.append(epoch_record(group_id, group.group_epoch + 1, metadata_hash))
+        for member_id in gone:
+            self.timers.forget(group_id, member_id)
+        return Result(records, response)
+
+    # --- what comes later
+
+    def expire(self, event: ConsumerExpired, now: Moment) -> Result:
+        group = self._groups.get(event.group_id)
+        if not isinstance(group, ConsumerGroup):
+            return Result()
+        member = group.members.get(event.member_id)
+        if member is None or event.epoch not in {None, member.member_epoch}:
+            return Result()
+        return self.fence(group, [member], now)
+
+    def go_on(self, event: WorkDue, now: Moment) -> Result:
+        return Result(self.work.go_on(event, now))
+
+    def loaded(self, group: ConsumerGroup, now: Moment) -> None:
+        """Gives the members of a loaded group their sessions."""
+        timeout_ms = self.times(group.group_id).session_timeout_ms
+        for member in group.members.values():
+            self.timers.expect_heartbeat(group.group_id, member.member_id, timeout_ms, now)
+            if member.state is MemberState.UNREVOKED_PARTITIONS:
+                self.timers.expect_revocation(group.group_id, member, now)
+
+
+def _other_kind(group_id: str) -> str:
+    return f"Group {group_id} is not a consumer group."
+
+
+def _reported(request: ConsumerGroupHeartbeatRequest) -> Reported:
+    if request.topic_partitions is None:
+        return None
+    return {topic.topic_id: topic.partitions for topic in request.topic_partitions}
+
+
+def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Whether the member says all about itself, as after an error."""
+    has_subscription = (
+        request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    )
+    return (
+        request.rebalance_timeout_ms != -1
+        and has_subscription
+        and request.topic_partitions is not None
+    )
+
+
+def _updated(
+    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: Client
+) -> ConsumerMember:
+    """The member with what the request says; what it leaves out stays."""
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    timeout_ms = request.rebalance_timeout_ms
+    return member._replace(
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        server_assignor=request.server_assignor or member.server_assignor,
+        subscribed_topic_names=(
+            member.subscribed_topic_names if names is None else frozenset(names)
+        ),
+        subscribed_topic_regex=member.subscribed_topic_regex if regex is None else regex,
+        client_id=client.client_id,
+        client_host=client.client_host,
+        classic=None,
+    )
+
+
+def _assignment(owned: Owned) -> HeartbeatAssignment:
+    return HeartbeatAssignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, partitions=map_order(owned[topic_id], integer_hash))
+            for topic_id in map_order(owned, uuid_hash)
+        ]
+    )
+
+
+def _check_epoch(member: ConsumerMember, epoch: int, reported: Reported) -> None:
+    """A member is at the epoch it was told, or at the one before if the answer was lost."""
+    if epoch == member.member_epoch:
+        return
+    if (
+        epoch < member.member_epoch
+        and epoch == member.previous_member_epoch
+        and is_subset(reported, member.assigned)
+    ):
+        return
+    which = "greater" if epoch > member.member_epoch else "smaller"
+    raise CoordinatorError(
+        Errors.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {which} member epoch ({epoch}) than the one known by the "
+        f"group coordinator ({member.member_epoch}). The member must abandon all its partitions "
+        "and rejoin.",
+    )
+
+
+def _check_released(known: ConsumerMember, member_id: str, instance_id: str) -> None:
+    if known.member_epoch != STATIC_LEAVE_EPOCH:
+        raise CoordinatorError(
+            Errors.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group "
+            f"because the instance id is owned by {known.member_id} member.",
+        )
+
+
+def check_instance(
+    known: ConsumerMember | None, member_id: str, instance_id: str
+) -> ConsumerMember:
+    """The static member, if it has not been replaced by another one."""
+    if known is None:
+        raise CoordinatorError(Errors.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if known.member_id != member_id:
+        raise CoordinatorError(
+            Errors.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member "
+            f"{known.member_id}.",
+        )
+    return known
+
+
+def replace_member(
+    group: ConsumerGroup, known: ConsumerMember, member_id: str, records: list[NewRecord]
+) -> ConsumerMember:
+    """A static member comes back under another id, and has what it had."""
+    group_id = group.group_id
+    member = known._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0)
+    records += remove_member(group_id, known.member_id)
+    records += [
+        member_record(group_id, member),
+        target_record(group_id, member_id, group.target(known.member_id)),
+        current_record(group_id, member),
+    ]
+    return member

@@ -1,0 +1,84 @@
+"""Deadlines of members of consumer groups.
+
+=============== ========================================= ==========================================
+deadline        set by                                    when it passes, the member is removed
+=============== ========================================= ==========================================
+session         every heartbeat                           always
+revocation      the request to give partitions up         if it is still at that epoch
+join            the answer that a classic member is to    always; a join takes it back
+                join again
+sync            the answer to a classic member's join     always; a sync takes it back
+=============== ========================================= ==========================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kaa.coordinators.group.consumer_member import ConsumerMember
+    from kaa.coordinators.machine import Moment
+    from kaa.coordinators.timers import Timers
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerExpired:
+    """A member has missed a deadline. With an epoch, only if it is still at that one."""
+
+    group_id: str
+    member_id: str
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDue:
+    """The next slice of work that is too long to be done at once; see `consumer_work`."""
+
+    group_id: str
+    kind: str
+
+
+class ConsumerTimers:
+    """See the module's text."""
+
+    def __init__(self, timers: Timers[object]) -> None:
+        self._timers = timers
+
+    def expect_heartbeat(self, group_id: str, member_id: str, timeout_ms: int, now: Moment) -> None:
+        self._schedule("session", ConsumerExpired(group_id, member_id), timeout_ms, now)
+
+    def expect_revocation(self, group_id: str, member: ConsumerMember, now: Moment) -> None:
+        event = ConsumerExpired(group_id, member.member_id, member.member_epoch)
+        self._schedule("revocation", event, member.rebalance_timeout_ms, now)
+
+    def forget_revocation(self, group_id: str, member_id: str) -> None:
+        self._timers.cancel(("consumer revocation", group_id, member_id))
+
+    def expect_join(self, group_id: str, member: ConsumerMember, now: Moment) -> None:
+        """Only the first of several answers counts."""
+        if ("consumer join", group_id, member.member_id) not in self._timers:
+            event = ConsumerExpired(group_id, member.member_id)
+            self._schedule("join", event, member.rebalance_timeout_ms, now)
+
+    def forget_join(self, group_id: str, member_id: str) -> None:
+        self._timers.cancel(("consumer join", group_id, member_id))
+
+    def expect_sync(self, group_id: str, member_id: str, timeout_ms: int, now: Moment) -> None:
+        self._schedule("sync", ConsumerExpired(group_id, member_id), timeout_ms, now)
+
+    def forget_sync(self, group_id: str, member_id: str) -> None:
+        self._timers.cancel(("consumer sync", group_id, member_id))
+
+    def forget(self, group_id: str, member_id: str) -> None:
+        """The member is gone."""
+        for kind in ("session", "revocation", "join", "sync"):
+            self._timers.cancel((f"consumer {kind}", group_id, member_id))
+
+    def schedule_work(self, event: WorkDue, delay_ms: int, now: Moment) -> None:
+        key = (f"consumer {event.kind}", event.group_id)
+        self._timers.schedule(key, now.monotonic_ms + delay_ms, event)
+
+    def _schedule(self, kind: str, event: ConsumerExpired, timeout_ms: int, now: Moment) -> None:
+        key = (f"consumer {kind}", event.group_id, event.member_id)
+        self._timers.schedule(key, now.monotonic_ms + timeout_ms, event)

@@ -1,0 +1,78 @@
+"""The order in which Java's hash tables give their keys.
+
+Kafka's assignors walk through hash maps and hash sets, and who comes first gets what is left over.
+To give the same assignment for the same group, members, topics and partitions are walked through in
+the order that Java would: by bucket, which is the hash with its upper half folded into the lower,
+cut to the size of the table; within a bucket in the order of insertion. The number of buckets is a
+power of two, at least 16, and the table is at most three quarters full.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kaa.coordinators.runtime import java_hash
+from kaa.limits import GROUP_MEMBER_HASHES_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kaa.wire.primitives import Uuid
+
+Key = TypeVar("Key")
+
+_BUCKETS_MIN: Final = 16
+_HALVES: Final = Struct(">2q")
+_INTS: Final = Struct(">4I")
+
+
+def java_string_order(text: str) -> bytes:
+    """A key to sort strings by as Java does: by their UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def uuid_halves(value: Uuid) -> tuple[int, int]:
+    """The two signed halves, by which Java compares uuids."""
+    most, least = _HALVES.unpack(value)
+    return most, least
+
+
+def uuid_hash(value: Uuid) -> int:
+    one, two, three, four = _INTS.unpack(value)
+    folded: int = one ^ two ^ three ^ four
+    return folded
+
+
+def integer_hash(value: int) -> int:
+    return value
+
+
+string_hash = lru_cache(GROUP_MEMBER_HASHES_MAX)(java_hash)
+
+
+def map_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Keys that were put into an empty map one after the other."""
+    listed = list(keys)
+    buckets = _BUCKETS_MIN
+    while 4 * len(listed) > 3 * buckets:
+        buckets *= 2
+    return _ordered(listed, hash_of, buckets)
+
+
+def set_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Keys of a set that was made as the copy of a collection."""
+    listed = list(keys)
+    wanted = max(len(listed) * 4 // 3 + 1, _BUCKETS_MIN)
+    return _ordered(listed, hash_of, 1 << (wanted - 1).bit_length())
+
+
+def _ordered(keys: list[Key], hash_of: Callable[[Key], int], buckets: int) -> list[Key]:
+    mask = buckets - 1
+
+    def bucket(key: Key) -> int:
+        value = hash_of(key) & 0xFFFFFFFF
+        return (value ^ value >> 16) & mask
+
+    return sorted(keys, key=bucket)

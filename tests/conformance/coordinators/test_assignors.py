@@ -1,0 +1,156 @@
+"""The server-side assignors beside Kafka's own, on random groups.
+
+Each group is assigned, changed and assigned again several times over, so that assignors meet what
+they decided themselves, as they do in a group that lives.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from kaa.controller.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from kaa.coordinators.group.assignors import (
+    ASSIGNORS,
+    GroupAssignment,
+    GroupSpec,
+    MemberSpec,
+    finish,
+)
+from kaa.coordinators.group.java_order import map_order, string_hash
+from kaa.coordinators.group.topics import GroupTopics
+from kaa.wire.primitives import Uuid
+from tests.oracle import Oracle
+
+pytestmark = pytest.mark.oracle
+
+GROUPS = 400
+GENERATIONS = 8
+
+
+class RandomGroup:
+    """Members that come, go and change their minds."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.is_homogeneous = random.random() < 0.5
+        self.counts = {
+            Uuid(random.randbytes(16)): random.randint(1, random.choice((3, 12, 100)))
+            for _ in range(random.randint(1, random.choice((2, 5, 20))))
+        }
+        self.common = self.some_topics()
+        self.members: dict[str, tuple[str | None, frozenset[Uuid]]] = {}
+        self.assignment: GroupAssignment = {}
+        for _ in range(random.randint(1, random.choice((3, 15, 60)))):
+            self.join()
+
+    def some_topics(self) -> frozenset[Uuid]:
+        count = self.random.randint(0 if self.random.random() < 0.05 else 1, len(self.counts))
+        return frozenset(self.random.sample(sorted(self.counts), count))
+
+    def join(self) -> None:
+        number = self.random.getrandbits(40)
+        instance = f"i{number % 1000}-é" if self.random.random() < 0.2 else None
+        topics = self.common if self.is_homogeneous else self.some_topics()
+        self.members[str(Uuid(self.random.randbytes(16)))] = (instance, topics)
+
+    def change(self) -> None:
+        random = self.random
+        for _ in range(random.randint(0, 3)):
+            self.join()
+        for _ in range(min(random.randint(0, 2), len(self.members) - 1)):
+            member_id = random.choice(sorted(self.members))
+            del self.members[member_id]
+            self.assignment.pop(member_id, None)
+        for topic_id in random.sample(sorted(self.counts), random.randint(0, 1)):
+            self.counts[topic_id] += random.randint(1, 10)
+        if random.random() < 0.3:
+            self.common = self.some_topics()
+            for member_id, (instance, _) in self.members.items():
+                if self.is_homogeneous or random.random() < 0.3:
+                    topics = self.common if self.is_homogeneous else self.some_topics()
+                    self.members[member_id] = (instance, topics)
+
+    def spec(self) -> GroupSpec:
+        assigned: dict[Uuid, frozenset[int]] = {}
+        for owned in self.assignment.values():
+            for topic_id, numbers in owned.items():
+                assigned[topic_id] = assigned.get(topic_id, frozenset()) | numbers
+        members = {
+            member_id: MemberSpec(*self.members[member_id], self.assignment.get(member_id, {}))
+            for member_id in map_order(self.members, string_hash)
+        }
+        return GroupSpec(members, self.is_homogeneous, assigned, self.counts)
+
+
+def asked(spec: GroupSpec, assignor: str) -> dict[str, Any]:
+    """A group as Java is told of it; members in the order in which they are put into its map."""
+    return {
+        "assignor": assignor,
+        "homogeneous": spec.is_homogeneous,
+        "topics": {str(topic_id): count for topic_id, count in spec.partition_counts.items()},
+        "members": [
+            {
+                "id": member_id,
+                "instance": member.instance_id,
+                "topics": [str(topic_id) for topic_id in member.topic_ids],
+                "assignment": shown(member.assignment),
+            }
+            for member_id, member in spec.members.items()
+        ],
+    }
+
+
+def shown(assignment: Any) -> dict[str, list[int]]:
+    return {str(topic_id): sorted(numbers) for topic_id, numbers in assignment.items() if numbers}
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_same_assignments(oracle: Oracle, assignor: str) -> None:
+    groups = [RandomGroup(Random(seed)) for seed in range(GROUPS)]
+    for generation in range(GENERATIONS):
+        specs = [group.spec() for group in groups]
+        answers = oracle.jvm.call("group.assign", [asked(spec, assignor) for spec in specs])
+        for seed, (group, spec, answer) in enumerate(zip(groups, specs, answers, strict=True)):
+            found = finish(ASSIGNORS[assignor](spec))
+            ours = {member_id: shown(found.get(member_id, {})) for member_id in spec.members}
+            theirs = {member_id: answer.get(member_id, {}) for member_id in spec.members}
+            assert ours == theirs, f"group {seed}, generation {generation}"
+            group.assignment = found
+            group.change()
+
+
+def test_same_hash_of_topics(oracle: Oracle) -> None:
+    random = Random(3)
+    image = ClusterImage()
+    racks = [None, "", "a", "rack-é", "b" * 30, "😀"]
+    for number, rack in enumerate(racks):
+        image.brokers[number] = BrokerImage(
+            number, 0, Uuid(16), (), {}, rack or None, False, False, (), None
+        )
+    asked_topics = []
+    for number in range(60):
+        topic = TopicImage(f"topic-{number}" * random.randint(1, 8), Uuid(random.randbytes(16)))
+        for partition in range(random.randint(1, 120)):
+            replicas = tuple(random.sample(range(len(racks)), random.randint(1, 4)))
+            topic.partitions[partition] = PartitionImage(replicas, replicas, replicas[0], 0, 0)
+        image.topics[topic.name] = topic
+        image.topics_by_id[topic.id] = topic
+        asked_topics.append(
+            {
+                "name": topic.name,
+                "id": str(topic.id),
+                "partitions": [
+                    [racks[one] for one in topic.partitions[partition].replicas if racks[one]]
+                    for partition in range(len(topic.partitions))
+                ],
+            }
+        )
+    topics = GroupTopics()
+    topics.update(image, image.take_delta(), 1)
+    for count in (1, 2, 7, 31, 60):
+        some = random.sample(asked_topics, count)
+        answer = oracle.jvm.call_one("group.hash", {"topics": some})
+        assert topics.group_hash([str(topic["name"]) for topic in some]) == answer["hash"]

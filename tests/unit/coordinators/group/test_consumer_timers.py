@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from kaa.coordinators.group.consumer_member import ConsumerMember
+from kaa.coordinators.group.consumer_timers import ConsumerExpired, ConsumerTimers, WorkDue
+from kaa.coordinators.machine import Moment
+from kaa.coordinators.timers import Timers
+
+NOW = Moment(1_000, 0)
+MEMBER = ConsumerMember("m", 4, rebalance_timeout_ms=30)
+
+
+def test_each_deadline_is_its_own() -> None:
+    timers: Timers[object] = Timers()
+    consumer = ConsumerTimers(timers)
+    consumer.expect_heartbeat("g", "m", 10, NOW)
+    consumer.expect_revocation("g", MEMBER, NOW)
+    consumer.expect_join("g", MEMBER, NOW)
+    consumer.expect_sync("g", "m", 40, NOW)
+    consumer.schedule_work(WorkDue("g", "regex"), 5, NOW)
+    assert len(timers) == 5
+    assert timers.take_due(5) == WorkDue("g", "regex")
+    assert timers.take_due(10) == ConsumerExpired("g", "m")
+    assert timers.take_due(10) is None
+    assert timers.take_due(30) == ConsumerExpired("g", "m", 4)
+    consumer.forget("g", "m")
+    assert len(timers) == 0
+
+
+def test_they_can_be_taken_back() -> None:
+    timers: Timers[object] = Timers()
+    consumer = ConsumerTimers(timers)
+    consumer.expect_revocation("g", MEMBER, NOW)
+    consumer.expect_join("g", MEMBER, NOW)
+    # The first answer counts.
+    consumer.expect_join("g", MEMBER._replace(rebalance_timeout_ms=90), NOW)
+    consumer.expect_sync("g", "m", 40, NOW)
+    consumer.forget_revocation("g", "m")
+    consumer.forget_sync("g", "m")
+    assert len(timers) == 1
+    assert timers.next_deadline_ms == 30
+    consumer.forget_join("g", "m")
+    assert len(timers) == 0

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from kaa.handlers import authorized_operations
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from tests.unit.handlers.group_requests import committed
+from tests.unit.handlers.support import Node
+from tests.unit.handlers.test_k68_consumer_group_heartbeat import heartbeat
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_groups(version: int) -> None:
+    with Node() as node:
+        node.load_coordinators()
+        node.create_topic("t", partitions=2)
+        committed(node, ("t", 0, 1), group="classic")
+        node.ask(heartbeat(rack_id="r"))
+        request = ConsumerGroupDescribeRequest(group_ids=["g", "classic", "absent", ""])
+        groups = {group.group_id: group for group in node.ask(request, version).groups}
+        assert groups[""].error_code == Errors.INVALID_GROUP_ID
+        assert groups["absent"].error_code == Errors.GROUP_ID_NOT_FOUND
+        assert groups["classic"].error_code == Errors.GROUP_ID_NOT_FOUND
+        group = groups["g"]
+        assert (group.group_state, group.group_epoch, group.assignor_name) == (
+            "Stable",
+            2,
+            "uniform",
+        )
+        (member,) = group.members
+        assert (member.member_id, member.rack_id) == ("m", "r")
+        assert member.member_type == (1 if version >= 1 else -1)
+        assert group.authorized_operations == -(2**31)
+
+
+def test_what_the_client_may_do() -> None:
+    with Node() as node:
+        node.load_coordinators()
+        node.create_topic("t")
+        node.ask(heartbeat())
+        request = ConsumerGroupDescribeRequest(
+            group_ids=["g", "absent"], include_authorized_operations=True
+        )
+        groups = {group.group_id: group for group in node.ask(request).groups}
+        assert groups["g"].authorized_operations == authorized_operations.GROUP
+        assert groups["absent"].authorized_operations == -(2**31)
+
+
+def test_without_the_feature() -> None:
+    with Node() as node:
+        node.load_coordinators()
+        node.services.image.features["group.version"] = 0
+        (group,) = node.ask(ConsumerGroupDescribeRequest(group_ids=["g"])).groups
+        assert (group.group_id, group.error_code) == ("g", Errors.UNSUPPORTED_VERSION)
