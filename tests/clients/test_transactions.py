@@ -20,7 +20,8 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from kaa.wire.messages.k18_api_versions import ApiVersionsRequest
 from kaa.wire.messages.k61_describe_producers import (
@@ -60,7 +61,7 @@ def values(bootstrap: str, topic: str, isolation: str = "read_committed") -> lis
             assert message is not None, "the node does not answer"
             error = message.error()
             if error is None:
-                found.append(message.value().decode())
+                found.append((message.value() or b"").decode())
             else:
                 assert error.code() == KafkaError._PARTITION_EOF
                 ended += 1
@@ -245,7 +246,7 @@ def test_a_transaction_that_runs_out_of_time_is_aborted(own_broker: BrokerProces
     admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def is_over() -> bool:
-        asked = {TopicPartition(topic, 0): OffsetSpec.latest()}
+        asked = {TopicPartition(topic, 0): OffsetSpec.latest()}  # type: ignore[no-untyped-call]
         (answer,) = admin.list_offsets(
             asked, isolation_level=IsolationLevel.READ_COMMITTED
         ).values()

@@ -52,7 +52,6 @@ public final class Server {
         operations.put("group.hash", Groups::hash);
         new Configs().register(operations);
         operations.put("transactions.run", Transactions::run);
-        operations.put("transactions.run", Transactions::run);
         operations.put("tool.run", new Tools()::run);
         new Logs().register(operations);
         Broker broker = new Broker();
