@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
+from kaa.coordinators.group.classic_group import ClassicGroup
 from kaa.coordinators.group.machine import RECORD_TYPES, GroupMachine
 from kaa.coordinators.group.outcome import Client
 from kaa.coordinators.group.settings import GroupSettings
@@ -298,6 +299,11 @@ class GroupBench:
     @property
     def group(self) -> Any:
         return self.machine.groups.get(GROUP)
+
+    @property
+    def classic_groups(self) -> dict[str, ClassicGroup]:
+        groups = self.machine.groups.values()
+        return {group.group_id: group for group in groups if isinstance(group, ClassicGroup)}
 
     @property
     def state(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kaa.coordinators.group.assignors import (
     ASSIGNORS,
@@ -18,7 +18,7 @@ T, U = Uuid(b"t" * 16), Uuid(b"u" * 16)
 
 
 def spec(
-    members: dict[str, Iterable[Uuid]],
+    members: Mapping[str, Iterable[Uuid]],
     counts: dict[Uuid, int],
     before: GroupAssignment | None = None,
     instances: dict[str, str] | None = None,

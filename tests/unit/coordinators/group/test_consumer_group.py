@@ -106,10 +106,10 @@ class TestCommits:
     def test_of_members(self) -> None:
         bench = ConsumerBench()
         bench.beat("a")
-        commit = {"member_id": "a", "version": 9}
-        assert bench.commit_offset(**commit, generation=2) is Errors.NONE
-        assert bench.commit_offset(**commit, generation=3) is Errors.STALE_MEMBER_EPOCH
-        assert bench.commit_offset(**commit, generation=1) is Errors.STALE_MEMBER_EPOCH
+        commit = partial(bench.commit_offset, member_id="a", version=9)
+        assert commit(generation=2) is Errors.NONE
+        assert commit(generation=3) is Errors.STALE_MEMBER_EPOCH
+        assert commit(generation=1) is Errors.STALE_MEMBER_EPOCH
         assert bench.commit_offset(generation=-1) is Errors.UNKNOWN_MEMBER_ID
         old = bench.commit_offset(member_id="a", version=8, generation=2)
         assert old is Errors.UNSUPPORTED_VERSION

@@ -73,7 +73,7 @@ class GroupModel(RuleBasedStateMachine):
 
     @rule(data=st.data(), group=GROUPS)
     def sync(self, data: st.DataObject, group: str) -> None:
-        found = self.bench.machine.groups.get(group)
+        found = self.bench.classic_groups.get(group)
         generation = 0 if found is None else found.generation_id
         members = [] if found is None else list(found.members)
         is_leading = found is not None and found.leader_id in members and data.draw(st.booleans())
@@ -92,7 +92,7 @@ class GroupModel(RuleBasedStateMachine):
     @rule(group=GROUPS, is_leader_first=st.booleans())
     def sync_all(self, group: str, is_leader_first: bool) -> None:
         """Every member of the generation asks for its assignment."""
-        found = self.bench.machine.groups.get(group)
+        found = self.bench.classic_groups.get(group)
         if found is None:
             return
         generation, leader = found.generation_id, found.leader_id
@@ -113,7 +113,7 @@ class GroupModel(RuleBasedStateMachine):
     @rule(group=GROUPS, topics=TOPICS)
     def join_all(self, group: str, topics: tuple[str, ...]) -> None:
         """Every member takes part in a rebalance."""
-        found = self.bench.machine.groups.get(group)
+        found = self.bench.classic_groups.get(group)
         for member in () if found is None else tuple(found.members.values()):
             self.bench.join(
                 f"{self.name('join')} {group}",
@@ -148,7 +148,7 @@ class GroupModel(RuleBasedStateMachine):
     @rule(data=st.data(), group=GROUPS)
     def commit_offset(self, data: st.DataObject, group: str) -> None:
         name = self.name("commit")
-        found = self.bench.machine.groups.get(group)
+        found = self.bench.classic_groups.get(group)
         member_id = self.pick(data, group)
         self.commits[name] = (group, self.count)
         self.bench.commit_offset(
@@ -184,13 +184,13 @@ class GroupModel(RuleBasedStateMachine):
         self.learn()
         self.bench.restart()
         self.commits.clear()
-        for group in self.bench.machine.groups.values():
+        for group in self.bench.classic_groups.values():
             assert group.is_in(ClassicGroupState.EMPTY, ClassicGroupState.STABLE)
 
     @invariant()
     def groups_agree_with_themselves(self) -> None:
         self.learn()
-        for group in self.bench.machine.groups.values():
+        for group in self.bench.classic_groups.values():
             check(group)
 
     @invariant()
