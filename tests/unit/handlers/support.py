@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -27,7 +28,7 @@ from kaa.handlers.context import KeepsFrame, Parked, RequestContext
 from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, load_handlers
 from kaa.log.dirs import LogDirectory
 from kaa.log.segment import SegmentRegion
-from kaa.log.sim_files import SimFiles
+from kaa.log.sim_files import CrashError, SimFiles
 from kaa.quorum.voters import Endpoint
 from kaa.replication.manager import ReplicaManager
 from kaa.replication.partition import Partition
@@ -104,8 +105,10 @@ def _sent(parts: Iterable[Any]) -> bytes:
 class Node:
     """See the module's text. Use it as a context."""
 
-    def __init__(self, *settings: str) -> None:
-        self.files = SimFiles()
+    def __init__(self, *settings: str, files: SimFiles | None = None) -> None:
+        """With the files of another node it goes on where that one ended."""
+        self._is_new = files is None
+        self.files = files or SimFiles()
         self.services = Services()
         self.config = load_broker_config(merge_settings(overrides=[*SETTINGS, *settings])).config
         self._runner = asyncio.Runner()
@@ -123,6 +126,16 @@ class Node:
         self._executor.shutdown()
         self._runner.close()
 
+    def abandon(self) -> None:
+        """The process was killed: nothing is closed or written any more."""
+        loop = self._runner.get_loop()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.set_exception_handler(lambda *_: None)
+        self._executor.shutdown()
+        with suppress(CrashError):
+            self._runner.close()
+
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self._runner.run(work)
 
@@ -136,7 +149,8 @@ class Node:
         services.polls = LongPolls(services.loop)
         services.topic_creation = TopicCreation(services)
         services.api_versions = {"PLAINTEXT": [], "CONTROLLER": []}
-        self.files.make_directory(METADATA_DIRECTORY)
+        if self._is_new:
+            self.files.make_directory(METADATA_DIRECTORY)
         logs = make_logs(self.config, self.files, random, self._topic_config, self._offline)
         logs.lock()
         for number, directory in enumerate(logs.directories):
@@ -172,6 +186,8 @@ class Node:
         services.controller = self._controller
         await self._controller.start()
         services.quorum = self._controller.driver
+        if not self._is_new:
+            services.replicas.start(services.image)
         self.lifecycle = BrokerLifecycle(
             self.config, self._controller, Uuid(b"incarnation-id-1"), list
         )
