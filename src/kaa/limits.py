@@ -131,6 +131,8 @@ PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX = 2 * 1024 * 1024
 # Bytes of a produce request that are written on the loop, about a tenth of a millisecond; the writer
 # thread of the directory takes what is above.
 PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX = 256 * 1024
+# New partitions that get their logs in one turn of the loop; each is a millisecond of the disk.
+PARTITIONS_MADE_PER_TURN_MAX = 4
 # Partitions of a fetch that are read before others have a turn, a millisecond or two of work.
 FETCH_PARTITIONS_PER_TURN_MAX = 250
 # Batches that are larger, or compressed, are looked through for a timestamp off the loop.
@@ -220,6 +222,8 @@ SPARK_FETCH_WAIT_MS = 500
 # What is fetched to learn how large the batches of a partition are, and from how many partitions.
 SPARK_SAMPLE_BYTES = 64 * 1024
 SPARK_SAMPLED_PARTITIONS_MAX = 100
+# How often a driver looks whether a decision of the exactly-once sink was taken.
+SPARK_DECISION_ATTEMPTS_MAX = 10
 
 # --- transactions ---------------------------------------------------------------------------------
 # Transactions whose markers one request to a broker carries.

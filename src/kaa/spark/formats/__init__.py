@@ -30,7 +30,7 @@ common; ``conform`` several versions of a schema as one; ``decoding`` frames and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -86,6 +86,20 @@ class FormatPlan:
         import pyarrow as pa
 
         return pa.schema([*schema, *self.fields()])
+
+    def with_types(self, schema: pa.Schema) -> FormatPlan:
+        """The same plan, with the types that a table has for these columns."""
+        from kaa.spark.formats.conform import nullable, struct_of
+
+        known = {field.name: nullable(field.type) for field in schema}
+        parts = []
+        for part in self.parts:
+            fields = {
+                field.name: known.get(name, field.type)
+                for name, field in zip(part.names, part.type, strict=True)
+            }
+            parts.append(replace(part, type=struct_of(fields)))
+        return replace(self, parts=tuple(parts))
 
     def decode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the decoded columns."""

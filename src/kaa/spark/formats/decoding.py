@@ -102,7 +102,10 @@ def decode_column(
     """
     reader = _Reader(kind, codec_of_reader.defaults)
     if not options.is_framed:
-        return _conformed(codec_of_reader.decode(values), reader)
+        try:
+            return _conformed(codec_of_reader.decode(values), reader)
+        except pa.ArrowException as error:
+            return _all_bad(len(values), f"the schema does not fit the columns: {error}", reader)
     validity, offsets, data = values.buffers()
     ids = pa.Array.from_buffers(
         pa.int32(),

@@ -1,0 +1,295 @@
+"""Performs what the committer wants: looks at table and topic, runs jobs, commits, waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import kaa
+from kaa.client.errors import ClientError
+from kaa.limits import LAKE_POLL_SECONDS, LAKE_TASK_ROWS_MIN
+from kaa.spark import formats
+from kaa.spark.errors import SparkSourceError
+from kaa.spark.formats.conform import list_of, struct_of
+from kaa.spark.formats.untyped import pa
+from kaa.spark.lake import machine
+from kaa.spark.lake.plan import round_ends, round_ranges
+from kaa.spark.lake.table import (
+    ConflictError,
+    LakeError,
+    StaleRoundError,
+    TableCommit,
+    UnknownOutcomeError,
+)
+from kaa.spark.lake.writing import WriteTask, delete_files
+from kaa.spark.lookup import Lookup
+from kaa.spark.options import source_options
+from kaa.spark.reading import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kaa.spark.formats.untyped import Schema
+    from kaa.spark.lake.running import Runner
+    from kaa.spark.lake.settings import LakeSettings
+    from kaa.spark.lake.table import LakeTable, WrittenFile
+
+COLUMN_TYPES: dict[str, Any] = {
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "headers": list_of(struct_of({"key": pa.string(), "value": pa.binary()})),
+}
+"""The columns of a record, for Arrow."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundReport:
+    """What a committed round did."""
+
+    rows: int
+    dead_letters: int
+    files: int
+    size_bytes: int
+    seconds: float
+    offsets: Mapping[int, int]
+    ends: Mapping[int, int]
+
+    @property
+    def lag(self) -> int:
+        return sum(max(0, end - self.offsets.get(one, 0)) for one, end in self.ends.items())
+
+
+def table_schema(settings: LakeSettings, plan: formats.FormatPlan | None) -> Schema:
+    """The columns of the table: those of records that are kept, and the decoded ones."""
+    fields = [pa.field(name, COLUMN_TYPES[name]) for name in settings.columns]
+    if plan is not None:
+        fields += [
+            one
+            for one in plan.fields()
+            if one.name != formats.ERROR_COLUMN and not pa.types.is_null(one.type)
+        ]
+    return pa.schema(fields)
+
+
+def dead_letter_schema() -> Schema:
+    """The columns of dead letters: the whole record, and why it is one."""
+    fields = [pa.field(name, kind) for name, kind in COLUMN_TYPES.items()]
+    return pa.schema([*fields, pa.field(formats.ERROR_COLUMN, pa.string())])
+
+
+def format_plan(settings: LakeSettings) -> formats.FormatPlan | None:
+    """What is decoded; bad records are told apart here, whatever ``badRecords`` says."""
+    return formats.plan({**settings.formats, "badRecords": "permissive"}, [settings.topic])
+
+
+def open_table(settings: LakeSettings) -> LakeTable:
+    """The table of the settings; it is made by the first load."""
+    schema = table_schema(settings, format_plan(settings))
+    if settings.layout == "iceberg":
+        from kaa.spark.lake.iceberg import IcebergLake
+
+        return IcebergLake(settings, schema, dead_letter_schema())
+    from kaa.spark.lake.folder import FolderLake
+
+    return FolderLake(settings, schema, dead_letter_schema())
+
+
+class LakeDriver:
+    """Keeps one table up to date with its topic."""
+
+    def __init__(
+        self,
+        settings: LakeSettings,
+        table: LakeTable,
+        runner: Runner,
+        *,
+        is_once: bool,
+        report: Callable[[RoundReport], None] = lambda _: None,
+        stop: threading.Event | None = None,
+        interval_seconds: float = LAKE_POLL_SECONDS,
+    ) -> None:
+        self._settings = settings
+        self._table = table
+        self._runner = runner
+        self._report = report
+        self._stop = stop or threading.Event()
+        self._interval_seconds = interval_seconds
+        self._source = source_options(settings.source(), is_stream=False)
+        self._lookup = Lookup(self._source)
+        self._machine: machine.Committer[list[WrittenFile]] = machine.Committer(
+            lambda starts, ends: round_ends(starts, ends, settings.round_rows),
+            lambda: uuid.uuid4().hex[:16],
+            is_once=is_once,
+        )
+        self._topic_id: str | None = None
+        self._ends: Mapping[int, int] = {}
+        self._place: Any = None
+        self._round_started = 0.0
+        self._in_commit: machine.Commit[list[WrittenFile]] | None = None
+
+    def run(self) -> int:
+        """Works until it is done or told to stop; returns how many rounds were committed."""
+        waiting: deque[object] = deque(self._machine.start())
+        while waiting:
+            effect = waiting.popleft()
+            if isinstance(effect, machine.Stop):
+                if effect.reason is not None:
+                    raise LakeError(effect.reason)
+                break
+            if self._stop.is_set() and isinstance(effect, machine.FindEnds | machine.Wait):
+                break
+            event = self._perform(effect)
+            if event is not None:
+                waiting.extend(self._machine.handle(event))
+        return self._machine.rounds_committed
+
+    def _perform(self, effect: object) -> object | None:
+        match effect:
+            case machine.LoadTable():
+                return self._load()
+            case machine.FindEnds():
+                return self._find_ends(effect)
+            case machine.WriteRound():
+                return self._write(effect)
+            case machine.Commit():
+                return self._commit(effect)
+            case machine.DropFiles():
+                if self._place is not None:
+                    delete_files(self._place, [one.url for one in effect.files])
+                return None
+            case machine.Wait():
+                self._stop.wait(self._interval_seconds)
+                return machine.Waited()
+        raise TypeError(f"no effect: {effect!r}")
+
+    def _load(self) -> machine.Loaded:
+        state = self._table.load()
+        found = self._lookup.partitions()
+        self._topic_id = found.topic_ids.get(self._settings.topic)
+        if state.topic_id is not None and state.topic_id != self._topic_id:
+            raise LakeError(
+                f"topic {self._settings.topic!r} was deleted and created again since the table was "
+                "filled; give the new topic a table of its own"
+            )
+        if state.offsets and state.mode != self._settings.mode:
+            raise LakeError(f"the table is in mode {state.mode}, which cannot be changed")
+        if self._in_commit is not None and state.commit_id == self._in_commit.commit_id:
+            self._tell(self._in_commit)
+        self._in_commit = None
+        return machine.Loaded(state.version, state.offsets, state.commit_id)
+
+    def _find_ends(self, effect: machine.FindEnds) -> machine.EndsFound:
+        partitions = self._lookup.partitions().partitions
+        latest = self._lookup.latest(partitions)
+        self._ends = {one.partition: end for one, end in latest.items()}
+        new = [one for one in partitions if one.partition not in effect.offsets]
+        if self._settings.starting == "latest" and not effect.offsets:
+            starts = {one.partition: latest[one] for one in new}
+        else:
+            earliest = self._lookup.earliest(new)
+            starts = {one.partition: at for one, at in earliest.items()}
+        return machine.EndsFound(starts, self._ends)
+
+    def _write(self, effect: machine.WriteRound) -> object:
+        self._round_started = time.monotonic()
+        try:
+            plan = format_plan(self._settings)
+            self._place = self._table.prepare(table_schema(self._settings, plan))
+            if plan is not None:
+                plan = plan.with_types(self._place.schema)
+            ranges = round_ranges(
+                self._settings.topic,
+                effect.starts,
+                effect.ends,
+                self._runner.parallel,
+                LAKE_TASK_ROWS_MIN,
+            )
+            tasks = [
+                WriteTask(
+                    source=self._source,
+                    task=Task(one, self._topic_id, kaa.__version__),
+                    formats=plan,
+                    terms=self._table.terms,
+                    place=self._place,
+                    commit_id=effect.commit_id,
+                    file_bytes=self._settings.file_bytes,
+                    compression=self._settings.compression,
+                    is_upsert=self._settings.mode == "upsert",
+                )
+                for one in ranges
+            ]
+            return machine.Written(self._runner.run(tasks))
+        except (ClientError, SparkSourceError, OSError, RuntimeError) as error:
+            return machine.WriteFailed(str(error))
+        except Exception as error:
+            # What Spark raises has no base of its own that would not need Spark to name it.
+            if type(error).__module__.startswith(("py4j", "pyspark")):
+                return machine.WriteFailed(_last_line(str(error)))
+            raise
+
+    def _commit(self, effect: machine.Commit[list[WrittenFile]]) -> object:
+        self._in_commit = effect
+        removed: list[Any] = []
+        added = effect.files or []
+        if self._settings.mode == "upsert" and added:
+            from kaa.spark.lake.upsert import merge
+
+            added, removed = merge(self._table, self._place, added, self._settings, effect)
+        commit = TableCommit(
+            commit_id=effect.commit_id,
+            offsets=effect.offsets,
+            topic_id=self._topic_id,
+            mode=self._settings.mode,
+            added=added,
+            removed=removed,
+        )
+        try:
+            self._table.commit(effect.version, commit)
+        except ConflictError:
+            if self._settings.mode == "upsert":
+                # Merged files are for one version of the table; the next attempt merges anew.
+                delete_files(self._place, [one.url for one in added if not one.is_dead_letters])
+            return machine.Conflict()
+        except UnknownOutcomeError:
+            return machine.OutcomeUnknown()
+        except StaleRoundError as error:
+            if self._place is not None:
+                delete_files(self._place, [one.url for one in effect.files or ()])
+            return machine.WriteFailed(str(error))
+        if self._settings.mode == "upsert":
+            from kaa.spark.lake.upsert import drop_news
+
+            drop_news(self._place, effect.files or ())
+        return machine.Committed()
+
+    def _tell(self, commit: machine.Commit[list[WrittenFile]]) -> None:
+        files = commit.files or []
+        data = [one for one in files if not one.is_dead_letters]
+        self._report(
+            RoundReport(
+                rows=sum(one.rows for one in data),
+                dead_letters=sum(one.rows for one in files if one.is_dead_letters),
+                files=len(files),
+                size_bytes=sum(one.size_bytes for one in files),
+                seconds=time.monotonic() - self._round_started,
+                offsets=commit.offsets,
+                ends=self._ends,
+            )
+        )
+
+
+def _last_line(text: str) -> str:
+    """Of a trace, the line that says what went wrong."""
+    lines = [
+        line.strip() for line in text.splitlines() if "Error: " in line or "Exception: " in line
+    ]
+    return lines[-1] if lines else text[:500]
