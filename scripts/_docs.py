@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING
 from markdown_it import MarkdownIt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import click
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "site"
 
-LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+# Links and pictures alike.
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s:]+)\)")
 CODE_BLOCK = re.compile(r"```.*?```", re.DOTALL)
 
 PAGE = """\
@@ -35,11 +39,27 @@ body {{ font: 16px/1.5 sans-serif; max-width: 54rem; margin: 2rem auto; padding:
 table {{ border-collapse: collapse; font-size: 14px }}
 td, th {{ border: 1px solid #ccc; padding: 2px 8px; text-align: left; vertical-align: top }}
 pre {{ background: #f5f5f5; padding: 8px; overflow: auto }}
+img {{ max-width: 100% }}
+nav {{ font-size: 14px }}
+@media (prefers-color-scheme: dark) {{
+  body {{ background: #1d1f21; color: #ddd }}
+  a {{ color: #8ab4f8 }}
+  pre {{ background: #2a2c2e }}
+  td, th {{ border-color: #555 }}
+}}
 </style>
 <nav>{navigation}</nav>
 {body}
 </html>
 """
+
+NAVIGATION = {
+    "Kaa": "README.html",
+    "Documentation": "docs/README.html",
+    "Command line": "docs/reference/cli.html",
+    "Settings": "docs/reference/settings.html",
+}
+"""What stands above every page."""
 
 Pages = dict[str, str]
 """Path below the site, with the suffix .md -> Markdown."""
@@ -67,16 +87,47 @@ def command_line_page() -> str:
     """Shows the help of every command."""
     import click
 
+    from kaa.cli.command import SHARED_SECTION
     from kaa.cli.root import COMMANDS, load, root
 
-    parts = ["# The command line"]
-    root_context = click.Context(root, info_name="kaa")
+    shared_link = f"[{SHARED_SECTION}](#connection-and-output)"
+    introduction = f"What `--help` says, for every command; {shared_link} stands at the end."
+    parts = ["# The command line", introduction]
+    root_context = click.Context(root, info_name="kaa", max_content_width=100, terminal_width=100)
     parts.append(f"```\n{root.get_help(root_context)}\n```")
     for name, entry in sorted(COMMANDS.items()):
-        command = load(entry)
-        context = click.Context(command, info_name=name, parent=root_context)
-        parts.append(f"## kaa {name}\n\n```\n{command.get_help(context)}\n```")
+        parts += command_parts(load(entry), name, root_context)
+    listing = load(COMMANDS["topic"])
+    assert isinstance(listing, click.Group)
+    shared = help_of(listing.commands["list"], root_context, "list")[1]
+    parts.append(f"## {SHARED_SECTION}\n\n```\n{shared}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def command_parts(command: click.Command, name: str, parent: click.Context) -> Iterator[str]:
+    """Shows the help of a command, and of those below it."""
+    import click
+
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=100)
+    level = "##" if parent.parent is None else "###"
+    own, _ = help_of(command, parent, name)
+    yield f"{level} {context.command_path}\n\n```\n{own}\n```"
+    if isinstance(command, click.Group):
+        for verb in command.list_commands(context):
+            found = command.get_command(context, verb)
+            assert found is not None
+            yield from command_parts(found, verb, context)
+
+
+def help_of(command: click.Command, parent: click.Context, name: str) -> tuple[str, str]:
+    """The help of a command, and the part of it that others have too."""
+    import click
+
+    from kaa.cli.command import SHARED_SECTION
+
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=100)
+    own, _, shared = command.get_help(context).partition(f"\n{SHARED_SECTION}:\n")
+    return own.rstrip(), shared.rstrip()
 
 
 def errors_page() -> str:
@@ -163,8 +214,15 @@ def render(pages: Pages) -> None:
         body = re.sub(r'(href="(?!\w+:)[^"#]+)\.md(?=["#])', r"\1.html", markdown.render(text))
         heading = re.search(r"^# (.+)$", text, re.MULTILINE)
         title = html.escape(heading[1] if heading else name)
-        navigation = f'<a href="{up}README.html">Kaa</a>'
+        navigation = " · ".join(
+            f'<a href="{up}{path}">{label}</a>' for label, path in NAVIGATION.items()
+        )
         target.write_text(PAGE.format(title=title, navigation=navigation, body=body), "utf-8")
+        for picture in PICTURE.findall(text):
+            path = resolve(Path(name).parent / picture)
+            copy = SITE / path
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / path, copy)
 
 
 def main() -> int:

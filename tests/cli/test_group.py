@@ -112,7 +112,7 @@ def test_members(bootstrap: str, topic_name: str, group: str, member: Consumer) 
     assert "rdkafka" in table
     refused = kaa(bootstrap, "group", "seek", group, "--to", "end", "--execute")
     assert refused.exit_code == EXIT_FAILED
-    assert "has 1 members" in refused.stderr
+    assert "has members (1)" in refused.stderr
     deleted = kaa(bootstrap, "group", "delete", group, "--yes")
     assert deleted.exit_code == EXIT_FAILED
     assert "NON_EMPTY_GROUP" in deleted.stderr

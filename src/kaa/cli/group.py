@@ -307,11 +307,11 @@ async def _seek(
     columns = ["topic", "partition", "committed", "offset", "end_offset", "lag"]
     show(session.output, columns, rows, "offset")
     if is_refused:
-        complain(f"group {name} has {members} members, which would go on where they are")
+        complain(f"group {name} has members ({members}), which would go on where they are")
         click.echo("  next         stop them, then run it again (kaa group describe)", err=True)
         return EXIT_FAILED
     if not execute:
-        more = f"; its {members} members must stop first" if members else ""
+        more = "; its members must stop first" if members else ""
         say(f"nothing was changed; add --execute to do it{more}")
     return outcome_code(failures)
 

@@ -1,0 +1,121 @@
+"""What the documentation types is run, and must print what the documentation shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.broker_process import BrokerProcess
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "docs/guides/command-line.md")
+KAA = [sys.executable, "-c", "from kaa.cli import main; main()"]
+
+
+class Step(NamedTuple):
+    """A command that is typed, and what is shown of its output."""
+
+    command: str
+    expected: str
+
+
+def steps(page: str) -> list[Step]:
+    """What the blocks of a page type, in order."""
+    text = (ROOT / page).read_text("utf-8")
+    found: list[Step] = []
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, expected = part.partition("\n")
+            found.append(Step(command, expected))
+    return found
+
+
+def pattern_of(expected: str) -> str:
+    """Three dots stand for anything: in a line for a part of it, alone for lines."""
+    lines = []
+    for line in expected.splitlines():
+        if line.strip() == "...":
+            lines.append(r"(?:.*\n)*?")
+        else:
+            parts = (re.escape(part) for part in line.split("..."))
+            lines.append(".*".join(parts) + r"[ ]*\n")
+    return "".join(lines)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path / "node") as node:
+        yield node
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_print_what_is_shown(page: str, broker: BrokerProcess, tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "KAA_BOOTSTRAP_SERVERS": broker.bootstrap_servers,
+        "KAA_CONFIG_DIR": str(tmp_path / "config"),
+    }
+    found = steps(page)
+    assert found
+    for step in found:
+        program = f'kaa() {{ {shlex.join(KAA)} "$@"; }}\n{step.command}'
+        answer = subprocess.run(
+            ["bash", "--norc", "-c", program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            env=environment,
+            cwd=tmp_path,
+            timeout=60,
+        )
+        shown = answer.stdout.replace(broker.bootstrap_servers, "localhost:9092")
+        assert answer.returncode == 0, (step.command, shown)
+        assert re.fullmatch(pattern_of(step.expected), shown), (
+            f"$ {step.command}\n{shown}\n--- but the page shows\n{step.expected}"
+        )
+
+
+def python_blocks(page: str) -> list[str]:
+    text = (ROOT / page).read_text("utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def test_python_of_the_readme_runs(broker: BrokerProcess, tmp_path: Path) -> None:
+    """The client's code as a script, the test as a test; Spark has a test of its own."""
+    scripts = [block for block in python_blocks("README.md") if "spark" not in block]
+    (test,) = [block for block in scripts if "def test_" in block]
+    (client,) = [block for block in scripts if block != test]
+    answer = subprocess.run(
+        [sys.executable, "-c", client.replace("localhost:9092", broker.bootstrap_servers)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert answer.stdout == "orders 0\nb'customer-7' b'two lamps'\n"
+    (tmp_path / "test_readme.py").write_text(test)
+    options = ["-q", "-p", "no:cacheprovider", "-p", "kaa.testing.plugin", "-c", os.devnull]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "test_readme.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        timeout=60,
+    )
+    assert "1 passed" in ran.stdout, ran.stdout
+
+
+def test_patterns() -> None:
+    assert re.fullmatch(pattern_of("a\n...\nz 1...3\n"), "a\nb\nc\nz 123\n")
+    assert not re.fullmatch(pattern_of("a\nb\n"), "a\nc\n")
