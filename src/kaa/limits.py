@@ -224,6 +224,9 @@ SPARK_SAMPLE_BYTES = 64 * 1024
 SPARK_SAMPLED_PARTITIONS_MAX = 100
 # How often a driver looks whether a decision of the exactly-once sink was taken.
 SPARK_DECISION_ATTEMPTS_MAX = 10
+# Partitions of the topic of decisions, and names that a task of that sink tries.
+SPARK_COMMITS_PARTITIONS = 16
+SPARK_TASK_ATTEMPTS_MAX = 20
 
 # --- transactions ---------------------------------------------------------------------------------
 # Transactions whose markers one request to a broker carries.

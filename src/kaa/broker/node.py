@@ -183,6 +183,7 @@ class Broker:
             self.clock.wall_ms,
             appended=appended,
             leadership_changed=self._leadership_changed,
+            call_soon=services.loop.call_soon,
         )
         services.fetch_sessions = make_fetch_sessions(config, self._random)
         services.polls = LongPolls(services.loop)

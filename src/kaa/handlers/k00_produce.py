@@ -250,6 +250,8 @@ class _Produce:
         self.bytes_on_loop += batch.size_in_bytes
         return (
             log.pending is not None
+            # With group commit flushes are always under way, and a write to a file waits for its.
+            or partition.appended is not None
             or self.bytes_on_loop > PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX
             or log.flushes_at(log.log_end_offset + batch.last_offset_delta + 1)
         )

@@ -1,10 +1,10 @@
 """Whether the bytes of a file are in memory, so that sending them will not wait for a disk.
 
 `sendfile` on a page that is not cached stalls the whole event loop for the time of a disk read.
-Linux can say so beforehand: `preadv` with RWF_NOWAIT fails where it would have to wait. The first
-and the last page of a piece are asked for; a piece with a hole between them is rare and costs one
-stall, not an error. Where the call or the flag does not exist (macOS, some file systems),
-everything counts as cached.
+Linux can say so beforehand: `preadv` with RWF_NOWAIT fails where it would have to wait. Pages are
+asked for at distances in which Linux reads ahead, and the last one; a smaller hole between them is
+rare and costs one stall, not an error. Where the call or the flag does not exist (macOS, some file
+systems), everything counts as cached.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 
 _NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
 _WARM_BYTES: Final = 1 << 18
+_PROBE_BYTES: Final = 1 << 17
 
 
 class ColdPages(Exception):  # noqa: N818  It is a state to be dealt with, not an error.
@@ -27,9 +28,10 @@ class ColdPages(Exception):  # noqa: N818  It is a state to be dealt with, not a
 
 
 def is_cached(descriptor: int, position: int, length: int) -> bool:
-    """True if the first and last byte can be read without waiting, or if that cannot be known."""
-    return _is_byte_cached(descriptor, position) and _is_byte_cached(
-        descriptor, position + length - 1
+    """True if bytes all over the range can be read without waiting, or that cannot be known."""
+    last = position + length - 1
+    return all(
+        _is_byte_cached(descriptor, place) for place in (*range(position, last, _PROBE_BYTES), last)
     )
 
 

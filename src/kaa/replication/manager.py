@@ -2,14 +2,18 @@
 
 Metadata reaches a broker as an image and what changed in it (`apply`). For each partition that
 names this broker as a replica there is a `Partition` with a log; for one that does not any more,
-the log goes. A partition whose directory is offline stays known and answers KAFKA_STORAGE_ERROR.
+the log goes. Making a log takes a millisecond of the disk, so that of a great many new partitions a
+few are made per turn of the loop; one that somebody asks for before its turn is made at once, and
+nobody notices. A partition whose directory is offline stays known and answers KAFKA_STORAGE_ERROR.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
+from kaa.limits import PARTITIONS_MADE_PER_TURN_MAX
 from kaa.log.errors import LogError
 from kaa.log.names import TopicPartition
 from kaa.records.batch import CompressionType, TimestampType
@@ -52,7 +56,9 @@ class ReplicaManager:
         *,
         appended: Callable[[Partition], None] | None = None,
         leadership_changed: Callable[[Partition], None] = lambda _: None,
+        call_soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
+        """Without `call_soon` everything is made at once."""
         self.node_id = node_id
         self.logs = logs
         self._topic_config = topic_config
@@ -61,11 +67,16 @@ class ReplicaManager:
         self._appended = appended
         # Told when this broker begins or ends to lead a partition, and of new leader epochs.
         self._leadership_changed = leadership_changed
+        self._call_soon = call_soon
         self._image: ClusterImage | None = None
+        # New partitions whose turn has not come yet.
+        self._coming: dict[tuple[str, int], TopicImage] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._rules: dict[str, TopicRules] = {}
 
     def __iter__(self) -> Iterator[Partition]:
+        for key in tuple(self._coming):
+            self._make(key)
         return iter(self._partitions.values())
 
     # --- finding
@@ -75,6 +86,9 @@ class ReplicaManager:
         partition = self._partitions.get((topic, number))
         if partition is not None:
             return partition if partition.log is not None else Errors.KAFKA_STORAGE_ERROR
+        if (topic, number) in self._coming:
+            self._make((topic, number))
+            return self.find(topic, number)
         image = None if self._image is None else self._image.topics.get(topic)
         if image is None or number not in image.partitions:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -126,11 +140,14 @@ class ReplicaManager:
     def apply(self, image: ClusterImage, delta: Delta) -> None:
         """Follows a change of the metadata."""
         self._image = image
+        was_busy = bool(self._coming)
         for topic in delta.deleted_topics.values():
             self._end(topic)
         for topic_id, number in delta.partitions:
             topic = image.topics_by_id[topic_id]
-            self._update(topic, number, topic.partitions[number])
+            self._plan(topic, number)
+        if self._coming and not was_busy and self._call_soon is not None:
+            self._call_soon(self._next_turn)
         for resource_type, name in delta.configs:
             if resource_type == RESOURCE_TOPIC:
                 self._config_changed(name)
@@ -139,6 +156,27 @@ class ReplicaManager:
                 # own.
                 for topic in image.topics.values():
                     self._config_changed(topic.name)
+
+    def _plan(self, topic: TopicImage, number: int) -> None:
+        """Makes or changes a partition now, or leaves a new one for a turn of its own."""
+        key = (topic.name, number)
+        is_new = key not in self._partitions and self.node_id in topic.partitions[number].replicas
+        if is_new and self._call_soon is not None and not self.is_internal(topic.name):
+            self._coming[key] = topic
+        else:
+            self._coming.pop(key, None)
+            self._update(topic, number, topic.partitions[number])
+
+    def _next_turn(self) -> None:
+        assert self._call_soon is not None
+        for key in tuple(islice(self._coming, PARTITIONS_MADE_PER_TURN_MAX)):
+            self._make(key)
+        if self._coming:
+            self._call_soon(self._next_turn)
+
+    def _make(self, key: tuple[str, int]) -> None:
+        topic = self._coming.pop(key)
+        self._update(topic, key[1], topic.partitions[key[1]])
 
     def _config_changed(self, topic: str) -> None:
         self._rules.pop(topic, None)
@@ -184,6 +222,7 @@ class ReplicaManager:
 
     def _remove(self, keys: list[tuple[str, int]]) -> None:
         for key in keys:
+            self._coming.pop(key, None)
             partition = self._partitions.pop(key, None)
             if partition is not None:
                 self._lose(partition)

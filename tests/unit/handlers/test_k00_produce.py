@@ -242,6 +242,18 @@ def test_a_batch_that_is_flushed_is_written_by_a_thread(threaded: Node, threads:
     assert threaded.partition("t").leader_log().recovery_point == 2
 
 
+def test_with_group_commit_all_writes_leave_the_loop(threaded: Node, threads: list[str]) -> None:
+    threaded.create_topic("t")
+    threads.clear()
+    partition = threaded.partition("t")
+    told: list[int] = []
+    partition.appended = lambda found: told.append(found.leader_log().log_end_offset)
+    assert produce(threaded, fresh(2), acks=1).base_offset == 0
+    assert threads == ["writer"]
+    assert told == [2]
+    assert partition.leader_log().high_watermark == 0
+
+
 def test_a_broken_disk_is_told_by_a_thread_too(threaded: Node) -> None:
     threaded.create_topic("t")
     threaded.files.faults.append(Fault("write", ".log"))

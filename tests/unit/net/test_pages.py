@@ -28,6 +28,24 @@ def test_would_block_means_cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not pages.is_cached(0, 0, 1)
 
 
+def test_a_hole_in_the_middle_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def preadv(descriptor: int, buffers: list[bytearray], position: int, flags: int) -> int:
+        asked.append(position)
+        if position == 7 + (2 << 17):
+            raise BlockingIOError
+        return 1
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    monkeypatch.setattr(pages, "_NOWAIT", 8)
+    assert not pages.is_cached(0, 7, 1 << 20)
+    assert asked == [7, 7 + (1 << 17), 7 + (2 << 17)]
+    asked.clear()
+    assert pages.is_cached(0, 7, 1 << 18)
+    assert asked == [7, 7 + (1 << 17), 6 + (1 << 18)]
+
+
 def test_unknown_counts_as_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "_NOWAIT", None)
     assert pages.is_cached(-1, 0, 1)

@@ -33,6 +33,7 @@ class Replicas:
         config: LogConfig | None = None,
         appended: Callable[[Partition], None] | None = None,
         paths: tuple[str, ...] = ("/data",),
+        call_soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         self.files = files or SimFiles()
         self.configs: dict[str, LogConfig] = {}
@@ -43,7 +44,12 @@ class Replicas:
         for _ in self.logs.start(now_ms=0):
             pass
         self.manager = ReplicaManager(
-            NODE, self.logs, self.topic_config, lambda: 1_000, appended=appended
+            NODE,
+            self.logs,
+            self.topic_config,
+            lambda: 1_000,
+            appended=appended,
+            call_soon=call_soon,
         )
         self.image = ClusterImage()
 
@@ -66,10 +72,10 @@ class Replicas:
 
 
 def partition(
-    replicas: tuple[int, ...] = (NODE,), *, leader: int = NODE, epoch: int = 0
+    replicas: tuple[int, ...] = (NODE,), *, leader: int = NODE, epoch: int = 0, number: int = 0
 ) -> PartitionRecord:
     return PartitionRecord(
-        partition_id=0,
+        partition_id=number,
         topic_id=TOPIC_ID,
         replicas=list(replicas),
         isr=list(replicas),

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from kaa.limits import PARTITIONS_MADE_PER_TURN_MAX
 from kaa.log.config import LogConfig
 from kaa.log.sim_files import SimFiles
 from kaa.records.batch import CompressionType, TimestampType
@@ -132,3 +134,89 @@ def test_internal_topics_are_known() -> None:
     manager = Replicas().manager
     assert manager.is_internal("__consumer_offsets")
     assert not manager.is_internal("mine")
+
+
+# --- a great many new partitions
+
+
+class Turns:
+    """The turns of a loop, taken one by one."""
+
+    def __init__(self) -> None:
+        self._calls: list[Callable[[], None]] = []
+
+    def __call__(self, call: Callable[[], None]) -> None:
+        self._calls.append(call)
+
+    def next(self) -> bool:
+        """Takes a turn; False if nobody asked for one."""
+        calls, self._calls = self._calls, []
+        for call in calls:
+            call()
+        return bool(calls)
+
+
+MANY = 3 * PARTITIONS_MADE_PER_TURN_MAX + 1
+
+
+def create_many() -> tuple[Replicas, Turns]:
+    turns = Turns()
+    replicas = Replicas(call_soon=turns)
+    records = [partition(number=number) for number in range(MANY)]
+    replicas.replay(TopicRecord(name="t", topic_id=TOPIC_ID), *records)
+    return replicas, turns
+
+
+def test_many_partitions_are_made_a_few_per_turn() -> None:
+    replicas, turns = create_many()
+    counts = [len(replicas.logs.logs)]
+    while turns.next():
+        counts.append(len(replicas.logs.logs))
+    step = PARTITIONS_MADE_PER_TURN_MAX
+    assert counts == [0, step, 2 * step, 3 * step, MANY]
+    assert len(list(replicas.manager)) == MANY
+
+
+def test_a_partition_that_is_asked_for_does_not_wait_for_its_turn() -> None:
+    replicas, turns = create_many()
+    found = replicas.manager.find("t", MANY - 1)
+    assert isinstance(found, Partition)
+    assert found.is_leader
+    assert len(replicas.logs.logs) == 1
+    assert replicas.manager.find_by_id(TOPIC_ID, MANY - 1) is found
+    while turns.next():
+        pass
+    assert replicas.manager.find("t", MANY - 1) is found
+    assert len(replicas.logs.logs) == MANY
+
+
+def test_who_asks_for_all_gets_all() -> None:
+    replicas, turns = create_many()
+    assert len(list(replicas.manager)) == MANY
+    assert turns.next()
+    assert not turns.next()
+
+
+def test_partitions_deleted_before_their_turn_are_never_made() -> None:
+    replicas, turns = create_many()
+    assert turns.next()
+    replicas.replay(RemoveTopicRecord(topic_id=TOPIC_ID))
+    while turns.next():
+        pass
+    assert not replicas.logs.logs
+    assert replicas.manager.find("t", MANY - 1) is Errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_partitions_changed_before_their_turn_are_made_as_they_are_then() -> None:
+    replicas, turns = create_many()
+    moved = PartitionChangeRecord(
+        partition_id=MANY - 1, topic_id=TOPIC_ID, replicas=[2], isr=[2], leader=2
+    )
+    changed = PartitionChangeRecord(partition_id=MANY - 2, topic_id=TOPIC_ID, leader=-1)
+    replicas.replay(moved, changed)
+    while turns.next():
+        pass
+    assert replicas.manager.find("t", MANY - 1) is Errors.NOT_LEADER_OR_FOLLOWER
+    found = replicas.manager.find("t", MANY - 2)
+    assert isinstance(found, Partition)
+    assert not found.is_leader
