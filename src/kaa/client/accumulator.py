@@ -58,6 +58,7 @@ class AccumulatorSettings(NamedTuple):
     compression_type: CompressionType
     compression_level: int | None
     is_idempotent: bool
+    is_transactional: bool = False
 
 
 class ProducerBatch:
@@ -251,7 +252,11 @@ class Accumulator:
             [batch.payload],
             base_offset=0,
             partition_leader_epoch=NO_PARTITION_LEADER_EPOCH,
-            attributes=batch_attributes(settings.compression_type, TimestampType.CREATE_TIME),
+            attributes=batch_attributes(
+                settings.compression_type,
+                TimestampType.CREATE_TIME,
+                is_transactional=settings.is_transactional,
+            ),
             last_offset_delta=batch.record_count - 1,
             base_timestamp=batch.base_timestamp,
             max_timestamp=batch.max_timestamp,
@@ -334,6 +339,19 @@ class Accumulator:
             if not queue.waiting:
                 del self._busy[partition]
         return expired
+
+    def abort(self) -> list[ProducerBatch]:
+        """Gives up all batches that wait; those under way are answered later."""
+        given_up: list[ProducerBatch] = []
+        for queue in self._busy.values():
+            for batch in queue.waiting:
+                if batch.base_sequence != NO_SEQUENCE:
+                    self.needs_new_epoch = True
+                self._free(batch)
+                given_up.append(batch)
+            queue.waiting.clear()
+        self._busy.clear()
+        return given_up
 
     @property
     def is_idle(self) -> bool:

@@ -254,6 +254,15 @@ class Connection(asyncio.BufferedProtocol):
             raise UnsupportedApiError(f"the broker {self.address} does not serve {own.name}")
         return common_version(own, *bounds, highest)
 
+    def finalized_features(self) -> dict[str, int]:
+        """The levels of features that the cluster has agreed on, as the broker told."""
+        if self.api_versions is None:
+            return {}
+        return {
+            feature.name: feature.max_version_level
+            for feature in self.api_versions.finalized_features or ()
+        }
+
     def require(self, key: int, lowest: int, what: str) -> None:
         """Raises UnsupportedApiError if an API is too old here for what is wanted of it."""
         bounds = self.versions.get(key, (0, -1))

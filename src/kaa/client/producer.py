@@ -1,4 +1,4 @@
-"""The producer: hands records to the accumulator and its batches to brokers.
+"""The producer: hands records to the accumulator, whose batches the sender takes to brokers.
 
 ::
 
@@ -7,114 +7,46 @@
         print((await delivery).offset)
 
 ``send`` returns as soon as the record is in a batch; awaiting what it returns waits for the broker.
-One task per broker sends, so that a slow one holds up nobody else; one more fetches metadata and
-the producer id and gives up what took too long. The accumulator decides, the tasks act.
+With a ``transactional.id``, records and the offsets of a consumer are written together or not at
+all::
+
+    await producer.init_transactions()
+    async with producer.transaction():
+        await producer.send("invoices", b"...")
+        await producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AsyncExitStack
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Self
 
-from kaa.client.accumulator import (
-    PRODUCER_EPOCH_MAX,
-    Accumulator,
-    AccumulatorSettings,
-    record_bytes_max,
-)
+from kaa.client.accumulator import record_bytes_max
 from kaa.client.cluster import Cluster
-from kaa.client.errors import (
-    BufferExhaustedError,
-    ClientError,
-    ClosedError,
-    KafkaError,
-    RequestTimeoutError,
-    check,
-)
-from kaa.client.metadata import NO_NODE, TopicPartition
+from kaa.client.delivery import Delivery, RecordMetadata
+from kaa.client.errors import BufferExhaustedError, ClientError, ClosedError, KafkaError
+from kaa.client.metadata import TopicPartition
 from kaa.client.partitioner import Partitioner
+from kaa.client.sender import Sender
+from kaa.client.transaction_machine import TransactionMachine, TransactionState
 from kaa.config.client import producer_values
-from kaa.limits import CLIENT_EXPIRY_INTERVAL_MS
-from kaa.records.batch import HEADER_BYTES, CompressionType
+from kaa.records.batch import HEADER_BYTES
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kaa.wire.messages.k22_init_producer_id import InitProducerIdRequest
-from kaa.wire.primitives import UUID_ZERO
-from kaa.wire.registry import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from random import Random
 
-    from kaa.client.accumulator import ProducerBatch
-    from kaa.client.connection import Connection
+    from kaa.client.group.membership import GroupMetadata
+    from kaa.client.group_offsets import OffsetAndMetadata
     from kaa.client.metadata import Topic
-    from kaa.config.definition import ConfigValues
+    from kaa.client.transactions import Transactions
     from kaa.records.batch import Buffer
     from kaa.records.record import Header
 
-# The first version of Produce that names topics by their ids alone.
-_TOPIC_ID_VERSION: Final = 13
-# Errors after which the leader has to be looked up again.
-_STALE_METADATA: Final = frozenset(
-    {
-        Errors.NOT_LEADER_OR_FOLLOWER,
-        Errors.UNKNOWN_TOPIC_OR_PARTITION,
-        Errors.UNKNOWN_TOPIC_ID,
-        Errors.INCONSISTENT_TOPIC_ID,
-        Errors.LEADER_NOT_AVAILABLE,
-        Errors.FENCED_LEADER_EPOCH,
-        Errors.UNKNOWN_LEADER_EPOCH,
-        Errors.KAFKA_STORAGE_ERROR,
-        Errors.NETWORK_EXCEPTION,
-    }
-)
-
-
-class RecordMetadata(NamedTuple):
-    """Where a record went; offset -1 where the broker does not tell (acks=0, a duplicate)."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-
-
-class Delivery:
-    """A record on its way; awaiting it gives its ``RecordMetadata`` or raises."""
-
-    __slots__ = ("_batch", "_index", "_partition", "_timestamp_ms")
-
-    def __init__(
-        self,
-        partition: TopicPartition,
-        batch: asyncio.Future[tuple[int, int]],
-        index: int,
-        timestamp_ms: int,
-    ) -> None:
-        self._partition = partition
-        self._batch = batch
-        self._index = index
-        self._timestamp_ms = timestamp_ms
-
-    def done(self) -> bool:
-        return self._batch.done()
-
-    def result(self) -> RecordMetadata:
-        """The outcome, once it is done."""
-        base_offset, append_time_ms = self._batch.result()
-        offset = -1 if base_offset < 0 else base_offset + self._index
-        timestamp_ms = self._timestamp_ms if append_time_ms < 0 else append_time_ms
-        return RecordMetadata(*self._partition, offset, timestamp_ms)
-
-    def __await__(self) -> Generator[Any, None, RecordMetadata]:
-        if not self._batch.done():
-            # The batch is shared: whoever stops waiting must not cancel it for the others.
-            yield from asyncio.shield(self._batch).__await__()
-        return self.result()
+__all__ = ["Delivery", "Producer", "RecordMetadata"]
 
 
 class Producer:
@@ -122,62 +54,66 @@ class Producer:
 
     def __init__(self, settings: Mapping[str, str], *, random: Random | None = None) -> None:
         self.values = producer_values(settings)
-        if self.values.get_optional_string("transactional.id") is not None:
-            raise ClientError("transactions are not supported by this producer yet")
         self.cluster = Cluster(self.values, random)
-        self._accumulator = Accumulator(accumulator_settings(self.values))
+        transactional_id = self.values.get_optional_string("transactional.id")
+        self._machine = None if transactional_id is None else TransactionMachine(transactional_id)
+        self._sender = Sender(self.values, self.cluster, self._machine)
+        self._accumulator = self._sender.accumulator
+        self._transactions: Transactions | None = None
+        if self._machine is not None:
+            from kaa.client.transactions import Transactions
+
+            self._transactions = Transactions(
+                self.values, self.cluster, self._sender, self._machine
+            )
         self._partitioner = Partitioner(
             self.values.get_int("batch.size"),
             self.cluster.random,
             ignores_keys=self.values.get_boolean("partitioner.ignore.keys"),
         )
-        self._acks = int(self.values.get_string("acks"))
-        self._in_flight_max = self.values.get_int("max.in.flight.requests.per.connection")
         self._request_bytes_max = self.values.get_int("max.request.size")
-        self._buffer_bytes_max = self.values.get_int("buffer.memory")
         self._max_block_ms = self.values.get_int("max.block.ms")
-        self._request_timeout_ms = self.values.get_int("request.timeout.ms")
-        self._senders: dict[int, asyncio.Event] = {}
         self._partitions: dict[tuple[str, int], TopicPartition] = {}
-        # Callers that wait for memory, and those that wait for everything to be sent.
-        self._memory_waiters: list[asyncio.Future[None]] = []
-        self._idle_waiters: list[asyncio.Future[None]] = []
-        self._housekeeping = asyncio.Event()
-        self._metadata_is_stale = False
-        # What last kept batches from leaving; told when one of them ran out of time.
-        self._trouble: ClientError | None = None
-        self._tasks: asyncio.TaskGroup | None = None
-        self._running: list[asyncio.Task[None]] = []
         self._stack = AsyncExitStack()
-        self._is_closed = False
+        self._is_running = False
+
+    @property
+    def is_transactional(self) -> bool:
+        return self._machine is not None
 
     # --- life
 
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self.cluster)
-        self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
-        self._running.append(self._tasks.create_task(self._keep_house()))
+        self._sender.start(await self._stack.enter_async_context(asyncio.TaskGroup()))
+        self._is_running = True
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        """Sends what waits, unless an exception ends the block; then stops."""
+        """Sends what waits, unless an exception ends the block; an open transaction is aborted."""
         try:
+            await self._abort_open_transaction()
             if kind is None:
                 await self.flush()
         finally:
-            self._is_closed = True
-            for task in self._running:
-                task.cancel()
+            self._is_running = False
+            self._sender.stop()
             await self._stack.aclose()
             # Connections that ended hand back what was under way in the next round of the loop.
             await asyncio.sleep(0)
-            self._fail_rest()
+            self._sender.fail_rest()
 
-    def _fail_rest(self) -> None:
-        for batch in self._accumulator.expire(float("inf")):
-            _tell(batch, ClosedError("the producer was closed before the record was delivered"))
-            # Who left the block by an exception knows; nobody has to ask for this one too.
-            batch.delivery.exception()
+    async def _abort_open_transaction(self) -> None:
+        """Nobody will commit it, and until it ends readers of committed records wait."""
+        if self._machine is not None and self._machine.state in {
+            TransactionState.IN_TRANSACTION,
+            TransactionState.ABORTABLE,
+        }:
+            try:
+                await self.abort_transaction()
+            except ClientError:
+                # The coordinator aborts it after transaction.timeout.ms.
+                return
 
     # --- sending
 
@@ -195,8 +131,8 @@ class Producer:
         known = self.cluster.metadata.topics.get(topic)
         if known is None:
             known = await self.cluster.topic(topic, self._max_block_ms, create=True)
-        if self._accumulator.buffered_bytes > self._buffer_bytes_max:
-            await self._wait_for_memory()
+        if self._sender.is_full:
+            await self._sender.wait_for_memory()
         return self._append(known, value, key, partition, headers, timestamp_ms)
 
     def send_nowait(
@@ -216,7 +152,7 @@ class Producer:
         known = self.cluster.metadata.topics.get(topic)
         if known is None:
             raise ClientError(f"topic {topic!r} is not known yet; await send() or partitions_for()")
-        if self._accumulator.buffered_bytes > self._buffer_bytes_max:
+        if self._sender.is_full:
             raise BufferExhaustedError("buffer.memory is full; await send() or raise it")
         return self._append(known, value, key, partition, headers, timestamp_ms)
 
@@ -233,7 +169,7 @@ class Producer:
         headers: Sequence[Header],
         timestamp_ms: int | None,
     ) -> Delivery:
-        if self._is_closed or self._tasks is None:
+        if not self._is_running:
             raise ClosedError("the producer is not running; use it inside 'async with'")
         size = record_bytes_max(key, value, headers)
         if size + HEADER_BYTES > self._request_bytes_max:
@@ -256,6 +192,10 @@ class Producer:
             timestamp_ms = time.time_ns() // 1_000_000
         elif timestamp_ms < 0:
             raise ValueError(f"timestamp {timestamp_ms} is negative")
+        if self._machine is not None:
+            self._machine.check_open("cannot send a record")
+            if self._machine.wants(target):
+                self._sender.wake_sender(target)
         now_ms = time.monotonic() * 1000
         batch, wakes = self._accumulator.append(
             target, timestamp_ms, key, value, headers, size, now_ms
@@ -263,317 +203,60 @@ class Producer:
         if batch.delivery is None:
             batch.delivery = asyncio.get_running_loop().create_future()
         if wakes:
-            self._wake_sender(target)
+            self._sender.wake_sender(target)
         return Delivery(target, batch.delivery, batch.record_count - 1, timestamp_ms)
-
-    async def _wait_for_memory(self) -> None:
-        """Sends what waits without lingering, and waits until enough of it is answered."""
-        try:
-            async with asyncio.timeout(self._max_block_ms / 1000):
-                while self._accumulator.buffered_bytes > self._buffer_bytes_max:
-                    waiter = asyncio.get_running_loop().create_future()
-                    self._memory_waiters.append(waiter)
-                    self._accumulator.is_exhausted = True
-                    self._wake_all()
-                    await waiter
-        except TimeoutError:
-            raise BufferExhaustedError(
-                f"no memory came free within max.block.ms={self._max_block_ms}; brokers are slower "
-                "than this producer, or not reachable"
-            ) from None
 
     async def flush(self) -> None:
         """Waits until every record that was handed over is delivered or given up."""
-        while not self._accumulator.is_idle:
-            self._accumulator.is_flushing = True
-            self._wake_all()
-            waiter = asyncio.get_running_loop().create_future()
-            self._idle_waiters.append(waiter)
-            try:
-                await waiter
-            finally:
-                self._accumulator.is_flushing = False
+        await self._sender.flush()
 
-    # --- one task per broker
+    # --- transactions
 
-    def _wake_sender(self, partition: TopicPartition) -> None:
-        leader = self.cluster.metadata.leader_of(*partition)
-        if leader == NO_NODE or not self._accumulator.has_producer:
-            self._housekeeping.set()
-            return
-        event = self._senders.get(leader)
-        if event is None:
-            event = self._senders[leader] = asyncio.Event()
-            assert self._tasks is not None
-            self._running.append(self._tasks.create_task(self._send_to(leader, event)))
-        event.set()
+    def _transactional(self) -> Transactions:
+        if not self._is_running:
+            raise ClosedError("the producer is not running; use it inside 'async with'")
+        if self._transactions is None:
+            raise ClientError("transactions need a transactional.id in the settings")
+        return self._transactions
 
-    def _wake_all(self) -> None:
-        for partition in list(self._accumulator.waiting_partitions()):
-            self._wake_sender(partition)
-        self._housekeeping.set()
+    async def init_transactions(self) -> None:
+        """Takes over the transactional id: who had it is fenced, what it left open is aborted."""
+        await self._transactional().init()
 
-    async def _send_to(self, node_id: int, event: asyncio.Event) -> None:
-        """Sends the batches of the partitions that a broker leads, as long as there are any."""
-        backoff = self.cluster.reconnect_backoff()
-        while not self._is_closed:
-            event.clear()
-            wait_ms = self._next_ms(node_id)
-            if wait_ms is None or wait_ms > 0:
-                await _wait(event, wait_ms)
-                continue
-            try:
-                connection = await self.cluster.connection(node_id)
-            except ClientError as error:
-                self._trouble = error
-                self._metadata_is_stale = True
-                self._housekeeping.set()
-                await asyncio.sleep(backoff.next_ms() / 1000)
-                continue
-            backoff.reset()
-            if connection.in_flight_count >= self._in_flight_max:
-                await event.wait()
-            else:
-                self._send_batches(node_id, connection)
+    def begin_transaction(self) -> None:
+        self._transactional().begin()
 
-    def _led_by(self, node_id: int) -> list[TopicPartition]:
-        leader_of = self.cluster.metadata.leader_of
-        waiting = self._accumulator.waiting_partitions()
-        return [partition for partition in waiting if leader_of(*partition) == node_id]
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata
+    ) -> None:
+        """Commits offsets of a consumer if and when the transaction is committed."""
+        from kaa.client.group_offsets import OffsetAndMetadata
 
-    def _next_ms(self, node_id: int) -> float | None:
-        """How long until a batch for this broker may leave; None if nothing is known to."""
-        now_ms = time.monotonic() * 1000
-        ready = [
-            ready_ms
-            for partition in self._led_by(node_id)
-            if (ready_ms := self._accumulator.ready_ms(partition, now_ms)) is not None
-        ]
-        return max(0.0, min(ready) - now_ms) if ready else None
+        await self._transactional().send_offsets(
+            {
+                TopicPartition(*partition): OffsetAndMetadata(given)
+                if isinstance(given, int)
+                else given
+                for partition, given in offsets.items()
+            },
+            group,
+        )
 
-    def _send_batches(self, node_id: int, connection: Connection) -> None:
-        now_ms = time.monotonic() * 1000
-        batches = self._accumulator.drain(self._led_by(node_id), self._request_bytes_max, now_ms)
-        if not batches:
-            return
+    async def commit_transaction(self) -> None:
+        """Sends what waits and commits; raises what makes an abort necessary."""
+        await self._transactional().commit()
+
+    async def abort_transaction(self) -> None:
+        """Gives up what waits and aborts, also after an error."""
+        await self._transactional().abort()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """Begins; commits at the end of the block, or aborts if an exception ends it."""
+        self.begin_transaction()
         try:
-            version = self._produce_version(connection, batches)
-            request = self._produce_request(batches)
-            future = connection.send(request, version=version, is_answered=self._acks != 0)
-        except ClientError as error:
-            self._failed(batches, error)
-            return
-        future.add_done_callback(partial(self._answered, node_id, batches))
-
-    def _produce_version(self, connection: Connection, batches: list[ProducerBatch]) -> int:
-        """Topics without ids, which old clusters have, need the older versions."""
-        topics = self.cluster.metadata.topics
-        for batch in batches:
-            topic = topics.get(batch.partition.topic)
-            if topic is None or topic.topic_id == UUID_ZERO:
-                return connection.version_of(ApiKey.PRODUCE, _TOPIC_ID_VERSION - 1)
-        return connection.version_of(ApiKey.PRODUCE)
-
-    def _produce_request(self, batches: list[ProducerBatch]) -> ProduceRequest:
-        topics: dict[str, TopicProduceData] = {}
-        for batch in batches:
-            name, partition = batch.partition
-            data = topics.get(name)
-            if data is None:
-                known = self.cluster.metadata.topics.get(name)
-                topic_id = UUID_ZERO if known is None else known.topic_id
-                data = TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
-                topics[name] = data
-            data.partition_data.append(PartitionProduceData(index=partition, records=batch.data))
-        return ProduceRequest(
-            acks=self._acks, timeout_ms=self._request_timeout_ms, topic_data=list(topics.values())
-        )
-
-    # --- answers
-
-    def _answered(
-        self, node_id: int, batches: list[ProducerBatch], future: asyncio.Future[Any]
-    ) -> None:
-        failure = None if future.cancelled() else future.exception()
-        if future.cancelled() or failure is not None:
-            self._failed(batches, failure)
-        elif self._acks == 0:
-            for batch in batches:
-                self._succeeded(batch, -1, -1)
-        else:
-            self._take_response(node_id, batches, future.result())
-        event = self._senders.get(node_id)
-        if event is not None:
-            event.set()
-        self._after_answers()
-
-    def _take_response(self, node_id: int, batches: list[ProducerBatch], response: Any) -> None:
-        answers = {}
-        for topic in response.responses:
-            name = topic.name or self.cluster.metadata.topic_names.get(topic.topic_id, "")
-            for answer in topic.partition_responses:
-                answers[name, answer.index] = answer
-        for batch in batches:
-            answer = answers.get(batch.partition)
-            if answer is None:
-                # The topic was created again meanwhile, so that its id is no longer known.
-                self._fail_one(batch, Errors.UNKNOWN_TOPIC_ID, None, node_id)
-            elif answer.error_code in {Errors.NONE, Errors.DUPLICATE_SEQUENCE_NUMBER}:
-                self._succeeded(batch, answer.base_offset, answer.log_append_time_ms)
-            else:
-                error = Errors.of(answer.error_code)
-                text = answer.error_message
-                if answer.record_errors:
-                    text = answer.record_errors[0].batch_index_error_message or text
-                self._fail_one(batch, error, text, node_id)
-
-    def _succeeded(self, batch: ProducerBatch, base_offset: int, append_time_ms: int) -> None:
-        self._accumulator.succeeded(batch)
-        if not batch.delivery.done():
-            batch.delivery.set_result((base_offset, append_time_ms))
-
-    def _failed(self, batches: list[ProducerBatch], failure: BaseException | None) -> None:
-        for batch in batches:
-            retriable = not isinstance(failure, ClientError) or failure.retriable
-            code = Errors.NETWORK_EXCEPTION if retriable else Errors.UNKNOWN_SERVER_ERROR
-            self._fail_one(batch, code, str(failure or "the request was cancelled"), None)
-
-    def _fail_one(
-        self, batch: ProducerBatch, error: Errors, text: str | None, node_id: int | None
-    ) -> None:
-        if error in _STALE_METADATA:
-            self._metadata_is_stale = True
-        backoff = self.cluster.backoff()
-        backoff.failures = batch.attempts - 1
-        now_ms = time.monotonic() * 1000
-        if not self._accumulator.failed(
-            batch, error, retriable=error.retriable, now_ms=now_ms, pause_ms=backoff.next_ms()
-        ):
-            node = None if node_id is None else self.cluster.address_of(node_id)
-            what = f"cannot deliver {batch.record_count} records to {batch.partition}"
-            _tell(batch, KafkaError(error, what, message=text, node=node))
-
-    def _after_answers(self) -> None:
-        accumulator = self._accumulator
-        if self._memory_waiters and accumulator.buffered_bytes <= self._buffer_bytes_max:
-            accumulator.is_exhausted = False
-            _release(self._memory_waiters)
-        if self._metadata_is_stale or accumulator.needs_new_epoch:
-            self._housekeeping.set()
-        if accumulator.is_idle and self._idle_waiters:
-            _release(self._idle_waiters)
-
-    # --- housekeeping
-
-    async def _keep_house(self) -> None:
-        """Metadata, producer id and expiry: what belongs to no broker."""
-        backoff = self.cluster.backoff()
-        refreshed_ms = time.monotonic() * 1000
-        while not self._is_closed:
-            self._housekeeping.clear()
-            now_ms = time.monotonic() * 1000
-            for batch in self._accumulator.expire(now_ms):
-                _tell(batch, self._expired(batch))
-            age_ms = now_ms - refreshed_ms
-            try:
-                if self._wants_metadata() or age_ms > self.values.get_int("metadata.max.age.ms"):
-                    self._metadata_is_stale = False
-                    await self.cluster.fetch_metadata(self._topics())
-                    refreshed_ms = now_ms
-                    self._wake_all()
-                await self._renew_identity()
-                pause_ms = backoff.next_ms() if self._wants_metadata() else None
-                if pause_ms is None:
-                    backoff.reset()
-            except ClientError as error:
-                self._trouble = error
-                self._metadata_is_stale = True
-                pause_ms = backoff.next_ms()
-            self._after_answers()
-            if pause_ms is not None:
-                await asyncio.sleep(pause_ms / 1000)
-            elif self._accumulator.is_idle:
-                await _wait(self._housekeeping, self.values.get_int("metadata.max.age.ms"))
-            elif not self._housekeeping.is_set():
-                await _wait(self._housekeeping, CLIENT_EXPIRY_INTERVAL_MS)
-
-    def _topics(self) -> set[str]:
-        """The topics in use: one that vanished may come back while its records wait."""
-        waiting = {name.topic for name in self._accumulator.waiting_partitions()}
-        return waiting | set(self.cluster.metadata.topics)
-
-    def _wants_metadata(self) -> bool:
-        if self._metadata_is_stale:
-            return True
-        leader_of = self.cluster.metadata.leader_of
-        waiting = self._accumulator.waiting_partitions()
-        return any(leader_of(*partition) == NO_NODE for partition in waiting)
-
-    async def _renew_identity(self) -> None:
-        """Gets a producer id, or raises the epoch after a batch was given up."""
-        accumulator = self._accumulator
-        if accumulator.needs_new_epoch and accumulator.in_flight_count == 0:
-            if accumulator.producer_epoch < PRODUCER_EPOCH_MAX:
-                accumulator.begin_epoch(accumulator.producer_id, accumulator.producer_epoch + 1)
-                self._wake_all()
-                return
-        elif accumulator.has_producer:
-            return
-        if accumulator.in_flight_count or accumulator.is_idle:
-            return
-        request = InitProducerIdRequest(
-            transactional_id=None, transaction_timeout_ms=self._request_timeout_ms
-        )
-        response = await (await self.cluster.any_connection()).request(request)
-        check(response.error_code, "cannot get a producer id")
-        accumulator.begin_epoch(response.producer_id, response.producer_epoch)
-        self._wake_all()
-
-    def _expired(self, batch: ProducerBatch) -> ClientError:
-        timeout_ms = self.values.get_int("delivery.timeout.ms")
-        reason = self._trouble or "is the leader of the partition reachable?"
-        return RequestTimeoutError(
-            f"{batch.record_count} records to {batch.partition} were not delivered within "
-            f"delivery.timeout.ms={timeout_ms}; {reason}"
-        )
-
-
-def accumulator_settings(values: ConfigValues) -> AccumulatorSettings:
-    """What of the settings of a producer decides about batches."""
-    codec = CompressionType[values.get_string("compression.type").upper()]
-    level = None
-    if codec in {CompressionType.GZIP, CompressionType.LZ4, CompressionType.ZSTD}:
-        level = values.get_int(f"compression.{codec.name.lower()}.level")
-    return AccumulatorSettings(
-        batch_bytes=values.get_int("batch.size"),
-        linger_ms=values.get_int("linger.ms"),
-        delivery_timeout_ms=values.get_int("delivery.timeout.ms"),
-        retries=values.get_int("retries"),
-        compression_type=codec,
-        compression_level=level,
-        is_idempotent=values.get_boolean("enable.idempotence"),
-    )
-
-
-def _release(waiters: list[asyncio.Future[None]]) -> None:
-    for waiter in waiters:
-        if not waiter.done():
-            waiter.set_result(None)
-    waiters.clear()
-
-
-def _tell(batch: ProducerBatch, error: ClientError) -> None:
-    if not batch.delivery.done():
-        batch.delivery.set_exception(error)
-
-
-async def _wait(event: asyncio.Event, timeout_ms: float | None) -> None:
-    """Waits for the event or for the time to pass."""
-    if timeout_ms is None:
-        await event.wait()
-        return
-    try:
-        async with asyncio.timeout(timeout_ms / 1000):
-            await event.wait()
-    except TimeoutError:
-        pass
+            yield
+            await self.commit_transaction()
+        except BaseException:
+            await self._abort_open_transaction()
+            raise

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kaa.client.group_offsets import OffsetAndMetadata
     from kaa.client.metadata import Topic, TopicPartition
     from kaa.client.offsets import OffsetAndTimestamp
-    from kaa.client.producer import RecordMetadata
+    from kaa.client.producer import Delivery, RecordMetadata
     from kaa.records.batch import Buffer
     from kaa.records.record import Header, Record
 
@@ -125,18 +125,21 @@ class Producer(_Thread[asynchronous_producer.Producer]):
         """Hands a record over; the result of the future waits for the broker."""
         twin = self.asynchronous
         assert self._loop is not None
+        sending = twin.send(
+            topic,
+            value,
+            key=key,
+            partition=partition,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+        )
+        if twin.is_transactional:
+            # It must be in the transaction that is open now.
+            delivery = self._call(sending)
+            return asyncio.run_coroutine_threadsafe(_delivered(delivery), self._loop)
 
         async def work() -> RecordMetadata:
-            return await (
-                await twin.send(
-                    topic,
-                    value,
-                    key=key,
-                    partition=partition,
-                    headers=headers,
-                    timestamp_ms=timestamp_ms,
-                )
-            )
+            return await (await sending)
 
         return asyncio.run_coroutine_threadsafe(work(), self._loop)
 
@@ -145,6 +148,27 @@ class Producer(_Thread[asynchronous_producer.Producer]):
 
     def partitions_for(self, topic: str) -> Topic:
         return self._call(self.asynchronous.partitions_for(topic))
+
+    def init_transactions(self) -> None:
+        self._call(self.asynchronous.init_transactions())
+
+    def begin_transaction(self) -> None:
+        self._do(self.asynchronous.begin_transaction)
+
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata
+    ) -> None:
+        self._call(self.asynchronous.send_offsets_to_transaction(offsets, group))
+
+    def commit_transaction(self) -> None:
+        self._call(self.asynchronous.commit_transaction())
+
+    def abort_transaction(self) -> None:
+        self._call(self.asynchronous.abort_transaction())
+
+
+async def _delivered(delivery: Delivery) -> RecordMetadata:
+    return await delivery
 
 
 class Consumer(_Thread[asynchronous_consumer.Consumer]):

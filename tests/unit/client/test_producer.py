@@ -143,8 +143,3 @@ def test_nobody_answers() -> None:
                 await producer.send("topic", b"x")
 
     asyncio.run(run())
-
-
-def test_transactions_are_refused() -> None:
-    with pytest.raises(ClientError, match="transactions are not supported"):
-        Producer({"bootstrap.servers": "localhost:9092", "transactional.id": "t"})

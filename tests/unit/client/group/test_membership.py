@@ -193,7 +193,6 @@ def test_member_that_polls_too_seldom_loses_its_partitions(
             **({"session_timeout_ms": "6000"} if cluster.protocol == "classic" else {}),
         ) as slow:
             await poll_until(lambda: len(slow.assignment) == 2, slow)
-            await slow.poll(timeout_ms=5_000)
             async with member(cluster, topic_name) as other:
                 await poll_until(lambda: len(other.assignment) == 2, other)
             with pytest.raises(CommitFailedError, match=r"no member|UNKNOWN_MEMBER_ID"):

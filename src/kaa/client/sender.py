@@ -1,0 +1,448 @@
+"""The part of a producer that sends: one task per broker, and one for what belongs to none.
+
+A slow broker holds up nobody else. The accumulator decides which records travel together, the
+tasks act: they send, take answers in, fetch metadata and the producer id, and give up what took too
+long. In a transaction, batches wait until their partition belongs to it, and one that is given up
+means that the transaction must be aborted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from kaa.client.accumulator import PRODUCER_EPOCH_MAX, Accumulator, AccumulatorSettings
+from kaa.client.errors import (
+    BufferExhaustedError,
+    ClientError,
+    ClosedError,
+    KafkaError,
+    RequestTimeoutError,
+    check,
+)
+from kaa.client.metadata import NO_NODE
+from kaa.client.waiting import release, wait_for_event
+from kaa.limits import CLIENT_EXPIRY_INTERVAL_MS
+from kaa.records.batch import CompressionType
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kaa.wire.messages.k22_init_producer_id import InitProducerIdRequest
+from kaa.wire.primitives import UUID_ZERO
+from kaa.wire.registry import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from kaa.client.accumulator import ProducerBatch
+    from kaa.client.cluster import Cluster
+    from kaa.client.connection import Connection
+    from kaa.client.metadata import TopicPartition
+    from kaa.client.transaction_machine import TransactionMachine
+    from kaa.config.definition import ConfigValues
+
+# The first version of Produce that names topics by their ids alone.
+_TOPIC_ID_VERSION: Final = 13
+# The first version that adds partitions to the transaction of the producer.
+_IMPLICIT_VERSION: Final = 12
+# Errors after which the leader has to be looked up again.
+_STALE_METADATA: Final = frozenset(
+    {
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.UNKNOWN_TOPIC_ID,
+        Errors.INCONSISTENT_TOPIC_ID,
+        Errors.LEADER_NOT_AVAILABLE,
+        Errors.FENCED_LEADER_EPOCH,
+        Errors.UNKNOWN_LEADER_EPOCH,
+        Errors.KAFKA_STORAGE_ERROR,
+        Errors.NETWORK_EXCEPTION,
+    }
+)
+
+
+class Sender:
+    """See the module's text."""
+
+    def __init__(
+        self, values: ConfigValues, cluster: Cluster, transaction: TransactionMachine | None
+    ) -> None:
+        self.values = values
+        self.cluster = cluster
+        self.transaction = transaction
+        # Tells the coordinator of new partitions of the transaction.
+        self.add_partitions: Callable[[], Awaitable[None]]
+        self.accumulator = Accumulator(accumulator_settings(values))
+        self._acks = int(values.get_string("acks"))
+        self._in_flight_max = values.get_int("max.in.flight.requests.per.connection")
+        self._request_bytes_max = values.get_int("max.request.size")
+        self._buffer_bytes_max = values.get_int("buffer.memory")
+        self._max_block_ms = values.get_int("max.block.ms")
+        self._request_timeout_ms = values.get_int("request.timeout.ms")
+        self._senders: dict[int, asyncio.Event] = {}
+        # Callers that wait for memory, and those that wait for everything to be sent.
+        self._memory_waiters: list[asyncio.Future[None]] = []
+        self._idle_waiters: list[asyncio.Future[None]] = []
+        self._housekeeping = asyncio.Event()
+        self._metadata_is_stale = False
+        # What last kept batches from leaving; told when one of them ran out of time.
+        self._trouble: ClientError | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: list[asyncio.Task[None]] = []
+        self._is_closed = False
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
+        self._running.append(tasks.create_task(self._keep_house()))
+
+    def stop(self) -> None:
+        self._is_closed = True
+        for task in self._running:
+            task.cancel()
+
+    @property
+    def is_full(self) -> bool:
+        return self.accumulator.buffered_bytes > self._buffer_bytes_max
+
+    def fail_rest(self) -> None:
+        """Tells those whose records were not delivered before the end."""
+        for batch in self.accumulator.abort():
+            tell(batch, ClosedError("the producer was closed before the record was delivered"))
+            # Who left the block by an exception knows; nobody has to ask for this one too.
+            batch.delivery.exception()
+
+    async def wait_for_memory(self) -> None:
+        """Sends what waits without lingering, and waits until enough of it is answered."""
+        try:
+            async with asyncio.timeout(self._max_block_ms / 1000):
+                while self.accumulator.buffered_bytes > self._buffer_bytes_max:
+                    waiter = asyncio.get_running_loop().create_future()
+                    self._memory_waiters.append(waiter)
+                    self.accumulator.is_exhausted = True
+                    self._wake_all()
+                    await waiter
+        except TimeoutError:
+            raise BufferExhaustedError(
+                f"no memory came free within max.block.ms={self._max_block_ms}; brokers are slower "
+                "than this producer, or not reachable"
+            ) from None
+
+    async def flush(self) -> None:
+        """Waits until every record that was handed over is delivered or given up."""
+        while not self.accumulator.is_idle:
+            self.accumulator.is_flushing = True
+            self._wake_all()
+            waiter = asyncio.get_running_loop().create_future()
+            self._idle_waiters.append(waiter)
+            try:
+                await waiter
+            finally:
+                self.accumulator.is_flushing = False
+
+    # --- one task per broker
+
+    def wake_sender(self, partition: TopicPartition) -> None:
+        if self.transaction is not None and self.transaction.new:
+            self._housekeeping.set()
+        leader = self.cluster.metadata.leader_of(*partition)
+        if leader == NO_NODE or not self.accumulator.has_producer:
+            self._housekeeping.set()
+            return
+        event = self._senders.get(leader)
+        if event is None:
+            event = self._senders[leader] = asyncio.Event()
+            assert self._tasks is not None
+            self._running.append(self._tasks.create_task(self._send_to(leader, event)))
+        event.set()
+
+    def _wake_all(self) -> None:
+        for partition in list(self.accumulator.waiting_partitions()):
+            self.wake_sender(partition)
+        self._housekeeping.set()
+
+    async def _send_to(self, node_id: int, event: asyncio.Event) -> None:
+        """Sends the batches of the partitions that a broker leads, as long as there are any."""
+        backoff = self.cluster.reconnect_backoff()
+        while not self._is_closed:
+            event.clear()
+            wait_ms = self._next_ms(node_id)
+            if wait_ms is None or wait_ms > 0:
+                await wait_for_event(event, wait_ms)
+                continue
+            try:
+                connection = await self.cluster.connection(node_id)
+            except ClientError as error:
+                self._trouble = error
+                self._metadata_is_stale = True
+                self._housekeeping.set()
+                await asyncio.sleep(backoff.next_ms() / 1000)
+                continue
+            backoff.reset()
+            if connection.in_flight_count >= self._in_flight_max:
+                await event.wait()
+            else:
+                self._send_batches(node_id, connection)
+
+    def _led_by(self, node_id: int) -> list[TopicPartition]:
+        leader_of = self.cluster.metadata.leader_of
+        waiting = self.accumulator.waiting_partitions()
+        led = [partition for partition in waiting if leader_of(*partition) == node_id]
+        if self.transaction is not None:
+            led = [partition for partition in led if self.transaction.may_send(partition)]
+        return led
+
+    def _next_ms(self, node_id: int) -> float | None:
+        """How long until a batch for this broker may leave; None if nothing is known to."""
+        now_ms = time.monotonic() * 1000
+        ready = [
+            ready_ms
+            for partition in self._led_by(node_id)
+            if (ready_ms := self.accumulator.ready_ms(partition, now_ms)) is not None
+        ]
+        return max(0.0, min(ready) - now_ms) if ready else None
+
+    def _send_batches(self, node_id: int, connection: Connection) -> None:
+        now_ms = time.monotonic() * 1000
+        batches = self.accumulator.drain(self._led_by(node_id), self._request_bytes_max, now_ms)
+        if not batches:
+            return
+        try:
+            version = self._produce_version(connection, batches)
+            request = self._produce_request(batches)
+            future = connection.send(request, version=version, is_answered=self._acks != 0)
+        except ClientError as error:
+            self._failed(batches, error)
+            return
+        future.add_done_callback(partial(self._answered, node_id, batches))
+
+    def _produce_version(self, connection: Connection, batches: list[ProducerBatch]) -> int:
+        """Topics without ids, which old clusters have, need the older versions."""
+        if self.transaction is not None and not self.transaction.is_implicit:
+            # Newer versions would make brokers add partitions to the transaction themselves.
+            return connection.version_of(ApiKey.PRODUCE, _IMPLICIT_VERSION - 1)
+        topics = self.cluster.metadata.topics
+        for batch in batches:
+            topic = topics.get(batch.partition.topic)
+            if topic is None or topic.topic_id == UUID_ZERO:
+                return connection.version_of(ApiKey.PRODUCE, _TOPIC_ID_VERSION - 1)
+        return connection.version_of(ApiKey.PRODUCE)
+
+    def _produce_request(self, batches: list[ProducerBatch]) -> ProduceRequest:
+        topics: dict[str, TopicProduceData] = {}
+        for batch in batches:
+            name, partition = batch.partition
+            data = topics.get(name)
+            if data is None:
+                known = self.cluster.metadata.topics.get(name)
+                topic_id = UUID_ZERO if known is None else known.topic_id
+                data = TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
+                topics[name] = data
+            data.partition_data.append(PartitionProduceData(index=partition, records=batch.data))
+        transaction = self.transaction
+        return ProduceRequest(
+            transactional_id=None if transaction is None else transaction.transactional_id,
+            acks=self._acks,
+            timeout_ms=self._request_timeout_ms,
+            topic_data=list(topics.values()),
+        )
+
+    # --- answers
+
+    def _answered(
+        self, node_id: int, batches: list[ProducerBatch], future: asyncio.Future[Any]
+    ) -> None:
+        failure = None if future.cancelled() else future.exception()
+        if future.cancelled() or failure is not None:
+            self._failed(batches, failure)
+        elif self._acks == 0:
+            for batch in batches:
+                self._succeeded(batch, -1, -1)
+        else:
+            self._take_response(node_id, batches, future.result())
+        event = self._senders.get(node_id)
+        if event is not None:
+            event.set()
+        self._after_answers()
+
+    def _take_response(self, node_id: int, batches: list[ProducerBatch], response: Any) -> None:
+        answers = {}
+        for topic in response.responses:
+            name = topic.name or self.cluster.metadata.topic_names.get(topic.topic_id, "")
+            for answer in topic.partition_responses:
+                answers[name, answer.index] = answer
+        for batch in batches:
+            answer = answers.get(batch.partition)
+            if answer is None:
+                # The topic was created again meanwhile, so that its id is no longer known.
+                self._fail_one(batch, Errors.UNKNOWN_TOPIC_ID, None, node_id)
+            elif answer.error_code in {Errors.NONE, Errors.DUPLICATE_SEQUENCE_NUMBER}:
+                self._succeeded(batch, answer.base_offset, answer.log_append_time_ms)
+            else:
+                error = Errors.of(answer.error_code)
+                text = answer.error_message
+                if answer.record_errors:
+                    text = answer.record_errors[0].batch_index_error_message or text
+                self._fail_one(batch, error, text, node_id)
+
+    def _succeeded(self, batch: ProducerBatch, base_offset: int, append_time_ms: int) -> None:
+        self.accumulator.succeeded(batch)
+        if not batch.delivery.done():
+            batch.delivery.set_result((base_offset, append_time_ms))
+
+    def _failed(self, batches: list[ProducerBatch], failure: BaseException | None) -> None:
+        for batch in batches:
+            retriable = not isinstance(failure, ClientError) or failure.retriable
+            code = Errors.NETWORK_EXCEPTION if retriable else Errors.UNKNOWN_SERVER_ERROR
+            self._fail_one(batch, code, str(failure or "the request was cancelled"), None)
+
+    def _fail_one(
+        self, batch: ProducerBatch, error: Errors, text: str | None, node_id: int | None
+    ) -> None:
+        if error in _STALE_METADATA:
+            self._metadata_is_stale = True
+        backoff = self.cluster.backoff()
+        backoff.failures = batch.attempts - 1
+        now_ms = time.monotonic() * 1000
+        retriable = error.retriable and not self._is_aborting
+        if not self.accumulator.failed(
+            batch, error, retriable=retriable, now_ms=now_ms, pause_ms=backoff.next_ms()
+        ):
+            node = None if node_id is None else self.cluster.address_of(node_id)
+            what = f"cannot deliver {batch.record_count} records to {batch.partition}"
+            self._give_up(batch, KafkaError(error, what, message=text, node=node))
+
+    @property
+    def _is_aborting(self) -> bool:
+        return self.transaction is not None and not self.transaction.is_open
+
+    def _give_up(self, batch: ProducerBatch, error: ClientError) -> None:
+        if self.transaction is not None:
+            self.transaction.batch_failed(error)
+            # Nobody has to look at each record: the transaction fails as a whole.
+            tell(batch, error)
+            batch.delivery.exception()
+            for other in self.accumulator.abort():
+                tell(other, error)
+                other.delivery.exception()
+        else:
+            tell(batch, error)
+
+    def abort(self) -> None:
+        """Gives up what has not left, since the transaction is being aborted."""
+        for batch in self.accumulator.abort():
+            tell(batch, ClientError("the transaction of the record was aborted"))
+            batch.delivery.exception()
+        self._after_answers()
+
+    def _after_answers(self) -> None:
+        accumulator = self.accumulator
+        if self._memory_waiters and accumulator.buffered_bytes <= self._buffer_bytes_max:
+            accumulator.is_exhausted = False
+            release(self._memory_waiters)
+        if self._metadata_is_stale or (accumulator.needs_new_epoch and self.transaction is None):
+            self._housekeeping.set()
+        if accumulator.is_idle and self._idle_waiters:
+            release(self._idle_waiters)
+
+    # --- housekeeping
+
+    async def _keep_house(self) -> None:
+        """Metadata, producer id and expiry: what belongs to no broker."""
+        backoff = self.cluster.backoff()
+        refreshed_ms = time.monotonic() * 1000
+        while not self._is_closed:
+            self._housekeeping.clear()
+            now_ms = time.monotonic() * 1000
+            for batch in self.accumulator.expire(now_ms):
+                self._give_up(batch, self._expired(batch))
+            age_ms = now_ms - refreshed_ms
+            try:
+                if self._wants_metadata() or age_ms > self.values.get_int("metadata.max.age.ms"):
+                    self._metadata_is_stale = False
+                    await self.cluster.fetch_metadata(self._topics())
+                    refreshed_ms = now_ms
+                    self._wake_all()
+                if self.transaction is None:
+                    await self._renew_identity()
+                elif self.transaction.new:
+                    await self.add_partitions()
+                    self._wake_all()
+                pause_ms = backoff.next_ms() if self._wants_metadata() else None
+                if pause_ms is None:
+                    backoff.reset()
+            except ClientError as error:
+                self._trouble = error
+                self._metadata_is_stale = True
+                pause_ms = backoff.next_ms()
+            self._after_answers()
+            if pause_ms is not None:
+                await asyncio.sleep(pause_ms / 1000)
+            elif self.accumulator.is_idle:
+                await wait_for_event(self._housekeeping, self.values.get_int("metadata.max.age.ms"))
+            elif not self._housekeeping.is_set():
+                await wait_for_event(self._housekeeping, CLIENT_EXPIRY_INTERVAL_MS)
+
+    def _topics(self) -> set[str]:
+        """The topics in use: one that vanished may come back while its records wait."""
+        waiting = {name.topic for name in self.accumulator.waiting_partitions()}
+        return waiting | set(self.cluster.metadata.topics)
+
+    def _wants_metadata(self) -> bool:
+        if self._metadata_is_stale:
+            return True
+        leader_of = self.cluster.metadata.leader_of
+        waiting = self.accumulator.waiting_partitions()
+        return any(leader_of(*partition) == NO_NODE for partition in waiting)
+
+    async def _renew_identity(self) -> None:
+        """Gets a producer id, or raises the epoch after a batch was given up."""
+        accumulator = self.accumulator
+        if accumulator.needs_new_epoch and accumulator.in_flight_count == 0:
+            if accumulator.producer_epoch < PRODUCER_EPOCH_MAX:
+                accumulator.begin_epoch(accumulator.producer_id, accumulator.producer_epoch + 1)
+                self._wake_all()
+                return
+        elif accumulator.has_producer:
+            return
+        if accumulator.in_flight_count or accumulator.is_idle:
+            return
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=self._request_timeout_ms
+        )
+        response = await (await self.cluster.any_connection()).request(request)
+        check(response.error_code, "cannot get a producer id")
+        accumulator.begin_epoch(response.producer_id, response.producer_epoch)
+        self._wake_all()
+
+    def _expired(self, batch: ProducerBatch) -> ClientError:
+        timeout_ms = self.values.get_int("delivery.timeout.ms")
+        reason = self._trouble or "is the leader of the partition reachable?"
+        return RequestTimeoutError(
+            f"{batch.record_count} records to {batch.partition} were not delivered within "
+            f"delivery.timeout.ms={timeout_ms}; {reason}"
+        )
+
+
+def accumulator_settings(values: ConfigValues) -> AccumulatorSettings:
+    """What of the settings of a producer decides about batches."""
+    codec = CompressionType[values.get_string("compression.type").upper()]
+    level = None
+    if codec in {CompressionType.GZIP, CompressionType.LZ4, CompressionType.ZSTD}:
+        level = values.get_int(f"compression.{codec.name.lower()}.level")
+    return AccumulatorSettings(
+        batch_bytes=values.get_int("batch.size"),
+        linger_ms=values.get_int("linger.ms"),
+        delivery_timeout_ms=values.get_int("delivery.timeout.ms"),
+        retries=values.get_int("retries"),
+        compression_type=codec,
+        compression_level=level,
+        is_idempotent=values.get_boolean("enable.idempotence"),
+        is_transactional=values.value("transactional.id") is not None,
+    )
+
+
+def tell(batch: ProducerBatch, error: ClientError) -> None:
+    """The batch was given up, and its records with it."""
+    if not batch.delivery.done():
+        batch.delivery.set_exception(error)
