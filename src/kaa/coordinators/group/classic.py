@@ -8,6 +8,8 @@ from kaa.coordinators.group.classic_group import ClassicGroup, ClassicGroupState
 from kaa.coordinators.group.classic_join import Join, StaticMemberStored, static_member_stored
 from kaa.coordinators.group.classic_rebalance import AssignmentStored, Rebalances
 from kaa.coordinators.group.classic_records import group_record, new_group_record
+from kaa.coordinators.group.consumer_describe import group_tombstones
+from kaa.coordinators.group.consumer_group import ConsumerGroup
 from kaa.coordinators.group.outcome import Outcome
 from kaa.coordinators.machine import CoordinatorError
 from kaa.wire.errors import Errors
@@ -66,6 +68,8 @@ class ClassicGroups:
         outcome = Outcome()
         group = self._find(request.group_id)
         is_new = group is None
+        # A consumer group without members gives way.
+        before = self._groups.get(request.group_id)
         if group is None:
             if request.member_id:
                 outcome.reply(
@@ -80,6 +84,8 @@ class ClassicGroups:
         if is_new:
             # Without a record, the group would not be in committed memory.
             assert not outcome.records
+            if isinstance(before, ConsumerGroup):
+                outcome.records += group_tombstones(before)
             outcome.store(new_group_record(group))
         return outcome.result()
 

@@ -15,6 +15,12 @@ from kaa.coordinators.group.consumer_member import (
     MemberState,
     is_subset,
 )
+from kaa.coordinators.group.consumer_migration import (
+    can_downgrade_without,
+    downgrade,
+    turn_away,
+    upgrade,
+)
 from kaa.coordinators.group.consumer_records import (
     current_record,
     epoch_record,
@@ -35,6 +41,7 @@ from kaa.coordinators.group.consumer_timers import ConsumerTimers
 from kaa.coordinators.group.consumer_update import Surroundings, Update
 from kaa.coordinators.group.consumer_work import ConsumerWork
 from kaa.coordinators.group.java_order import integer_hash, map_order, uuid_hash
+from kaa.coordinators.group.outcome import Outcome
 from kaa.coordinators.machine import CoordinatorError, Result
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k68_consumer_group_heartbeat import (
@@ -46,9 +53,10 @@ from kaa.wire.messages.k68_consumer_group_heartbeat import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from kaa.coordinators.group.assignors import GroupAssignment
+    from kaa.coordinators.group.classic_rebalance import Rebalances
     from kaa.coordinators.group.consumer_group import ResolvedRegex
     from kaa.coordinators.group.consumer_member import Owned
     from kaa.coordinators.group.consumer_reconcile import Reported
@@ -77,10 +85,12 @@ class ConsumerGroups:
         times: Callable[[str], ConsumerTimes],
         topics: GroupTopics,
         new_id: Callable[[], str],
+        rebalances: Rebalances,
     ) -> None:
         self._groups = groups
         self._timeline = timeline
-        self._new_id = new_id
+        self._rebalances = rebalances
+        self.new_id = new_id
         self.settings = settings
         self.times = times
         self.topics = topics
@@ -102,8 +112,9 @@ class ConsumerGroups:
     ) -> Result:
         if request.member_epoch in {LEAVE_EPOCH, STATIC_LEAVE_EPOCH}:
             return self._leave(request, now)
-        records: list[NewRecord] = []
-        group = self._group_of(request, now, records)
+        outcome = Outcome()
+        records = outcome.records
+        group = self._group_of(request, now, outcome)
         self.check_size(group, request.member_id)
         reported = _reported(request)
         member = self._member_of(group, request, reported, records)
@@ -133,7 +144,10 @@ class ConsumerGroups:
             or updated.assigned != member.assigned
         ):
             response.assignment = _assignment(updated.assigned)
-        return Result(records, response)
+        before = self._groups.get(group.group_id)
+        if isinstance(before, ClassicGroup):
+            turn_away(before, outcome)
+        return outcome.result(response)
 
     def surroundings(self, group: ConsumerGroup, now: Moment) -> Surroundings:
         return Surroundings(
@@ -145,9 +159,9 @@ class ConsumerGroups:
         )
 
     def _group_of(
-        self, request: ConsumerGroupHeartbeatRequest, now: Moment, records: list[NewRecord]
+        self, request: ConsumerGroupHeartbeatRequest, now: Moment, outcome: Outcome
     ) -> ConsumerGroup:
-        """The group of a request; one that joins makes it if there is none."""
+        """The group of a request; one that joins makes it if there is none, or of a classic one."""
         group_id = request.group_id
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
@@ -157,11 +171,17 @@ class ConsumerGroups:
             raise CoordinatorError(
                 Errors.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found."
             )
-        if group is not None:
-            if not is_joining or not group.is_in(ClassicGroupState.EMPTY):
-                raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, _other_kind(group_id))
-            records.append(group_tombstone(group_id))
-        return ConsumerGroup(group_id, self._timeline)
+        if group is None:
+            return ConsumerGroup(group_id, self._timeline)
+        if not is_joining:
+            raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, _other_kind(group_id))
+        if group.is_in(ClassicGroupState.EMPTY):
+            outcome.records.append(group_tombstone(group_id))
+            return ConsumerGroup(group_id, self._timeline)
+        made = upgrade(group, self.settings(), self.topics, outcome)
+        for member in made.members.values():
+            self._expect_heartbeat(made, member, now)
+        return made
 
     def check_size(self, group: ConsumerGroup, member_id: str) -> None:
         size_max = self.settings().consumer_size_max
@@ -180,7 +200,7 @@ class ConsumerGroups:
     ) -> ConsumerMember:
         """The member of a request; one that joins may be new, or take a static member's place."""
         is_joining = request.member_epoch == JOIN_EPOCH
-        member_id = request.member_id or self._new_id()
+        member_id = request.member_id or self.new_id()
         if request.instance_id is not None:
             known = group.static_member(request.instance_id)
             if is_joining and known is not None:
@@ -282,6 +302,10 @@ class ConsumerGroups:
         gone = {member.member_id: member for member in members}
         if not gone:
             return Result(response=response)
+        if can_downgrade_without(group, gone, self.settings()):
+            outcome = Outcome()
+            self.downgrade(group, gone, None, now, outcome, is_rebalance_needed=True)
+            return outcome.result(response)
         group_id = group.group_id
         records: list[NewRecord] = []
         for member_id in gone:
@@ -295,6 +319,26 @@ class ConsumerGroups:
         for member_id in gone:
             self.timers.forget(group_id, member_id)
         return Result(records, response)
+
+    def downgrade(
+        self,
+        group: ConsumerGroup,
+        gone: Collection[str],
+        joining: ConsumerMember | None,
+        now: Moment,
+        outcome: Outcome,
+        *,
+        is_rebalance_needed: bool,
+    ) -> None:
+        """Puts a classic group into the place of one that has only classic members left."""
+        classic = downgrade(group, gone, joining, self.topics, now.wall_ms, outcome)
+        self._groups[group.group_id] = classic
+        for member in group.members.values():
+            self.timers.forget(group.group_id, member.member_id)
+        for classic_member in classic.members.values():
+            self._rebalances.expect_heartbeat(classic, classic_member, now)
+        if is_rebalance_needed:
+            self._rebalances.prepare(classic, now, outcome)
 
     # --- what comes later
 
@@ -310,11 +354,18 @@ class ConsumerGroups:
     def go_on(self, event: WorkDue, now: Moment) -> Result:
         return Result(self.work.go_on(event, now))
 
+    def _expect_heartbeat(self, group: ConsumerGroup, member: ConsumerMember, now: Moment) -> None:
+        timeout_ms = (
+            self.times(group.group_id).session_timeout_ms
+            if member.classic is None
+            else member.classic.session_timeout_ms
+        )
+        self.timers.expect_heartbeat(group.group_id, member.member_id, timeout_ms, now)
+
     def loaded(self, group: ConsumerGroup, now: Moment) -> None:
         """Gives the members of a loaded group their sessions."""
-        timeout_ms = self.times(group.group_id).session_timeout_ms
         for member in group.members.values():
-            self.timers.expect_heartbeat(group.group_id, member.member_id, timeout_ms, now)
+            self._expect_heartbeat(group, member, now)
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 self.timers.expect_revocation(group.group_id, member, now)
 

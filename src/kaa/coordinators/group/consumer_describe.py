@@ -110,14 +110,17 @@ def _assignment(owned: Mapping[Uuid, Iterable[int]], topics: GroupTopics) -> Ass
     return Assignment(topic_partitions=found)
 
 
-def group_tombstones(group: ConsumerGroup) -> list[NewRecord]:
-    """Records that remove a group with all its members."""
+def group_tombstones(
+    group: ConsumerGroup, renamed: Mapping[str, str] | None = None
+) -> list[NewRecord]:
+    """Records that remove a group with all its members, of which some have new ids meanwhile."""
     group_id = group.group_id
+    member_ids = [(renamed or {}).get(member_id, member_id) for member_id in group.members]
     return [
-        *(current_tombstone(group_id, member_id) for member_id in group.members),
-        *(target_tombstone(group_id, member_id) for member_id in group.members),
+        *(current_tombstone(group_id, member_id) for member_id in member_ids),
+        *(target_tombstone(group_id, member_id) for member_id in member_ids),
         target_epoch_tombstone(group_id),
-        *(member_tombstone(group_id, member_id) for member_id in group.members),
+        *(member_tombstone(group_id, member_id) for member_id in member_ids),
         *(regex_tombstone(group_id, regex) for regex in group.regexes),
         partition_metadata_tombstone(group_id),
         epoch_tombstone(group_id),

@@ -121,7 +121,7 @@ class GroupCoordinator:
         waiter = self._host.loop.create_future()
         self.runtime.write_to(
             self.partition_for(request.group_id),
-            lambda machine, now: machine.classic.join(request, client, waiter, now),
+            lambda machine, now: machine.join(request, client, waiter, now),
             waiter,
         )
         try:
@@ -136,7 +136,7 @@ class GroupCoordinator:
         waiter = self._host.loop.create_future()
         self.runtime.write_to(
             self.partition_for(request.group_id),
-            lambda machine, now: machine.classic.sync(request, waiter, now),
+            lambda machine, now: machine.sync(request, waiter, now),
             waiter,
         )
         try:
@@ -150,7 +150,7 @@ class GroupCoordinator:
             return HeartbeatResponse(error_code=Errors.INVALID_GROUP_ID)
         try:
             response: HeartbeatResponse = await self._write(
-                request.group_id, lambda machine, now: machine.classic.heartbeat(request, now)
+                request.group_id, lambda machine, now: machine.heartbeat(request, now)
             )
         except CoordinatorError as refusal:
             # Nobody loses its place because the group is being loaded.
@@ -163,7 +163,7 @@ class GroupCoordinator:
             return LeaveGroupResponse(error_code=Errors.INVALID_GROUP_ID, members=[])
         try:
             response: LeaveGroupResponse = await self._write(
-                request.group_id, lambda machine, now: machine.classic.leave(request, now)
+                request.group_id, lambda machine, now: machine.leave(request, now)
             )
         except CoordinatorError as refusal:
             if refusal.error is not Errors.UNKNOWN_MEMBER_ID:

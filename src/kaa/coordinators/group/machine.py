@@ -14,6 +14,7 @@ from kaa.coordinators.group.classic import ClassicGroups
 from kaa.coordinators.group.classic_group import GROUP_TYPE, ClassicGroup, ClassicGroupState
 from kaa.coordinators.group.classic_records import group_of_record, group_tombstone
 from kaa.coordinators.group.consumer import ConsumerGroups
+from kaa.coordinators.group.consumer_classic import ClassicMembers
 from kaa.coordinators.group.consumer_describe import (
     describe_consumer_groups,
     expired_offsets,
@@ -67,9 +68,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kaa.coordinators.group.consumer import Group
+    from kaa.coordinators.group.outcome import Client
     from kaa.coordinators.group.settings import GroupSettings
     from kaa.coordinators.machine import Moment, NewRecord, Reply
     from kaa.wire.messages.k08_offset_commit import OffsetCommitRequest
+    from kaa.wire.messages.k11_join_group import JoinGroupRequest
+    from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
+    from kaa.wire.messages.k13_leave_group import LeaveGroupRequest
+    from kaa.wire.messages.k14_sync_group import SyncGroupRequest
     from kaa.wire.messages.k47_offset_delete import OffsetDeleteRequest
     from kaa.wire.messages.k69_consumer_group_describe import (
         DescribedGroup as DescribedConsumerGroup,
@@ -121,7 +127,9 @@ class GroupMachine:
             times,
             topics or GroupTopics(),
             new_id,
+            self.classic.rebalances,
         )
+        self.classic_members = ClassicMembers(self.consumer)
 
     # --- replay
 
@@ -193,6 +201,32 @@ class GroupMachine:
         if isinstance(event, WorkDue):
             return self.consumer.go_on(event, now)
         return self.classic.expire(event, now)
+
+    # --- the classic protocol, which members of a consumer group may speak too
+
+    def join(self, request: JoinGroupRequest, client: Client, waiter: Any, now: Moment) -> Result:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            return self.classic_members.join(group, request, client, waiter, now)
+        return self.classic.join(request, client, waiter, now)
+
+    def sync(self, request: SyncGroupRequest, waiter: Any, now: Moment) -> Result:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            return self.classic_members.sync(group, request, now)
+        return self.classic.sync(request, waiter, now)
+
+    def heartbeat(self, request: HeartbeatRequest, now: Moment) -> Result:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.classic_members.heartbeat(group, request, now)
+        return self.classic.heartbeat(request, now)
+
+    def leave(self, request: LeaveGroupRequest, now: Moment) -> Result:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.classic_members.leave(group, request, now)
+        return self.classic.leave(request, now)
 
     # --- offsets
 

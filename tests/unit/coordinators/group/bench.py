@@ -193,7 +193,7 @@ class GroupBench:
             protocols=[JoinGroupRequestProtocol(name=one, metadata=data) for one in protocols],
         )
         client = Client(name, "/127.0.0.1", version)
-        return self.run(name, lambda machine, now: machine.classic.join(request, client, name, now))
+        return self.run(name, lambda machine, now: machine.join(request, client, name, now))
 
     def join_new(self, name: str, **fields: Any) -> Any:
         """A dynamic member comes, and comes again with the id that it is given."""
@@ -224,7 +224,7 @@ class GroupBench:
                 for one, data in (assignments or {}).items()
             ],
         )
-        return self.run(name, lambda machine, now: machine.classic.sync(request, name, now))
+        return self.run(name, lambda machine, now: machine.sync(request, name, now))
 
     def heartbeat(
         self,
@@ -241,7 +241,7 @@ class GroupBench:
             member_id=member_id,
             group_instance_id=instance,
         )
-        answer = self.run(name, lambda machine, now: machine.classic.heartbeat(request, now))
+        answer = self.run(name, lambda machine, now: machine.heartbeat(request, now))
         return answer if isinstance(answer, Errors) else code(answer.error_code)
 
     def leave(self, *identities: tuple[str, str | None], group: str = GROUP) -> Any:
@@ -252,7 +252,7 @@ class GroupBench:
                 for member_id, instance in identities
             ],
         )
-        return self.run("leave", lambda machine, now: machine.classic.leave(request, now))
+        return self.run("leave", lambda machine, now: machine.leave(request, now))
 
     def commit_offset(
         self,
