@@ -42,7 +42,7 @@ CORE_PACKAGES = {
 }
 """Part -> package, and the module whose import proves that it works."""
 
-KERNELS = ("kaa.records._kernel", "kaa.wire._kernel")
+KERNELS = ("kaa.records._kernel", "kaa.wire._kernel", "kaa.spark.formats._avro")
 """The compiled modules, each of which has a twin in pure Python."""
 
 
@@ -56,6 +56,7 @@ def find() -> Iterator[Finding]:
     yield java()
     yield optional("pyspark", "no Spark jobs; pip install 'kaa[spark]'")
     yield optional("pyarrow", "no Arrow columns; pip install 'kaa[spark]'")
+    yield optional("pyiceberg", "no tables of topics; pip install 'kaa[lake]'")
     yield maven()
 
 
