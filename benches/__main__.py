@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -58,6 +59,8 @@ def main(arguments: list[str]) -> int:
         print("\n".join(cell.name for cell in CELLS))
         return 0
     raise_descriptor_limit()
+    # Ended from outside, it still ends what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if options.profile:
         from benches.profiling import profile
 

@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import IO, Any, Final
@@ -29,6 +31,7 @@ from tests.support.raw import RawClient
 
 ROOT: Final = Path(__file__).parents[1]
 _LOG4J: Final = ROOT / "tests" / "oracle" / "java" / "log4j2.properties"
+DRIVER_SECONDS_MAX: Final = 180.0
 CREATE_VERSION: Final = 5
 DELETE_VERSION: Final = 5
 LIST_OFFSETS_VERSION: Final = 5
@@ -43,14 +46,17 @@ class Driver:
     """A module of `benches.drivers` as a child; connected when the constructor returns."""
 
     def __init__(self, module: str, task: str, parameters: dict[str, Any]) -> None:
+        # A file, since nobody reads what a chatty one says before it has ended.
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  It is closed with the driver.
         self._process = subprocess.Popen(
             [sys.executable, "-m", f"benches.drivers.{module}", task, json.dumps(parameters)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._errors,
             cwd=ROOT,
             text=True,
         )
+        self._watchdog = _watchdog(self._process)
         if _output(self._process.stdout).readline().strip() != "ready":
             raise self._failed()
 
@@ -74,12 +80,26 @@ class Driver:
         return found
 
     def end(self) -> None:
+        self._watchdog.cancel()
         self._process.kill()
         self._process.communicate()
+        self._errors.close()
 
     def _failed(self) -> DriverFailedError:
-        _, errors = self._process.communicate()
-        return DriverFailedError(errors.strip()[-1500:] or f"exit code {self._process.returncode}")
+        self._process.wait()
+        self._errors.seek(0)
+        errors = self._errors.read().strip()[-1500:]
+        code = self._process.returncode
+        self.end()
+        return DriverFailedError(errors if code > 0 and errors else f"ended with {code}: {errors}")
+
+
+def _watchdog(process: subprocess.Popen[str]) -> threading.Timer:
+    """Ends a driver that hangs, so that the time box holds."""
+    timer = threading.Timer(DRIVER_SECONDS_MAX, process.kill)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def _output(pipe: IO[str] | None) -> IO[str]:
@@ -107,6 +127,7 @@ class JavaTool:
             stderr=subprocess.STDOUT,
             text=True,
         )
+        self._watchdog = _watchdog(self._process)
 
     @property
     def pid(self) -> int:
@@ -115,6 +136,7 @@ class JavaTool:
     def result(self) -> tuple[str, float]:
         """What it printed, and its processor time."""
         text = _output(self._process.stdout).read()
+        self._watchdog.cancel()
         _, status, used = os.wait4(self._process.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         _output(self._process.stdout).close()
