@@ -233,6 +233,8 @@ SPARK_TASK_ATTEMPTS_MAX = 20
 TRANSACTION_MARKERS_PER_REQUEST_MAX = 1_000
 # The pause before a marker is sent again that a partition could not take.
 TRANSACTION_MARKER_RETRY_SECONDS = 0.1
+
+# --- tables ---------------------------------------------------------------------------------------
 # Rounds of a table that may fail in a row before the committer gives up.
 LAKE_ATTEMPTS_MAX = 5
 # Records that one round reads at most, unless it is told otherwise, and those worth a task.
@@ -252,3 +254,6 @@ LAKE_POLL_SECONDS = 1.0
 LAKE_ORPHAN_AGE_SECONDS = 86_400.0
 # Files smaller than this share of the wanted size are worth compacting.
 LAKE_SMALL_FILE_SHARE = 0.5
+# What the expiry of tables keeps: the newest versions, and those of a week.
+LAKE_KEEP_VERSIONS = 10
+LAKE_KEEP_SECONDS = 7 * 86_400.0

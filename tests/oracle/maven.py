@@ -26,6 +26,9 @@ from tests.oracle.environment import (
 
 FETCH_SECONDS_MAX: Final = 900
 PARTIAL: Final = "partial-"
+_NOTHING_ELSE: Final = (
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+)
 
 
 class Artifact(NamedTuple):
@@ -36,13 +39,16 @@ class Artifact(NamedTuple):
     version: str = KAFKA_VERSION
     #: Which jar of the artifact, where it is not the main one.
     classifier: str = ""
+    #: Whether what it depends on is wanted as well.
+    with_dependencies: bool = True
 
     def dependency(self) -> str:
         """This artifact as Maven wants to read it."""
         classifier = f"<classifier>{self.classifier}</classifier>" if self.classifier else ""
+        exclusions = "" if self.with_dependencies else _NOTHING_ELSE
         return (
             f"<dependency><groupId>{self.group}</groupId><artifactId>{self.name}</artifactId>"
-            f"<version>{self.version}</version>{classifier}</dependency>"
+            f"<version>{self.version}</version>{classifier}{exclusions}</dependency>"
         )
 
 
