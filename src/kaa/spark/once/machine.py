@@ -1,0 +1,216 @@
+"""How a batch of rows becomes visible exactly once, whoever dies when. Pure.
+
+Spark calls ``write`` in tasks, which may be repeated, and then ``commit`` or ``abort`` on the
+driver, in a new object each time. A batch that was not finished is replayed after a restart, with
+the same number and the same rows, and ``commit`` is called again. Kafka lets anyone who knows the
+name, producer id and epoch of a transaction complete it. So:
+
+1. Each task with rows writes one transaction, leaves it open, and tells the driver its *entry*:
+   name, producer id and epoch.
+2. The driver writes down that these entries are the batch: the *decision*. It is one record in a
+   compacted topic, keyed by the query, itself written in a transaction, whose commit is the moment
+   at which the batch counts.
+3. The driver commits the entries, marks the decision as done, and aborts what else of the query is
+   open.
+
+A driver that dies before the decision leaves open transactions, which nobody has seen and which the
+next run sweeps away. One that dies after it leaves a decision, and the next run completes that one
+and aborts what it wrote itself in the meantime. Without the decision, a driver that died between
+two commits would replay the batch and write the rows of the finished tasks twice.
+
+Two drivers at once: each begins by taking the id under which decisions are written, which fences
+the other. The one that was fenced cannot decide any more; what it had decided before, the other
+one reads.
+
+The functions here are generators: they yield what is to be done and are sent the answer. A commit
+goes through these effects::
+
+    Fence -> ReadDecision -> Describe -> Decide -> End... -> MarkDone -> Sweep
+                  |             ^                   ^
+                  |             | outcome unknown: begin again
+                  `-- decided already: abort own entries that are not in it --'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from kaa.limits import SPARK_DECISION_ATTEMPTS_MAX
+from kaa.spark.errors import LostTransactionError, SupersededError
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+
+class Entry(NamedTuple):
+    """The open transaction of a task."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+class TransactionState(NamedTuple):
+    """What a coordinator knows of a transaction."""
+
+    is_ongoing: bool
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """These entries are that batch; ``is_done`` when all of them are known to be committed."""
+
+    batch_id: int
+    entries: tuple[Entry, ...]
+    is_done: bool = False
+
+
+class Outcome(Enum):
+    """What is known of a decision that was sent."""
+
+    DECIDED = "decided"
+    UNKNOWN = "unknown"
+
+
+# --- effects
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Take the id under which decisions of this query are written; others lose it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDecision:
+    """The newest decision of this query, or None. Answer: ``Decision | None``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """The states of these transactions. Answer: by name; unknown ones are absent."""
+
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Write a decision. Answer: ``Outcome``; raises SupersededError if the id was taken."""
+
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Commit or abort a transaction; what may pass is tried again. Answer: ``Errors``."""
+
+    entry: Entry
+    is_commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MarkDone:
+    """Write that a decision is done. What comes of it does not matter."""
+
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Abort every open transaction of this query."""
+
+
+Effect: TypeAlias = Fence | ReadDecision | Describe | Decide | End | MarkDone | Sweep
+Protocol: TypeAlias = "Generator[Effect, object, None]"
+
+
+def commit_batch(batch_id: int, entries: Sequence[Entry], *, skips_older: bool = False) -> Protocol:
+    """Makes a batch visible, once.
+
+    A newer decision means that another run went on without this one, which must stop. With
+    ``skips_older`` it means that this batch was done long ago, as where users number batches.
+    """
+    for _ in range(SPARK_DECISION_ATTEMPTS_MAX):
+        yield Fence()
+        last = yield ReadDecision()
+        assert last is None or isinstance(last, Decision)
+        if last is not None and last.batch_id >= batch_id:
+            yield from _drop_repeated(batch_id, last, entries, skips_older=skips_older)
+            decision = last
+            break
+        if not entries:
+            # No row: there is nothing that could be seen twice.
+            yield Sweep()
+            return
+        states = yield Describe(tuple(entries))
+        assert isinstance(states, dict)
+        _check_ongoing(batch_id, entries, states)
+        decision = Decision(batch_id, tuple(entries))
+        outcome = yield Decide(decision)
+        if outcome is Outcome.DECIDED:
+            break
+    else:
+        raise LostTransactionError(
+            f"whether batch {batch_id} is decided is still not known after "
+            f"{SPARK_DECISION_ATTEMPTS_MAX} attempts; restart the query, which will find out"
+        )
+    if not decision.is_done:
+        yield from _complete(decision)
+    yield Sweep()
+
+
+def _drop_repeated(
+    batch_id: int, last: Decision, entries: Sequence[Entry], *, skips_older: bool
+) -> Protocol:
+    """The batch is decided: what this run wrote of it is too much."""
+    if last.batch_id > batch_id and not skips_older:
+        raise SupersededError(
+            f"batch {batch_id} was superseded by a newer run of the query, which has decided "
+            f"batch {last.batch_id}; this run must stop"
+        )
+    for entry in entries:
+        if last.batch_id > batch_id or entry not in last.entries:
+            yield End(entry, is_commit=False)
+
+
+def _check_ongoing(
+    batch_id: int, entries: Sequence[Entry], states: Mapping[str, TransactionState]
+) -> None:
+    """Before the decision a lost transaction costs a replay; after it, rows."""
+    for entry in entries:
+        if states.get(entry.transactional_id) != (True, *entry[1:]):
+            raise LostTransactionError(
+                f"transaction {entry.transactional_id} of batch {batch_id} is not open any more: "
+                "it timed out or was aborted. Nothing of the batch is visible; restart the query, "
+                "and raise transactionTimeoutMs if batches take longer than that"
+            )
+
+
+def _complete(decision: Decision) -> Protocol:
+    for entry in decision.entries:
+        error = yield End(entry, is_commit=True)
+        if error is not Errors.NONE:
+            assert isinstance(error, Errors)
+            raise LostTransactionError(
+                f"transaction {entry.transactional_id} (producer id {entry.producer_id}, epoch "
+                f"{entry.producer_epoch}) of batch {decision.batch_id} was decided and cannot be "
+                f"committed: {error.name}. Its rows are lost"
+            )
+    yield MarkDone(decision)
+
+
+def abort_batch(batch_id: int, entries: Sequence[Entry]) -> Protocol:
+    """Takes a batch back, unless it is decided: then the next run completes it."""
+    if not entries:
+        return
+    yield Fence()
+    last = yield ReadDecision()
+    assert last is None or isinstance(last, Decision)
+    if last is not None and last.batch_id == batch_id:
+        return
+    for entry in entries:
+        yield End(entry, is_commit=False)

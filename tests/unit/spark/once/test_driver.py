@@ -1,0 +1,172 @@
+"""The exactly-once sink against running brokers, without Spark: tasks and drivers by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kaa.client import NewTopic
+from kaa.client.sync import Admin, Consumer
+from kaa.spark.errors import LostTransactionError, SupersededError
+from kaa.spark.once.driver import Driver
+from kaa.spark.once.machine import (
+    Decide,
+    Decision,
+    End,
+    Entry,
+    Protocol,
+    abort_batch,
+    commit_batch,
+)
+from kaa.spark.once.tasks import TaskNames, write_transaction
+from kaa.spark.options import SinkOptions, sink_options
+from tests.support.both_clusters import bootstrap, kaa_node, topic_name
+
+__all__ = ["bootstrap", "kaa_node", "topic_name"]
+
+
+class Query:
+    """One query that writes to one topic."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self.servers = servers
+        self.topic = topic
+        self.options: SinkOptions = sink_options(
+            {"kafka.bootstrap.servers": servers, "topic": topic, "exactlyOnce": "true"}
+        )
+        with Admin({"bootstrap.servers": servers}) as admin:
+            admin.run(lambda one: one.create_topics([NewTopic(topic, 2, 1)]))
+
+    def write(self, run: str, batch_id: int, task: int = 0, attempt: int = 0) -> Entry:
+        names = TaskNames(self.topic, run, task, attempt, batch_id)
+        rows = [f"{batch_id}/{task}/{row}".encode() for row in range(3)]
+        batch = pa.RecordBatch.from_pydict({"value": pa.array(rows, pa.binary())})
+        count, entry = write_transaction(self.options, names, iter([batch]))
+        assert count == 3
+        assert entry is not None
+        return entry
+
+    def commit(self, batch_id: int, entries: list[Entry]) -> None:
+        Driver(self.options, self.topic).run(commit_batch(batch_id, entries))
+
+    def visible(self) -> list[str]:
+        from kaa.client import TopicPartition
+
+        settings = {"bootstrap.servers": self.servers, "isolation.level": "read_committed"}
+        with Consumer(settings) as consumer:
+            partitions = [TopicPartition(self.topic, number) for number in (0, 1)]
+            ends = consumer.end_offsets(partitions)
+            consumer.assign(partitions)
+            consumer.seek_to_beginning(partitions)
+            found: list[str] = []
+            while any(consumer.position(one) < ends[one] for one in partitions):
+                for records in consumer.poll(timeout_ms=200).values():
+                    found += [bytes(record.value or b"").decode() for record in records]
+            return sorted(found)
+
+    def ongoing(self) -> list[str]:
+        with Admin({"bootstrap.servers": self.servers}) as admin:
+            found = admin.run(lambda one: one.list_transactions(states=["Ongoing"]))
+        return [one.transactional_id for one in found if self.topic in one.transactional_id]
+
+
+@pytest.fixture
+def query(bootstrap: str, topic_name: str) -> Query:
+    return Query(bootstrap, topic_name)
+
+
+def rows(*batches: int, tasks: int = 1) -> list[str]:
+    return sorted(
+        f"{batch}/{task}/{row}" for batch in batches for task in range(tasks) for row in range(3)
+    )
+
+
+def stopping(protocol: Protocol, kind: type[Any], *, after: bool) -> Iterator[Any]:
+    """The protocol up to an effect of a kind, as if the driver died before or after it."""
+    answer: Any = None
+    while True:
+        effect = protocol.send(answer)
+        if isinstance(effect, kind) and not after:
+            return
+        answer = yield effect
+        if isinstance(effect, kind):
+            return
+
+
+def test_batches_become_visible_when_they_are_committed(query: Query) -> None:
+    entries = [query.write("run", 0, task) for task in range(2)]
+    assert query.visible() == []
+    query.commit(0, entries)
+    assert query.visible() == rows(0, tasks=2)
+    # The same again is no change, whether with the same or with new transactions.
+    query.commit(0, entries)
+    query.commit(0, [query.write("other", 0)])
+    assert query.visible() == rows(0, tasks=2)
+    query.commit(1, [query.write("other", 1)])
+    assert query.visible() == sorted([*rows(0, tasks=2), *rows(1)])
+    assert query.ongoing() == []
+    query.commit(2, [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "after"), [(Decide, False), (Decide, True), (End, False), (End, True)]
+)
+def test_a_driver_that_dies_on_the_way(query: Query, kind: type[Any], after: bool) -> None:
+    entries = [query.write("run", 0, task) for task in range(2)]
+    died = stopping(commit_batch(0, entries), kind, after=after)
+    Driver(query.options, query.topic).run(died)  # type: ignore[arg-type]  # It has the methods.
+    # Spark replays the batch: new transactions, the same rows.
+    query.commit(0, [query.write("replay", 0, task) for task in range(2)])
+    assert query.visible() == rows(0, tasks=2)
+    assert query.ongoing() == []
+
+
+def test_an_abort_takes_back_what_is_not_decided(query: Query) -> None:
+    entries = [query.write("run", 0)]
+    Driver(query.options, query.topic).run(abort_batch(0, entries))
+    assert query.ongoing() == []
+    with pytest.raises(LostTransactionError, match="is not open any more"):
+        query.commit(0, entries)
+    query.commit(0, [query.write("again", 0)])
+    Driver(query.options, query.topic).run(abort_batch(0, entries))
+    assert query.visible() == rows(0)
+
+
+def test_a_name_that_is_in_use_is_passed_over(query: Query) -> None:
+    first = query.write("run", 0)
+    second = query.write("run", 0)
+    assert first.transactional_id.endswith(".run.0.0.0")
+    assert second.transactional_id.endswith(".run.0.1.0")
+    query.commit(0, [second])
+    assert query.visible() == rows(0)
+    assert query.ongoing() == []
+
+
+def test_a_driver_that_was_fenced_cannot_decide(query: Query) -> None:
+    old = Driver(query.options, query.topic)
+    protocol = commit_batch(0, [query.write("old", 0)])
+    paused = stopping(protocol, Decide, after=False)
+    old.run(paused)  # type: ignore[arg-type]  # It has the methods.
+    query.commit(0, [query.write("new", 0)])
+
+    def late() -> Iterator[Any]:
+        yield Decide(Decision(0, ()))
+
+    with pytest.raises(SupersededError, match="another run"):
+        old.run(late())  # type: ignore[arg-type]  # It has the methods.
+    assert query.visible() == rows(0)
+
+
+def test_a_task_that_fails_leaves_nothing_open(query: Query) -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"value": pa.array([b"x"], pa.binary())})
+        raise RuntimeError("no more")
+
+    names = TaskNames(query.topic, "run", 0, 0, 0)
+    with pytest.raises(RuntimeError, match="no more"):
+        write_transaction(query.options, names, failing())
+    assert query.ongoing() == []
+    assert write_transaction(query.options, names, iter([])) == (0, None)

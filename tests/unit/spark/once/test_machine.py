@@ -1,0 +1,360 @@
+"""The exactly-once sink under every crash: a model of brokers and of Spark runs the real machine.
+
+``World`` is what survives: transactions, their rows, and the topic of decisions. A ``Run`` of the
+query writes the rows of a batch and goes through the machine; at any effect it may die, before or
+after the effect took place. Spark then replays the batch in a new run, as often as it takes. In the
+end every row must be visible exactly once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from kaa.spark.errors import LostTransactionError, SupersededError
+from kaa.spark.once.machine import (
+    Decide,
+    Decision,
+    Describe,
+    Effect,
+    End,
+    Entry,
+    Fence,
+    MarkDone,
+    Outcome,
+    Protocol,
+    ReadDecision,
+    Sweep,
+    TransactionState,
+    abort_batch,
+    commit_batch,
+)
+from kaa.wire.errors import Errors
+
+
+@dataclass
+class Transaction:
+    """One transactional id at its coordinator."""
+
+    producer_id: int
+    epoch: int = 0
+    state: str = "Empty"
+    rows: list[str] = field(default_factory=list)
+
+
+class World:
+    """Brokers. Visible rows are those of committed transactions."""
+
+    def __init__(self) -> None:
+        self.transactions: dict[str, Transaction] = {}
+        self.visible: list[str] = []
+        self.decisions: list[Decision] = []
+        # The driver that may write decisions.
+        self.owner: object = None
+        self._next_producer_id = 100
+
+    def init(self, name: str) -> Transaction:
+        """InitProducerId: a new epoch, and an open transaction is aborted."""
+        found = self.transactions.get(name)
+        if found is None:
+            found = self.transactions[name] = Transaction(self._next_producer_id)
+            self._next_producer_id += 1
+        else:
+            found.epoch += 1
+        found.state, found.rows = "Empty", []
+        return found
+
+    def write(self, name: str, rows: list[str]) -> Entry:
+        transaction = self.init(name)
+        transaction.state, transaction.rows = "Ongoing", list(rows)
+        return Entry(name, transaction.producer_id, transaction.epoch)
+
+    def end(self, entry: Entry, is_commit: bool) -> Errors:
+        transaction = self.transactions[entry.transactional_id]
+        if (transaction.producer_id, transaction.epoch) != entry[1:]:
+            return Errors.PRODUCER_FENCED
+        wanted = "CompleteCommit" if is_commit else "CompleteAbort"
+        if transaction.state == wanted:
+            return Errors.NONE
+        if transaction.state != "Ongoing":
+            return Errors.INVALID_TXN_STATE
+        if is_commit:
+            self.visible += transaction.rows
+        transaction.state, transaction.rows = wanted, []
+        return Errors.NONE
+
+    def perform(self, driver: object, effect: Effect) -> Any:
+        match effect:
+            case Fence():
+                self.owner = driver
+            case ReadDecision():
+                return self.decisions[-1] if self.decisions else None
+            case Describe(entries):
+                return {
+                    entry.transactional_id: TransactionState(
+                        found.state == "Ongoing", found.producer_id, found.epoch
+                    )
+                    for entry in entries
+                    if (found := self.transactions.get(entry.transactional_id)) is not None
+                }
+            case Decide(decision):
+                if self.owner is not driver:
+                    raise SupersededError("fenced")
+                self.decisions.append(decision)
+                return Outcome.DECIDED
+            case End(entry, is_commit):
+                return self.end(entry, is_commit)
+            case MarkDone(decision):
+                if self.owner is driver:
+                    self.decisions.append(replace(decision, is_done=True))
+            case Sweep():
+                for name, transaction in self.transactions.items():
+                    if transaction.state == "Ongoing":
+                        self.init(name)
+        return None
+
+
+class CrashedError(Exception):
+    """The driver died."""
+
+
+def drive(
+    world: World, driver: object, protocol: Protocol, crash_at: int | None, after: bool
+) -> int:
+    """Runs a protocol; dies at the given effect, before or after it took place."""
+    answer: Any = None
+    steps = 0
+    while True:
+        try:
+            effect = protocol.send(answer)
+        except StopIteration:
+            return steps
+        if steps == crash_at and not after:
+            raise CrashedError
+        try:
+            answer = world.perform(driver, effect)
+        except SupersededError:
+            protocol.close()
+            raise
+        if steps == crash_at:
+            raise CrashedError
+        steps += 1
+
+
+def rows_of(batch_id: int, task: int) -> list[str]:
+    return [f"{batch_id}/{task}/{row}" for row in range(2)]
+
+
+def write_batch(world: World, run: int, batch_id: int, tasks: int) -> list[Entry]:
+    return [
+        world.write(f"q.{run:08x}.{task}.0.{batch_id % 4}", rows_of(batch_id, task))
+        for task in range(tasks)
+    ]
+
+
+def query(world: World, batches: int, tasks: int, crashes: list[tuple[int, bool]]) -> None:
+    """Spark: batches in order; one that was not committed is replayed by a new run."""
+    run = 0
+    left = list(crashes)
+    for batch_id in range(batches):
+        while True:
+            entries = write_batch(world, run, batch_id, tasks)
+            crash_at, after = left.pop(0) if left else (None, False)
+            try:
+                drive(world, run, commit_batch(batch_id, entries), crash_at, after)
+                break
+            except CrashedError:
+                run += 1
+
+
+def check(world: World, batches: int, tasks: int) -> None:
+    expected = sorted(
+        row for batch in range(batches) for task in range(tasks) for row in rows_of(batch, task)
+    )
+    assert sorted(world.visible) == expected
+    assert not [one for one in world.transactions.values() if one.state == "Ongoing"]
+
+
+def steps_of_a_commit(tasks: int) -> int:
+    world = World()
+    return drive(world, 0, commit_batch(0, write_batch(world, 0, 0, tasks)), None, False)
+
+
+@pytest.mark.parametrize("tasks", [0, 1, 2, 3])
+def test_every_pair_of_crashes(tasks: int) -> None:
+    # A run after a crash takes at most as many steps, and the aborts of its own entries.
+    points = [
+        (step, after)
+        for step in range(steps_of_a_commit(tasks) + tasks + 1)
+        for after in (False, True)
+    ]
+    for crashes in [
+        [],
+        *([one] for one in points),
+        *(list(two) for two in product(points, points)),
+    ]:
+        world = World()
+        query(world, 3, tasks, crashes)
+        check(world, 3, tasks)
+
+
+def test_the_effects_of_a_commit_in_order() -> None:
+    world = World()
+    entries = write_batch(world, 0, 0, 2)
+    protocol = commit_batch(0, entries)
+    seen: list[str] = []
+    answer: Any = None
+    while True:
+        try:
+            effect = protocol.send(answer)
+        except StopIteration:
+            break
+        seen.append(type(effect).__name__)
+        answer = world.perform(0, effect)
+    assert seen == [
+        "Fence",
+        "ReadDecision",
+        "Describe",
+        "Decide",
+        "End",
+        "End",
+        "MarkDone",
+        "Sweep",
+    ]
+
+
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_a_decision_without_an_answer(is_decided: bool) -> None:
+    world = World()
+    entries = write_batch(world, 0, 0, 2)
+    protocol = commit_batch(0, entries)
+    answer: Any = None
+    lost = False
+    while True:
+        try:
+            effect = protocol.send(answer)
+        except StopIteration:
+            break
+        if isinstance(effect, Decide) and not lost:
+            lost = True
+            if is_decided:
+                world.perform(0, effect)
+            answer = Outcome.UNKNOWN
+            continue
+        answer = world.perform(0, effect)
+    check(world, 1, 2)
+
+
+def test_a_decision_that_stays_unknown_ends_the_query() -> None:
+    world = World()
+    protocol = commit_batch(0, write_batch(world, 0, 0, 1))
+
+    def perform_without_answers() -> None:
+        answer: Any = None
+        while True:
+            effect = protocol.send(answer)
+            decides = isinstance(effect, Decide)
+            answer = Outcome.UNKNOWN if decides else world.perform(0, effect)
+
+    with pytest.raises(LostTransactionError, match="still not known"):
+        perform_without_answers()
+
+
+@pytest.mark.parametrize("abort_crash", range(6))
+@pytest.mark.parametrize("commit_crash", range(9))
+@pytest.mark.parametrize("after", [False, True])
+def test_an_abort_after_a_commit_that_failed(
+    commit_crash: int, abort_crash: int, after: bool
+) -> None:
+    """Spark calls abort with the same messages, which must not undo what is decided."""
+    world = World()
+    entries = write_batch(world, 0, 0, 2)
+    try:
+        drive(world, 0, commit_batch(0, entries), commit_crash, after)
+    except CrashedError:
+        with contextlib.suppress(CrashedError):
+            drive(world, 1, abort_batch(0, entries), abort_crash, after)
+    query_again = write_batch(world, 2, 0, 2)
+    drive(world, 2, commit_batch(0, query_again), None, False)
+    check(world, 1, 2)
+
+
+def test_an_abort_of_nothing_does_nothing() -> None:
+    assert list(abort_batch(0, [])) == []
+
+
+def interleavings(world_steps: list[int]) -> list[list[int]]:
+    """Every order of the steps of two drivers, as lists of who goes next."""
+    first, second = world_steps
+    if not first or not second:
+        return [[0] * first + [1] * second]
+    return [
+        [who, *rest]
+        for who in (0, 1)
+        for rest in interleavings([first - (who == 0), second - (who == 1)])
+    ]
+
+
+def test_two_drivers_at_once() -> None:
+    """Both commit the same batch with transactions of their own, in every order of steps."""
+    steps = steps_of_a_commit(1) + 1
+    for order in interleavings([steps, steps]):
+        world = World()
+        entries = [write_batch(world, run, 0, 1) for run in (0, 1)]
+        protocols = [commit_batch(0, some) for some in entries]
+        answers: list[Any] = [None, None]
+        ended = [False, False]
+        failed = [False, False]
+        for who in order:
+            if ended[who]:
+                continue
+            try:
+                effect = protocols[who].send(answers[who])
+                answers[who] = world.perform(who, effect)
+            except StopIteration:
+                ended[who] = True
+            except (SupersededError, LostTransactionError):
+                ended[who] = failed[who] = True
+        # Whatever became of the two, the run that Spark starts next makes it whole.
+        drive(world, 2, commit_batch(0, write_batch(world, 2, 0, 1)), None, False)
+        check(world, 1, 1)
+
+
+def test_a_run_that_was_left_behind_must_stop() -> None:
+    world = World()
+    query(world, 3, 1, [])
+    with pytest.raises(SupersededError, match="batch 1 was superseded"):
+        drive(world, 9, commit_batch(1, write_batch(world, 9, 1, 1)), None, False)
+    assert len(world.visible) == 6
+
+
+def test_versions_of_an_application_are_skipped_when_they_are_old() -> None:
+    world = World()
+    query(world, 3, 1, [])
+    entries = write_batch(world, 9, 1, 1)
+    drive(world, 9, commit_batch(1, entries, skips_older=True), None, False)
+    check(world, 3, 1)
+
+
+def test_a_transaction_that_timed_out_before_the_decision() -> None:
+    world = World()
+    entries = write_batch(world, 0, 0, 2)
+    world.init(entries[1].transactional_id)
+    with pytest.raises(LostTransactionError, match="is not open any more"):
+        drive(world, 0, commit_batch(0, entries), None, False)
+    assert world.visible == []
+    assert world.decisions == []
+
+
+def test_a_transaction_that_is_lost_after_the_decision_is_named() -> None:
+    world = World()
+    entries = write_batch(world, 0, 0, 2)
+    with pytest.raises(CrashedError):
+        drive(world, 0, commit_batch(0, entries), 3, True)
+    world.init(entries[0].transactional_id)
+    with pytest.raises(LostTransactionError, match=f"{entries[0].transactional_id} .* batch 0"):
+        drive(world, 1, commit_batch(0, []), None, False)
