@@ -27,6 +27,8 @@ def test_words() -> None:
     assert complete("prod") == ["produce"]
     assert complete("topic", "de") == ["delete", "describe"]
     assert complete("config", "describe", "br") == ["broker"]
+    assert complete("topic", "list", "-X", "sasl.me") == ["sasl.mechanism="]
+    assert complete("topic", "create", "t", "-c", "cleanup") == ["cleanup.policy="]
     assert "--command-config" in complete("topic", "list", "--com")
 
 

@@ -17,7 +17,7 @@ def test_every_part_is_reported_and_the_core_works() -> None:
     answer = CliRunner().invoke(doctor.command, ["-o", "json"])
     assert answer.exit_code == 0, answer.output
     findings = {row["part"]: Finding(**row) for row in json.loads(answer.output)}
-    optional = {"uvloop", "java", "pyspark", "pyarrow", "maven"}
+    optional = {"uvloop", "java", "pyspark", "pyarrow", "pyiceberg", "maven"}
     assert set(findings) == {"python", "kernel", *CORE_PACKAGES, *optional}
     for part in CORE_PACKAGES:
         assert findings[part].state == "ok", findings[part]

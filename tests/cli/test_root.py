@@ -16,9 +16,7 @@ from kaa.cli.root import COMMANDS, load, root
 
 SERVERS_AND_STREAMS = {"kaa broker start", "kaa dev", "kaa completion", "kaa group watch"}
 """What has no result to print in one form or another."""
-WITHOUT_RESULT = {
-    f"kaa profile {verb}" for verb in ("use", "clear", "rename", "delete", "prompt")
-} | {"kaa config set", "kaa config unset"}
+WITHOUT_RESULT = {f"kaa profile {verb}" for verb in ("use", "clear", "rename", "delete", "prompt")}
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:

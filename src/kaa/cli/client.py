@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kaa.cli.command import PROFILE, SharedOption
+from kaa.cli.command import PROFILE, PROPERTY, SharedOption
 from kaa.cli.output import OUTPUTS, styled
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ _CONNECTION_OPTIONS = (
         "-X",
         "properties",
         cls=SharedOption,
+        type=PROPERTY,
         multiple=True,
         metavar="NAME=VALUE",
         help="A client property of Kafka; may be given many times.",

@@ -66,8 +66,13 @@ class Name(_StringType):
         found = known_names(self.kind, ctx.params)
         return [CompletionItem(name) for name in found if name.startswith(incomplete)]
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> None:
+        """Nothing: the name of the parameter says more."""
+
 
 TOPIC = Name("topic")
 GROUP = Name("group")
 TRANSACTIONAL_ID = Name("txn")
 PROFILE = Name("profile")
+PROPERTY = Name("property")
+TOPIC_SETTING = Name("topic-setting")

@@ -162,6 +162,14 @@ def _change(
         resource = ResourceType[kind.upper().replace("-", "_")]
         async with Admin(session.settings) as admin:
             await admin.alter_configs(resource, target, changes, validate_only=dry_run)
-        say(f"{len(changes)} settings of {kind} {name} {'would be ' * dry_run}changed")
+        rows = [
+            {
+                "name": change.name,
+                "value": change.value,
+                "status": f"{'would be ' * dry_run}{'unset' if change.value is None else 'set'}",
+            }
+            for change in changes
+        ]
+        show(session.output, ["name", "value", "status"], rows)
 
     run(session, work)

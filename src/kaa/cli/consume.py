@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import click
 
-from kaa.cli.client import client_options, run
+from kaa.cli.client import client_options, run, say
 from kaa.cli.command import GROUP, TOPIC, Verb
 from kaa.cli.offset_range import parse_range
 from kaa.cli.progress import Progress
@@ -106,6 +107,9 @@ def command(
             out.write(writer.head(session.output) if format_ is None else b"")
             try:
                 await _consume(consumer, spans, count, is_wanted, writer)
+            except asyncio.CancelledError:
+                say(f"stopped after {writer.written} records")
+                raise
             finally:
                 out.write(writer.end())
                 out.flush()

@@ -40,9 +40,22 @@ def known_names(kind: str, parameters: Mapping[str, Any]) -> list[str]:
             from kaa.cli.profiles import read_profiles
 
             return sorted(read_profiles().settings)
+        if kind in {"property", "topic-setting"}:
+            return [f"{name}=" for name in _settings(kind)]
         return _cached(kind, connection_arguments(parameters))
     except Exception:  # noqa: BLE001 - a shell in the middle of a line has no use for an error.
         return []
+
+
+def _settings(kind: str) -> list[str]:
+    """Names of settings, which need no cluster."""
+    if kind == "topic-setting":
+        from kaa.config.topic import TOPIC
+
+        return sorted(key.name for key in TOPIC if not key.internal)
+    from kaa.config.client import ADMIN, CONSUMER, PRODUCER
+
+    return sorted({key.name for table in (ADMIN, CONSUMER, PRODUCER) for key in table})
 
 
 def connection_arguments(parameters: Mapping[str, Any]) -> list[str]:

@@ -136,17 +136,16 @@ class RecordWriter:
 
     def __init__(self, output: str, format_: str | None, null: str) -> None:
         self.is_list = output == "json" and format_ is None
-        self._is_first = True
+        self.written = 0
         self._write = _writer(output, format_, null)
 
     def write(self, topic: str, partition: int, record: Record) -> bytes:
         """The bytes of a record."""
-        written = self._write(topic, partition, record)
+        data = self._write(topic, partition, record)
+        self.written += 1
         if not self.is_list:
-            return written
-        start = b"[\n " if self._is_first else b",\n "
-        self._is_first = False
-        return start + written
+            return data
+        return (b"[\n " if self.written == 1 else b",\n ") + data
 
     def head(self, output: str) -> bytes:
         """What stands before the first record."""
@@ -156,7 +155,7 @@ class RecordWriter:
         """What stands behind the last record."""
         if not self.is_list:
             return b""
-        return b"[]\n" if self._is_first else b"\n]\n"
+        return b"\n]\n" if self.written else b"[]\n"
 
 
 def _writer(output: str, format_: str | None, null: str) -> Callable[[str, int, Record], bytes]:

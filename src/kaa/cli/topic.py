@@ -15,7 +15,7 @@ from kaa.cli.client import (
     run,
     say,
 )
-from kaa.cli.command import TOPIC, Noun
+from kaa.cli.command import TOPIC, TOPIC_SETTING, Noun
 from kaa.cli.output import print_rows, show, styled
 
 if TYPE_CHECKING:
@@ -72,7 +72,15 @@ def list_topics(session: Session, internal: bool) -> None:
 @click.argument("names", nargs=-1, required=True)
 @click.option("-p", "--partitions", type=int, default=-1, help="Default: the broker's.")
 @click.option("-r", "--replication-factor", type=int, default=-1, help="Default: the broker's.")
-@click.option("-c", "--config", "configs", multiple=True, metavar="NAME=VALUE", help="A setting.")
+@click.option(
+    "-c",
+    "--config",
+    "configs",
+    type=TOPIC_SETTING,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting.",
+)
 @click.option("--if-not-exists", is_flag=True, help="A topic that is there already is fine.")
 @click.option("--dry-run", is_flag=True, help="Let the cluster check it and create nothing.")
 @client_options
@@ -267,7 +275,15 @@ def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=TOPIC)
-@click.option("-c", "--config", "configs", multiple=True, metavar="NAME=VALUE", help="Set this.")
+@click.option(
+    "-c",
+    "--config",
+    "configs",
+    type=TOPIC_SETTING,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set this.",
+)
 @click.option("-d", "--unset", multiple=True, metavar="NAME", help="Take this setting back.")
 @click.option("--dry-run", is_flag=True, help="Let the cluster check it and change nothing.")
 @client_options

@@ -1,0 +1,53 @@
+"""``kaa lake`` against a running node, without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from kaa.cli.client import EXIT_FAILED, EXIT_NOT_FOUND
+from kaa.cli.root import root
+
+
+def kaa(bootstrap: str, *arguments: str) -> Result:
+    return CliRunner().invoke(root, [*arguments, "-b", bootstrap])
+
+
+def test_a_table_from_the_command_line(bootstrap: str, topic_name: str, tmp_path: Path) -> None:
+    kaa(bootstrap, "topic", "create", topic_name, "-p", "1")
+    place = ["--warehouse", str(tmp_path), "--layout", "parquet"]
+    for value in ("a", "b"):
+        assert kaa(bootstrap, "produce", topic_name, value).exit_code == 0
+        answer = kaa(bootstrap, "lake", "run", topic_name, "--once", "--no-spark", *place)
+        assert answer.exit_code == 0, answer.output
+        assert "1 rows in 1 files" in answer.stderr
+        assert "up to date" in answer.stderr
+    status = kaa(bootstrap, "lake", "status", topic_name, *place, "-o", "json")
+    found = json.loads(status.stdout)
+    assert (found["rows"], found["files"], found["lag"]) == (2, 2, 0)
+    assert found["partitions"][0]["offset"] == 2
+    assert "last commit" in kaa(bootstrap, "lake", "status", topic_name, *place).stderr
+    plan = kaa(bootstrap, "lake", "compact", topic_name, *place, "-o", "json")
+    assert json.loads(plan.stdout)[0]["files"] == 2
+    assert "nothing was changed" in plan.stderr
+    assert kaa(bootstrap, "lake", "compact", topic_name, *place, "--yes").exit_code == 0
+    status = kaa(bootstrap, "lake", "status", topic_name, *place, "-o", "json")
+    assert json.loads(status.stdout)["files"] == 1
+    for name in ("expire", "orphans"):
+        assert (
+            json.loads(kaa(bootstrap, "lake", name, topic_name, *place, "-o", "json").stdout) == []
+        )
+
+
+def test_wrong_use(bootstrap: str, topic_name: str, tmp_path: Path) -> None:
+    place = ["--warehouse", str(tmp_path)]
+    absent = kaa(bootstrap, "lake", "run", topic_name, "--once", "--no-spark", *place)
+    assert absent.exit_code == EXIT_NOT_FOUND
+    kaa(bootstrap, "topic", "create", topic_name, "-p", "1")
+    wrong = kaa(bootstrap, "lake", "status", topic_name, *place, "--partition-by", "week(x)")
+    assert wrong.exit_code == EXIT_FAILED
+    assert "none of year" in wrong.stderr
+    unknown = kaa(bootstrap, "lake", "status", topic_name, *place, "--option", "colour=red")
+    assert "no option of a table: colour" in unknown.stderr
