@@ -96,10 +96,18 @@ class Listeners:
             frame_bytes_max=values.get_int("socket.request.max.bytes"),
             backlog=values.get_int("socket.listen.backlog.size"),
             connections_max=values.get_int("max.connections"),
+            connections_per_second_max=values.get_int("max.connection.creation.rate"),
             connections_per_address_max=values.get_int("max.connections.per.ip"),
             connections_per_address_overrides=self._config.max_connections_per_ip_overrides,
             idle_seconds_max=values.get_int("connections.max.idle.ms") / 1000,
+            send_buffer_bytes=self._buffer_bytes("socket.send.buffer.bytes"),
+            receive_buffer_bytes=self._buffer_bytes("socket.receive.buffer.bytes"),
         )
+
+    def _buffer_bytes(self, name: str) -> int | None:
+        """A size that somebody chose; the default would be far below what the system finds out."""
+        size = self._config.get_int(name)
+        return size if name in self._config.settings and size >= 0 else None
 
     def bind(self) -> None:
         """Binds every socket, or none; StartError names the address that cannot be had."""

@@ -340,7 +340,8 @@ class Broker:
             self.services.transactions.runtime.stop()
             self.services.brokers.close()
         controller, lifecycle = self._controller, self._lifecycle
-        if lifecycle is not None and lifecycle.epoch >= 0:
+        is_asked_for = self.config.get_boolean("controlled.shutdown.enable")
+        if is_asked_for and lifecycle is not None and lifecycle.epoch >= 0:
             await lifecycle.leave(LEAVE_SECONDS)
         await self._close_logs()
         if controller is not None:

@@ -11,7 +11,7 @@ from kaa.config.group import GROUP
 from kaa.config.tables import broker_replication
 from kaa.config.topic import BROKER_SYNONYMS as TOPIC_SYNONYMS
 from kaa.config.topic import TOPIC
-from kaa.config.unsupported import INEFFECTIVE, REFUSED_NAMES
+from kaa.config.unsupported import INEFFECTIVE, REFUSED_NAMES, is_missing
 from kaa.config.values import value_text
 
 _UNITS = (
@@ -31,7 +31,7 @@ def _lines() -> Iterator[str]:
     yield "Names, types, defaults and valid values are those of Apache Kafka 4.3.1; settings that"
     yield "start with `kaa.` are Kaa's own. A setting marked *refused* stops the start when it asks"
     yield "for what this version does not have; one marked *no effect* is accepted and changes"
-    yield "nothing."
+    yield "nothing, and so does one marked *not yet*, whose part does not exist in this version."
     yield from _section(
         "Broker",
         "Set in `server.properties`, as `KAFKA_*` environment variables, or with `--override`; "
@@ -105,6 +105,8 @@ def _facts(key: ConfigKey, is_broker: bool, synonyms: tuple[str, ...]) -> Iterat
         yield "*refused* where this version lacks it"
     if is_broker and key.name in INEFFECTIVE:
         yield "*no effect* in Kaa"
+    if is_broker and is_missing(key.name):
+        yield "*not yet*"
 
 
 def _default(key: ConfigKey) -> str:

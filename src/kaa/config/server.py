@@ -22,7 +22,13 @@ from kaa.config.listeners import Listeners, resolve_listeners
 from kaa.config.rules import CONSUMER_ASSIGNORS, connection_overrides, rule_problems
 from kaa.config.sources import Setting, Settings
 from kaa.config.topic import topic_default
-from kaa.config.unsupported import INEFFECTIVE, is_removed, listener_refusals, refusals
+from kaa.config.unsupported import (
+    INEFFECTIVE,
+    is_missing,
+    is_removed,
+    listener_refusals,
+    refusals,
+)
 from kaa.config.values import ConfigError, ConfigValue
 
 LISTENER_PREFIX = "listener.name."
@@ -150,6 +156,8 @@ class LoadedConfig(NamedTuple):
     """Set, but dropped by Kafka before the version that Kaa follows."""
     ineffective_names: tuple[str, ...]
     """Set, and of no use outside a JVM."""
+    missing_names: tuple[str, ...]
+    """Set, and of parts that this version does not have."""
     warnings: tuple[str, ...]
     """Sentences about all of the above, and about settings that do not fit well together."""
 
@@ -157,15 +165,16 @@ class LoadedConfig(NamedTuple):
 def load_broker_config(settings: Settings) -> LoadedConfig:
     """Checks merged settings as a whole; raises ``InvalidConfigError`` with every problem found."""
     config = check_settings(settings, {name: s.text for name, s in settings.items()})
-    unknown, removed, ineffective = _classify(settings)
+    unknown, removed, ineffective, missing = _classify(settings)
     warnings = (
         *_unknown_warnings(unknown, settings),
         *_summary("Kafka has dropped these settings, delete them", removed),
         *_summary("These settings have no effect in Kaa", ineffective),
+        *_summary("These settings are of parts that this version of Kaa does not have", missing),
         *_shadow_warnings(settings),
         *_value_warnings(config),
     )
-    return LoadedConfig(config, unknown, removed, ineffective, warnings)
+    return LoadedConfig(config, unknown, removed, ineffective, missing, warnings)
 
 
 def check_settings(
@@ -256,20 +265,22 @@ def _parse_listener_settings(
 
 def _classify(
     settings: Settings,
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Sorted names that are unknown, removed from Kafka, and without effect."""
-    unknown, removed, ineffective = [], [], []
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Sorted names that are unknown, removed from Kafka, without effect, and of missing parts."""
+    unknown, removed, ineffective, missing = [], [], [], []
     for name in sorted(settings):
         if name in BROKER:
             if name in INEFFECTIVE:
                 ineffective.append(name)
+            elif is_missing(name):
+                missing.append(name)
         elif is_removed(name):
             removed.append(name)
         elif not name.startswith(_PLUGIN_PREFIXES):
             parts = listener_setting(name)
             if parts is None or parts[2] is None or parts[0] != parts[0].lower():
                 unknown.append(name)
-    return tuple(unknown), tuple(removed), tuple(ineffective)
+    return tuple(unknown), tuple(removed), tuple(ineffective), tuple(missing)
 
 
 def _unknown_warnings(unknown: tuple[str, ...], settings: Settings) -> Iterator[str]:

@@ -1,10 +1,11 @@
 """Settings of Kafka that this version does not have, and what follows from that.
 
-Ignoring a setting is honest only when nothing is lost by it. So there are three answers:
+Ignoring a setting is honest only when nothing is lost by it. So there are four answers:
 
 - what would weaken safety if ignored, or change what the cluster is, refuses the start
   (``refusals``);
 - what only tunes Kafka's threads, JVM or plug-ins is accepted without effect (``INEFFECTIVE``);
+- what belongs to a part that does not exist yet is accepted with a warning (``is_missing``);
 - what Kafka itself has dropped is named, so that it can be deleted (``is_removed``).
 """
 
@@ -45,18 +46,34 @@ REFUSED_NAMES = (
 INEFFECTIVE = frozenset(
     {
         "background.threads",
+        "controller.performance.always.log.threshold.ms",
+        "controller.performance.sample.period.ms",
+        "controller.quorum.append.linger.ms",
         "delete.records.purgatory.purge.interval.requests",
         "fetch.purgatory.purge.interval.requests",
         "group.coordinator.background.threads",
+        "group.coordinator.cached.buffer.max.bytes",
         "group.coordinator.threads",
         "group.share.persister.class.name",
+        "initial.broker.registration.timeout.ms",
+        "internal.metadata.delete.delay.millis",
+        "internal.metadata.log.segment.bytes",
+        "internal.metadata.max.batch.size.in.bytes",
         "kafka.metrics.polling.interval.secs",
         "kafka.metrics.reporters",
+        "log.cleaner.io.buffer.size",
+        "log.cleaner.threads",
+        "log.dir.failure.timeout.ms",
+        "log.initial.task.delay.ms",
         "metric.reporters",
         "num.io.threads",
         "num.network.threads",
+        "num.recovery.threads.per.data.dir",
         "producer.purgatory.purge.interval.requests",
+        "queued.max.request.bytes",
+        "queued.max.requests",
         "security.providers",
+        "server.max.startup.time.ms",
         "share.coordinator.threads",
         "share.fetch.purgatory.purge.interval.requests",
         "ssl.engine.factory.class",
@@ -64,6 +81,51 @@ INEFFECTIVE = frozenset(
         "ssl.provider",
         "ssl.secure.random.implementation",
         "ssl.trustmanager.algorithm",
+        "unstable.feature.versions.enable",
+    }
+)
+
+# Settings of parts that this version does not have: security of listeners, several brokers and
+# moves between directories, remote storage, delegation tokens, quotas, metrics, share and streams
+# groups.
+_MISSING_PREFIXES = (
+    "delegation.token.",
+    "group.share.",
+    "group.streams.",
+    "metrics.",
+    "quota.window.",
+    "remote.",
+    "replica.fetch.",
+    "replica.lag.",
+    "replica.selector.",
+    "replica.socket.",
+    "replication.quota.",
+    "sasl.",
+    "share.coordinator.",
+    "ssl.",
+    "telemetry.",
+)
+# Every server.properties that comes with Kafka sets these, on nodes that never see a share group.
+_SHARE_TOPIC_PREFIX = "share.coordinator.state.topic."
+_MISSING = frozenset(
+    {
+        "alter.log.dirs.replication.quota.window.num",
+        "alter.log.dirs.replication.quota.window.size.seconds",
+        "connection.failed.authentication.delay.ms",
+        "connections.max.reauth.ms",
+        "controller.quorum.fetch.max.bytes",
+        "controller.quorum.fetch.snapshot.max.bytes",
+        "controller.quota.window.num",
+        "controller.quota.window.size.seconds",
+        "controller.socket.timeout.ms",
+        "follower.fetch.last.tiered.offset.enable",
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "num.replica.alter.log.dirs.threads",
+        "num.replica.fetchers",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        "socket.connection.setup.timeout.max.ms",
+        "socket.connection.setup.timeout.ms",
     }
 )
 
@@ -93,6 +155,13 @@ _REMOVED = frozenset(
         "unstable.metadata.versions.enable",
     }
 )
+
+
+def is_missing(name: str) -> bool:
+    """Whether the setting belongs to a part that this version does not have."""
+    if name in INEFFECTIVE or name.startswith(_SHARE_TOPIC_PREFIX):
+        return False
+    return name in _MISSING or name.startswith(_MISSING_PREFIXES)
 
 
 def is_removed(name: str) -> bool:

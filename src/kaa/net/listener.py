@@ -1,9 +1,11 @@
 """A listening socket: accepts connections within limits, and ends them.
 
-Limits are checked when a client is accepted, before anything is read from it: the connections of
-this listener (`max.connections`), and those of one address (`max.connections.per.ip`, with an
-address's IPv6-mapped form counted as the same). A client over a limit is closed at once, as Kafka
-closes it. Connections without input for `connections.max.idle.ms` are closed by a sweep.
+Limits are checked before anything is read from a client. With as many connections as the listener
+may have (`max.connections`), or with as many new ones in a second as it may have
+(`max.connection.creation.rate`), none is accepted: clients wait in the queue of the system, as with
+Kafka. One more of an address that has as many as it may (`max.connections.per.ip`, with an
+address's IPv6-mapped form counted as the same) is closed at once. Connections without input for
+`connections.max.idle.ms` are closed by a sweep.
 """
 
 from __future__ import annotations
@@ -41,9 +43,13 @@ class ListenerSettings:
     frame_bytes_max: int = 104_857_600
     backlog: int = 50
     connections_max: int = 2_147_483_647
+    connections_per_second_max: int = 2_147_483_647
     connections_per_address_max: int = 2_147_483_647
     connections_per_address_overrides: Mapping[str, int] = field(default_factory=dict)
     idle_seconds_max: float = 600.0
+    # None leaves the buffers of sockets to the system, which sizes them as needed.
+    send_buffer_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
 
 
 @dataclass(slots=True)
@@ -82,6 +88,11 @@ class Listener:
         self._scratch = memoryview(bytearray(limits.NET_SCRATCH_BYTES))
         self._drained: asyncio.Event = asyncio.Event()
         self._resume_handle: asyncio.TimerHandle | None = None
+        # Nobody is accepted until a connection has ended.
+        self._is_full = False
+        # Accepted since the start of this second of the loop's time.
+        self._second = 0
+        self._accepted_in_second = 0
 
     # --- what connections need
 
@@ -100,6 +111,9 @@ class Listener:
             del self._by_address[address]
         if not self.connections:
             self._drained.set()
+        if self._is_full:
+            self._is_full = False
+            self._resume_accepting()
         if self._on_close is not None:
             self._on_close(connection, reason)
 
@@ -107,7 +121,12 @@ class Listener:
 
     def bind(self) -> int:
         """Binds the socket and returns its port, which is the system's choice for port 0."""
-        self._socket = _bound(self.settings.host, self.settings.port)
+        settings = self.settings
+        self._socket = _bound(settings.host, settings.port)
+        if settings.receive_buffer_bytes is not None:
+            # Connections inherit it, and announce it when they are opened.
+            size = settings.receive_buffer_bytes
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
         return self.port
 
     @property
@@ -162,6 +181,13 @@ class Listener:
     def _acceptable(self) -> None:
         assert self._socket is not None
         for _ in range(_ACCEPTS_PER_TURN_MAX):
+            if len(self.connections) >= self.settings.connections_max:
+                self._is_full = True
+                self.loop.remove_reader(self._socket.fileno())
+                return
+            if not self._is_within_rate():
+                self._pause_accepting(self._second + 1 - self.loop.time())
+                return
             try:
                 sock, address = self._socket.accept()
             except (BlockingIOError, ConnectionAbortedError):
@@ -169,19 +195,28 @@ class Listener:
             except OSError as error:
                 if error.errno not in _EXHAUSTED:
                     raise
-                self._pause_accepting()
+                self._pause_accepting(limits.NET_ACCEPT_PAUSE_SECONDS)
                 return
+            self._accepted_in_second += 1
             self._accept(sock, _plain_address(str(address[0])))
+
+    def _is_within_rate(self) -> bool:
+        second = int(self.loop.time())
+        if second != self._second:
+            self._second, self._accepted_in_second = second, 0
+        return self._accepted_in_second < self.settings.connections_per_second_max
 
     def _accept(self, sock: socket.socket, address: str) -> None:
         settings = self.settings
         most = settings.connections_per_address_overrides.get(
             address, settings.connections_per_address_max
         )
-        if len(self.connections) >= settings.connections_max or self._by_address[address] >= most:
+        if self._by_address[address] >= most:
             self.counts.refused += 1
             sock.close()
             return
+        if settings.send_buffer_bytes is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer_bytes)
         self.counts.accepted += 1
         self._by_address[address] += 1
         connection = Connection(
@@ -193,15 +228,11 @@ class Listener:
         )
         self.connections.add(connection)
 
-    def _pause_accepting(self) -> None:
-        """Out of descriptors: the ready socket would spin the loop, so it is left alone for a
-        while.
-        """
+    def _pause_accepting(self, seconds: float) -> None:
+        """Leaves the socket alone for a while; ready as it is, it would spin the loop."""
         assert self._socket is not None
         self.loop.remove_reader(self._socket.fileno())
-        self._resume_handle = self.loop.call_later(
-            limits.NET_ACCEPT_PAUSE_SECONDS, self._resume_accepting
-        )
+        self._resume_handle = self.loop.call_later(seconds, self._resume_accepting)
 
     def _resume_accepting(self) -> None:
         if self._socket is not None:

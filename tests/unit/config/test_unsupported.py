@@ -1,7 +1,11 @@
 """What this version refuses, ignores, and knows as removed."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import kaa
 from kaa.config import ConfigValues
 from kaa.config.addresses import Endpoint, SecurityProtocol
 from kaa.config.broker import BROKER
@@ -9,6 +13,7 @@ from kaa.config.listeners import Listeners
 from kaa.config.unsupported import (
     INEFFECTIVE,
     REFUSED_NAMES,
+    is_missing,
     is_removed,
     listener_refusals,
     refusals,
@@ -74,3 +79,37 @@ def test_names_are_real_settings_and_removed_ones_are_not() -> None:
     assert not any(is_removed(name) for name in BROKER.names())
     for name in ("zookeeper.connect", "inter.broker.protocol.version", "port"):
         assert is_removed(name)
+
+
+# Names that are put together where they are used.
+_COMPOSED = re.compile(
+    r"(offsets\.topic|transaction\.state\.log)\.(min\.isr|num\.partitions|replication\.factor|"
+    r"segment\.bytes)|group\.consumer\..*|share\.coordinator\.state\.topic\..*"
+)
+
+
+def test_every_setting_has_an_effect_or_says_that_it_has_none() -> None:
+    """A setting that is accepted in silence and read by nobody misleads its owner."""
+    root = Path(kaa.__file__).parent
+    tables = root / "config" / "tables"
+    sources = [path for path in root.rglob("*.py") if tables not in path.parents]
+    # Storage takes its settings by the names of its fields.
+    text = "".join(path.read_text() for path in sources if path.name != "unsupported.py")
+    silent = [
+        name
+        for name in BROKER.names()
+        if f'"{name}"' not in text
+        and f"{name.replace('.', '_')}: " not in text
+        and name not in INEFFECTIVE
+        and name not in REFUSED_NAMES
+        and not is_missing(name)
+        and not _COMPOSED.fullmatch(name)
+    ]
+    assert silent == []
+
+
+def test_settings_of_missing_parts() -> None:
+    assert is_missing("ssl.keystore.location")
+    assert is_missing("num.replica.fetchers")
+    assert not is_missing("num.io.threads")
+    assert not is_missing("log.dirs")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 
 import pytest
@@ -35,17 +36,51 @@ def test_port_clash_is_an_error_of_bind() -> None:
     asyncio.run(main())
 
 
-def test_connections_beyond_the_limit_are_closed() -> None:
+def test_connections_beyond_the_limit_wait_for_one_to_end() -> None:
     async def main() -> None:
         async with running(connections_max=2) as system:
             first, second = await system.connect(), await system.connect()
             assert await first.ask(bytes([ECHO])) == bytes([ECHO])
             assert await second.ask(bytes([ECHO])) == bytes([ECHO])
-            assert await (await system.connect()).is_cut_off()
-            assert system.listener.counts.refused == 1
+            third = await system.connect()
+            await asyncio.sleep(0.05)
+            assert len(system.listener.connections) == 2
             first.socket.close()
-            await system.until(lambda: len(system.listener.connections) == 1)
-            assert await (await system.connect()).ask(bytes([ECHO])) == bytes([ECHO])
+            assert await third.ask(bytes([ECHO])) == bytes([ECHO])
+            assert system.listener.counts.refused == 0
+
+    asyncio.run(main())
+
+
+def test_new_connections_of_a_second_are_limited() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        # The start of a second, so that the end of it is not near.
+        await asyncio.sleep(1 - loop.time() % 1)
+        async with running(connections_per_second_max=2) as system:
+            clients = [await system.connect() for _ in range(3)]
+            for client in clients[:2]:
+                assert await client.ask(bytes([ECHO])) == bytes([ECHO])
+            assert system.listener.counts.accepted == 2
+            began = int(loop.time())
+            assert await clients[2].ask(bytes([ECHO])) == bytes([ECHO])
+            assert int(loop.time()) > began
+            assert system.listener.counts.accepted == 3
+
+    asyncio.run(main())
+
+
+def test_sizes_of_socket_buffers_that_somebody_chose() -> None:
+    async def main() -> None:
+        async with running(send_buffer_bytes=50_000, receive_buffer_bytes=40_000) as system:
+            client = await system.connect()
+            assert await client.ask(bytes([ECHO])) == bytes([ECHO])
+            (connection,) = system.listener.connections
+            sock = socket.socket(fileno=os.dup(connection._fileno))
+            with sock:
+                # Linux doubles what it is told.
+                assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in {50_000, 100_000}
+                assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in {40_000, 80_000}
 
     asyncio.run(main())
 
