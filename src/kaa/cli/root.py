@@ -41,6 +41,7 @@ COMMANDS = {
     ),
     "doctor": Entry("kaa.cli.doctor", "Say what this installation has and what it lacks."),
     "group": Entry("kaa.cli.group", "List, describe, move, watch and delete consumer groups."),
+    "lake": Entry("kaa.cli.lake", "Keep tables of topics: Iceberg, or folders of Parquet files."),
     "perf": Entry("kaa.cli.perf", "Measure producing, consuming and the time in between."),
     "produce": Entry("kaa.cli.produce", "Write records to a topic."),
     "profile": Entry("kaa.cli.profile", "Keep the settings of clusters under names."),

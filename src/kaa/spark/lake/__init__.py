@@ -21,5 +21,6 @@ The modules, from what decides to what acts:
 ``upsert``        one row per key: rounds that rewrite buckets
 ``maintenance``   compaction, expiry and removal of orphans, each with a plan first
 ``reading``       state at an offset; table and live tail as one
+``spark_table``   the same as the format ``kaa_table`` of Spark
 ``status``        offsets, lag and last commit
 """

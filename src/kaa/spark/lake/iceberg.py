@@ -42,6 +42,7 @@ from pyiceberg.exceptions import (
 from kaa.spark.formats.conform import nullable, widened
 from kaa.spark.formats.untyped import pa
 from kaa.spark.lake.partitioning import check_terms
+from kaa.spark.lake.store import normal_url
 from kaa.spark.lake.table import (
     ConflictError,
     DataFileInfo,
@@ -160,7 +161,8 @@ class IcebergLake:
         return self._data.history()
 
     def schema(self) -> Schema:
-        return self._data.handle.schema().as_arrow()
+        fields = self._data.write_schema()
+        return pa.schema([pa.field(one.name, nullable(one.type)) for one in fields])
 
     @property
     def data(self) -> IcebergTable:
@@ -251,6 +253,24 @@ class IcebergTable:
                 DataFileInfo(file.file_path, file.record_count, file.file_size_in_bytes, part, file)
             )
         return found
+
+    @property
+    def store(self) -> Store:
+        """The folder of the table."""
+        return self._store.at(self.handle.location())
+
+    def referenced(self) -> set[str]:
+        """Every file that a snapshot of the table names, and the metadata that names them."""
+        table = self.handle
+        named = {normal_url(table.metadata_location)}
+        named |= {normal_url(one.metadata_file) for one in table.metadata.metadata_log}
+        for snapshot in table.metadata.snapshots:
+            named.add(normal_url(snapshot.manifest_list))
+            for manifest in snapshot.manifests(table.io):
+                named.add(normal_url(manifest.manifest_path))
+                for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
+                    named.add(normal_url(entry.data_file.file_path))
+        return named
 
     # --- columns
 

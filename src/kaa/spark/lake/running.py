@@ -27,20 +27,26 @@ class Runner(Protocol):
 
 
 class SparkRunner:
-    """One Spark job per round: a task per range, which reports its files."""
+    """One Spark job per round: a task per range, which reports its files.
+
+    Spark Connect has no RDDs; there ``mapInArrow`` does the same, for which Spark wants pandas.
+    """
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
+        self._is_classic = hasattr(spark, "_jsc")
 
     @property
     def parallel(self) -> int:
         """Spark Connect does not tell; two tasks are never wrong."""
-        context = getattr(self._spark, "_jsc", None)
-        return int(self._spark.sparkContext.defaultParallelism) if context is not None else 2
+        return int(self._spark.sparkContext.defaultParallelism) if self._is_classic else 2
 
     def run(self, tasks: list[WriteTask]) -> list[WrittenFile]:
         if not tasks:
             return []
+        if self._is_classic:
+            parts = self._spark.sparkContext.parallelize(tasks, len(tasks))
+            return list(parts.flatMap(write).collect())
 
         def work(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
             return write_ids(tasks, batches)

@@ -1,0 +1,43 @@
+"""Where Spark finds the data source ``kaa_table``: tables that ``kaa lake`` keeps, as rows.
+
+::
+
+    spark.read.format("kaa_table").option("warehouse", "lake").option("table", "orders").load()
+
+``atOffsets`` reads the state at an offset of each partition, ``version`` one version. Spark alone
+reads neither Iceberg nor the manifests of a folder. As in ``pyspark_kaa``, nothing is imported here
+that may be missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+    from pyspark.sql.types import StructType
+else:
+    try:
+        from pyspark.sql.datasource import DataSource
+    except ImportError:  # Without Spark nobody asks for a source, and an import must not fail.
+        DataSource = object
+
+
+class DefaultSource(DataSource):
+    """The format ``kaa_table``."""
+
+    options: dict[str, str]
+
+    @classmethod
+    def name(cls) -> str:
+        return "kaa_table"
+
+    def schema(self) -> Any:
+        from kaa.spark.lake.spark_table import schema_of
+
+        return schema_of(self.options)
+
+    def reader(self, schema: StructType) -> Any:
+        from kaa.spark.lake.spark_table import TableReader
+
+        return TableReader(self.options, schema)
