@@ -15,15 +15,13 @@ def kaa(bootstrap: str, *arguments: str, stdin: str | None = None) -> Result:
 
 
 def test_lines() -> None:
-    lines = [b"k:v\n", b":\n", b"plain"]
+    lines = [b"k:v", b":", b"plain"]
     assert list(read_lines(lines, b"key", b":", empty_is_null=True)) == [
         NewRecord(b"k", b"v"),
         NewRecord(None, None),
         NewRecord(b"key", b"plain"),
     ]
-    assert list(read_lines([b"a:b\n"], None, None, empty_is_null=False)) == [
-        NewRecord(None, b"a:b")
-    ]
+    assert list(read_lines([b"a:b"], None, None, empty_is_null=False)) == [NewRecord(None, b"a:b")]
 
 
 def test_json_lines() -> None:
@@ -36,7 +34,7 @@ def test_json_lines() -> None:
             "timestamp_ms": 5,
         }
     ).encode()
-    (record,) = read_json([line, b"\n"])
+    (record,) = read_json([line, b""])
     assert record == NewRecord(b"\xff", b"[1, 2]", (("h", b"x"), ("n", None)), 1, 5)
     for wrong in (b"{}", b"[]", b"nonsense", b'{"value": {"base64": "?"}}'):
         with pytest.raises(InputError, match="line 1 is no record"):

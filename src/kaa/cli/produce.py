@@ -5,23 +5,28 @@ from __future__ import annotations
 import json
 import sys
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
 from kaa.cli.client import EXIT_FAILED, EXIT_USAGE, client_options, complain, pairs, run, say, tell
 from kaa.cli.command import TOPIC, Verb
+from kaa.cli.input_lines import pieces_of
 from kaa.cli.output import show
 from kaa.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
     from kaa.cli.client import Session
+    from kaa.cli.input_lines import Stream
     from kaa.client.producer import Delivery
 
 # Records whose delivery is awaited together; enough to fill requests, and few in memory.
 _AWAITED_TOGETHER = 10_000
+_COLUMNS = ("topic", "partition", "offset", "timestamp_ms")
+# Forms without a beginning and an end.
+_STREAMED = ("jsonl", "name")
 
 
 class NewRecord(NamedTuple):
@@ -43,11 +48,10 @@ def read_lines(
 ) -> Iterator[NewRecord]:
     """One record per line; with a delimiter, what stands before it is the key."""
     for line in lines:
-        value: bytes | None = line.removesuffix(b"\n")
-        assert value is not None
+        value: bytes | None = line
         own_key = key
         if delimiter is not None:
-            before, separator, after = value.partition(delimiter)
+            before, separator, after = line.partition(delimiter)
             if separator:
                 own_key, value = before, after
         if empty_is_null and value == b"":
@@ -57,9 +61,9 @@ def read_lines(
         yield NewRecord(own_key, value)
 
 
-def read_json(lines: Iterable[bytes]) -> Iterator[NewRecord]:
+def read_json(lines: Iterable[bytes], first_number: int = 1) -> Iterator[NewRecord]:
     """One JSON object per line, with value and perhaps key, headers, partition, timestamp_ms."""
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first_number):
         if not line.strip():
             continue
         try:
@@ -131,18 +135,23 @@ def command(
         session.settings["acks"] = acks
     if compression is not None:
         session.settings["compression.type"] = compression
-    lines: Iterable[bytes] = [value.encode() for value in values] or sys.stdin.buffer
     delimiter = None if key_delimiter is None else key_delimiter.encode()
-    if is_json:
-        records = read_json(lines)
-    else:
-        own_key = None if key is None else key.encode()
-        records = read_lines(lines, own_key, delimiter, empty_is_null=empty_is_null)
+    own_key = None if key is None else key.encode()
+
+    async def records() -> AsyncIterator[Iterator[NewRecord]]:
+        count = 0
+        async for lines in _pieces(values):
+            if is_json:
+                yield read_json(lines, count + 1)
+            else:
+                yield read_lines(lines, own_key, delimiter, empty_is_null=empty_is_null)
+            count += len(lines)
+
     extra = tuple((name, value.encode()) for name, value in pairs(headers, "--header").items())
 
     async def work() -> int:
         try:
-            return await _produce(session, topic, records, extra, partition)
+            return await _produce(session, topic, records(), extra, partition)
         except InputError as error:
             complain(str(error))
             return EXIT_USAGE
@@ -150,10 +159,21 @@ def command(
     run(session, work)
 
 
+async def _pieces(values: Sequence[str]) -> AsyncIterator[list[bytes]]:
+    """The values of the command line, or the lines of standard input as they come."""
+    if values:
+        yield [value.encode() for value in values]
+        return
+    if sys.stdin.isatty():
+        say("one record per line; Ctrl-D ends it")
+    async for lines in pieces_of(cast("Stream", sys.stdin.buffer)):
+        yield lines
+
+
 async def _produce(
     session: Session,
     topic: str,
-    records: Iterator[NewRecord],
+    records: AsyncIterator[Iterator[NewRecord]],
     headers: tuple[tuple[str, bytes | None], ...],
     partition: int | None,
 ) -> int:
@@ -162,41 +182,48 @@ async def _produce(
 
     sent = failed = 0
     deliveries: list[Delivery] = []
+    written: list[dict[str, Any]] = []
 
     async def settle() -> None:
-        nonlocal failed
-        rows = []
+        nonlocal failed, written
         await producer.flush()
         for delivery in deliveries:
             try:
-                rows.append(delivery.result()._asdict())
+                found = delivery.result()
             except ClientError as error:
                 if not failed:
                     tell(error)
                 failed += 1
+            else:
+                if session.output != "table":
+                    written.append(found._asdict())
         deliveries.clear()
-        if session.output != "table" and rows:
-            show(session.output, list(rows[0]), rows, "offset")
+        if session.output in _STREAMED:
+            show(session.output, [], written, "offset")
+            written = []
 
     async with Producer(session.settings) as producer:
         progress = Progress("writing", "records")
         try:
-            for record in records:
-                delivery = await producer.send(
-                    topic,
-                    record.value,
-                    key=record.key,
-                    partition=record.partition if partition is None else partition,
-                    headers=(*record.headers, *headers),
-                    timestamp_ms=record.timestamp_ms,
-                )
-                deliveries.append(delivery)
-                sent += 1
-                progress.advance()
+            async for piece in records:
+                for record in piece:
+                    delivery = await producer.send(
+                        topic,
+                        record.value,
+                        key=record.key,
+                        partition=record.partition if partition is None else partition,
+                        headers=(*record.headers, *headers),
+                        timestamp_ms=record.timestamp_ms,
+                    )
+                    deliveries.append(delivery)
+                    sent += 1
+                    progress.advance()
                 if len(deliveries) >= _AWAITED_TOGETHER:
                     await settle()
         finally:
             progress.clear()
             await settle()
+    if session.output not in {"table", *_STREAMED}:
+        show(session.output, _COLUMNS, written, "offset")
     say(f"{sent - failed} of {sent} records written to {topic}")
     return EXIT_FAILED if failed else 0

@@ -1,0 +1,55 @@
+"""Lines of standard input as they come, without holding up the event loop.
+
+A thread reads what is there: a line that somebody has typed, or a large piece of a file. It is a
+daemon and has its own short queue, so that Ctrl-C need not wait for a line that nobody types.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_PIECE_BYTES: Final = 64 * 1024
+_PIECES_AHEAD_MAX: Final = 4
+
+
+class Stream(Protocol):
+    """A binary stream that gives what it has."""
+
+    def read1(self, size: int, /) -> bytes: ...
+
+
+async def pieces_of(stream: Stream) -> AsyncIterator[list[bytes]]:
+    """Whole lines, without their ends, in pieces as they arrive; the last needs no end."""
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[bytes | OSError] = asyncio.Queue()
+    room = threading.Semaphore(_PIECES_AHEAD_MAX)
+
+    def read() -> None:
+        piece: bytes | OSError = b" "
+        while piece and not isinstance(piece, OSError):
+            room.acquire()
+            try:
+                piece = stream.read1(_PIECE_BYTES)
+            except OSError as error:
+                piece = error
+            try:
+                loop.call_soon_threadsafe(queue.put_nowait, piece)
+            except RuntimeError:
+                return  # The loop has ended, and nobody wants more.
+
+    threading.Thread(target=read, name="standard input", daemon=True).start()
+    rest = b""
+    while piece := await queue.get():
+        room.release()
+        if isinstance(piece, OSError):
+            raise piece
+        *lines, rest = (rest + piece).split(b"\n")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
