@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.differential import (
     cases_cluster,
     cases_configs,
+    cases_consumer_groups,
     cases_data,
     cases_quorum,
     cases_security,
@@ -16,6 +17,7 @@ __all__ = [
     "CASES",
     "cases_cluster",
     "cases_configs",
+    "cases_consumer_groups",
     "cases_data",
     "cases_quorum",
     "cases_security",

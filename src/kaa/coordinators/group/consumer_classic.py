@@ -96,7 +96,8 @@ class ClassicMembers:
             update.reconcile(target, reported, has_subscription_changed=has_changed)
             timeout_ms = request.session_timeout_ms
             groups.timers.expect_heartbeat(group.group_id, member_id, timeout_ms, now)
-            groups.timers.expect_sync(group.group_id, member_id, request.rebalance_timeout_ms, now)
+            timeout_ms = update.updated.rebalance_timeout_ms
+            groups.timers.expect_sync(group.group_id, member_id, timeout_ms, now)
         groups.timers.forget_join(group.group_id, member_id)
         response = JoinGroupResponse(
             member_id=member_id,
@@ -233,11 +234,13 @@ def _updated(
     client: Client,
     subscription: ConsumerProtocolSubscription,
 ) -> ConsumerMember:
+    # Version 0 has one timeout for both.
     timeout_ms = request.rebalance_timeout_ms
+    timeout_ms = request.session_timeout_ms if timeout_ms == -1 else timeout_ms
     return member._replace(
         instance_id=request.group_instance_id or member.instance_id,
         rack_id=subscription.rack_id or member.rack_id,
-        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        rebalance_timeout_ms=timeout_ms,
         subscribed_topic_names=frozenset(subscription.topics),
         # The classic protocol has no such thing: clients match patterns themselves.
         subscribed_topic_regex="",

@@ -15,7 +15,13 @@ from kaa.coordinators.group.consumer_records import (
     target_tombstone,
 )
 from kaa.coordinators.group.consumer_target import preferred_assignor
-from kaa.coordinators.group.java_order import integer_hash, map_order, uuid_hash
+from kaa.coordinators.group.java_order import (
+    integer_hash,
+    map_order,
+    set_order,
+    string_hash,
+    uuid_hash,
+)
 from kaa.coordinators.group.offsets import offset_tombstone
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k69_consumer_group_describe import (
@@ -91,7 +97,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: GroupTopics) -
         member_epoch=member.member_epoch,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=list(member.subscribed_topic_names),
+        subscribed_topic_names=set_order(sorted(member.subscribed_topic_names), string_hash),
         subscribed_topic_regex=member.subscribed_topic_regex,
         assignment=_assignment(owned, topics),
         target_assignment=_assignment(target, topics),
