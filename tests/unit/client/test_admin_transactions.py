@@ -1,4 +1,4 @@
-"""Transactions of another client on Apache Kafka, as an operator sees and ends them."""
+"""Transactions of another client as an operator sees and ends them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,13 @@ from kaa.client.errors import KafkaError
 from kaa.client.metadata import TopicPartition
 from kaa.client.offsets import LATEST, READ_COMMITTED
 from kaa.wire.errors import Errors
-from tests.oracle.broker import RealKafka
-
-pytestmark = pytest.mark.oracle
 
 HOUR_MS = 3_600_000
 
 
-def test_open_transaction(real_kafka: RealKafka, topic_name: str) -> None:
+def test_open_transaction(bootstrap: str, topic_name: str) -> None:
     async def run() -> None:
-        servers = real_kafka.bootstrap_servers
+        servers = bootstrap
         partition = TopicPartition(topic_name, 0)
         producer = aiokafka.AIOKafkaProducer(bootstrap_servers=servers, transactional_id=topic_name)
         await producer.start()
@@ -61,9 +58,9 @@ def test_open_transaction(real_kafka: RealKafka, topic_name: str) -> None:
     asyncio.run(run())
 
 
-def test_what_is_unknown_or_too_new(real_kafka: RealKafka, topic_name: str) -> None:
+def test_what_is_unknown_or_too_new(bootstrap: str, topic_name: str) -> None:
     async def run() -> None:
-        async with Admin({"bootstrap.servers": real_kafka.bootstrap_servers}) as admin:
+        async with Admin({"bootstrap.servers": bootstrap}) as admin:
             with pytest.raises(KafkaError) as refused:
                 await admin.describe_transaction(topic_name)
             assert refused.value.error is Errors.TRANSACTIONAL_ID_NOT_FOUND

@@ -15,19 +15,14 @@ from kaa.client.metadata import TopicPartition
 from kaa.client.producer import Producer
 from kaa.client.sync import Producer as SyncProducer
 from kaa.wire.errors import Errors
-from tests.oracle.broker import RealKafka
-
-pytestmark = pytest.mark.oracle
 
 
 @pytest.fixture(params=[2, 0])
-def servers(
-    request: pytest.FixtureRequest, real_kafka: RealKafka, monkeypatch: pytest.MonkeyPatch
-) -> str:
+def servers(request: pytest.FixtureRequest, bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """A cluster; under 0 the client takes it for one that has not agreed on newer transactions."""
     if request.param == 0:
         monkeypatch.setattr(Connection, "finalized_features", lambda _: {})
-    return real_kafka.bootstrap_servers
+    return bootstrap
 
 
 def producer_of(servers: str, transactional_id: str, **more: str) -> Producer:

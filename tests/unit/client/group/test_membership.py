@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -15,9 +15,8 @@ from kaa.client.group.membership import RebalanceListener
 from kaa.client.group_offsets import OffsetAndMetadata
 from kaa.client.metadata import TopicPartition
 from kaa.client.producer import Producer
+from kaa.testing import Broker
 from kaa.wire.errors import Errors
-from tests.oracle.broker import RealKafka
-from tests.support.broker_process import BrokerProcess
 
 PREFIX = "org.apache.kafka.clients.consumer."
 
@@ -41,19 +40,48 @@ class Cluster:
         return given | {name.replace("_", "."): value for name, value in more.items()}
 
 
+@pytest.fixture(scope="module")
+def quick_kaa() -> Iterator[Broker]:
+    """A node whose members of the newer protocol heartbeat often."""
+    overrides = {
+        "group.consumer.heartbeat.interval.ms": 100,
+        "group.consumer.min.heartbeat.interval.ms": 100,
+        "group.consumer.session.timeout.ms": 1_000,
+        "group.consumer.min.session.timeout.ms": 1_000,
+        "group.consumer.regex.refresh.interval.ms": 10_000,
+    }
+    with Broker(overrides=overrides) as broker:
+        yield broker
+
+
+def cluster_named(name: str, request: pytest.FixtureRequest) -> Cluster:
+    kind, _, protocol = name.partition("-")
+    fixture = {"kafka": "real_kafka", "kaa": "quick_kaa"}[kind]
+    return Cluster(request.getfixturevalue(fixture).bootstrap_servers, protocol)
+
+
 @pytest.fixture(
     params=[
         "kaa-classic",
+        "kaa-consumer",
         pytest.param("kafka-classic", marks=pytest.mark.oracle),
         pytest.param("kafka-consumer", marks=pytest.mark.oracle),
     ]
 )
 def cluster(request: pytest.FixtureRequest) -> Cluster:
-    kind, _, protocol = request.param.partition("-")
-    node: BrokerProcess | RealKafka = request.getfixturevalue(
-        "kaa_node" if kind == "kaa" else "real_kafka"
-    )
-    return Cluster(node.bootstrap_servers, protocol)
+    return cluster_named(request.param, request)
+
+
+@pytest.fixture(
+    params=[
+        "kaa-classic",
+        "kaa-consumer",
+        pytest.param("kafka-classic", marks=pytest.mark.oracle),
+    ]
+)
+def quick_cluster(request: pytest.FixtureRequest) -> Cluster:
+    """Without Apache Kafka's newer protocol, whose members heartbeat every five seconds."""
+    return cluster_named(request.param, request)
 
 
 async def make_topic(cluster: Cluster, name: str, partitions: int, each: int) -> None:
@@ -179,21 +207,21 @@ def test_positions_are_committed_in_the_background_and_at_the_end(
 
 
 def test_member_that_polls_too_seldom_loses_its_partitions(
-    cluster: Cluster, topic_name: str
+    quick_cluster: Cluster, topic_name: str
 ) -> None:
     async def run() -> None:
-        await make_topic(cluster, topic_name, 2, 1)
+        await make_topic(quick_cluster, topic_name, 2, 1)
         story = Story()
         async with member(
-            cluster,
+            quick_cluster,
             topic_name,
             story,
             max_poll_interval_ms="1000",
             enable_auto_commit="false",
-            **({"session_timeout_ms": "6000"} if cluster.protocol == "classic" else {}),
+            **({"session_timeout_ms": "6000"} if quick_cluster.protocol == "classic" else {}),
         ) as slow:
             await poll_until(lambda: len(slow.assignment) == 2, slow)
-            async with member(cluster, topic_name) as other:
+            async with member(quick_cluster, topic_name) as other:
                 await poll_until(lambda: len(other.assignment) == 2, other)
             with pytest.raises(CommitFailedError, match=r"no member|UNKNOWN_MEMBER_ID"):
                 await slow.commit()
@@ -205,14 +233,18 @@ def test_member_that_polls_too_seldom_loses_its_partitions(
     asyncio.run(run())
 
 
-def test_pattern_finds_topics_that_are_made_later(cluster: Cluster, topic_name: str) -> None:
+def test_pattern_finds_topics(quick_cluster: Cluster, topic_name: str) -> None:
     async def run() -> None:
-        await make_topic(cluster, f"{topic_name}-a", 1, 1)
-        settings = cluster.settings(topic_name, metadata_max_age_ms="300")
+        await make_topic(quick_cluster, f"{topic_name}-a", 1, 1)
+        settings = quick_cluster.settings(topic_name, metadata_max_age_ms="300")
         async with Consumer(settings) as consumer:
+            if quick_cluster.protocol == "consumer":
+                # A broker looks for new topics every ten seconds at most.
+                await make_topic(quick_cluster, f"{topic_name}-b", 2, 1)
             consumer.subscribe(pattern=f"{topic_name}-.*")
-            await poll_until(lambda: len(consumer.assignment) == 1, consumer)
-            await make_topic(cluster, f"{topic_name}-b", 2, 1)
+            if quick_cluster.protocol == "classic":
+                await poll_until(lambda: len(consumer.assignment) == 1, consumer)
+                await make_topic(quick_cluster, f"{topic_name}-b", 2, 1)
             await poll_until(lambda: len(consumer.assignment) == 3, consumer)
             await consumer.unsubscribe()
             assert consumer.assignment == ()
@@ -222,18 +254,20 @@ def test_pattern_finds_topics_that_are_made_later(cluster: Cluster, topic_name: 
     asyncio.run(run())
 
 
-def test_static_member_comes_back_to_its_partitions(cluster: Cluster, topic_name: str) -> None:
+def test_static_member_comes_back_to_its_partitions(
+    quick_cluster: Cluster, topic_name: str
+) -> None:
     async def run() -> None:
-        await make_topic(cluster, topic_name, 2, 1)
+        await make_topic(quick_cluster, topic_name, 2, 1)
         other_story = Story()
-        async with member(cluster, topic_name, other_story, group_instance_id="one") as other:
-            async with member(cluster, topic_name, group_instance_id="two") as first:
+        async with member(quick_cluster, topic_name, other_story, group_instance_id="one") as other:
+            async with member(quick_cluster, topic_name, group_instance_id="two") as first:
                 await poll_until(
                     lambda: len(first.assignment) == len(other.assignment) == 1, first, other
                 )
                 had = first.assignment
             told = len(other_story.lines)
-            async with member(cluster, topic_name, group_instance_id="two") as again:
+            async with member(quick_cluster, topic_name, group_instance_id="two") as again:
                 await poll_until(lambda: len(again.assignment) == 1, again, other)
                 assert again.assignment == had
             assert len(other_story.lines) == told
@@ -283,10 +317,10 @@ def test_what_cannot_be(cluster: Cluster, topic_name: str) -> None:
 
 @pytest.mark.parametrize("assignor", ["StickyAssignor", "CooperativeStickyAssignor"])
 def test_sticky_members_keep_what_they_can(
-    kaa_node: BrokerProcess, topic_name: str, assignor: str
+    quick_kaa: Broker, topic_name: str, assignor: str
 ) -> None:
     async def run() -> None:
-        cluster = Cluster(kaa_node.bootstrap_servers, "classic")
+        cluster = Cluster(quick_kaa.bootstrap_servers, "classic")
         await make_topic(cluster, topic_name, 6, 0)
         story = Story()
         more = PREFIX + assignor
