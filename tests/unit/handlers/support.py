@@ -270,6 +270,9 @@ class Node:
         for _ in range(50):
             await asyncio.sleep(0)
 
+    def wait_for_markers(self) -> None:
+        self.run(self.markers_written())
+
     def create_offsets_topic(self) -> None:
         """Makes sure that it exists; nothing is loaded."""
         if "__consumer_offsets" not in self.services.image.topics:

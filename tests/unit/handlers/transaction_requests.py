@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k00_produce import (
@@ -22,6 +22,7 @@ from kaa.wire.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kaa.wire.schema import Request
 from tests.unit.handlers.support import Node
 from tests.unit.log.batches import batch
 
@@ -32,10 +33,18 @@ PRODUCE_OLD = 11
 PRODUCE = 12
 
 
+class Asked(Protocol):
+    """A node in memory, or a connection to one that runs."""
+
+    def ask(self, request: Request, version: int | None = None) -> Any: ...
+
+    def wait_for_markers(self) -> None: ...
+
+
 class TransactionalProducer:
     """A producer that does what it is told, and remembers what it is."""
 
-    def __init__(self, node: Node, name: str = NAME, *, version: int = 2) -> None:
+    def __init__(self, node: Asked, name: str = NAME, *, version: int = 2) -> None:
         self.node = node
         self.name = name
         self.version = version
@@ -62,7 +71,7 @@ class TransactionalProducer:
     def started(self) -> TransactionalProducer:
         error = self.init()
         while error is Errors.CONCURRENT_TRANSACTIONS:
-            self.node.run(self.node.markers_written())
+            self.node.wait_for_markers()
             error = self.init()
         assert error is Errors.NONE
         return self
@@ -159,7 +168,7 @@ class TransactionalProducer:
     def finish(self, *, is_commit: bool = True) -> None:
         """Ends the transaction and waits for its markers."""
         assert self.end(is_commit=is_commit) is Errors.NONE
-        self.node.run(self.node.markers_written())
+        self.node.wait_for_markers()
 
 
 def fetch_committed(node: Node, topic: str = TOPIC, number: int = 0) -> Any:
