@@ -59,8 +59,8 @@ def main(arguments: list[str]) -> int:
         print("\n".join(cell.name for cell in CELLS))
         return 0
     raise_descriptor_limit()
-    # Ended from outside, it still ends what it started.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    # Ended from outside, it still ends what it started and keeps what it measured.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.profile:
         from benches.profiling import profile
 

@@ -85,8 +85,15 @@ def run_cells(
         tempfile.TemporaryDirectory(prefix="kaa-bench-", ignore_cleanup_errors=True) as folder,
         Stage(Path(folder), scale) as stage,
     ):
-        for outcome in outcomes:
-            _run_cell(stage, outcome, box, told)
+        try:
+            for outcome in outcomes:
+                _run_cell(stage, outcome, box, told)
+        except KeyboardInterrupt:
+            # What was measured is worth keeping.
+            for outcome in outcomes:
+                if not outcome.runs and not outcome.reasons:
+                    box.cut(outcome.cell.name, "interrupted")
+                    outcome.reasons = dict.fromkeys(outcome.cell.sides, "interrupted")
         memory = stage.memory
     return Results(scale, box, outcomes, time.monotonic() - started, memory)
 

@@ -64,3 +64,16 @@ def test_cell_that_does_not_fit_is_listed(monkeypatch: pytest.MonkeyPatch) -> No
     assert outcome.runs == {}
     assert outcome.reasons == {KAA: "the time box", KAFKA: "the time box"}
     assert results.box.cuts[CELL.name].startswith("needs about 600 s")
+
+
+def test_interrupted_run_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    _load(monkeypatch)
+
+    def told(cell: Cell, number: int, side: str) -> None:
+        if cell.name == "second":
+            raise KeyboardInterrupt
+
+    cells = [CELL, replace(CELL, name="second"), replace(CELL, name="third")]
+    results = runner.run_cells(cells, QUICK, told)
+    assert [len(outcome.runs) for outcome in results.outcomes] == [2, 0, 0]
+    assert results.box.cuts == {"second": "interrupted", "third": "interrupted"}
