@@ -41,9 +41,8 @@ from tests.unit.coordinators.group.bench import GROUP, GroupBench, code
 _FIELDS = {"session": "session_ms", "rebalance": "rebalance_ms"}
 
 
-def retell(path: Path) -> str:
+def retell(path: Path, conversation: Conversation) -> str:
     """The text of a conversation with the output as it is now."""
-    conversation = Conversation()
     told: list[str] = []
     is_output = False
     for line in path.read_text("utf-8").splitlines():
@@ -72,13 +71,19 @@ class Conversation:
         command, *words = line.split()
         self.bench.told.clear()
         shown = getattr(self, f"_{command}")(*words) or []
-        answers = [f"{name}: {wording(answer)}" for name, answer in self.bench.told]
-        records = [f"+ {record_wording(record)}" for record in self.bench.log[self._records :]]
+        answers = [f"{name}: {self.wording(answer)}" for name, answer in self.bench.told]
+        records = [f"+ {self.record_wording(one)}" for one in self.bench.log[self._records :]]
         self._records = len(self.bench.log)
         group = self._describe()
         changed = [] if group == self._group else [f"= {group}"]
         self._group = group
         return [*shown, *answers, *records, *changed] or ["nothing"]
+
+    def wording(self, answer: Any) -> str:
+        return wording(answer)
+
+    def record_wording(self, record: NewRecord) -> str:
+        return record_wording(record)
 
     def _describe(self) -> str:
         group = self.bench.group
