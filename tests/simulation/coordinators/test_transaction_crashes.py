@@ -137,8 +137,7 @@ def test_a_kill_at_every_step(end: End) -> None:
     for step in range(STEPS_MAX):
         node, producer = begun(end.version)
         is_told, has_died = end_until_killed(node, producer, end, step)
-        files = node.files.restart("kill", seed=step)
-        node.abandon()
+        files = node.abandon()
         decided.append(check_after_restart(files, end, is_told=is_told))
         if not has_died:
             break

@@ -108,6 +108,7 @@ class Node:
     def __init__(self, *settings: str, files: SimFiles | None = None) -> None:
         """With the files of another node it goes on where that one ended."""
         self._is_new = files is None
+        self._is_abandoned = False
         self.files = files or SimFiles()
         self.services = Services()
         self.config = load_broker_config(merge_settings(overrides=[*SETTINGS, *settings])).config
@@ -121,13 +122,19 @@ class Node:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if self._is_abandoned:
+            return
         self._markers.cancel()
         self.run(self._controller.stop())
         self._executor.shutdown()
         self._runner.close()
 
-    def abandon(self) -> None:
-        """The process was killed: nothing is closed or written any more."""
+    def abandon(self) -> SimFiles:
+        """The process was killed: nothing is closed or written any more. The files as the next one
+        finds them.
+        """
+        self._is_abandoned = True
+        files = self.files.restart("kill")
         loop = self._runner.get_loop()
         for task in asyncio.all_tasks(loop):
             task.cancel()
@@ -135,6 +142,7 @@ class Node:
         self._executor.shutdown()
         with suppress(CrashError):
             self._runner.close()
+        return files
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self._runner.run(work)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.transaction.queries import describe, list_transactions, make_filter
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k66_list_transactions import ListTransactionsRequest
+from tests.unit.coordinators.transaction.bench import FIRST_ID, NAME, TransactionBench
+
+
+def listed(bench: TransactionBench, **fields: Any) -> set[str]:
+    wanted, unknown = make_filter(ListTransactionsRequest(**fields))
+    assert unknown == []
+    found = list_transactions(bench.machine, wanted, bench.now.wall_ms)
+    return {one.transactional_id for one in found}
+
+
+def test_only_what_is_committed_is_shown() -> None:
+    bench = TransactionBench()
+    bench.is_holding = True
+    bench.init()
+    assert describe(bench.machine, NAME).error_code == Errors.TRANSACTIONAL_ID_NOT_FOUND
+    assert listed(bench) == set()
+    bench.commit()
+    assert describe(bench.machine, NAME).transaction_state == "Empty"
+    assert listed(bench) == {NAME}
+
+
+def test_filters_hold_together() -> None:
+    bench = TransactionBench()
+    bench.init("one")
+    bench.init("two")
+    bench.add((FIRST_ID + 1, 0), 0, name="two")
+    bench.now_ms += 5_000
+    assert listed(bench, duration_filter=4_999, state_filters=["Ongoing"]) == {"two"}
+    assert listed(bench, duration_filter=5_000, state_filters=["Ongoing"]) == set()
+    assert listed(bench, producer_id_filters=[FIRST_ID, FIRST_ID + 1]) == {"one", "two"}
+    # The pattern is of the whole name.
+    assert listed(bench, transactional_id_pattern="t.*") == {"two"}
+    assert listed(bench, transactional_id_pattern="t") == set()
+
+
+def test_a_pattern_that_is_none() -> None:
+    with pytest.raises(CoordinatorError) as refused:
+        make_filter(ListTransactionsRequest(transactional_id_pattern="("))
+    assert refused.value.error is Errors.INVALID_REGULAR_EXPRESSION
+
+
+def test_a_transaction_that_was_taken_over_shows_its_new_producer() -> None:
+    bench = TransactionBench(two_phase_enable=True)
+    bench.init()
+    bench.add((FIRST_ID, 0), 0)
+    bench.init(keeps_prepared=True)
+    found = describe(bench.machine, NAME)
+    assert (found.producer_id, found.producer_epoch) == (FIRST_ID, 1)
