@@ -13,7 +13,8 @@ and producer state from the snapshot taken at the stop. Otherwise:
    brought up to date. The first batch that fails ends the log there: the file is cut, and later
    segments are removed. The same happens at a gap between two segments (the tail of the first was
    lost and the second was not), except in compacted logs, where gaps are natural.
-3. What lies below the recovery point is taken as it is; it was synced.
+3. What lies below the recovery point is taken as it is; it was synced. Only a segment that spans
+   more offsets than its indexes can tell apart is split (``kaa.log.overflow``), here as in step 2.
 
 The recovery point itself does not move: what was scanned is readable, but not known to be on
 stable storage before the next flush.
@@ -22,12 +23,14 @@ stable storage before the next flush.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import SCAN_WINDOW_BYTES
 from kaa.log.config import LogManagerConfig
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import TEMPORARY_SUFFIX, read_whole, unlink_if_exists
+from kaa.log.index import RELATIVE_OFFSET_MAX
 from kaa.log.leader_epochs import LeaderEpochCache
 from kaa.log.log import UnifiedLog
 from kaa.log.names import (
@@ -41,6 +44,7 @@ from kaa.log.names import (
     file_name,
     folder_name,
 )
+from kaa.log.overflow import split_segment
 from kaa.log.producer_snapshots import ProducerSnapshots
 from kaa.log.producer_state import ProducerState
 from kaa.log.properties import read_topic_id, write_topic_id
@@ -53,6 +57,7 @@ from kaa.log.replay import (
 from kaa.log.scan import iter_headers, iter_valid
 from kaa.log.segment import Segment
 from kaa.log.segments import Segments
+from kaa.records.errors import CorruptRecordsError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -145,6 +150,10 @@ class _Loader:
         self._epochs = LeaderEpochCache()
         self._rescan: set[int] = set()
         """Base offsets of segments whose transaction index cannot be read."""
+        self._has_overflowed = False
+        """Whether the scan met a batch that is valid, but too far from the name of its segment."""
+        self._split_offsets: set[int] = set()
+        """Base offsets of segments that came from splitting one; gaps between them are natural."""
         self._log_end_offset = options.log_start_offset
         self.topic_id: UUID | None = None
 
@@ -153,6 +162,7 @@ class _Loader:
         self._snapshots.scan(names)
         self._load_topic_id()
         self._load_segments(names)
+        self._split_overflowed()
         self._load_epochs()
         if not self._options.clean or self._rescan:
             yield from self._recover()
@@ -231,6 +241,29 @@ class _Loader:
             ):
                 self._files.unlink(f"{self._folder}/{name}")
 
+    def _split_overflowed(self) -> None:
+        """Only offsets that lie far apart tell; what recovery scans tells it by its batches."""
+        segments = list(self._segments)
+        for segment, following in pairwise(segments):
+            reach = following.base_offset - 1 - segment.base_offset
+            if reach > RELATIVE_OFFSET_MAX and self._is_overflowed(segment):
+                self._split(segment)
+        if segments and self._options.clean and self._is_overflowed(segments[-1]):
+            self._split(segments[-1])
+
+    def _is_overflowed(self, segment: Segment) -> bool:
+        try:
+            return segment.read_next_offset() - 1 - segment.base_offset > RELATIVE_OFFSET_MAX
+        except CorruptRecordsError:
+            return False
+
+    def _split(self, segment: Segment) -> None:
+        self._segments.remove(segment)
+        made = split_segment(self._files, segment)
+        for new in made:
+            self._segments.add(new)
+            self._split_offsets.add(new.base_offset)
+
     def _load_epochs(self) -> None:
         path = f"{self._folder}/{LEADER_EPOCH_CHECKPOINT_FILE}"
         try:
@@ -263,12 +296,20 @@ class _Loader:
         yield from self._load_state_up_to(first.base_offset)
         next_offset = first.base_offset
         for number, segment in enumerate(unflushed):
-            has_gap = segment.base_offset > next_offset and not self._config.compact
+            is_natural = self._config.compact or segment.base_offset in self._split_offsets
+            has_gap = segment.base_offset > next_offset and not is_natural
             if segment.base_offset < next_offset or (has_gap and number > 0):
                 self._remove(unflushed[number:])
                 return
             for offset in self._recover_segment(segment):
                 yield RecoveryProgress(self._partition, len(unflushed) - number, offset)
+            if self._has_overflowed:
+                # Once more from the start, with segments that fit.
+                self._has_overflowed = False
+                segment.size = segment.file.size()
+                self._split(segment)
+                yield from self._recover()
+                return
             next_offset = self._state.end_offset
             if segment.cut_file() > 0:
                 # Durable before anything is written over it; see kaa.log.truncation.
@@ -298,6 +339,7 @@ class _Loader:
         next_yield = SCAN_WINDOW_BYTES
         for batch in iter_valid(segment.file, 0, end):
             if not segment.can_hold(batch.base_offset, batch.last_offset):
+                self._has_overflowed = segment.base_offset <= batch.base_offset
                 break
             segment.commit(((batch.last_offset, batch.max_timestamp, batch.size_in_bytes),))
             self._take_epoch(batch.partition_leader_epoch, batch.base_offset)
