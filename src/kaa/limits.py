@@ -175,6 +175,8 @@ CLIENT_FETCHED_CHUNKS_MAX = 2
 CLIENT_EXPIRY_INTERVAL_MS = 100
 # How much longer than a rebalance may take a member waits for the answer to JoinGroup.
 CLIENT_JOIN_EXTRA_MS = 5_000
+# The largest token, or answer of its provider, that a client takes.
+CLIENT_TOKEN_BYTES_MAX = 1 << 20
 
 # --- testing --------------------------------------------------------------------------------------
 # How long a node of a test may take to start, and to stop.
@@ -257,3 +259,8 @@ LAKE_SMALL_FILE_SHARE = 0.5
 # What the expiry of tables keeps: the newest versions, and those of a week.
 LAKE_KEEP_VERSIONS = 10
 LAKE_KEEP_SECONDS = 7 * 86_400.0
+
+# --- pipelines ------------------------------------------------------------------------------------
+# Between two looks at the queries of a run, and when a run that says nothing counts as lost.
+PIPELINE_LOOK_SECONDS = 0.5
+PIPELINE_STALE_SECONDS = 30.0

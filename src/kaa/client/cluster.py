@@ -100,12 +100,14 @@ class Cluster:
     async def connection(self, node_id: int) -> Connection:
         """The open connection to a node; raises UnreachableError."""
         found = self._connections.get(node_id)
-        if found is not None and found.is_open:
+        if found is not None and found.is_open and not found.is_to_be_renewed:
             return found
         async with self._opening.setdefault(node_id, asyncio.Lock()):
             found = self._connections.get(node_id)
             if found is not None and found.is_open:
-                return found
+                if not found.is_to_be_renewed or found.in_flight_count:
+                    return found
+                found.close()
             self._check_open()
             host, port = self._address(node_id)
             opened = await Connection.open(host, port, self._settings)

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from kaa.wire.schema import Request
 
 _SIZE_BYTES: Final = 4
+# A connection is used for this share of the time after which its user must authenticate again.
+_SESSION_SHARE: Final = 0.85
 
 
 class ConnectionSettings(NamedTuple):
@@ -164,6 +166,8 @@ class Connection(asyncio.BufferedProtocol):
         self._pending: deque[_Pending] = deque()
         self._next_correlation_id = 0
         self._timer: asyncio.TimerHandle | None = None
+        # When another connection should take its place; None: never.
+        self._renew_at: float | None = None
         # Why it ended; None while it is open.
         self._failure: Exception | None = None
         # Lowest and highest version by API key, as the broker told.
@@ -225,10 +229,12 @@ class Connection(asyncio.BufferedProtocol):
         if given is None:
             return
         what = f"user {given.username!r} cannot authenticate"
+        if given.tokens is not None:
+            what = "the bearer of the token cannot authenticate"
         answer = await self.send(SaslHandshakeRequest(mechanism=given.mechanism), version=1)
         offered = f"the listener offers {', '.join(answer.mechanisms) or 'nothing'}"
         check(answer.error_code, what, message=offered, node=self.address)
-        mechanism = mechanism_of(given, token_urlsafe(24))
+        mechanism = await mechanism_of(given, token_urlsafe(24))
         message: bytes | None = mechanism.start()
         while message is not None:
             answer = await self.send(SaslAuthenticateRequest(auth_bytes=message))
@@ -237,10 +243,19 @@ class Connection(asyncio.BufferedProtocol):
                 message = mechanism.answer(bytes(answer.auth_bytes))
             except (SaslError, ValueError) as error:
                 raise ProtocolError(f"{what}: {error}") from error
+        lifetime_ms = answer.session_lifetime_ms or 0
+        if lifetime_ms > 0:
+            # The broker ends the connection then; who needs one takes another before.
+            self._renew_at = self._loop.time() + lifetime_ms / 1000 * _SESSION_SHARE
 
     @property
     def is_open(self) -> bool:
         return self._failure is None and self._transport is not None
+
+    @property
+    def is_to_be_renewed(self) -> bool:
+        """Whether the broker will soon end it because its user has to authenticate again."""
+        return self._renew_at is not None and self._loop.time() >= self._renew_at
 
     @property
     def in_flight_count(self) -> int:

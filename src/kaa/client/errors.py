@@ -61,6 +61,10 @@ class SecurityConfigError(ClientError):
     """Settings of TLS or SASL that cannot be used."""
 
 
+class AuthenticationError(ClientError):
+    """This side has nothing to authenticate with, such as a token that its provider refused."""
+
+
 class BufferExhaustedError(ClientError):
     """Records wait for brokers and no memory came free in time."""
 

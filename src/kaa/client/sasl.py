@@ -1,4 +1,5 @@
-"""SASL on the side of the client: PLAIN and SCRAM (RFC 4616, RFC 5802), from Kafka's settings.
+"""SASL on the side of the client: PLAIN and SCRAM (RFC 4616, RFC 5802), from Kafka's settings;
+OAUTHBEARER is in ``oauth``.
 
 A mechanism is a machine: ``start()`` gives the first message, ``answer(challenge)`` the next one,
 or None when the server has proved itself. User name and password come from ``sasl.jaas.config``::
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from kaa.client.errors import SecurityConfigError
 
 if TYPE_CHECKING:
+    from kaa.client.oauth import TokenSource
     from kaa.config.definition import ConfigValues
 
 _OPTION: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
@@ -32,7 +34,7 @@ _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 # Kafka accepts no fewer; an upper bound keeps a server from making a client busy for ever.
 _ITERATIONS_MIN: Final = 4096
 _ITERATIONS_MAX: Final = 10_000_000
-MECHANISMS: Final = ("PLAIN", *_HASHES)
+MECHANISMS: Final = ("PLAIN", *_HASHES, "OAUTHBEARER")
 
 
 class SaslError(Exception):
@@ -45,6 +47,8 @@ class Credentials(NamedTuple):
     mechanism: str
     username: str
     password: str
+    # Where tokens come from, for OAUTHBEARER alone.
+    tokens: TokenSource | None = None
 
     def __repr__(self) -> str:
         return f"Credentials({self.mechanism}, {self.username}, [hidden])"
@@ -69,17 +73,29 @@ def credentials(values: ConfigValues) -> Credentials | None:
         )
     config = values.get_password("sasl.jaas.config")
     options = {} if config is None else dict(_OPTION.findall(config.reveal()))
+    if mechanism == "OAUTHBEARER":
+        from kaa.client.oauth import TokenSource
+
+        return Credentials(mechanism, "", "", TokenSource(values, _unescaped(options)))
     if "username" not in options or "password" not in options:
         raise SecurityConfigError(
             "sasl.jaas.config must name a user, for example "
             '...ScramLoginModule required username="me" password="secret";'
         )
-    unescaped = {name: re.sub(r"\\(.)", r"\1", value) for name, value in options.items()}
+    unescaped = _unescaped(options)
     return Credentials(mechanism, unescaped["username"], unescaped["password"])
 
 
-def mechanism_of(given: Credentials, nonce: str) -> Mechanism:
-    """The machine of one exchange; the nonce must be new for each."""
+def _unescaped(options: dict[str, str]) -> dict[str, str]:
+    return {name: re.sub(r"\\(.)", r"\1", value) for name, value in options.items()}
+
+
+async def mechanism_of(given: Credentials, nonce: str) -> Mechanism:
+    """The machine of one exchange; the nonce must be new for each. A token may be fetched."""
+    if given.tokens is not None:
+        from kaa.client.oauth import Bearer
+
+        return Bearer(await given.tokens.token(), given.tokens.extensions)
     if given.mechanism == "PLAIN":
         return Plain(given)
     return Scram(given, nonce)

@@ -45,6 +45,16 @@ def tls_context(values: ConfigValues) -> ssl.SSLContext | None:
     return context
 
 
+def trusting_context(values: ConfigValues) -> ssl.SSLContext:
+    """For other servers, such as providers of tokens: trusts as the client does, without a key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        _load_trust(context, values)
+    except (OSError, ssl.SSLError) as error:
+        raise SecurityConfigError(f"cannot use the PEM files of ssl.*: {error}") from error
+    return context
+
+
 def _load_trust(context: ssl.SSLContext, values: ConfigValues) -> None:
     certificates = values.get_password("ssl.truststore.certificates")
     location = values.get_optional_string("ssl.truststore.location")
