@@ -38,7 +38,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.clients.librdkafka import SECONDS_MAX, Delivery, consumer, send, take
+from tests.clients.librdkafka import Delivery, consumer, send, take
 from tests.clients.samples import FIRST_TIMESTAMP_MS, Sample
 from tests.oracle.environment import wait_until
 from tests.process.kill_hook import FUNCTIONS, TORN_WRITE
@@ -56,6 +56,8 @@ HOOK_KINDS: Final = (*FUNCTIONS, TORN_WRITE)
 STRACE_KINDS: Final = tuple(SYSTEM_CALLS)
 
 TICK_SECONDS: Final = 0.1
+# A node that recovers on a busy machine takes its time.
+PATIENCE_SECONDS: Final = 90
 SEGMENT_BYTES: Final = 2_048
 RECORDS: Final = 60
 KEYS: Final = 7
@@ -245,11 +247,11 @@ class Story:
 
     def _until_done(self, call: Callable[[], dict[Any, Any]]) -> None:
         """Calls again while the answer is lost; done before counts as done."""
-        deadline = time.monotonic() + SECONDS_MAX
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
                 for future in call().values():
-                    future.result(SECONDS_MAX)
+                    future.result(PATIENCE_SECONDS)
             except KafkaException as error:
                 code = error.args[0].code()
                 if code in {KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART}:
@@ -268,7 +270,7 @@ class Story:
             self.compacted.append(self._send("compacted", 0, len(self.compacted), key))
             self.short.append(self._send("short", 0, len(self.short), None))
             self._producer.poll(0.002)
-        assert self._producer.flush(SECONDS_MAX) == 0
+        assert self._producer.flush(PATIENCE_SECONDS) == 0
 
     def _send(self, topic: str, partition: int, number: int, key: bytes | None) -> Delivery:
         value = b"%d " % number + bytes(100)
@@ -279,7 +281,7 @@ class Story:
 
     def check(self) -> None:
         """Looks at a node that was killed, or stopped, and runs again."""
-        topics = set(self._admin.list_topics(timeout=SECONDS_MAX).topics)
+        topics = set(self._admin.list_topics(timeout=PATIENCE_SECONDS).topics)
         assert topics == {"plain", "compacted", "short"}
         starts = self._offsets(_SPECS.earliest())
         assert self._offsets(_SPECS.latest()) == dict.fromkeys(LOGS, RECORDS)
@@ -297,13 +299,15 @@ class Story:
         assert [delivery.offset for delivery in self.compacted] == list(range(RECORDS))
         assert [delivery.offset for delivery in self.short] == list(range(RECORDS))
         # Retention takes its time after a start.
-        assert wait_until(lambda: self._offsets(_SPECS.earliest())["short", 0] > 0, SECONDS_MAX)
+        assert wait_until(
+            lambda: self._offsets(_SPECS.earliest())["short", 0] > 0, PATIENCE_SECONDS
+        )
 
     def _offsets(self, spec: Any) -> dict[tuple[str, int], int]:
         asked = {TopicPartition(*log): spec for log in LOGS}
         futures = self._admin.list_offsets(asked)
         return {
-            (where.topic, where.partition): future.result(SECONDS_MAX).offset
+            (where.topic, where.partition): future.result(PATIENCE_SECONDS).offset
             for where, future in futures.items()
         }
 
