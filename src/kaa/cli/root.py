@@ -43,6 +43,9 @@ COMMANDS = {
     "group": Entry("kaa.cli.group", "List, describe, move, watch and delete consumer groups."),
     "lake": Entry("kaa.cli.lake", "Keep tables of topics: Iceberg, or folders of Parquet files."),
     "perf": Entry("kaa.cli.perf", "Measure producing, consuming and the time in between."),
+    "pipeline": Entry(
+        "kaa.cli.pipeline", "Check, run and watch pipelines of topics, steps and tables."
+    ),
     "produce": Entry("kaa.cli.produce", "Write records to a topic."),
     "profile": Entry("kaa.cli.profile", "Keep the settings of clusters under names."),
     "storage": Entry("kaa.cli.storage", "Format and inspect the log directories of a node."),

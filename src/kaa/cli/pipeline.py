@@ -1,0 +1,266 @@
+"""``kaa pipeline``: pipelines of YAML files, on Spark."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+from kaa.cli.client import (
+    EXIT_FAILED,
+    EXIT_NOT_FOUND,
+    EXIT_UNHEALTHY,
+    complain,
+    exit_code,
+    local_options,
+    say,
+    tell,
+)
+from kaa.cli.output import show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kaa.spark.pipeline.progress import PartStatus
+    from kaa.spark.pipeline.spec import Pipeline
+
+_FILE = click.argument("file", type=click.Path(path_type=Path))
+_COLUMNS = ["sink", "kind", "state", "rows", "rows_per_second", "mib_per_second"]
+_COLUMNS += ["batch", "batch_seconds", "lag"]
+
+
+@click.group(name="pipeline")
+def command() -> None:
+    """Check, run and watch pipelines of topics, steps and tables.
+
+    \b
+    Examples:
+      kaa pipeline validate orders.yaml
+      kaa pipeline run orders.yaml
+      kaa pipeline status orders.yaml
+    """
+
+
+def _guarded(work: Callable[[], int | None]) -> None:
+    """Runs a command; what a user can do something about is told in one line."""
+    try:
+        code = work()
+    except ImportError as error:
+        complain(f"{error.name or error} is missing: pip install 'kaa[lake]'")
+        sys.exit(EXIT_FAILED)
+    except Exception as error:
+        from kaa.client.errors import ClientError
+        from kaa.spark.errors import SparkSourceError
+        from kaa.spark.lake.table import LakeError
+        from kaa.spark.pipeline.spec import PipelineError
+
+        if isinstance(error, ClientError):
+            tell(error)
+            sys.exit(exit_code(error))
+        if isinstance(error, PipelineError | LakeError | SparkSourceError):
+            for line in str(error).splitlines():
+                complain(line)
+            sys.exit(EXIT_FAILED)
+        raise
+    sys.exit(code or 0)
+
+
+def _read(file: Path) -> Pipeline:
+    from kaa.spark.pipeline.spec import read
+
+    # Functions of steps may lie beside the file.
+    sys.path.insert(0, str(file.resolve().parent))
+    return read(file)
+
+
+@command.command()
+@_FILE
+@local_options
+def validate(output: str, file: Path) -> None:
+    """Check a file: its shape, its wiring, and that its functions can be imported.
+
+    \b
+    Examples:
+      kaa pipeline validate orders.yaml
+    """
+
+    def work() -> None:
+        from kaa.spark.pipeline.running import table_settings
+
+        pipeline = _read(file)
+        for step in pipeline.steps:
+            if step.function is not None:
+                step.load()
+        for sink in pipeline.sinks:
+            if sink.table is not None:
+                table_settings(pipeline, sink)
+        rows = [{"name": pipeline.name, "valid": True}]
+        show(output, ["name", "valid"], rows)
+
+    _guarded(work)
+
+
+@command.command()
+@_FILE
+@local_options
+def plan(output: str, file: Path) -> None:
+    """Ask the brokers, and show what a run would read, do and write.
+
+    \b
+    Examples:
+      kaa pipeline plan orders.yaml
+      kaa pipeline plan orders.yaml -o json
+    """
+
+    def work() -> None:
+        pipeline = _read(file)
+        rows = [_source_row(pipeline, one) for one in pipeline.sources]
+        for step in pipeline.steps:
+            what = "sql" if step.sql is not None else str(step.function)
+            rows.append({"part": "step", "name": step.name, "what": what, "detail": ""})
+        for sink in pipeline.sinks:
+            target = f"topic {sink.topic}" if sink.topic is not None else f"table {sink.table}"
+            detail = f"from {sink.origin}, {sink.mode}"
+            rows.append({"part": "sink", "name": sink.name, "what": target, "detail": detail})
+        show(output, ["part", "name", "what", "detail"], rows)
+
+    _guarded(work)
+
+
+def _source_row(pipeline: Pipeline, source: Any) -> dict[str, Any]:
+    if source.topic is None:
+        what = f"table {source.table}"
+        return {"part": "source", "name": source.name, "what": what, "detail": ""}
+    from kaa.spark.lookup import Lookup
+    from kaa.spark.options import source_options
+
+    options = {**pipeline.kafka_options, "subscribe": source.topic}
+    lookup = Lookup(source_options(options, is_stream=False))
+    partitions = lookup.partitions().partitions
+    earliest, latest = lookup.earliest(partitions), lookup.latest(partitions)
+    records = sum(latest[one] - earliest[one] for one in partitions)
+    detail = f"{len(partitions)} partitions, {records} records"
+    return {
+        "part": "source",
+        "name": source.name,
+        "what": f"topic {source.topic}",
+        "detail": detail,
+    }
+
+
+@command.command()
+@_FILE
+@click.option("--once", is_flag=True, help="Read what is there now, then end.")
+@click.option("--master", metavar="URL", help="The Spark master, stronger than that of the file.")
+@local_options
+def run(output: str, file: Path, once: bool, master: str | None) -> None:
+    """Run a pipeline, and show how it moves.
+
+    \b
+    Examples:
+      kaa pipeline run orders.yaml
+      kaa pipeline run orders.yaml --once
+      kaa pipeline run orders.yaml --master spark://host:7077
+    """
+
+    def work() -> None:
+        from kaa.spark.pipeline.running import PipelineRun
+        from kaa.spark.session import session as spark_session
+
+        pipeline = _read(file)
+        if once:
+            pipeline = replace(pipeline, available_now=True)
+        config = {"spark.ui.showConsoleProgress": "false", **pipeline.configuration}
+        spark = spark_session(
+            master or pipeline.master, app_name=f"kaa pipeline {pipeline.name}", config=config
+        )
+        spark.sparkContext.setLogLevel("ERROR")
+        with _Screen() as screen:
+            running = PipelineRun(spark, pipeline, screen.show)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: running.stop())
+            try:
+                running.run()
+            finally:
+                spark.stop()
+        if output != "table":
+            from kaa.spark.pipeline.progress import table_rows
+
+            show(output, _COLUMNS, table_rows(running.parts), "sink")
+
+    _guarded(work)
+
+
+class _Screen:
+    """The moving table on a terminal; elsewhere a line when something is new."""
+
+    def __init__(self) -> None:
+        self._live: Any = None
+        self._last: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(stderr=True), refresh_per_second=4)
+            self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, parts: list[PartStatus]) -> None:
+        from kaa.spark.pipeline.progress import table_rows
+
+        rows = table_rows(parts)
+        if self._live is not None:
+            from rich.table import Table
+
+            table = Table(*(name.replace("_", " ") for name in _COLUMNS))
+            for row in rows:
+                table.add_row(*(str(row[name]) for name in _COLUMNS))
+            self._live.update(table)
+            return
+        for row in rows:
+            if row["batch"] > self._last.get(row["sink"], -1):
+                self._last[row["sink"]] = row["batch"]
+                say(
+                    f"{row['sink']}: batch {row['batch']}, {row['rows']} rows, "
+                    f"{row['rows_per_second']} rows/s, {row['batch_seconds']} s, lag {row['lag']}"
+                )
+
+
+@command.command()
+@_FILE
+@local_options
+def status(output: str, file: Path) -> None:
+    """Show how a pipeline is doing, from any terminal. Ends with 7 if its run was lost or failed.
+
+    \b
+    Examples:
+      kaa pipeline status orders.yaml
+      kaa pipeline status orders.yaml -o json
+    """
+
+    def work() -> int:
+        from kaa.spark.pipeline.progress import PartStatus, read_status, table_rows
+
+        pipeline = _read(file)
+        found = read_status(Path(pipeline.storage))
+        if found is None:
+            complain(f"{pipeline.name} has not run yet, or not with this storage")
+            return EXIT_NOT_FOUND
+        parts = [PartStatus(**one) for one in found["sinks"]]
+        show(output, _COLUMNS, table_rows(parts), "sink", document=found)
+        if output == "table":
+            say(f"{pipeline.name}: {found['state']}, {found['age_seconds']:.0f} s ago")
+        has_failed = found["state"] == "lost" or any(one.error for one in parts)
+        return EXIT_UNHEALTHY if has_failed else 0
+
+    _guarded(work)

@@ -1,0 +1,193 @@
+"""Runs a pipeline: a streaming query for each topic that is written, a committer for each table.
+
+With ``availableNow`` the queries end when they have read what was there, and then the tables are
+brought up to date, so that a table of a topic that the pipeline itself writes has all of it.
+Otherwise all run until they are stopped. When one fails, the others are stopped, and the run fails.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kaa.limits import PIPELINE_LOOK_SECONDS
+from kaa.spark.lake.driver import LakeDriver, open_table
+from kaa.spark.lake.running import SparkRunner
+from kaa.spark.lake.settings import lake_settings
+from kaa.spark.pipeline.frames import build, rows_for_topic
+from kaa.spark.pipeline.progress import PartStatus, update_from_progress, write_status
+from kaa.spark.pipeline.spec import PipelineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kaa.spark.lake.driver import RoundReport
+    from kaa.spark.lake.settings import LakeSettings
+    from kaa.spark.pipeline.spec import Pipeline, Sink
+
+
+def table_settings(pipeline: Pipeline, sink: Sink) -> LakeSettings:
+    """The table of a sink."""
+    found = pipeline.topic_of(sink.origin)
+    assert found is not None, "a checked pipeline"
+    topic, options = found
+    formats = {
+        name: value
+        for name, value in options.items()
+        if name.lower().startswith(("value", "key", "schemaregistry."))
+    }
+    return lake_settings(
+        {
+            **pipeline.kafka_options,
+            **formats,
+            "topic": topic,
+            "table": sink.table,
+            "mode": sink.mode,
+            **sink.options,
+        }
+    )
+
+
+class PipelineRun:
+    """One run of a pipeline."""
+
+    def __init__(
+        self, spark: Any, pipeline: Pipeline, show: Callable[[list[PartStatus]], None]
+    ) -> None:
+        self._spark = spark
+        self._pipeline = pipeline
+        self._show = show
+        self._storage = Path(pipeline.storage)
+        self._stop = threading.Event()
+        self._queries: list[tuple[PartStatus, Any]] = []
+        self._tables: list[tuple[PartStatus, Sink]] = []
+        self._threads: list[threading.Thread] = []
+        self.parts: list[PartStatus] = []
+
+    def stop(self) -> None:
+        """Lets the run end soon; may be called from a signal handler."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Runs until all is done or stopped; raises PipelineError if a part failed."""
+        try:
+            self._start()
+            while not self._is_over():
+                self._look()
+                self._stop.wait(PIPELINE_LOOK_SECONDS)
+        finally:
+            self._end()
+        failed = [f"{one.name}: {one.error}" for one in self.parts if one.error]
+        if failed:
+            raise PipelineError("\n".join(failed))
+
+    # --- parts
+
+    def _start(self) -> None:
+        frames = build(self._spark, self._pipeline)
+        for sink in self._pipeline.sinks:
+            part = PartStatus(sink.name, "topic" if sink.topic is not None else "table")
+            self.parts.append(part)
+            if sink.topic is not None:
+                self._queries.append((part, self._query(sink, frames[sink.origin])))
+                part.state = "running"
+            else:
+                self._tables.append((part, sink))
+        if not self._pipeline.available_now:
+            self._start_tables()
+
+    def _query(self, sink: Sink, frame: Any) -> Any:
+        writer = (
+            rows_for_topic(frame, sink)
+            .writeStream.format("kaa")
+            .queryName(f"{self._pipeline.name}.{sink.name}")
+            .outputMode(sink.mode)
+            .options(**self._pipeline.kafka_options)
+            .option("topic", sink.topic)
+            .option("checkpointLocation", str(self._storage / "_checkpoints" / sink.name))
+            .options(**sink.options)
+        )
+        if self._pipeline.available_now:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=self._pipeline.processing_time).start()
+
+    def _start_tables(self) -> None:
+        for part, sink in self._tables:
+            thread = threading.Thread(target=self._land, args=(part, sink), name=part.name)
+            self._threads.append(thread)
+            thread.start()
+
+    def _land(self, part: PartStatus, sink: Sink) -> None:
+        started = time.monotonic()
+
+        def report(one: RoundReport) -> None:
+            part.rows += one.rows
+            part.batch += 1
+            part.batch_seconds = one.seconds
+            part.rows_per_second = one.rows / one.seconds if one.seconds else 0.0
+            part.size_bytes_per_second = one.size_bytes / one.seconds if one.seconds else 0.0
+            part.lag = {sink.origin: one.lag}
+
+        part.state = "running"
+        try:
+            settings = table_settings(self._pipeline, sink)
+            LakeDriver(
+                settings,
+                open_table(settings),
+                SparkRunner(self._spark),
+                is_once=self._pipeline.available_now,
+                report=report,
+                stop=self._stop,
+            ).run()
+        except Exception as error:  # noqa: BLE001  The run tells it, and stops the other parts.
+            part.error = str(error) or type(error).__name__
+        part.state = "failed" if part.error else "done"
+        del started
+
+    # --- looking
+
+    def _is_over(self) -> bool:
+        if self._stop.is_set() or any(one.error for one in self.parts):
+            return True
+        if any(query.isActive for _, query in self._queries):
+            return False
+        if self._pipeline.available_now and not self._threads and self._tables:
+            self._look()
+            if any(one.error for one in self.parts):
+                return True
+            self._start_tables()
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _look(self) -> None:
+        for part, query in self._queries:
+            for progress in query.recentProgress:
+                text = progress if isinstance(progress, dict) else json.loads(progress.json)
+                if text["batchId"] >= part.batch:
+                    update_from_progress(part, text)
+            if not query.isActive and part.state == "running":
+                problem = query.exception()
+                part.error = None if problem is None else _first_line(str(problem))
+                part.state = "failed" if part.error else "done"
+        write_status(self._storage, self._pipeline.name, self.parts, is_running=True)
+        self._show(self.parts)
+
+    def _end(self) -> None:
+        self._stop.set()
+        for _, query in self._queries:
+            if query.isActive:
+                query.stop()
+        for thread in self._threads:
+            thread.join()
+        self._look()
+        for part in self.parts:
+            if part.state == "running":
+                part.state = "stopped"
+        write_status(self._storage, self._pipeline.name, self.parts, is_running=False)
+        self._show(self.parts)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0][:500] if text.strip() else "failed"
