@@ -93,7 +93,7 @@ def command_line_page() -> str:
     shared_link = f"[{SHARED_SECTION}](#connection-and-output)"
     introduction = f"What `--help` says, for every command; {shared_link} stands at the end."
     parts = ["# The command line", introduction]
-    root_context = click.Context(root, info_name="kaa", max_content_width=100, terminal_width=100)
+    root_context = click.Context(root, info_name="kaa", terminal_width=100, **root.context_settings)
     parts.append(f"```\n{root.get_help(root_context)}\n```")
     for name, entry in sorted(COMMANDS.items()):
         parts += command_parts(load(entry), name, root_context)

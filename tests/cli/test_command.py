@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import click
+from click.testing import CliRunner
 
 from kaa.cli.command import SHARED_SECTION, Name, Noun
+from kaa.cli.root import root
 from kaa.cli.topic import command as topic
 
 
 def test_shared_options_come_last() -> None:
-    verb = topic.commands["create"]
-    text = verb.get_help(click.Context(verb, info_name="create"))
+    text = CliRunner().invoke(root, ["topic", "create", "-h"]).output
     own, _, shared = text.partition(f"{SHARED_SECTION}:\n")
     assert "--if-not-exists" in own
     assert "--bootstrap-server" not in own
