@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 PARTS: Final = {
     "wire": "Messages: time of one decode or encode, beside the other Python codecs",
     "kernel": "Records: the kernel on one core, uncompressed, 100-byte values",
+    "client": "Client: Kaa's beside aiokafka, one client at a time against one node of Kaa",
     "formats": "Formats: values to Arrow columns on one core, beside dicts",
 }
 _LIMIT_BYTES: Final = 512 * 1024 * 1024
