@@ -37,6 +37,8 @@ SEEK_WINDOW_BYTES = 8_192
 SCAN_WINDOW_BYTES = 1024 * 1024
 # Batch starts that a log remembers, so that reads at its end need no index.
 LOG_RECENT_POSITIONS_MAX = 64
+# Different settings of topics that are kept for the logs that share them.
+LOG_CONFIGS_KEPT_MAX = 1_000
 # Logs that one tick of the log manager looks at for due flushes and removals.
 TICK_LOGS_MAX = 1_000
 

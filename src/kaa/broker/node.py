@@ -35,7 +35,7 @@ from kaa.broker.development import format_if_empty
 from kaa.broker.directories import StartError, read_identity
 from kaa.broker.duties import clean_logs, keep_logs, sweep_idle
 from kaa.broker.lifecycle import BrokerLifecycle, register_controller
-from kaa.broker.topic_configs import log_config, log_manager_config
+from kaa.broker.topic_configs import LogConfigs, log_config, log_manager_config
 from kaa.config.addresses import HostPort
 from kaa.config.dynamic import apply_dynamic, usable_update
 from kaa.controller.image import ClusterImage
@@ -96,6 +96,7 @@ class Broker:
         self._executors: list[ThreadPoolExecutor] = []
         self._duties: list[asyncio.Task[None]] = []
         self._log_duties: list[asyncio.Task[None]] = []
+        self._log_configs = LogConfigs()
         self._logs: LogManager | None = None
         self._listeners: Listeners | None = None
         self._controller: LocalController | None = None
@@ -276,7 +277,7 @@ class Broker:
 
     def _topic_config(self, topic: str) -> LogConfig:
         overrides = self.services.image.configs.get((RESOURCE_TOPIC, topic), {})
-        return log_config(self.services.config, overrides)
+        return self._log_configs.get(self.services.config, overrides)
 
     def _image_changed(self, image: ClusterImage, delta: Delta) -> None:
         services = self.services

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from kaa.broker.topic_configs import log_config, log_manager_config
+from kaa.broker.topic_configs import LogConfigs, log_config, log_manager_config
+from kaa.limits import LOG_CONFIGS_KEPT_MAX
 from tests.unit.broker.support import config
 
 
@@ -23,3 +24,24 @@ def test_settings_of_storage_carry_the_names_of_the_broker() -> None:
     found = log_manager_config(settings, log_config(settings, {}))
     assert found.log_cleaner_dedupe_buffer_size == 77_777_777
     assert found.log_retention_check_interval_ms == 99
+
+
+def test_logs_with_the_same_settings_share_them() -> None:
+    configs, settings = LogConfigs(), config("log.retention.ms=5000")
+    own = {"segment.bytes": "3145728"}
+    assert configs.get(settings, {}) is configs.get(settings, {})
+    assert configs.get(settings, own) is configs.get(settings, dict(own))
+    assert configs.get(settings, own).segment_bytes == 3_145_728
+
+
+def test_new_settings_of_the_broker_count_at_once() -> None:
+    configs = LogConfigs()
+    assert configs.get(config("log.retention.ms=5000"), {}).retention_ms == 5000
+    assert configs.get(config("log.retention.ms=6000"), {}).retention_ms == 6000
+
+
+def test_kept_settings_are_bounded() -> None:
+    configs, settings = LogConfigs(), config()
+    for number in range(LOG_CONFIGS_KEPT_MAX + 5):
+        assert configs.get(settings, {"retention.ms": str(number)}).retention_ms == number
+    assert len(configs._known) <= LOG_CONFIGS_KEPT_MAX
