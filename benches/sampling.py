@@ -32,6 +32,8 @@ class Usage:
     resident_bytes: int
     context_switches: int
     descriptors: int
+    # How long its threads were ready and had no processor: the noise of the machine.
+    waited_seconds: float
 
 
 def usage(pid: int) -> Usage:
@@ -41,6 +43,7 @@ def usage(pid: int) -> Usage:
         resident_bytes=resident_bytes(pid),
         context_switches=sum(map(_switches, _threads(folder))),
         descriptors=sum(1 for _ in (folder / "fd").iterdir()),
+        waited_seconds=sum(map(_waited_seconds, _threads(folder))),
     )
 
 
@@ -64,6 +67,13 @@ def _switches(thread: Path) -> int:
     except OSError:
         return 0  # It has ended since the folder was listed.
     return sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
+
+
+def _waited_seconds(thread: Path) -> float:
+    try:
+        return int((thread / "schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0  # It has ended, or this kernel does not keep count.
 
 
 class Sampler:

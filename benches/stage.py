@@ -154,6 +154,7 @@ class Stage:
             "broker_cpu_seconds": cpu,
             "resident_mb": after.resident_bytes / 1e6,
             "resident_mb_max": max(sampler.resident_bytes_max, after.resident_bytes) / 1e6,
+            "broker_waited_seconds": max(0.0, after.waited_seconds - before.waited_seconds),
             "context_switches": after.context_switches - before.context_switches,
             "descriptors": after.descriptors,
             "driver_busiest_share": sampler.busiest_thread_share,
