@@ -4,19 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kaa.client import Consumer
+
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "client.md"
+
+
+async def for_a_while(function: Callable[[], Awaitable[None]]) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(3):
+            await function()
+
+
+async def bill(names: dict[str, Any], bootstrap: str, topic: str) -> None:
+    """A member with the listener of the guide hands its records to the guide's producer."""
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": f"{topic}-bills",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": "false",
+    }
+    async with Consumer(settings) as consumer:
+        names["subscribe"](consumer)
+        async with asyncio.timeout(20):
+            while not await consumer.committed():
+                await names["bill"](consumer)
 
 
 def test_code_of_the_guide_runs(
     bootstrap: str, topic_name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = GUIDE.read_text().replace("localhost:9092", bootstrap).replace("orders", topic_name)
-    produce, consume, create, sync = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    text = GUIDE.read_text().replace("localhost:9092", bootstrap)
+    text = text.replace("orders", topic_name).replace("billing", f"{topic_name}-billing")
+    text = text.replace("invoices", f"{topic_name}-invoices")
+    produce, transact, group, listener, consume, create, sync = re.findall(
+        r"```python\n(.*?)```", text, re.DOTALL
+    )
     names: dict[str, Any] = {"__name__": "guide"}
     exec(compile(create, "create", "exec"), names)
     asyncio.run(names["create"]())
@@ -26,12 +54,10 @@ def test_code_of_the_guide_runs(
     assert (0 <= int(partition) < 3, offset) == (True, "0")
     exec(compile(sync, "sync", "exec"), names)
     assert capsys.readouterr().out.strip() in {"0", "1"}
-    exec(compile(consume, "consume", "exec"), names)
-
-    async def read_for_a_while() -> None:
-        async with asyncio.timeout(2):
-            await names["read"]()
-
-    with pytest.raises(TimeoutError):
-        asyncio.run(read_for_a_while())
-    assert "b'customer-7' b'value'" in capsys.readouterr().out
+    for code in (group, consume, transact, listener):
+        exec(compile(code, "guide", "exec"), names)
+    for name in ("read", "work"):
+        asyncio.run(for_a_while(names[name]))
+        assert "b'customer-7' b'value'" in capsys.readouterr().out
+    asyncio.run(bill(names, bootstrap, topic_name))
+    assert "given up:" in capsys.readouterr().out
