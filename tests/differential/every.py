@@ -10,6 +10,7 @@ from tests.differential import (
     cases_quorum,
     cases_security,
     cases_topics,
+    cases_transactions,
 )
 from tests.differential.case import CASES
 
@@ -22,4 +23,5 @@ __all__ = [
     "cases_quorum",
     "cases_security",
     "cases_topics",
+    "cases_transactions",
 ]

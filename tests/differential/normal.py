@@ -44,7 +44,9 @@ _MASKED: Final = frozenset(
         "producer_id_start",
         "response_data",
         "session_id",
+        "last_timestamp",
         "total_bytes",
+        "transaction_start_time_ms",
         "usable_bytes",
     }
 )

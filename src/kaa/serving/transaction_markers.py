@@ -60,19 +60,16 @@ class _Writing:
         self._groups: list[tuple[asyncio.Future[Any], WritableTxnMarkerPartitionResult]] = []
 
     def marker(self, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
-        return WritableTxnMarkerResult(
-            producer_id=marker.producer_id,
-            topics=[
-                WritableTxnMarkerTopicResult(
-                    name=topic.name,
-                    partitions=[
-                        self._partition(marker, topic.name, number)
-                        for number in topic.partition_indexes
-                    ],
-                )
-                for topic in marker.topics
-            ],
-        )
+        """A topic that is named twice is answered once."""
+        topics: dict[str, WritableTxnMarkerTopicResult] = {}
+        for topic in marker.topics:
+            results = topics.setdefault(
+                topic.name, WritableTxnMarkerTopicResult(name=topic.name, partitions=[])
+            )
+            results.partitions += [
+                self._partition(marker, topic.name, number) for number in topic.partition_indexes
+            ]
+        return WritableTxnMarkerResult(producer_id=marker.producer_id, topics=list(topics.values()))
 
     def _partition(
         self, marker: WritableTxnMarker, topic: str, number: int
