@@ -18,23 +18,51 @@ if TYPE_CHECKING:
     from kaa.spark.stream import KaaStreamReader
 
 
-def schema_of(options: Mapping[str, str]) -> str:
+def schema_of(options: Mapping[str, str]) -> str | StructType:
     """The columns of a query that reads; Spark asks before it says whether it is a stream."""
     given = {name.lower(): value for name, value in options.items()}
     include_headers = given.get("includeheaders", "").strip().lower() == "true"
-    return ddl(columns_of(given.get("columns"), include_headers=include_headers))
+    columns = columns_of(given.get("columns"), include_headers=include_headers)
+    if not _decodes(options):
+        return ddl(columns)
+    from kaa.spark.formats.readers import decoded_schema, is_decoding, plan_of
+
+    if not is_decoding(options):
+        return ddl(columns)
+
+    # Where a query begins plays no part in its columns, and differs for streams.
+    topics = {name: value for name, value in options.items() if "offset" not in name.lower()}
+    plan = plan_of(options, source_options(topics, is_stream=False))
+    return decoded_schema(plan, columns)
+
+
+def _decodes(options: Mapping[str, str]) -> bool:
+    """Whether keys or values become columns; without them nothing more is imported."""
+    return any(name.lower() in {"valueformat", "keyformat"} for name in options)
 
 
 def reader_of(options: Mapping[str, str], schema: StructType) -> KaaReader:
     from kaa.spark.source import KaaReader
 
-    return KaaReader(source_options(options, is_stream=False), schema)
+    source = source_options(options, is_stream=False)
+    if _decodes(options):
+        from kaa.spark.formats.readers import DecodingReader, is_decoding, plan_of
+
+        if is_decoding(options):
+            return DecodingReader(source, schema, plan_of(options, source))
+    return KaaReader(source, schema)
 
 
 def stream_reader_of(options: Mapping[str, str], schema: StructType) -> KaaStreamReader:
     from kaa.spark.stream import KaaStreamReader
 
-    return KaaStreamReader(source_options(options, is_stream=True), schema)
+    source = source_options(options, is_stream=True)
+    if _decodes(options):
+        from kaa.spark.formats.readers import is_decoding, plan_of, stream_reader
+
+        if is_decoding(options):
+            return stream_reader(source, schema, plan_of(options, source))
+    return KaaStreamReader(source, schema)
 
 
 def writer_of(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> KaaWriter:

@@ -1,0 +1,122 @@
+"""The readers of the data source, with decoded columns beside those of the record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kaa.spark import formats
+from kaa.spark.formats.options import format_options
+from kaa.spark.schema import COLUMN_TYPES
+from kaa.spark.source import KaaReader
+from kaa.spark.stream import KaaStreamReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.types import StructType
+
+    from kaa.spark.formats import FormatPlan
+    from kaa.spark.options import SourceOptions
+
+
+def is_decoding(options: Mapping[str, str]) -> bool:
+    """Whether the options ask for decoded keys or values."""
+    return any(format_options(options, side) is not None for side in ("key", "value"))
+
+
+def plan_of(options: Mapping[str, str], source: SourceOptions) -> FormatPlan:
+    """The plan of a query; a pattern of topics means those that there are."""
+    from kaa.spark.lookup import Lookup
+
+    topics: Sequence[str] = source.topics.names or sorted(
+        {one.topic for one in source.topics.assigned or ()}
+    )
+    if not topics:
+        topics = sorted(Lookup(source).partitions().topic_ids)
+    planned = formats.plan(options, list(topics))
+    assert planned is not None, "asked only where something is decoded"
+    return planned
+
+
+def decoded_schema(plan: FormatPlan, columns: Sequence[str]) -> StructType:
+    """Columns of the record and the decoded ones, for Spark."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from kaa.spark.formats.conform import list_of, struct_of
+    from kaa.spark.formats.untyped import pa
+
+    kinds = {
+        "binary": pa.binary(),
+        "string": pa.string(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+    }
+    headers = list_of(struct_of({"key": pa.string(), "value": pa.binary()}))
+    record = [pa.field(name, kinds.get(COLUMN_TYPES[name], headers)) for name in columns]
+    return from_arrow_schema(pa.schema([*record, *plan.fields()]))
+
+
+def _record_part(schema: StructType) -> StructType:
+    from pyspark.sql.types import StructType
+
+    return StructType([one for one in schema.fields if one.name in COLUMN_TYPES])
+
+
+def _read_columns(present: tuple[str, ...], plan: FormatPlan) -> tuple[str, ...]:
+    """What is read of each record: what was asked for, what is decoded, what names a bad one."""
+    needed = [part.options.side for part in plan.parts]
+    return tuple(dict.fromkeys((*present, *needed, "topic", "partition", "offset")))
+
+
+def _decoded(
+    plan: FormatPlan, names: Sequence[str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = plan.decode(batch)
+        if rows.num_rows:
+            yield rows.select(list(names))
+
+
+class DecodingReader(KaaReader):
+    """The batch reader."""
+
+    def __init__(self, options: SourceOptions, schema: StructType, plan: FormatPlan) -> None:
+        super().__init__(options, _record_part(schema))
+        self._columns = _read_columns(self._columns, plan)
+        self._names = [one.name for one in schema.fields]
+        self._plan = plan
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from _decoded(self._plan, self._names, super().read(partition))
+
+
+class DecodingStreamReader(KaaStreamReader):
+    """The stream reader. Its columns are fixed for a run; another schema needs a restart."""
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        columns: tuple[str, ...],
+        names: Sequence[str],
+        plan: FormatPlan,
+    ) -> None:
+        super().__init__(options, columns)
+        self._names = names
+        self._plan = plan
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DecodingStreamReader, (self._options, self._columns, self._names, self._plan)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from _decoded(self._plan, self._names, super().read(partition))
+
+
+def stream_reader(
+    options: SourceOptions, schema: StructType, plan: FormatPlan
+) -> DecodingStreamReader:
+    present = tuple(one.name for one in _record_part(schema).fields)
+    names = [one.name for one in schema.fields]
+    return DecodingStreamReader(options, _read_columns(present, plan), names, plan)
