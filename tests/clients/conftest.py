@@ -30,6 +30,30 @@ def broker(session_broker: BrokerProcess) -> Iterator[BrokerProcess]:
     session_broker.check_health()
 
 
+# Sessions of six seconds and quick heartbeats, so that nobody waits long for the dead.
+QUICK_SESSIONS = (
+    "group.consumer.min.session.timeout.ms=6000",
+    "group.consumer.session.timeout.ms=6000",
+    "group.consumer.min.heartbeat.interval.ms=300",
+    "group.consumer.heartbeat.interval.ms=300",
+    "group.consumer.assignment.interval.ms=100",
+)
+
+
+@pytest.fixture(scope="session")
+def session_quick_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path_factory.mktemp("quick"), *QUICK_SESSIONS) as running:
+        yield running
+
+
+@pytest.fixture
+def quick_broker(session_quick_broker: BrokerProcess) -> Iterator[BrokerProcess]:
+    """A shared node whose consumer groups have short times."""
+    session_quick_broker.check_health()
+    yield session_quick_broker
+    session_quick_broker.check_health()
+
+
 @pytest.fixture
 def bootstrap(broker: BrokerProcess) -> str:
     return broker.bootstrap_servers

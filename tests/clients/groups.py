@@ -108,16 +108,18 @@ class LibrdkafkaMember:
         self.name = name
         self.errors: list[str] = []
         self._is_over = threading.Event()
-        self._is_cooperative = "cooperative" in settings.get(
-            "partition_assignment_strategy", "range"
-        )
+        self._pause_seconds = 0.0
+        uses_consumer_protocol = settings.get("group_protocol") == "consumer"
+        strategy = settings.get("partition_assignment_strategy", "range")
+        self._is_cooperative = uses_consumer_protocol or "cooperative" in strategy
+        # The consumer protocol has these times from the coordinator.
+        times = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 300}
         self._consumer: Any = Consumer(
             {
                 "bootstrap.servers": bootstrap,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": 6_000,
-                "heartbeat.interval.ms": 300,
+                **({} if uses_consumer_protocol else times),
                 **dotted(settings),
             }
         )
@@ -144,6 +146,8 @@ class LibrdkafkaMember:
     def _run(self) -> None:
         while not self._is_over.is_set():
             message = self._consumer.poll(0.05)
+            pause_seconds, self._pause_seconds = self._pause_seconds, 0.0
+            self._is_over.wait(pause_seconds)
             if message is None:
                 continue
             if message.error():
@@ -160,6 +164,10 @@ class LibrdkafkaMember:
             self._commit_all()
         self._consumer.close()
         self.audit.gone(self.name)
+
+    def pause(self, seconds: float) -> None:
+        """Does not poll for a while."""
+        self._pause_seconds = seconds
 
     def _commit_all(self) -> None:
         try:

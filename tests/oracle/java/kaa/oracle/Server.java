@@ -54,6 +54,7 @@ public final class Server {
         operations.put("transactions.run", Transactions::run);
         operations.put("tool.run", new Tools()::run);
         new Logs().register(operations);
+        new Members().register(operations);
         Broker broker = new Broker();
         operations.put("broker.start", broker::start);
         operations.put("broker.stop", broker::stop);
