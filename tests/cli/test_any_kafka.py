@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -62,11 +63,25 @@ SCRIPT = (
 )
 
 
+SHOWN = {
+    "topic describe TOPIC": "retention.ms=-1",
+    "config describe topic TOPIC -o csv": "max.message.bytes",
+    "config get topic TOPIC max.message.bytes": "100000",
+}
+"""What the answer to a line holds once the changes before it have arrived."""
+SHOWN_SECONDS_MAX = 20
+
+
 def answers(bootstrap: str, topic: str) -> Iterator[str]:
     """What each line of the script prints, without what differs from cluster to cluster."""
     for line, stdin in SCRIPT:
         words = shlex.split(line.replace("TOPIC", topic))
-        answer = CliRunner().invoke(root, [*words, "-b", bootstrap, "--timeout", "20"], input=stdin)
+        arguments = [*words, "-b", bootstrap, "--timeout", "20"]
+        answer = CliRunner().invoke(root, arguments, input=stdin)
+        # A broker may need a moment until it shows what was changed.
+        deadline = time.monotonic() + SHOWN_SECONDS_MAX
+        while SHOWN.get(line, "") not in answer.stdout and time.monotonic() < deadline:
+            answer = CliRunner().invoke(root, arguments, input=stdin)
         # A broker explains an error in words of its own.
         errors = re.sub(r"(error: [^:]*): .*", r"\1", answer.stderr)
         text = f"{line}: {answer.exit_code}\n{answer.stdout}{errors}"

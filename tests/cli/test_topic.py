@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 from click.testing import CliRunner, Result
 
@@ -67,8 +68,13 @@ def test_alter(bootstrap: str, topic_name: str) -> None:
     arguments = ["-c", "cleanup.policy=compact", "-d", "retention.ms", "-o", "json"]
     done = kaa(bootstrap, *alter, *arguments)
     assert json.loads(done.stdout) == [{"name": topic_name, "status": "changed", "error": None}]
-    (described,) = json.loads(kaa(bootstrap, "topic", "describe", topic_name, "-o", "json").stdout)
-    assert described["configs"] == {"cleanup.policy": "compact"}
+    # A broker may need a moment until it shows what was changed.
+    deadline = time.monotonic() + 20
+    expected, shown = {"cleanup.policy": "compact"}, None
+    while shown != expected and time.monotonic() < deadline:
+        answer = kaa(bootstrap, "topic", "describe", topic_name, "-o", "json")
+        shown = json.loads(answer.stdout)[0]["configs"]
+    assert shown == expected
     assert kaa(bootstrap, *alter).exit_code == EXIT_USAGE
     assert (
         kaa(bootstrap, "topic", "alter", f"{topic_name}-x", *arguments).exit_code == EXIT_NOT_FOUND

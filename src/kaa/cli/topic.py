@@ -108,7 +108,9 @@ def create(
 
         new = [NewTopic(name, partitions, replication_factor, settings) for name in names]
         async with Admin(session.settings) as admin:
-            outcome = await admin.create_topics(new, validate_only=dry_run)
+            answered = await admin.create_topics(new, validate_only=dry_run)
+        # As they were asked for; a broker answers in any order.
+        outcome = {name: answered[name] for name in names if name in answered}
         for name, error in outcome.items():
             if error is not None and if_not_exists and error.error.name == "TOPIC_ALREADY_EXISTS":
                 outcome[name] = None
@@ -258,7 +260,9 @@ def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
 
         async with Admin(session.settings) as admin:
             if yes:
-                outcome = await admin.delete_topics(names)
+                answered = await admin.delete_topics(names)
+                # As they were asked for; a broker answers in any order.
+                outcome = {name: answered[name] for name in names if name in answered}
             else:
                 found = await admin.describe_topics(names)
                 outcome = {
