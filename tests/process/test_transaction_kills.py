@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -16,12 +15,15 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
 from kaa.wire.messages.k26_end_txn import EndTxnRequest, EndTxnResponse
 from kaa.wire.messages.k65_describe_transactions import DescribeTransactionsRequest
-from kaa.wire.schema import Request
 from tests.clients.librdkafka import create_topic
 from tests.oracle.environment import wait_until
 from tests.support.broker_process import BrokerProcess
 from tests.support.raw import RawClient, request_frame
-from tests.unit.handlers.transaction_requests import TOPIC, TransactionalProducer
+from tests.unit.handlers.transaction_requests import (
+    TOPIC,
+    LiveNode,
+    TransactionalProducer,
+)
 
 SECONDS_MAX = 30
 PARTITIONS = 3
@@ -29,19 +31,6 @@ TRANSACTIONS = 24
 # How long all the ends together take.
 END_SECONDS_MAX = 0.03
 END_VERSION = 5
-
-
-class Live:
-    """A connection to the node; whatever passes is tried again."""
-
-    def __init__(self, client: RawClient) -> None:
-        self._client = client
-
-    def ask(self, request: Request, version: int | None = None) -> Any:
-        return self._client.ask(request, version)
-
-    def wait_for_markers(self) -> None:
-        """Whoever asks tries again."""
 
 
 @pytest.fixture
@@ -66,7 +55,7 @@ def states(client: RawClient, names: list[str]) -> dict[str, str]:
 
 
 def open_transaction(client: RawClient, name: str) -> TransactionalProducer:
-    producer = TransactionalProducer(Live(client), name)
+    producer = TransactionalProducer(LiveNode(client), name)
 
     def is_started() -> bool:
         return producer.init() is Errors.NONE
@@ -169,7 +158,7 @@ def test_what_was_decided_holds_everywhere(node: BrokerProcess, seed: int) -> No
                 assert name not in told, f"seed {seed}: {name} was told and forgotten"
                 assert wait_until(
                     lambda name=name: (
-                        TransactionalProducer(Live(client), name).init()  # type: ignore[misc]
+                        TransactionalProducer(LiveNode(client), name).init()  # type: ignore[misc]
                         is Errors.NONE
                     ),
                     SECONDS_MAX,

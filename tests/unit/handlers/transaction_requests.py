@@ -23,6 +23,7 @@ from kaa.wire.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from kaa.wire.schema import Request
+from tests.support.raw import RawClient
 from tests.unit.handlers.support import Node
 from tests.unit.log.batches import batch
 
@@ -39,6 +40,19 @@ class Asked(Protocol):
     def ask(self, request: Request, version: int | None = None) -> Any: ...
 
     def wait_for_markers(self) -> None: ...
+
+
+class LiveNode:
+    """A connection to a running node, for producers; whoever has to wait tries again."""
+
+    def __init__(self, client: RawClient) -> None:
+        self._client = client
+
+    def ask(self, request: Request, version: int | None = None) -> Any:
+        return self._client.ask(request, version)
+
+    def wait_for_markers(self) -> None:
+        """The next request is refused until they are written."""
 
 
 class TransactionalProducer:
