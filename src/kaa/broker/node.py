@@ -102,6 +102,7 @@ class Broker:
         self._controller: LocalController | None = None
         self._lifecycle: BrokerLifecycle | None = None
         self._are_logs_loaded = False
+        self._are_replicas_started = False
 
     @property
     def bootstrap_servers(self) -> str:
@@ -241,6 +242,7 @@ class Broker:
             [found.directory_id for found in logs.directories if found.directory_id is not None],
             min(known) if len(known) == len(epochs) and known else -1,
         )
+        self._are_replicas_started = True
         self.services.replicas.start(self.services.image)
         await self._lifecycle.unfence()
         await self._lifecycle.report_recovered(self.services.replicas)
@@ -287,7 +289,8 @@ class Broker:
         if any(kind == RESOURCE_BROKER for kind, _ in delta.configs):
             self._apply_dynamic_config(image)
         services.groups.topics.update(image, delta, services.image_offset)
-        if self._are_logs_loaded:
+        # Before they have taken over a whole image, logs of another topic may lie in their places.
+        if self._are_replicas_started:
             services.replicas.apply(image, delta)
             if delta.deleted_topics:
                 services.groups.topics_deleted(
@@ -359,7 +362,7 @@ class Broker:
         if not self._are_logs_loaded:
             logs.release_locks()
             return
-        self._are_logs_loaded = False
+        self._are_logs_loaded = self._are_replicas_started = False
         for duty in self._log_duties:
             duty.cancel()
         if self._log_duties:

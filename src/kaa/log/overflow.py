@@ -69,15 +69,19 @@ def split_segment(files: Files, segment: Segment) -> list[Segment]:
 
 def _parts(segment: Segment) -> Iterator[_Part]:
     part = _Part(segment.base_offset, [])
+    next_offset = segment.base_offset
     try:
         for batch in iter_headers(segment.file, 0, segment.size, SCAN_WINDOW_BYTES):
+            if not next_offset <= batch.base_offset <= batch.last_offset:
+                break
+            next_offset = batch.next_offset
             if batch.last_offset - part.base_offset > RELATIVE_OFFSET_MAX:
                 yield part
                 # One of an old magic tells where it starts only when it is read as a whole.
                 part = _Part(batch.load(segment.file).base_offset, [])
             part.extents.append((batch.last_offset, batch.max_timestamp, batch.size_in_bytes))
     except CorruptRecordsError:
-        # Recovery, which found the segment, would have cut it here.
+        # Recovery cuts a segment here as well.
         pass
     yield part
 

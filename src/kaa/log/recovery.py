@@ -248,7 +248,8 @@ class _Loader:
             reach = following.base_offset - 1 - segment.base_offset
             if reach > RELATIVE_OFFSET_MAX and self._is_overflowed(segment):
                 self._split(segment)
-        if segments and self._options.clean and self._is_overflowed(segments[-1]):
+        is_trusted = self._options.clean and self._config.compact
+        if segments and is_trusted and self._is_overflowed(segments[-1]):
             self._split(segments[-1])
 
     def _is_overflowed(self, segment: Segment) -> bool:
@@ -339,7 +340,9 @@ class _Loader:
         next_yield = SCAN_WINDOW_BYTES
         for batch in iter_valid(segment.file, 0, end):
             if not segment.can_hold(batch.base_offset, batch.last_offset):
-                self._has_overflowed = segment.base_offset <= batch.base_offset
+                # Only compaction put batches so far apart; elsewhere the offset is damaged.
+                is_far = segment.base_offset <= batch.base_offset
+                self._has_overflowed = is_far and self._config.compact
                 break
             segment.commit(((batch.last_offset, batch.max_timestamp, batch.size_in_bytes),))
             self._take_epoch(batch.partition_leader_epoch, batch.base_offset)

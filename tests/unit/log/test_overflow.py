@@ -47,7 +47,7 @@ def check(log: UnifiedLog, bases: list[int], offsets: list[int]) -> None:
 
 @pytest.mark.parametrize("clean", [False, True])
 def test_the_last_segment_is_split(clean: bool) -> None:
-    log = reload(found_disk(*OFFSETS), clean=clean)
+    log = reload(found_disk(*OFFSETS), COMPACTED, clean=clean)
     check(log, BASES, list(OFFSETS))
 
 
@@ -72,10 +72,10 @@ def test_a_far_follower_alone_is_no_overflow() -> None:
 
 def test_what_follows_goes_on_as_ever() -> None:
     files = found_disk(*OFFSETS)
-    log = reload(files)
+    log = reload(files, COMPACTED)
     log.append(batch(2), leader_epoch=0, now_ms=0)
     log.close_cleanly(0)
-    again = reload(files, clean=True)
+    again = reload(files, COMPACTED, clean=True)
     assert again.log_end_offset == OFFSETS[-1] + 3
     assert [found.base_offset for found in stored_batches(again)] == [*OFFSETS, OFFSETS[-1] + 1]
 
@@ -84,9 +84,20 @@ def test_a_damaged_tail_is_cut_as_ever() -> None:
     files = found_disk(*OFFSETS)
     file = files.open(f"{FOLDER}/{file_name(0, LOG_SUFFIX)}")
     file.write([b"\x09"], file.size() - 3)
-    log = reload(files)
+    log = reload(files, COMPACTED)
     assert [found.base_offset for found in stored_batches(log)] == list(OFFSETS[:-1])
     assert OFFSETS[-2] < log.log_end_offset <= OFFSETS[-1]
+
+
+def test_a_far_offset_in_a_log_that_is_not_compacted_is_damage() -> None:
+    log = reload(found_disk(0, 5, FAR + 10))
+    assert [found.base_offset for found in stored_batches(log)] == [0, 5]
+    assert log.log_end_offset == 6
+
+
+def test_offsets_that_do_not_rise_end_what_is_split() -> None:
+    log = reload(found_disk(0, FAR + 10, 7, FAR + 20), COMPACTED)
+    assert [found.base_offset for found in stored_batches(log)] == [0, FAR + 10]
 
 
 def test_old_formats_are_split_too() -> None:
@@ -94,7 +105,7 @@ def test_old_formats_are_split_too() -> None:
     files.make_directory(FOLDER)
     content = message(0, 3, b"k", b"v") + message(1, FAR + 7, b"k", b"v", 5)
     write_new(files, f"{FOLDER}/{file_name(0, LOG_SUFFIX)}", content)
-    log = reload(files)
+    log = reload(files, COMPACTED)
     assert [segment.base_offset for segment in log.segments] == [0, FAR + 7]
     assert log.log_end_offset == FAR + 8
 
@@ -106,12 +117,12 @@ def test_a_crash_at_any_step_loses_nothing(mode: CrashMode) -> None:
         files = found_disk(*OFFSETS)
         files.crash_at = len(files.history) + step
         try:
-            reload(files, clean=True)
+            reload(files, COMPACTED, clean=True)
         except CrashError:
             files = files.restart(mode)
         else:
             break
-        check(reload(files, clean=True), BASES, list(OFFSETS))
+        check(reload(files, COMPACTED, clean=True), BASES, list(OFFSETS))
         names = files.list_directory(FOLDER)
         assert not [name for name in names if name.endswith((".cleaned", ".swap", ".deleted"))]
         step += 1
