@@ -65,6 +65,7 @@ GROUPS = (
             "tests/clients/test_groups",
             "tests/clients/test_histories",
             "tests/clients/test_transactions",
+            "tests/process/test_transaction_kills",
             "tests/conformance/coordinators",
             "tests/exactly_once",
             "tests/simulation/coordinators",
