@@ -102,7 +102,7 @@ class ConsumerGroups:
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
-        what = f"Group {group_id} not found." if group is None else _other_kind(group_id)
+        what = f"There is no group {group_id}." if group is None else _other_kind(group_id)
         raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, what)
 
     # --- heartbeats
@@ -168,9 +168,7 @@ class ConsumerGroups:
             return group
         is_joining = request.member_epoch == JOIN_EPOCH
         if group is None and not is_joining:
-            raise CoordinatorError(
-                Errors.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found."
-            )
+            raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, f"There is no group {group_id}.")
         if group is None:
             return ConsumerGroup(group_id, self._timeline)
         if not is_joining:
@@ -188,7 +186,7 @@ class ConsumerGroups:
         if len(group.members) >= size_max and member_id not in group.members:
             raise CoordinatorError(
                 Errors.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of {size_max} members.",
+                f"Group {group.group_id} has {size_max} members, and may not have more.",
             )
 
     def _member_of(
@@ -371,7 +369,7 @@ class ConsumerGroups:
 
 
 def _other_kind(group_id: str) -> str:
-    return f"Group {group_id} is not a consumer group."
+    return f"Group {group_id} is one of the classic protocol."
 
 
 def _reported(request: ConsumerGroupHeartbeatRequest) -> Reported:
@@ -432,12 +430,10 @@ def _check_epoch(member: ConsumerMember, epoch: int, reported: Reported) -> None
         and is_subset(reported, member.assigned)
     ):
         return
-    which = "greater" if epoch > member.member_epoch else "smaller"
     raise CoordinatorError(
         Errors.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {which} member epoch ({epoch}) than the one known by the "
-        f"group coordinator ({member.member_epoch}). The member must abandon all its partitions "
-        "and rejoin.",
+        f"The member is at epoch {member.member_epoch}, not {epoch}: it has to let go of its "
+        "partitions and join again.",
     )
 
 
@@ -445,8 +441,8 @@ def _check_released(known: ConsumerMember, member_id: str, instance_id: str) -> 
     if known.member_epoch != STATIC_LEAVE_EPOCH:
         raise CoordinatorError(
             Errors.UNRELEASED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} cannot join the group "
-            f"because the instance id is owned by {known.member_id} member.",
+            f"Instance id {instance_id} is that of member {known.member_id}, which has not left; "
+            f"{member_id} cannot have it.",
         )
 
 
@@ -455,12 +451,14 @@ def check_instance(
 ) -> ConsumerMember:
     """The static member, if it has not been replaced by another one."""
     if known is None:
-        raise CoordinatorError(Errors.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        raise CoordinatorError(
+            Errors.UNKNOWN_MEMBER_ID, f"No member has instance id {instance_id}."
+        )
     if known.member_id != member_id:
         raise CoordinatorError(
             Errors.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member "
-            f"{known.member_id}.",
+            f"Member {known.member_id} has taken the place of {member_id} with instance id "
+            f"{instance_id}.",
         )
     return known
 

@@ -59,7 +59,7 @@ def describe_consumer_groups(
         if isinstance(group, ConsumerGroup):
             described.append(_describe(group, topics, default_assignor))
         else:
-            reason = "not found" if group is None else "is not a consumer group"
+            reason = "is not there" if group is None else "is one of the classic protocol"
             described.append(
                 DescribedGroup(
                     group_id=group_id,

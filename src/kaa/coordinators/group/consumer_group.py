@@ -140,7 +140,7 @@ class ConsumerGroup:
         if found is None:
             raise CoordinatorError(
                 Errors.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
+                f"Group {self.group_id} has no member {member_id}.",
             )
         return found
 
@@ -247,8 +247,7 @@ class ConsumerGroup:
         ):
             raise CoordinatorError(
                 Errors.UNSUPPORTED_VERSION,
-                "OffsetCommit version 9 or above must be used by members using the consumer "
-                "group protocol",
+                "Members of the consumer protocol commit with version 9 or a later one.",
             )
         if member_epoch == member.member_epoch:
             return None

@@ -64,7 +64,7 @@ def upgrade(
     try:
         members = [_consumer_member(classic, one, topics) for one in classic.members.values()]
     except WireError:
-        raise _refused(classic, "the embedded consumer protocol is malformed.") from None
+        raise _refused(classic, "what its members sent cannot be read.") from None
     group_id, epoch = classic.group_id, classic.generation_id
     names = {name for member in members for name in member.subscribed_topic_names}
     records = [
@@ -98,17 +98,17 @@ def turn_away(classic: ClassicGroup, outcome: Outcome) -> None:
 def _refused(classic: ClassicGroup, reason: str) -> CoordinatorError:
     return CoordinatorError(
         Errors.GROUP_ID_NOT_FOUND,
-        f"Cannot upgrade classic group {classic.group_id} to consumer group because {reason}",
+        f"Group {classic.group_id} stays one of the classic protocol: {reason}",
     )
 
 
 def _check_upgrade(classic: ClassicGroup, settings: GroupSettings) -> None:
     if not settings.is_upgrade_enabled:
-        raise _refused(classic, "online upgrade is disabled.")
+        raise _refused(classic, "group.consumer.migration.policy forbids the change.")
     if not classic.uses_consumer_protocol:
-        raise _refused(classic, "the group does not use the consumer embedded protocol.")
+        raise _refused(classic, "its members are no consumers.")
     if len(classic.members) > settings.consumer_size_max:
-        raise _refused(classic, "the group size exceeds the consumer group maximum size.")
+        raise _refused(classic, "it has more members than group.consumer.max.size.")
 
 
 def _consumer_member(
@@ -125,8 +125,7 @@ def _consumer_member(
         if assignment.user_data:
             raise _refused(
                 classic,
-                "an unsupported custom assignor is in use. Please refer to the documentation or "
-                "switch to a default assignor before re-attempting the upgrade.",
+                "its assignor keeps data of its own in assignments, which would be lost.",
             )
         for topic in assignment.assigned_partitions:
             topic_id = topics.topic_id(topic.topic)

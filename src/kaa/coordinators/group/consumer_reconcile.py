@@ -61,8 +61,8 @@ def reconcile(member: ConsumerMember, situation: Situation) -> ConsumerMember:
         if situation.reported is None or situation.reported:
             raise CoordinatorError(
                 Errors.FENCED_MEMBER_EPOCH,
-                "The consumer group member is in a unknown state. The member must abandon all its "
-                "partitions and rejoin.",
+                "A newer version left the member in a state that is not known here: it has to let "
+                "go of its partitions and join again.",
             )
         return _advance(member, situation, situation.target.epoch)
     return _advance(member, situation, member.member_epoch)

@@ -9,7 +9,7 @@ not twice within ten seconds. If other topics match then, the group epoch is bum
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import re2
 
@@ -32,20 +32,6 @@ if TYPE_CHECKING:
     from kaa.coordinators.machine import Moment, NewRecord
 
 
-# What Java's RE2 says where the one for Python says something else, by the beginning of that.
-_REASONS: Final = {
-    "missing )": "missing closing )",
-    "missing ]": "missing closing ]",
-    "invalid repetition size": "invalid repeat count",
-    "invalid named capture group": "invalid named capture",
-    "trailing \\": "trailing backslash at end of expression",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "bad repetition operator": "invalid nested repetition operator",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "unexpected )": "regexp/syntax: internal error",
-}
-
-
 class RegexChange(Enum):
     """What a request does to the expression of its member."""
 
@@ -65,11 +51,8 @@ def compile_regex(regex: str) -> Any:
     except re2.error as error:
         raised = error.args[0]
         text = raised.decode("utf-8", "replace") if isinstance(raised, bytes) else str(raised)
-        reason = text.partition(": ")[0]
         raise CoordinatorError(
-            Errors.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: "
-            f"{_REASONS.get(reason, reason)}.",
+            Errors.INVALID_REGULAR_EXPRESSION, f"{regex} is no regular expression of RE2: {text}."
         ) from None
 
 

@@ -320,39 +320,35 @@ def validate_heartbeat(
     needs_id = api_version >= _CLIENT_MADE_ID_VERSION or epoch > 0 or epoch == LEAVE_EPOCH
     problem = None
     if needs_id and not request.member_id.strip():
-        problem = "MemberId can't be empty."
+        problem = "A member id is missing."
     elif not request.group_id.strip():
-        problem = "GroupId can't be empty."
+        problem = "A group id is missing."
     elif request.instance_id is not None and not request.instance_id.strip():
-        problem = "InstanceId can't be empty."
+        problem = "The instance id is empty."
     elif request.rack_id is not None and not request.rack_id.strip():
-        problem = "RackId can't be empty."
+        problem = "The rack id is empty."
     elif epoch == JOIN_EPOCH:
         problem = _join_problem(request)
     elif epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
-        problem = "InstanceId can't be null."
+        problem = "Only a static member leaves for a moment."
     elif epoch < STATIC_LEAVE_EPOCH:
-        problem = "MemberEpoch is invalid."
+        problem = f"There is no epoch {epoch}."
     if problem is not None:
         raise CoordinatorError(Errors.INVALID_REQUEST, problem)
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise CoordinatorError(
             Errors.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: "
-            f"{', '.join(assignors)}.",
+            f"There is no assignor {request.server_assignor}; there are {', '.join(assignors)}.",
         )
 
 
 def _join_problem(request: ConsumerGroupHeartbeatRequest) -> str | None:
     if request.rebalance_timeout_ms == -1:
-        return "RebalanceTimeoutMs must be provided in first request."
+        return "Whoever joins says its rebalance timeout."
     if request.topic_partitions is None or request.topic_partitions:
-        return "TopicPartitions must be empty when (re-)joining."
+        return "Whoever joins owns no partitions."
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        return (
-            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
-            "(re-)joining."
-        )
+        return "Whoever joins says what it subscribes to."
     return None
 
 

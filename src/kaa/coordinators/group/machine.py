@@ -369,7 +369,7 @@ class GroupMachine:
                 group_id=group_id, group_state=ClassicGroupState.DEAD.value, members=[]
             )
             if api_version >= _DESCRIBE_NOT_FOUND_VERSION:
-                reason = "not found" if group is None else "is not a classic group"
+                reason = "not found" if group is None else "is one of the consumer protocol"
                 described.error_code = Errors.GROUP_ID_NOT_FOUND
                 described.error_message = f"Group {group_id} {reason}."
             return described

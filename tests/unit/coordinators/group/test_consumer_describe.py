@@ -39,8 +39,8 @@ def test_others_are_not_found() -> None:
     bench.commit_offset(group="classic")
     absent, classic = bench.machine.describe_consumer_groups(["absent", "classic"])
     assert absent.error_code == classic.error_code == Errors.GROUP_ID_NOT_FOUND
-    assert absent.error_message == "Group absent not found."
-    assert classic.error_message == "Group classic is not a consumer group."
+    assert absent.error_message == "Group absent is not there."
+    assert classic.error_message == "Group classic is one of the classic protocol."
 
 
 def test_described_as_a_classic_group() -> None:
@@ -49,7 +49,7 @@ def test_described_as_a_classic_group() -> None:
     old, new = (bench.machine.describe_groups(["g"], version)[0] for version in (5, 6))
     assert (old.group_state, old.error_code) == ("Dead", Errors.NONE)
     assert (new.group_state, new.error_code) == ("Dead", Errors.GROUP_ID_NOT_FOUND)
-    assert new.error_message == "Group g is not a classic group."
+    assert new.error_message == "Group g is one of the consumer protocol."
 
 
 def test_listed_by_type_and_state() -> None:
