@@ -17,7 +17,6 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kaa.client.admin import Admin
 from kaa.client.consumer import Consumer
 from kaa.config.client import ADMIN, CONSUMER
 from kaa.limits import SPARK_CLUSTERS_CONNECTED_MAX
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     import concurrent.futures
     from collections.abc import Coroutine
 
+    from kaa.client.admin import Admin
     from kaa.client.cluster import Cluster
     from kaa.spark.options import ClientSettings
 
@@ -37,13 +37,23 @@ class Brokers:
 
     def __init__(self, settings: ClientSettings, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        # Only single calls of these are used, so that none of their tasks has to run.
+        self._settings = settings
+        # Only single calls of this are used, and of the admin, so that their tasks need not run.
         self.consumer = Consumer(_consumer_settings(settings))
-        self.admin = Admin(_common_settings(settings))
+        self._admin: Admin | None = None
 
     @property
     def cluster(self) -> Cluster:
         return self.consumer.cluster
+
+    @property
+    def admin(self) -> Admin:
+        """Loaded when it is needed: tasks that only read do without."""
+        if self._admin is None:
+            from kaa.client.admin import Admin
+
+            self._admin = Admin(_common_settings(self._settings))
+        return self._admin
 
     @property
     def timeout_ms(self) -> int:
@@ -66,7 +76,8 @@ class Brokers:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self.cluster.close)
-        self._loop.call_soon_threadsafe(self.admin.cluster.close)
+        if self._admin is not None:
+            self._loop.call_soon_threadsafe(self._admin.cluster.close)
 
 
 class _Process:
