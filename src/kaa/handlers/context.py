@@ -46,7 +46,8 @@ class Parked(NamedTuple):
 
 class KeepsFrame(NamedTuple):
     """Returned by a handler that goes on reading the buffers of its request: they are left to it,
-    and the connection's next request waits, until the coroutine gives the response.
+    and the connection's next request waits, until the coroutine gives the response, or `Parked` as
+    the promise of one.
     """
 
     response: Coroutine[Any, Any, Any]

@@ -91,16 +91,16 @@ async def _verify(
     context: RequestContext,
     producer: tuple[int, int],
     guards: dict[PartitionName, VerificationGuard],
-) -> ProduceResponse | None:
+) -> ProduceResponse | Parked | None:
     assert request.transactional_id is not None
     operation = produce_operation(context.api_version)
     produce.verified = await produce.services.verification.finish(
         request.transactional_id, producer, guards, operation
     )
     answer = _produce(produce, request, context)
-    if isinstance(answer, Parked | KeepsFrame):
+    if isinstance(answer, KeepsFrame):
         answer = await answer.response
-    response: ProduceResponse | None = answer
+    response: ProduceResponse | Parked | None = answer
     return response
 
 
@@ -118,10 +118,9 @@ async def _finish(
     request: ProduceRequest,
     context: RequestContext,
     response: ProduceResponse,
-) -> ProduceResponse | None:
+) -> ProduceResponse | Parked | None:
     await produce.finish_overdue()
-    answer = _answer(produce, request, context, response)
-    return await answer.response if isinstance(answer, Parked) else answer
+    return _answer(produce, request, context, response)
 
 
 def _answer(

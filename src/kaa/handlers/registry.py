@@ -8,7 +8,8 @@ request, context)`. It returns
 - an awaitable: the answer comes later, and the connection's next request waits for it; it gives a
   response, or one that was encoded already;
 - `Parked`: the answer comes later, and the connection goes on;
-- `KeepsFrame`: an awaitable that reads the buffers of the request while others are served.
+- `KeepsFrame`: an awaitable that reads the buffers of the request while others are served, and
+  gives a response, or `Parked` when it has read them.
 
 What a listener serves is the two tables below, and the versions are those of the message classes
 unless the module narrows them with `VERSIONS`. ApiVersions is answered from the same tables, so
@@ -219,7 +220,9 @@ class Router:
         if isinstance(result, Parked):
             return Later(self._start(result.response, header), is_parked=True)
         if isinstance(result, KeepsFrame):
-            return Later(self._start(result.response, header), keeps_frame=True)
+            freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            parts = self._start(result.response, header, freed)
+            return Later(parts, keeps_frame=True, freed=freed)
         return Later(self._start(result, header))
 
     def _unsupported(self, header: RequestFrame) -> list[Any]:
@@ -240,18 +243,30 @@ class Router:
         )
         return encode_response(response, 0, header.correlation_id)
 
-    def _start(self, result: Awaitable[Any], header: RequestFrame) -> asyncio.Future[list[Any]]:
+    def _start(
+        self,
+        result: Awaitable[Any],
+        header: RequestFrame,
+        freed: asyncio.Future[None] | None = None,
+    ) -> asyncio.Future[list[Any]]:
         answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        task = self._tasks.create_task(self._answer(result, header, answer))
+        task = self._tasks.create_task(self._answer(result, header, answer, freed))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         return answer
 
     async def _answer(
-        self, result: Awaitable[Any], header: RequestFrame, answer: asyncio.Future[list[Any]]
+        self,
+        result: Awaitable[Any],
+        header: RequestFrame,
+        answer: asyncio.Future[list[Any]],
+        freed: asyncio.Future[None] | None,
     ) -> None:
         try:
             response = await result
+            if isinstance(response, Parked):
+                _free(freed)
+                response = await response.response
             parts = []
             if isinstance(response, list):
                 parts = response
@@ -264,6 +279,8 @@ class Router:
             answer.set_exception(CloseConnectionError(self._failed(header, error)))
         else:
             answer.set_result(parts)
+        finally:
+            _free(freed)
 
     def _failed(self, header: RequestFrame, error: Exception) -> str:
         where = error.__traceback__
@@ -280,3 +297,8 @@ class Router:
         """Ends what is still under way; the node is stopping."""
         for task in tuple(self._under_way):
             task.cancel()
+
+
+def _free(freed: asyncio.Future[None] | None) -> None:
+    if freed is not None and not freed.done():
+        freed.set_result(None)

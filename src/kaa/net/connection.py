@@ -17,8 +17,8 @@ not parked, the socket is not read; the client's own buffers fill, and it waits.
 of the loop, and then the others have theirs.
 
 **Buffers.** A dispatcher may keep views of a frame only until it returns, or, if it returns `Later`
-with `keeps_frame`, until that is done: the scratch buffer is then left to it and a new one is
-taken.
+with `keeps_frame`, until that is done or freed: the scratch buffer is then left to it and a new one
+is taken.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ class Later(NamedTuple):
     parts: asyncio.Future[list[Any]]
     # Later frames of the connection are dispatched meanwhile.
     is_parked: bool = False
-    # Views of the frame are in use until `parts` is done.
+    # Views of the frame are in use until `freed` is done, or `parts` where there is no such thing.
     keeps_frame: bool = False
+    # Done as soon as the answer is parked after all: from then on it is as with `is_parked`.
+    freed: asyncio.Future[None] | None = None
 
 
 class CloseConnectionError(Exception):
@@ -259,7 +261,10 @@ class Connection:
         self._is_busy = not answer.is_parked
         if answer.keeps_frame and self._buffer is None:
             self._surroundings.replace_scratch()
-        answer.parts.add_done_callback(self._answered(place, is_busy=not answer.is_parked))
+        is_busy = not answer.is_parked and answer.freed is None
+        answer.parts.add_done_callback(self._answered(place, is_busy=is_busy))
+        if answer.freed is not None:
+            answer.freed.add_done_callback(self._freed)
 
     def _send_at_once(self, parts: list[Any]) -> None:
         self._outbox.fill(self._outbox.open(), parts)
@@ -280,6 +285,11 @@ class Connection:
             self._resume()
 
         return done
+
+    def _freed(self, _: asyncio.Future[None]) -> None:
+        """What was under way is parked, or done: the next frame has its turn."""
+        self._is_busy = False
+        self._resume()
 
     def _resume(self) -> None:
         """Goes on with frames that were received while the connection could not take them."""

@@ -243,7 +243,9 @@ class Node:
         context = RequestContext(header, cast("Connection", self.connection))
         served = load_handlers(CONTROLLER_APIS if listener == "CONTROLLER" else BROKER_APIS)
         response = served[asked.key].handle(self.services, received, context)
-        if isinstance(response, Parked | KeepsFrame):
+        if isinstance(response, KeepsFrame):
+            response = await response.response
+        if isinstance(response, Parked):
             response = await response.response
         elif inspect.isawaitable(response):
             response = await response

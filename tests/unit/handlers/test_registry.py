@@ -110,6 +110,43 @@ def test_handler_may_go_on_reading_its_frame() -> None:
     asyncio.run(main())
 
 
+def test_handler_that_has_read_its_frame_may_park_its_answer() -> None:
+    async def main() -> None:
+        promised: asyncio.Future[ApiVersionsResponse] = asyncio.get_running_loop().create_future()
+
+        async def response() -> Parked:
+            return Parked(promised)
+
+        async with asyncio.TaskGroup() as tasks:
+            router = Router(None, served(lambda *_: KeepsFrame(response())), tasks)
+            answer = router(CONNECTION, frame())
+            assert isinstance(answer, Later)
+            assert answer.freed is not None
+            await answer.freed
+            assert not answer.parts.done()
+            promised.set_result(ApiVersionsResponse())
+            assert await answer.parts
+
+    asyncio.run(main())
+
+
+def test_handler_that_fails_frees_its_frame() -> None:
+    async def main() -> None:
+        async def response() -> None:
+            raise ZeroDivisionError
+
+        async with asyncio.TaskGroup() as tasks:
+            router = Router(None, served(lambda *_: KeepsFrame(response())), tasks)
+            answer = router(CONNECTION, frame())
+            assert isinstance(answer, Later)
+            assert answer.freed is not None
+            await answer.freed
+            with pytest.raises(CloseConnectionError):
+                await answer.parts
+
+    asyncio.run(main())
+
+
 def test_handler_that_fails_costs_its_client_the_connection_and_is_reported() -> None:
     def fails(*_: object) -> None:
         raise ZeroDivisionError("by mistake")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kaa.net.transport import Transport
 
-ECHO, PARK, HOLD, SILENT, REFUSE, KEEP, FILE = range(7)
+ECHO, PARK, HOLD, SILENT, REFUSE, KEEP, FILE, FREE = range(8)
 
 
 class Node:
@@ -31,6 +31,8 @@ class Node:
         # Answers that the test gives when it wants to, by the frame.
         self.waiting: dict[bytes, asyncio.Future[list[Any]]] = {}
         self.kept: list[memoryview] = []
+        # What a kept frame is freed by, which is then parked.
+        self.freed: dict[bytes, asyncio.Future[None]] = {}
         self.regions: list[Region] = []
         self.region: Callable[[], Region] | None = None
         self.closed: list[str] = []
@@ -51,8 +53,11 @@ class Node:
             return [sized(copy)]
         future = asyncio.get_running_loop().create_future()
         self.waiting[copy] = future
-        if kind == KEEP:
+        if kind in {KEEP, FREE}:
             self.kept.append(frame)
+        if kind == FREE:
+            self.freed[copy] = asyncio.get_running_loop().create_future()
+            return Later(future, keeps_frame=True, freed=self.freed[copy])
         return Later(future, is_parked=kind == PARK, keeps_frame=kind == KEEP)
 
     def answer(self, frame: bytes) -> None:

@@ -12,6 +12,7 @@ from kaa import limits
 from tests.unit.net.support import (
     ECHO,
     FILE,
+    FREE,
     HOLD,
     KEEP,
     PARK,
@@ -219,6 +220,29 @@ def test_frame_that_is_kept_is_not_overwritten() -> None:
             assert bytes(system.node.kept[0]) == frame(KEEP, "mine")
             system.node.answer(frame(KEEP, "mine"))
             assert await first.answer() == frame(KEEP, "mine")
+
+    asyncio.run(main())
+
+
+def test_frame_that_is_freed_lets_later_ones_go_on() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            kept, later = frame(FREE, "kept"), frame(HOLD, "later")
+            last = frame(ECHO, "last")
+            await client.send(sized(kept) + sized(later) + sized(last))
+            await system.until(lambda: kept in system.node.freed)
+            await asyncio.sleep(0.02)
+            assert system.node.frames == [kept]
+            system.node.freed[kept].set_result(None)
+            await system.until(lambda: later in system.node.waiting)
+            # The answer to the first does not let go of the second, which is under way now.
+            system.node.answer(kept)
+            assert await client.answer() == kept
+            await asyncio.sleep(0.02)
+            assert system.node.frames == [kept, later]
+            system.node.answer(later)
+            assert [await client.answer(), await client.answer()] == [later, last]
 
     asyncio.run(main())
 
