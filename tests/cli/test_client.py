@@ -94,8 +94,20 @@ def test_nobody_listens() -> None:
     answer = CliRunner().invoke(root, arguments)
     assert answer.exit_code == EXIT_UNREACHABLE
     assert answer.stdout == ""
-    assert "cannot connect to 127.0.0.1:" in answer.stderr
-    assert "check that a broker listens there" in answer.stderr
+    lines = [line.strip() for line in answer.stderr.splitlines()]
+    assert lines[0].startswith("error: cannot connect to 127.0.0.1:")
+    assert lines[0].endswith(": Connection refused")
+    assert lines[1] == "kafka error  NETWORK_EXCEPTION (13)"
+    assert lines[2].startswith("broker       127.0.0.1:")
+    assert lines[3].startswith("next         start a broker there")
+
+
+def test_slips_of_the_finger_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    load_settings(None, ["security.protocl=SSL", "acks=all", "zzz=1"], None, None)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("warning: no client of Kafka has a property security.protocl; ")
+    assert first.endswith("did you mean security.protocol?")
+    assert second == "warning: no client of Kafka has a property zzz"
 
 
 def test_wrong_settings_are_wrong_usage() -> None:

@@ -12,6 +12,7 @@ broken pipe.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sys
 from functools import wraps
@@ -195,8 +196,25 @@ def load_settings(
         timeout_ms = str(max(1, int(timeout_s * 1000)))
         settings["default.api.timeout.ms"] = settings["max.block.ms"] = timeout_ms
         settings["request.timeout.ms"] = timeout_ms
-    settings.update(pairs(properties, "-X"))
-    return settings
+    given = pairs(properties, "-X")
+    warn_of_unknown(given)
+    return settings | given
+
+
+def warn_of_unknown(given: Mapping[str, str]) -> None:
+    """A property that no client of Kafka has is most likely a slip of the finger."""
+    if not given:
+        return
+    from difflib import get_close_matches
+
+    from kaa.config.client import ADMIN, CONSUMER, PRODUCER
+
+    known = sorted({key.name for table in (ADMIN, CONSUMER, PRODUCER) for key in table})
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            say(f"warning: no client of Kafka has a property {name}{meant}")
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -309,6 +327,12 @@ def story_of(error: Exception) -> Story:
     }
     found = next((code for kind, code in names.items() if isinstance(error, kind)), None)
     what, _, next_step = str(error).partition("; ")
+    refused = error.__cause__ if isinstance(error, UnreachableError) else None
+    if isinstance(refused, OSError) and refused.errno is not None and refused.errno > 0:
+        # The system's own words, instead of the loop's.
+        what = f"cannot connect to {getattr(error, 'address', '')}: {os.strerror(refused.errno)}"
+        if refused.errno == errno.ECONNREFUSED:
+            next_step = "start a broker there (kaa dev, kaa broker start), or name others with -b"
     if not next_step and found is Errors.REQUEST_TIMED_OUT:
         next_step = "check that the brokers are reachable, or allow more with --timeout"
     if not next_step and found is Errors.UNSUPPORTED_VERSION:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,7 @@ from kaa.cli.record_format import iso_time
 
 if TYPE_CHECKING:
     from kaa.cli.client import Session
+    from kaa.client.admin import Admin, LogDir
 
 
 @click.group(cls=Noun, name="cluster")
@@ -61,7 +62,7 @@ def info(session: Session) -> None:
 @command.command()
 @client_options
 def health(session: Session) -> None:
-    """Say whether every partition has a leader and all its replicas; exit code 7 if not.
+    """Say whether partitions have leaders and replicas, and directories work; exit code 7 if not.
 
     \b
     Examples:
@@ -75,7 +76,8 @@ def health(session: Session) -> None:
 
         async with Admin(session.settings) as admin:
             topics = await admin.list_topics(internal=True)
-        rows = [
+            dirs = await _log_dirs(admin)
+        rows: list[dict[str, Any]] = [
             {
                 "topic": topic.name,
                 "partition": one.partition,
@@ -86,6 +88,17 @@ def health(session: Session) -> None:
             for topic in topics
             for one in topic.partitions
             if one.leader_id == NO_NODE or len(one.isr) < len(one.replicas)
+        ]
+        rows += [
+            {
+                "topic": None,
+                "partition": None,
+                "problem": f"log directory {one.path} of broker {one.broker_id}: {one.error.name}",
+                "replicas": [],
+                "isr": [],
+            }
+            for one in dirs
+            if one.error
         ]
         columns = ["topic", "partition", "problem", "replicas", "isr"]
         count = sum(len(topic.partitions) for topic in topics)
@@ -101,6 +114,19 @@ def health(session: Session) -> None:
         return EXIT_UNHEALTHY if rows else 0
 
     run(session, work)
+
+
+async def _log_dirs(admin: Admin) -> list[LogDir]:
+    """The log directories, for those who may see them."""
+    from kaa.client.errors import KafkaError
+    from kaa.wire.errors import Errors
+
+    try:
+        return await admin.describe_log_dirs()
+    except KafkaError as error:
+        if error.error is Errors.CLUSTER_AUTHORIZATION_FAILED:
+            return []
+        raise
 
 
 @command.command("api-versions")
