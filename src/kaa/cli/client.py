@@ -253,7 +253,7 @@ def run(session: Session, work: Callable[[], Coroutine[Any, Any, int | None]]) -
     except ClientError as error:
         if session.is_verbose:
             raise
-        tell(error)
+        tell(error, session.settings["bootstrap.servers"])
         code = exit_code(error)
     except InvalidConfigError as error:
         for problem in error.problems:
@@ -345,13 +345,16 @@ def story_of(error: Exception) -> Story:
     )
 
 
-def tell(error: Exception) -> None:
-    """Tells an error on standard error."""
+def tell(error: Exception, servers: str | None = None) -> None:
+    """Tells an error on standard error; ``servers`` were asked if nobody knows better."""
     story = story_of(error)
     complain(story.what)
+    broker = story.broker
+    if broker is None and story.kafka_error is not None and servers is not None:
+        broker = f"one of those behind {servers}"
     for name, text in (
         ("kafka error", story.kafka_error),
-        ("broker", story.broker),
+        ("broker", broker),
         ("next", story.next_step),
     ):
         if text is not None:
