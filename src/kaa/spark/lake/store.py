@@ -111,23 +111,24 @@ class Store:
 
     def objects(self) -> Any:
         """Obstore's store; paths are relative to this place."""
-        from obstore.store import LocalStore, S3Store, from_url
+        import obstore.store
 
+        stores: Any = obstore.store
         parsed = urlsplit(self.url)
         if parsed.scheme == "file":
-            return LocalStore(prefix=unquote(parsed.path), mkdir=True)
+            return stores.LocalStore(prefix=unquote(parsed.path), mkdir=True)
         if parsed.scheme == "s3":
             config: dict[str, Any] = {
                 name.replace("-", "_"): value for name, value in self.options.items()
             }
             client = {"allow_http": True} if config.get("endpoint", "").startswith("http:") else {}
-            return S3Store(
+            return stores.S3Store(
                 parsed.netloc,
                 prefix=parsed.path.strip("/") or None,
-                client_options=client,  # type: ignore[arg-type]  # Their TypedDict.
+                client_options=client,
                 **config,
             )
-        return from_url(self.url)
+        return stores.from_url(self.url)
 
     # --- small objects
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,16 +99,18 @@ class PipelineRun:
             self._start_tables()
 
     def _query(self, sink: Sink, frame: Any) -> Any:
+        checkpoint = self._storage / "_checkpoints" / sink.name
+        options = {**self._pipeline.kafka_options, "topic": str(sink.topic), **sink.options}
         writer = (
             rows_for_topic(frame, sink)
-            .writeStream.format("kaa")
-            .queryName(f"{self._pipeline.name}.{sink.name}")
+            .writeStream.queryName(f"{self._pipeline.name}.{sink.name}")
             .outputMode(sink.mode)
-            .options(**self._pipeline.kafka_options)
-            .option("topic", sink.topic)
-            .option("checkpointLocation", str(self._storage / "_checkpoints" / sink.name))
-            .options(**sink.options)
+            .option("checkpointLocation", str(checkpoint))
         )
+        if sink.mode == "append":
+            writer = writer.format("kaa").options(**options)
+        else:
+            writer = writer.foreachBatch(_batch_writer(options, checkpoint))
         if self._pipeline.available_now:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=self._pipeline.processing_time).start()
@@ -121,8 +122,6 @@ class PipelineRun:
             thread.start()
 
     def _land(self, part: PartStatus, sink: Sink) -> None:
-        started = time.monotonic()
-
         def report(one: RoundReport) -> None:
             part.rows += one.rows
             part.batch += 1
@@ -145,7 +144,6 @@ class PipelineRun:
         except Exception as error:  # noqa: BLE001  The run tells it, and stops the other parts.
             part.error = str(error) or type(error).__name__
         part.state = "failed" if part.error else "done"
-        del started
 
     # --- looking
 
@@ -187,6 +185,24 @@ class PipelineRun:
                 part.state = "stopped"
         write_status(self._storage, self._pipeline.name, self.parts, is_running=False)
         self._show(self.parts)
+
+
+def _batch_writer(options: dict[str, str], checkpoint: Path) -> Callable[[Any, int], None]:
+    """Writes the batches of a mode that Spark lets no Python sink have.
+
+    Exactly once needs a name for each batch: the id of the query, which a new checkpoint makes
+    anew, and the number of the batch.
+    """
+    is_exactly_once = options.get("exactlyOnce", "false").lower() == "true"
+
+    def write(batch: Any, number: int) -> None:
+        writer = batch.write.format("kaa").mode("append").options(**options)
+        if is_exactly_once:
+            query = json.loads((checkpoint / "metadata").read_text())["id"]
+            writer = writer.option("txnAppId", query).option("txnVersion", str(number))
+        writer.save()
+
+    return write
 
 
 def _first_line(text: str) -> str:
