@@ -10,7 +10,8 @@ the epoch, so that a retry comes with the epoch before::
     CompleteCo.  invalid abort*       done    invalid
 
 `abort*` aborts nothing but raises the epoch: the client cannot know whether its first record was
-written. A transaction that is decided but not complete answers CONCURRENT_TRANSACTIONS to a retry.
+written. While markers are being written the answer is CONCURRENT_TRANSACTIONS: a client of version
+2 may already be in its next transaction.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ def end_verdict(
         raise CoordinatorError(Errors.INVALID_PRODUCER_ID_MAPPING)
     if transaction.client_identity[1] != producer_epoch:
         raise CoordinatorError(Errors.PRODUCER_FENCED)
+    if transaction.state in DECIDED:
+        raise CoordinatorError(Errors.CONCURRENT_TRANSACTIONS)
     if transaction.state is State.ONGOING:
         return True
     return _retried(transaction, is_commit=is_commit)
@@ -53,6 +56,9 @@ def end_verdict(
 def _verdict(
     transaction: Transaction, producer_id: int, producer_epoch: int, *, is_commit: bool
 ) -> bool:
+    state = transaction.state
+    if state in DECIDED:
+        raise CoordinatorError(Errors.CONCURRENT_TRANSACTIONS)
     known_id, known_epoch = transaction.client_identity
     is_overflow = (
         transaction.previous_producer_id == producer_id
@@ -62,10 +68,7 @@ def _verdict(
     is_retry = known_epoch == producer_epoch + 1
     if known_id != producer_id and not is_overflow:
         raise CoordinatorError(Errors.INVALID_PRODUCER_ID_MAPPING)
-    state = transaction.state
-    if state in DECIDED:
-        is_valid = is_retry
-    elif state in {State.COMPLETE_COMMIT, State.COMPLETE_ABORT}:
+    if state in {State.COMPLETE_COMMIT, State.COMPLETE_ABORT}:
         is_retry = is_retry or is_overflow
         is_valid = is_retry or producer_epoch == known_epoch
     else:
@@ -82,13 +85,6 @@ def _verdict(
 
 def _retried(transaction: Transaction, *, is_commit: bool) -> bool:
     """The verdict on a wish that may have been fulfilled before."""
-    state = transaction.state
-    if is_commit:
-        prepared, complete = State.PREPARE_COMMIT, State.COMPLETE_COMMIT
-    else:
-        prepared, complete = State.PREPARE_ABORT, State.COMPLETE_ABORT
-    if state is prepared:
-        raise CoordinatorError(Errors.CONCURRENT_TRANSACTIONS)
-    if state is not complete:
+    if transaction.state is not (State.COMPLETE_COMMIT if is_commit else State.COMPLETE_ABORT):
         raise CoordinatorError(Errors.INVALID_TXN_STATE)
     return False

@@ -267,9 +267,9 @@ class TransactionMachine:
                 return Result(response=ID_NEEDED)
             # An epoch of -1 says that there never was a producer.
             transaction = Transaction(new_producer_id, NO_EPOCH, wish.timeout_ms)
-        _check_expected(transaction, wish)
         if transaction.state in DECIDED:
             raise CoordinatorError(Errors.CONCURRENT_TRANSACTIONS)
+        _check_expected(transaction, wish)
         if transaction.state is TransactionState.ONGOING:
             if wish.keeps_prepared:
                 return self._take_over(transactional_id, transaction, new_producer_id, now)

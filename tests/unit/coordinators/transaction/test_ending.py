@@ -6,7 +6,7 @@ import pytest
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.transaction.ending import end_verdict, is_id_needed
-from kaa.coordinators.transaction.state import EPOCH_MAX, State, Transaction
+from kaa.coordinators.transaction.state import DECIDED, EPOCH_MAX, State, Transaction
 from kaa.wire.errors import Errors
 
 EPOCH = 5
@@ -31,8 +31,8 @@ def verdict(
     [
         (State.EMPTY, FENCED, True, FENCED, INVALID),
         (State.ONGOING, FENCED, True, FENCED, True),
-        (State.PREPARE_ABORT, BUSY, FENCED, INVALID, FENCED),
-        (State.PREPARE_COMMIT, INVALID, FENCED, BUSY, FENCED),
+        (State.PREPARE_ABORT, BUSY, BUSY, BUSY, BUSY),
+        (State.PREPARE_COMMIT, BUSY, BUSY, BUSY, BUSY),
         (State.COMPLETE_ABORT, False, True, INVALID, INVALID),
         (State.COMPLETE_COMMIT, INVALID, True, False, INVALID),
     ],
@@ -51,7 +51,8 @@ def test_version_2(
     ]
     assert found == [abort_retry, abort_now, commit_retry, commit_now]
     for epoch in (EPOCH - 2, EPOCH + 1):
-        assert verdict(state, epoch, is_commit=True, version=2) is FENCED
+        refused = BUSY if state in DECIDED else FENCED
+        assert verdict(state, epoch, is_commit=True, version=2) is refused
 
 
 @pytest.mark.parametrize(
@@ -59,8 +60,8 @@ def test_version_2(
     [
         (State.EMPTY, INVALID, INVALID),
         (State.ONGOING, True, True),
-        (State.PREPARE_ABORT, BUSY, INVALID),
-        (State.PREPARE_COMMIT, INVALID, BUSY),
+        (State.PREPARE_ABORT, BUSY, BUSY),
+        (State.PREPARE_COMMIT, BUSY, BUSY),
         (State.COMPLETE_ABORT, False, INVALID),
         (State.COMPLETE_COMMIT, INVALID, False),
     ],

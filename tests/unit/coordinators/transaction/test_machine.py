@@ -105,8 +105,9 @@ def test_a_transaction_runs_out_of_time(bench: TransactionBench) -> None:
     assert (before.state, after.state) == (State.ONGOING, State.PREPARE_ABORT)
     assert after.producer_epoch == 1
     assert len(bench.decisions) == 1
-    assert bench.end(P) is Errors.INVALID_TXN_STATE
+    assert bench.end(P) is Errors.CONCURRENT_TRANSACTIONS
     bench.complete()
+    assert bench.end(P) is Errors.INVALID_TXN_STATE
     # As with Kafka the abort is that of the client too: its epoch is one behind.
     assert bench.end(P, is_commit=False) == Producer(FIRST_ID, 1)
 
