@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import pytest
 
+from scripts import _pictures
 from tests.support.broker_process import BrokerProcess
 
 ROOT = Path(__file__).resolve().parents[2]
+PICTURE_BYTES_MAX = 64 * 1024
 PAGES = ("README.md", "docs/guides/command-line.md")
 KAA = [sys.executable, "-c", "from kaa.cli import main; main()"]
 
@@ -119,3 +121,26 @@ def test_python_of_the_readme_runs(broker: BrokerProcess, tmp_path: Path) -> Non
 def test_patterns() -> None:
     assert re.fullmatch(pattern_of("a\n...\nz 1...3\n"), "a\nb\nc\nz 123\n")
     assert not re.fullmatch(pattern_of("a\nb\n"), "a\nc\n")
+
+
+def test_pictures_are_those_of_the_script() -> None:
+    made = {f"{picture.name}.svg" for picture in _pictures.PICTURES}
+    files = list((ROOT / "docs" / "pictures").iterdir())
+    assert {path.name for path in files} == made
+    for path in files:
+        text = path.read_text("utf-8")
+        assert len(text) < PICTURE_BYTES_MAX
+        assert "url(http" not in text
+        for command in next(one.commands for one in _pictures.PICTURES if path.stem == one.name):
+            first_word = command.split()[1]
+            assert first_word in text
+
+
+def test_a_terminal_is_drawn_as_it_is() -> None:
+    picture = _pictures.Picture("sample", "title", ("kaa x",))
+    svg = _pictures.draw(picture, [("kaa x", "\x1b[1mbold\x1b[0m\nplain\n")])
+    assert svg.startswith("<svg")
+    assert "bold" in svg
+    assert "@font-face" not in svg
+    shown = _pictures.run_in_terminal("test -t 1 && echo $TERM", "127.0.0.1:1")
+    assert shown == "xterm-256color\n"
