@@ -238,7 +238,6 @@ def _size() -> list[Cell]:
             "partitions",
             ("start_seconds", "create_seconds"),
             options={"partitions": count},
-            sides=ALL if count == 1_000 else BOTH,
             is_quick=count == 1_000,
             estimate_seconds=9.0 if count == 1_000 else 60.0,
         )

@@ -261,4 +261,3 @@ def delete_topics(bootstrap_servers: str, names: list[str]) -> None:
     with RawClient(bootstrap_servers) as client:
         client.socket.settimeout(120)
         client.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=60_000), DELETE_VERSION)
-    time.sleep(0.1)

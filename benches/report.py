@@ -189,6 +189,7 @@ COST_HEADER: Final = (
     "CPU s/million requests",
     "memory MB",
     "context switches",
+    "waited s",
     "loop lag p99.9 ms",
     "driver CPU s",
     "busiest driver thread",
@@ -234,6 +235,7 @@ def cost_rows(results: Results) -> list[list[str]]:
                 _pair(outcome, "cpu_seconds_per_million_requests"),
                 _pair(outcome, "resident_mb_max"),
                 _pair(outcome, "context_switches"),
+                _pair(outcome, "broker_waited_seconds"),
                 "" if lag is None else number(lag.median),
                 _pair(outcome, "driver_cpu_seconds"),
                 _pair(outcome, "driver_busiest_share") + _saturated(outcome),
@@ -287,7 +289,9 @@ def summary(results: Results) -> str:
 _HOW_TO_READ: Final = """\
 Medians with half the distance between best and worst round. The verdict compares Kaa with Kafka at
 its default heap: *even* where the intervals meet. A driver is saturated if its busiest thread had
-no time left: then throughput is a lower bound for the broker, and its CPU seconds tell more."""
+no time left: then throughput is a lower bound for the broker, and its CPU seconds tell more. How
+long the threads of a broker were ready and had no processor (*waited*) is the noise of the
+machine."""
 _LIMIT: Final = """\
 What the same bytes cost a bare loop: `recv` and `pwrite` into a file, and `sendfile` out of it,
 over loopback, without a protocol. Beside it the broker with the baseline load."""

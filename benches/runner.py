@@ -40,7 +40,7 @@ _FAILURES: Final = (
     subprocess.SubprocessError,
 )
 # Disks and caches come to rest between two runs.
-_PAUSE_SECONDS: Final = 0.2
+_PAUSE_SECONDS: Final = 0.05
 
 
 @dataclass(slots=True)
@@ -94,6 +94,8 @@ def run_cells(
                 if not outcome.runs and not outcome.reasons:
                     box.cut(outcome.cell.name, "interrupted")
                     outcome.reasons = dict.fromkeys(outcome.cell.sides, "interrupted")
+                elif min(map(len, outcome.runs.values()), default=0) < scale.rounds:
+                    box.cuts.setdefault(outcome.cell.name, "interrupted between rounds")
         memory = stage.memory
     return Results(scale, box, outcomes, time.monotonic() - started, memory)
 
@@ -102,8 +104,9 @@ def _run_cell(
     stage: Stage, outcome: Outcome, box: TimeBox, told: Callable[[Cell, int, str], None]
 ) -> None:
     cell, scale = outcome.cell, stage.scale
-    factor = scale.seconds / 2.0
-    round_seconds = cell.estimate_seconds * max(1.0, factor / 2) * len(cell.sides)
+    # Estimates are those of the short runs; longer ones take longer, but start as quickly.
+    factor = max(1.0, scale.seconds / 4)
+    round_seconds = cell.estimate_seconds * factor * len(cell.sides)
     if not box.admits(cell.name, round_seconds * scale.rounds):
         outcome.reasons = dict.fromkeys(cell.sides, "the time box")
         return

@@ -32,11 +32,11 @@ class Scale:
 QUICK: Final = Scale(
     name="quick",
     # The environment, the jars and the report have their time too.
-    box_seconds=13.5 * 60,
+    box_seconds=14 * 60,
     rounds=3,
-    bytes_max=200 * MIB,
+    bytes_max=160 * MIB,
     records_max=400_000,
-    seconds=2.0,
+    seconds=1.5,
     seconds_max=10.0,
     catch_up_bytes=256 * MIB,
     restart_bytes=1024 * MIB,
