@@ -32,7 +32,8 @@ class KafkaPythonMember:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             session_timeout_ms=10_000,
-            # Looks for topics again soon: it may have joined before it knew of this one.
+            # It may lead its group before it has the metadata of the topic, assign nothing, and
+            # not notice for minutes; with Apache Kafka too, without an initial rebalance delay.
             metadata_max_age_ms=1_000,
             heartbeat_interval_ms=300,
             max_poll_interval_ms=30_000,
