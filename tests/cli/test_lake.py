@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from kaa.cli.client import EXIT_FAILED, EXIT_NOT_FOUND
 from kaa.cli.root import root
+from kaa.testing import Broker
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """Tables and pipelines are compared with Kafka by the tests of their readers."""
+    with Broker() as running:
+        yield running
 
 
 def kaa(bootstrap: str, *arguments: str) -> Result:
     return CliRunner().invoke(root, [*arguments, "-b", bootstrap])
 
 
-def test_a_table_from_the_command_line(bootstrap: str, topic_name: str, tmp_path: Path) -> None:
+def test_a_table_from_the_command_line(broker: Broker, tmp_path: Path) -> None:
+    bootstrap, topic_name = broker.bootstrap_servers, broker.name()
     kaa(bootstrap, "topic", "create", topic_name, "-p", "1")
     place = ["--warehouse", str(tmp_path), "--layout", "parquet"]
     for value in ("a", "b"):
@@ -41,7 +52,8 @@ def test_a_table_from_the_command_line(bootstrap: str, topic_name: str, tmp_path
         )
 
 
-def test_wrong_use(bootstrap: str, topic_name: str, tmp_path: Path) -> None:
+def test_wrong_use(broker: Broker, tmp_path: Path) -> None:
+    bootstrap, topic_name = broker.bootstrap_servers, broker.name()
     place = ["--warehouse", str(tmp_path)]
     absent = kaa(bootstrap, "lake", "run", topic_name, "--once", "--no-spark", *place)
     assert absent.exit_code == EXIT_NOT_FOUND

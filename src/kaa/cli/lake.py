@@ -120,7 +120,7 @@ def run(
       kaa lake run orders --once
       kaa lake run orders --partition-by 'day(timestamp)' --interval 60
       kaa lake run orders --layout parquet --warehouse s3://bucket/lake
-      kaa lake run orders --option valueFormat=avro --option schemaRegistry.url=http://localhost:8081
+      kaa lake run orders --option valueFormat=avro --option schemaRegistry.url=http://host:8081
     """
 
     def work() -> None:

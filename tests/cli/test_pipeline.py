@@ -1,0 +1,81 @@
+"""``kaa pipeline`` as far as it needs no Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kaa.cli.client import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_UNHEALTHY
+from kaa.cli.root import root
+from kaa.spark.pipeline.progress import PartStatus, write_status
+from kaa.testing import Broker
+
+FILE = """
+name: sample
+storage: {storage}
+kafka: {{bootstrap.servers: "{servers}"}}
+sources:
+  numbers: {{topic: {topic}}}
+steps:
+  odd: {{sql: "select * from numbers"}}
+  even: {{function: "own_steps:even", inputs: [odd]}}
+sinks:
+  out: {{from: even, topic: out}}
+  table: {{from: numbers, table: numbers}}
+"""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """Tables and pipelines are compared with Kafka by the tests of their readers."""
+    with Broker() as running:
+        yield running
+
+
+def kaa(*arguments: str) -> Result:
+    return CliRunner().invoke(root, ["pipeline", *arguments])
+
+
+def test_from_a_file_to_its_status(broker: Broker, tmp_path: Path) -> None:
+    bootstrap, topic_name = broker.bootstrap_servers, broker.name()
+    file = tmp_path / "sample.yaml"
+    storage = tmp_path / "storage"
+    file.write_text(FILE.format(storage=storage, servers=bootstrap, topic=topic_name))
+    missing = kaa("validate", str(file))
+    assert missing.exit_code == EXIT_FAILED
+    assert "own_steps" in missing.stderr
+    (tmp_path / "own_steps.py").write_text("def even(odd):\n    return odd\n")
+    answer = kaa("validate", str(file), "-o", "json")
+    assert json.loads(answer.stdout) == [{"name": "sample", "valid": True}]
+    assert kaa("plan", str(file)).exit_code == EXIT_NOT_FOUND
+    CliRunner().invoke(root, ["topic", "create", topic_name, "-p", "2", "-b", bootstrap])
+    plan = json.loads(kaa("plan", str(file), "-o", "json").stdout)
+    assert plan[0]["detail"] == "2 partitions, 0 records"
+    assert [one["what"] for one in plan[1:]] == [
+        "sql",
+        "own_steps:even",
+        "topic out",
+        "table numbers",
+    ]
+    assert kaa("status", str(file)).exit_code == EXIT_NOT_FOUND
+    part = PartStatus("out", "topic", "running", rows=5)
+    write_status(storage, "sample", [part], is_running=True)
+    status = kaa("status", str(file))
+    assert status.exit_code == 0
+    assert "sample: running" in status.stderr
+    part.error = "as told"
+    write_status(storage, "sample", [part], is_running=False)
+    assert kaa("status", str(file), "-o", "json").exit_code == EXIT_UNHEALTHY
+
+
+def test_wrong_files(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text("name: x")
+    answer = kaa("validate", str(file))
+    assert answer.exit_code == EXIT_FAILED
+    assert "sinks is missing" in answer.stderr
+    assert kaa("run", str(tmp_path / "none.yaml")).exit_code == EXIT_FAILED
