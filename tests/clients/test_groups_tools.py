@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -115,6 +116,37 @@ def test_resetting_offsets(groups: Groups, bootstrap: str, topic: str) -> None:
     assert groups.reset(topic, topic, "--to-earliest") == {0: 0, 1: 0}
     assert groups.reset(topic, topic, "--to-datetime", "1970-01-01T00:00:01.005") == {0: 5, 1: 0}
     assert groups.positions(topic) == {0: "5", 1: "0"}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_every_other_way_to_reset(
+    groups: Groups, bootstrap: str, topic: str, tmp_path: Path, protocol: str
+) -> None:
+    """Of a group that has lost its members, of either protocol."""
+    fill(bootstrap, topic)
+    audit = Audit()
+    member = LibrdkafkaMember(audit, bootstrap, topic, "m", group_id=topic, group_protocol=protocol)
+    wait_for(lambda: len(audit.read) == RECORDS)
+    member.leave()
+    assert groups.reset(topic, topic, "--by-duration", "PT1H") == {0: RECORDS, 1: 0}
+    assert groups.reset(topic, topic, "--shift-by", "-4") == {0: RECORDS - 4, 1: 0}
+    # Without --execute nothing happens, and a plan can be kept.
+    target = ("--group", topic, "--reset-offsets")
+    plan = groups.run(*target, "--topic", f"{topic}:0", "--to-offset", "2", "--export")
+    file = tmp_path / "plan.csv"
+    file.write_text(plan)
+    assert plan.strip().replace('"', "") == f"{topic},0,2"
+    assert groups.positions(topic)[0] == str(RECORDS - 4)
+    (row,) = groups.rows(*target, "--from-file", str(file), "--dry-run")
+    assert row[1:4] == [topic, "0", "2"]
+    (row,) = groups.rows(*target, "--from-file", str(file), "--execute")
+    assert row[1:4] == [topic, "0", "2"]
+    assert groups.positions(topic)[0] == "2"
+    rows = groups.rows(*target, "--all-topics", "--to-latest", "--execute")
+    assert [topic, "0", str(RECORDS)] in [row[1:4] for row in rows]
+    both = ("--group", topic, "--group", f"{topic}.other")
+    rows = groups.rows(*both, "--reset-offsets", "--topic", topic, "--to-earliest", "--execute")
+    assert {row[0] for row in rows} == {topic, f"{topic}.other"}
 
 
 def test_deleting_offsets_and_groups(groups: Groups, bootstrap: str, topic: str) -> None:
