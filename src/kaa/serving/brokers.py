@@ -1,7 +1,8 @@
 """What brokers ask of each other for transactions, by the id of the broker.
 
 A coordinator has markers written by the leaders of partitions, and a leader asks the coordinator
-whether a transaction is open. Both are requests of the protocol. To this broker itself they are
+whether a transaction is open; a broker gets producer ids from the controller. All are requests of
+the protocol. To this broker itself they are
 calls; another is reached over a connection, which is kept and opened again when it broke.
 """
 
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kaa.client.connection import Connection, ConnectionSettings
 from kaa.client.errors import ClientError
+from kaa.controller.port import ControllerPort
 from kaa.serving.transaction_additions import add_partitions
 from kaa.serving.transaction_markers import write_markers
 from kaa.wire.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -18,6 +20,7 @@ from kaa.wire.messages.k24_add_partitions_to_txn import AddPartitionsToTxnReques
 if TYPE_CHECKING:
     from typing import Any
 
+    from kaa.controller.state import RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k24_add_partitions_to_txn import AddPartitionsToTxnResponse
     from kaa.wire.messages.k27_write_txn_markers import (
@@ -53,31 +56,22 @@ class LocalBroker:
         return await add_partitions(self._services, request, version)
 
 
-class RemoteBroker:
-    """Another broker, over a connection."""
+class RemoteNode:
+    """Another node, over a connection that is opened when it is needed."""
 
     def __init__(self, host: str, port: int, settings: ConnectionSettings) -> None:
         self.address = (host, port)
         self._settings = settings
         self._connection: Connection | None = None
 
-    async def write_markers(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        response: WriteTxnMarkersResponse = await self._request(request)
-        return response
-
-    async def add_partitions(
-        self, request: AddPartitionsToTxnRequest
-    ) -> AddPartitionsToTxnResponse:
-        response: AddPartitionsToTxnResponse = await self._request(request)
-        return response
-
-    async def _request(self, request: Request) -> Any:
+    async def request(self, request: Request, version: int | None = None) -> Any:
+        """ConnectionError if there is no answer."""
         try:
             connection = self._connection
             if connection is None:
                 connection = await Connection.open(*self.address, self._settings)
                 self._connection = connection
-            return await connection.request(request)
+            return await connection.request(request, version=version)
         except ClientError as error:
             self.close()
             raise ConnectionError(str(error)) from error
@@ -86,6 +80,30 @@ class RemoteBroker:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+class RemoteBroker(RemoteNode):
+    """Another broker."""
+
+    async def write_markers(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        response: WriteTxnMarkersResponse = await self.request(request)
+        return response
+
+    async def add_partitions(
+        self, request: AddPartitionsToTxnRequest
+    ) -> AddPartitionsToTxnResponse:
+        response: AddPartitionsToTxnResponse = await self.request(request)
+        return response
+
+
+class RemoteController(ControllerPort):
+    """A controller on another node, for what brokers ask it themselves: blocks of producer ids."""
+
+    def __init__(self, node: RemoteNode) -> None:
+        self._node = node
+
+    async def submit(self, request: Request, context: RequestContext) -> Any:
+        return await self._node.request(request, context.api_version)
 
 
 class Brokers:

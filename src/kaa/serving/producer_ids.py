@@ -49,7 +49,12 @@ class ProducerIds:
         request = AllocateProducerIdsRequest(
             broker_id=self._node_id, broker_epoch=self._broker_epoch()
         )
-        response = await self._controller.allocate_producer_ids(request, RequestContext(_VERSION))
+        try:
+            response = await self._controller.allocate_producer_ids(
+                request, RequestContext(_VERSION)
+            )
+        except ConnectionError:
+            return Errors.COORDINATOR_LOAD_IN_PROGRESS
         if response.error_code != Errors.NONE:
             # Kafka's clients take any other error as final.
             return Errors.COORDINATOR_LOAD_IN_PROGRESS

@@ -147,3 +147,30 @@ def test_a_kill_at_every_step(end: End) -> None:
     assert decided == sorted(decided)
     assert not decided[0]
     assert decided.count(True) > PARTITIONS + 2
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_a_prepared_transaction_waits_for_its_coordinator_over_kills(is_commit: bool) -> None:
+    """Two-phase commit: whoever comes back ends what it prepared."""
+    setting = "transaction.two.phase.commit.enable=true"
+    node = Node(setting)
+    node.__enter__()
+    node.create_topic(TOPIC, PARTITIONS)
+    node.load_transactions()
+    first = TransactionalProducer(node)
+    assert first.init(6, enable_2pc=True) is Errors.NONE
+    assert first.produce(*((TOPIC, number) for number in range(PARTITIONS))) is Errors.NONE
+    producer = first
+    for _ in range(2):
+        files = node.abandon()
+        node = Node(setting, files=files)
+        node.__enter__()
+        node.load_transactions()
+        producer = TransactionalProducer(node)
+        kept = {"enable_2pc": True, "keep_prepared_txn": True}
+        assert producer.init(6, **kept) is Errors.NONE
+        assert all(markers(node, number) == [] for number in range(PARTITIONS))
+    producer.finish(is_commit=is_commit)
+    wanted = ControlRecordType.COMMIT if is_commit else ControlRecordType.ABORT
+    assert all(markers(node, number) == [wanted] for number in range(PARTITIONS))
+    node.__exit__()

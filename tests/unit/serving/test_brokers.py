@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from kaa.client.connection import ConnectionSettings
-from kaa.serving.brokers import LocalBroker, RemoteBroker
+from kaa.serving.brokers import LocalBroker, RemoteBroker, RemoteController, RemoteNode
+from kaa.serving.producer_ids import ProducerIds
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -101,3 +102,28 @@ def test_brokers_are_found_in_the_metadata() -> None:
         found: Callable[[tuple[str, int]], int | None] = brokers.leader
         assert [found(name) for name in (("t", 0), ("t", 1), ("u", 0))] == [1, None, None]
         brokers.close()
+
+
+def test_producer_ids_come_from_a_controller_on_another_node(tmp_path: Path) -> None:
+    async def story(port: int, broker_epoch: int) -> None:
+        node = RemoteNode(LOOPBACK, port, ConnectionSettings())
+        try:
+            ids = ProducerIds(RemoteController(node), 1, lambda: broker_epoch)
+            assert [await ids.next_id() for _ in range(3)] == [0, 1, 2]
+        finally:
+            node.close()
+
+    with broker_thread(tmp_path / "data") as running:
+        endpoint = running.broker.config.listeners.controller[0]
+        bound = running.broker.listeners.bound(endpoint)
+        asyncio.run(story(bound.port, running.broker._broker_epoch()))
+
+
+def test_a_controller_that_is_not_there() -> None:
+    async def story() -> None:
+        settings = ConnectionSettings(setup_timeout_ms=1_000)
+        controller = RemoteController(RemoteNode(LOOPBACK, free_port(), settings))
+        ids = ProducerIds(controller, 1, lambda: 1)
+        assert await ids.next_id() is Errors.COORDINATOR_LOAD_IN_PROGRESS
+
+    asyncio.run(story())
