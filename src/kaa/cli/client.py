@@ -11,7 +11,6 @@ broken pipe.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import sys
@@ -243,6 +242,8 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
 
 def run(session: Session, work: Callable[[], Coroutine[Any, Any, int | None]]) -> None:
     """Runs a command to its end and leaves with its exit code; errors are told, never thrown."""
+    import asyncio
+
     from kaa.client.errors import ClientError
     from kaa.config.definition import InvalidConfigError
     from kaa.config.values import ConfigError
