@@ -16,9 +16,4 @@ def handle(
     services: Services, request: DescribeTransactionsRequest, _context: RequestContext
 ) -> DescribeTransactionsResponse:
     described = [services.transactions.describe(name) for name in request.transactional_ids]
-    # A topic that was deleted is nobody's business any more.
-    for transaction in described:
-        transaction.topics = [
-            topic for topic in transaction.topics if topic.topic in services.image.topics
-        ]
     return DescribeTransactionsResponse(transaction_states=described)
