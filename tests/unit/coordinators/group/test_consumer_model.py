@@ -16,14 +16,22 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kaa.coordinators.group.consumer_group import ConsumerGroup, ConsumerGroupState
+from kaa.coordinators.group.consumer_protocol import write_assignment
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from tests.unit.coordinators.group.bench import GROUP
-from tests.unit.coordinators.group.consumer_bench import ConsumerBench, assigned
+from tests.unit.coordinators.group.consumer_bench import ConsumerBench, assigned, topic_id
+from tests.unit.coordinators.group.test_consumer_classic import metadata
 
 CLIENTS = st.integers(0, 4)
 TOPICS = st.sampled_from([("t",), ("t", "u"), ("u",), ("t", "u", "v")])
-BEGIN_AGAIN = {Errors.UNKNOWN_MEMBER_ID, Errors.FENCED_MEMBER_EPOCH, Errors.FENCED_INSTANCE_ID}
+BEGIN_AGAIN = {
+    Errors.UNKNOWN_MEMBER_ID,
+    Errors.FENCED_MEMBER_EPOCH,
+    Errors.FENCED_INSTANCE_ID,
+    # It has become a classic group.
+    Errors.GROUP_ID_NOT_FOUND,
+}
 # Longer than any session: a member is removed because it is silent, and knows that.
 REBALANCE_MS = 600_000
 SESSION_MS = 45_000
@@ -268,10 +276,10 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         for member in group.members.values():
             assert member.member_epoch <= epochs.assignment_epoch
             for owned in (member.assigned, member.pending_revocation):
-                for topic_id, numbers in owned.items():
+                for topic, numbers in owned.items():
                     for number in numbers:
-                        assert (topic_id, number) not in owners
-                        owners[topic_id, number] = member.member_epoch
+                        assert (topic, number) not in owners
+                        owners[topic, number] = member.member_epoch
             if member.instance_id is not None:
                 assert group.static_members[member.instance_id] == member.member_id
         assert owners == dict(group.owners.items())
@@ -292,7 +300,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         other = ConsumerBench()
         other.load(*self.bench.log)
         loaded = other.machine.groups.get(GROUP)
-        assert (live is None) == (loaded is None)
+        assert type(live) is type(loaded)
         if isinstance(live, ConsumerGroup) and isinstance(loaded, ConsumerGroup):
             assert state_of(live) == state_of(loaded)
 
@@ -302,5 +310,81 @@ def state_of(group: ConsumerGroup) -> list[Any]:
     return [group.epochs, *(dict(part.items()) for part in parts)]
 
 
+class MixedGroupModel(ConsumerGroupModel):
+    """The same with members of the classic protocol in between, who send what they like: the group
+    goes from one protocol to the other and back.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.classic_ids = [""]
+        self.asked = 0
+
+    def name(self, kind: str) -> str:
+        self.asked += 1
+        return f"{kind} {self.asked}"
+
+    def hear(self) -> None:
+        super().hear()
+        for name in [name for name in self.bench.answers if name.startswith("join")]:
+            member_id = getattr(self.bench.answers.pop(name), "member_id", "")
+            if member_id and member_id not in self.classic_ids:
+                self.classic_ids.append(member_id)
+
+    def pick(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(self.classic_ids[-4:]))
+
+    @rule(data=st.data(), topics=TOPICS, is_static=st.booleans(), version=st.sampled_from([3, 9]))
+    def classic_join(
+        self, data: st.DataObject, topics: tuple[str, ...], is_static: bool, version: int
+    ) -> None:
+        owned = data.draw(st.sampled_from([{}, {"t": [0, 1]}, {"t": [0], "u": [1]}]))
+        self.bench.join(
+            self.name("join"),
+            self.pick(data),
+            metadata=metadata(owned, *topics),
+            instance="i3" if is_static else None,
+            version=version,
+        )
+        self.hear()
+
+    @rule(data=st.data())
+    def classic_sync(self, data: st.DataObject) -> None:
+        group = self.bench.machine.groups.get(GROUP)
+        member_id = self.pick(data)
+        if isinstance(group, ConsumerGroup):
+            member = group.members.get(member_id)
+            generation = 0 if member is None else member.member_epoch
+            self.bench.sync(self.name("sync"), member_id, generation)
+        elif group is not None and group.leader_id is not None:
+            numbers = range(len(self.bench.image.topics["t"].partitions))
+            given = {
+                one: write_assignment(
+                    {topic_id("t"): numbers[place :: len(group.members)]},
+                    self.bench.topics,
+                    metadata({}),
+                )
+                for place, one in enumerate(group.members)
+            }
+            for one, member_of in list(group.members.items()):
+                assignments = given if one == group.leader_id else None
+                instance = member_of.group_instance_id
+                self.bench.sync(
+                    self.name("sync"), one, group.generation_id, assignments, instance=instance
+                )
+
+    @rule(data=st.data(), generation=st.integers(0, 6))
+    def classic_heartbeat(self, data: st.DataObject, generation: int) -> None:
+        if not self.bench.is_holding:
+            self.bench.heartbeat(self.pick(data), generation, name=self.name("heartbeat"))
+
+    @rule(data=st.data())
+    def classic_leave(self, data: st.DataObject) -> None:
+        self.bench.answers.pop("leave", None)
+        self.bench.leave((self.pick(data), None))
+
+
+TestMixedGroupModel = MixedGroupModel.TestCase
+TestMixedGroupModel.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TestConsumerGroupModel = ConsumerGroupModel.TestCase
 TestConsumerGroupModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
