@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from kaa.records.batch import CompressionType
+from kaa.records.batch import TRANSACTIONAL_FLAG, CompressionType
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kaa.wire.messages.k02_list_offsets import (
@@ -212,7 +212,7 @@ def changed(position: int, value: bytes, *, crc: bool = True) -> bytearray:
         (changed(61, b"\x01"), Errors.INVALID_RECORD),
         (changed(22, b"\x07"), Errors.UNKNOWN_SERVER_ERROR),
         (changed(22, b"\x01"), Errors.UNKNOWN_SERVER_ERROR),
-        (marker(1, 5, 0), Errors.INVALID_RECORD),
+        (batch(1, control=True), Errors.INVALID_RECORD),
         (batch(2, producer_id=5, producer_epoch=0, sequence=-1), Errors.INVALID_RECORD),
         (bytearray(), Errors.INVALID_RECORD),
         (bytearray(60), Errors.CORRUPT_MESSAGE),
@@ -220,6 +220,12 @@ def changed(position: int, value: bytes, *, crc: bool = True) -> bytearray:
 )
 def test_malformed_batches(address: str, records: bytearray, error: Errors) -> None:
     assert produced(address, records) == (error, Errors.NONE)
+
+
+def test_records_of_a_transaction_that_has_no_name(address: str) -> None:
+    """As in Kafka, who may write in a transaction is asked of the request as a whole."""
+    refused = Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert produced(address, marker(1, 5, 0)) == (refused, refused)
 
 
 def test_damage_anywhere_in_a_batch(address: str) -> None:
@@ -230,7 +236,11 @@ def test_damage_anywhere_in_a_batch(address: str) -> None:
             content[random.randrange(len(content))] = random.randrange(256)
         if random.random() < 0.8:
             content = with_crc(content)
-        assert produced(address, content)[1] is Errors.NONE
+        beside = produced(address, content)[1]
+        is_transactional = content[22] & TRANSACTIONAL_FLAG
+        assert beside is Errors.NONE or (
+            is_transactional and beside is Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        )
 
 
 @pytest.mark.parametrize(
