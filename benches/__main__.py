@@ -29,6 +29,7 @@ PARTS: Final = {
     "kernel": "Records: the kernel on one core, uncompressed, 100-byte values",
     "client": "Client: Kaa's beside aiokafka, one client at a time against one node of Kaa",
     "formats": "Formats: values to Arrow columns on one core, beside dicts",
+    "lake": "Tables: topics to Parquet and Iceberg, per core",
 }
 _LIMIT_BYTES: Final = 512 * 1024 * 1024
 _EPILOG: Final = """
