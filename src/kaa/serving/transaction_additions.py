@@ -6,6 +6,7 @@ One partition that does not exist keeps the others of its transaction out as wel
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
@@ -34,12 +35,14 @@ async def add_partitions(
     services: Services, request: AddPartitionsToTxnRequest, version: int
 ) -> AddPartitionsToTxnResponse:
     if version >= _BATCH_VERSION:
+        asked = [_transaction(services, each, version) for each in request.transactions]
+        # All at once: each waits for what it has written to be committed.
+        found = [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked)
         results = [
             AddPartitionsToTxnResult(
-                transactional_id=each.transactional_id,
-                topic_results=_by_topic(await _transaction(services, each, version)),
+                transactional_id=each.transactional_id, topic_results=_by_topic(errors)
             )
-            for each in request.transactions
+            for each, errors in zip(request.transactions, found, strict=True)
         ]
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     one = AddPartitionsToTxnTransaction(
