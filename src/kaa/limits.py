@@ -152,7 +152,9 @@ CLASSIC_GROUP_NEW_MEMBER_JOIN_MS = 300_000
 # Steps of an assignor that run at once, in the heartbeat that asks for it; a step takes well below
 # a microsecond. A bigger assignment is computed in slices, and the next heartbeats get it.
 CONSUMER_GROUP_ASSIGNOR_STEPS_MAX = 4_000
-# How long such a slice may take, and how long others are served before the next one.
+# Partitions that one step of an assignor looks at, steps that run in one slice, and how long others
+# are served before the next one.
+CONSUMER_GROUP_ASSIGNOR_STEP_PARTITIONS_MAX = 250
 CONSUMER_GROUP_ASSIGNOR_SLICE_STEPS_MAX = 16
 CONSUMER_GROUP_ASSIGNOR_PAUSE_MS = 1
 # Shortest time between two resolutions of the regular expressions of a group. Fixed in Kafka.
@@ -184,6 +186,8 @@ CLIENT_TOKEN_BYTES_MAX = 1 << 20
 # How long a node of a test may take to start, and to stop.
 TESTING_START_SECONDS_MAX = 30.0
 TESTING_STOP_SECONDS_MAX = 30.0
+# Rows of a stream that a test gets as a list.
+TESTING_ROWS_MAX = 100_000
 # How long a helper waits for one answer of the node.
 TESTING_ANSWER_SECONDS_MAX = 30.0
 # Between two looks at something that is waited for.

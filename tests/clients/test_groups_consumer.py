@@ -108,7 +108,9 @@ def test_topics_by_regular_expression(bootstrap: str, topic: str) -> None:
     consumer.close()
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+# The sticky assignor of librdkafka keeps data of its own in assignments, so that coordinators, also
+# Kafka's, leave such a group as it is.
+@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
 def test_a_group_changes_its_protocol_and_back(bootstrap: str, topic: str, strategy: str) -> None:
     """Members are replaced one protocol by the other while the group goes on reading."""
     create_topic(bootstrap, topic, 6)

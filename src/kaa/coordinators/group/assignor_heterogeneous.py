@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.group.java_order import uuid_halves
+from kaa.limits import CONSUMER_GROUP_ASSIGNOR_STEP_PARTITIONS_MAX as _STEP
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -135,7 +136,7 @@ class _Assignment:
                         owners[partition] = number
         yield from self._hand_out()
         yield from self._balance()
-        return self._result()
+        return (yield from self._result())
 
     def _sorted_topics(self, topic_ids: Iterable[Uuid]) -> list[Uuid]:
         def order(topic_id: Uuid) -> tuple[float, int, tuple[int, int]]:
@@ -155,15 +156,14 @@ class _Assignment:
 
     def _hand_out(self) -> Generator[None, None, None]:
         """Gives what nobody has to those with the least."""
-        free = {
-            topic_id: [number for number, owner in enumerate(owners) if owner == _NOBODY]
-            for topic_id, owners in self._owners.items()
-        }
-        for topic_id in self._sorted_topics(one for one, numbers in free.items() if numbers):
-            yield
+        topics = (topic_id for topic_id, owners in self._owners.items() if _NOBODY in owners)
+        for topic_id in self._sorted_topics(topics):
             self._balancer.begin(self._subscribers[topic_id])
-            for partition in free[topic_id]:
-                self._move(topic_id, partition, self._balancer.least())
+            for partition, owner in enumerate(self._owners[topic_id]):
+                if partition % _STEP == 0:
+                    yield
+                if owner == _NOBODY:
+                    self._move(topic_id, partition, self._balancer.least())
 
     def _balance(self) -> Generator[None, None, None]:
         topics = self._sorted_topics(
@@ -202,10 +202,12 @@ class _Assignment:
             has_moved = True
         return has_moved
 
-    def _result(self) -> GroupAssignment:
+    def _result(self) -> Generator[None, None, GroupAssignment]:
         found: list[dict[Uuid, list[int]]] = [{} for _ in self._members]
         for topic_id, owners in self._owners.items():
             for partition, owner in enumerate(owners):
+                if partition % _STEP == 0:
+                    yield
                 if owner != _NOBODY:
                     found[owner].setdefault(topic_id, []).append(partition)
         return {

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.group.java_order import integer_hash, map_order, set_order, uuid_hash
+from kaa.limits import CONSUMER_GROUP_ASSIGNOR_STEP_PARTITIONS_MAX as _STEP
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -26,10 +27,12 @@ def assign_homogeneous(spec: GroupSpec) -> Generator[None, None, GroupAssignment
     unassigned: list[tuple[Uuid, int]] = []
     total = 0
     for topic_id in set_order(topic_ids, uuid_hash):
-        yield
         count = spec.partition_counts[topic_id]
         taken = spec.assigned.get(topic_id, frozenset())
-        unassigned += [(topic_id, number) for number in range(count) if number not in taken]
+        for start in range(0, count, _STEP):
+            yield
+            some = range(start, min(start + _STEP, count))
+            unassigned += [(topic_id, number) for number in some if number not in taken]
         total += count
     quota, extras_left = divmod(total, len(spec.members))
     result: GroupAssignment = {}

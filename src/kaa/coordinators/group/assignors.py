@@ -21,6 +21,7 @@ from kaa.coordinators.group.java_order import java_string_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from kaa.wire.primitives import Uuid
 
@@ -48,7 +49,7 @@ class GroupSpec(NamedTuple):
     # Whether all members subscribe to the same topics.
     is_homogeneous: bool
     # What members have been assigned so far, also those that are gone.
-    assigned: Mapping[Uuid, frozenset[int]]
+    assigned: Mapping[Uuid, AbstractSet[int]]
     partition_counts: Mapping[Uuid, int]
 
     @property

@@ -59,10 +59,10 @@ def preferred_assignor(members: Iterable[ConsumerMember]) -> str | None:
 def group_spec(
     group: ConsumerGroup, members: Mapping[str, ConsumerMember], topics: GroupTopics
 ) -> GroupSpec:
-    assigned: dict[Uuid, frozenset[int]] = {}
+    assigned: dict[Uuid, set[int]] = {}
     for target in group.targets.values():
         for topic_id, numbers in target.items():
-            assigned[topic_id] = assigned.get(topic_id, frozenset()) | numbers
+            assigned.setdefault(topic_id, set()).update(numbers)
     specs: dict[str, MemberSpec] = {}
     topic_ids: frozenset[Uuid] = frozenset()
     by_names: dict[frozenset[str], frozenset[Uuid]] = {}
