@@ -7,7 +7,7 @@ import itertools
 import logging
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from kaa import limits
 from kaa.testing.client import Client, RefusedError, check
@@ -303,9 +303,40 @@ class Broker:
             last = ", ".join(f"{name} {value}" for name, value in seen.items())
             raise TimeoutError(f"{error}; it has {last}") from None
 
+    @overload
     def wait_for(
         self, condition: Callable[[], Answer], *, timeout: float = 10.0, what: str = ""
-    ) -> Answer:
+    ) -> Answer: ...
+
+    @overload
+    def wait_for(
+        self,
+        condition: Group | str,
+        *,
+        timeout: float = 10.0,
+        lag: int | None = None,
+        state: str | None = None,
+        members: int | None = None,
+    ) -> None: ...
+
+    def wait_for(
+        self,
+        condition: Callable[[], Answer] | Group | str,
+        *,
+        timeout: float = 10.0,
+        what: str = "",
+        lag: int | None = None,
+        state: str | None = None,
+        members: int | None = None,
+    ) -> Answer | None:
+        """Waits for a condition, or for a group: ``wait_for(group, lag=0)``."""
+        __tracebackhide__ = True
+        if isinstance(condition, Group | str):
+            self.wait_for_group(condition, lag=lag, state=state, members=members, timeout=timeout)
+            return None
+        return self._wait_until(condition, timeout, what)
+
+    def _wait_until(self, condition: Callable[[], Answer], timeout: float, what: str) -> Answer:
         """Asks again and again until the answer is true, and returns it; TimeoutError if never.
 
         A broker that is busy with something else may refuse for a moment; such refusals, which
@@ -340,19 +371,26 @@ class Broker:
         topic: Topic | str | None = None,
         partition: int | None = None,
         client_id: str | None = None,
+        group: Group | str | None = None,
     ) -> On:
-        """The requests of one API, or those about one topic, partition or client: what happens to
-        them is said by the verb that follows (``fail``, ``delay``, ``drop``, ``answer``,
-        ``observe``).
+        """The requests of one API, or those about one topic, partition, client or group: what
+        happens to them is said by the verb that follows (``fail``, ``delay``, ``drop``,
+        ``answer``, ``observe``).
         """
         self._inside()
-        name = topic.name if isinstance(topic, Topic) else topic
-        return On(self._faults, api_key(api), topic=name, partition=partition, client_id=client_id)
+        return On(
+            self._faults,
+            api_key(api),
+            topic=topic.name if isinstance(topic, Topic) else topic,
+            partition=partition,
+            client_id=client_id,
+            group_id=group.id if isinstance(group, Group) else group,
+        )
 
     @property
     def clock(self) -> Clock:
         """The time of the broker; ``clock.advance(minutes=10)`` lets timers fire now: retention,
-        sessions of groups, expiry of offsets.
+        sessions of groups, open transactions, expiry of offsets.
         """
         return self._inside().clock
 

@@ -112,12 +112,14 @@ class On:
         topic: str | None = None,
         partition: int | None = None,
         client_id: str | None = None,
+        group_id: str | None = None,
     ) -> None:
         self._owner = owner
         self.key = key
         self.topic = topic
         self.partition = partition
         self.client_id = client_id
+        self.group_id = group_id
 
     def fail(self, error: Errors | str, times: int | None = None) -> Fault:
         """Answers with an error; Fetch and Metadata with it in every row that matches."""
@@ -182,6 +184,8 @@ class On:
     def is_about(self, services: Any, request: Any, context: RequestContext) -> bool:
         if self.client_id is not None and self.client_id != context.client_id:
             return False
+        if self.group_id is not None and self.group_id not in _group_ids(request):
+            return False
         if self.topic is None and self.partition is None:
             return True
         if self.key in WRITTEN_OVER:
@@ -197,6 +201,14 @@ class On:
         if self.topic is not None and _topic_name(services, row) != self.topic:
             return False
         return self.partition is None or partition is None or partition == self.partition
+
+
+def _group_ids(request: Any) -> list[str]:
+    """The groups that a request is about, in whichever of its fields it names them."""
+    if hasattr(request, "group_id") and request.group_id:
+        return [request.group_id]
+    groups = getattr(request, "groups", None) or getattr(request, "group_ids", None) or ()
+    return [getattr(group, "group_id", group) for group in groups]
 
 
 class Seen:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.testing.client import check
+from kaa.testing.client import RefusedError, check
 from kaa.testing.topic import EARLIEST, LATEST, Topic
+from kaa.wire.errors import Errors
+from kaa.wire.messages.embedded import ConsumerProtocolAssignment
 from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequest
 from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
-from kaa.wire.messages.k15_describe_groups import DescribeGroupsRequest
+from kaa.wire.messages.k15_describe_groups import DescribedGroupMember, DescribeGroupsRequest
+from kaa.wire.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,13 +67,31 @@ class Group:
         return lag
 
     def state(self) -> str:
-        """Kafka's word for it: Empty, PreparingRebalance, CompletingRebalance, Stable, Dead."""
+        """Kafka's word for it, Dead if there is no such group. Classic groups: Empty,
+        PreparingRebalance, CompletingRebalance, Stable; those of KIP-848: Empty, Assigning,
+        Reconciling, Stable.
+        """
         return str(self._described().group_state)
 
     def member_count(self) -> int:
         return len(self._described().members)
 
+    def assignment(self) -> dict[str, list[tuple[str, int]]]:
+        """Topics and partitions by member id, as the coordinator knows them."""
+        row = self._described()
+        return {member.member_id: sorted(_partitions(member)) for member in row.members}
+
     def _described(self) -> Any:
+        """A group of the newer protocol, and where it is none, of the classic one."""
+        try:
+            answer = self._ask(ConsumerGroupDescribeRequest(group_ids=[self.id]))
+        except RefusedError:
+            pass  # The broker is too old to know of it.
+        else:
+            row = answer.groups[0]
+            if row.error_code != Errors.GROUP_ID_NOT_FOUND:
+                check(f"group {self.id}", row.error_code)
+                return row
         row = self._ask(DescribeGroupsRequest(groups=[self.id])).groups[0]
         check(f"group {self.id}", row.error_code)
         return row
@@ -90,3 +111,23 @@ class Group:
         answer = self._wait_for(found, what=f"the coordinator of group {self.id}")
         self._client().know(answer.node_id, answer.host, answer.port)
         return int(answer.node_id)
+
+
+def _partitions(member: Any) -> list[tuple[str, int]]:
+    if not isinstance(member, DescribedGroupMember):
+        return [
+            (topic.topic_name, number)
+            for topic in member.assignment.topic_partitions
+            for number in topic.partitions
+        ]
+    data = bytes(member.member_assignment)
+    if not data:
+        return []
+    # The bytes begin with their version, of which each begins as the first does.
+    version = min(int.from_bytes(data[:2], "big"), ConsumerProtocolAssignment.valid_versions.high)
+    assignment, _ = ConsumerProtocolAssignment.codec(version).decode_prefix(data[2:])
+    return [
+        (topic.topic, number)
+        for topic in assignment.assigned_partitions
+        for number in topic.partitions
+    ]

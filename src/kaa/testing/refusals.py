@@ -37,8 +37,9 @@ _SAME: Final = (
     {"name", "topic", "topic_name"},
 )
 _PARTITION: Final = _SAME[0]
-# The fields of an answer that say no.
+# The fields of an answer that say no: that of nearly all, and that of AddPartitionsToTxn.
 _ERROR_CODE: Final = "error_code"
+_ERROR_CODES: Final = (_ERROR_CODE, "partition_error_code")
 
 
 def refuse(
@@ -76,6 +77,8 @@ def _split(
         if not matches(row, None):
             return row, None
         return None, _refused_row(row, result, version, error)
+    if _is_struct(inner[0]) and not _has_error_code(target.element, version):
+        return _split_deeper(row, result, nested, target, version, error, matches)
     kept = [each for each in inner if not matches(row, _partition(each))]
     failing = [each for each in inner if matches(row, _partition(each))]
     if not failing:
@@ -89,10 +92,33 @@ def _split(
     return (_with(row, nested.name, kept) if kept else None), answer
 
 
+def _split_deeper(
+    row: Any,
+    result: type[Struct],
+    nested: Field,
+    target: Field,
+    version: int,
+    error: Errors,
+    matches: Matches,
+) -> tuple[Any, Any]:
+    """As ``_split`` for a row whose own rows are topics: a marker, or a transaction."""
+    parts = [
+        _split(each, target.element, version, error, matches) for each in getattr(row, nested.name)
+    ]
+    failed = [failed for _, failed in parts if failed is not None]
+    if not failed:
+        return row, None
+    answer = _copied(row, result, version)
+    setattr(answer, target.name, failed)
+    kept = [left for left, _ in parts if left is not None]
+    return (_with(row, nested.name, kept) if kept else None), answer
+
+
 def _refused_row(row: Any, result: type[Struct], version: int, error: Errors) -> Struct:
     answer = _copied(row, result, version)
-    if hasattr(answer, _ERROR_CODE):
-        answer.error_code = int(error)
+    for name in _ERROR_CODES:
+        if hasattr(answer, name):
+            setattr(answer, name, int(error))
     if hasattr(answer, "base_offset"):
         answer.base_offset = -1
     return answer
@@ -103,11 +129,11 @@ def _copied(row: Any, result: type[Struct], version: int) -> Struct:
     fields = [field for field in fields_of(result) if version in field.versions]
     if not _is_struct(row):
         # A plain name or number: it stands for the first field that can hold one.
-        named = next(field for field in fields if field.name != _ERROR_CODE)
+        named = next(field for field in fields if field.name not in _ERROR_CODES)
         return result(**{named.name: row})
     values = {}
     for field in fields:
-        if field.is_array or field.name == _ERROR_CODE:
+        if field.is_array or field.name in _ERROR_CODES:
             continue
         names = next((same for same in _SAME if field.name in same), {field.name})
         for name in (field.name, *sorted(names)):
@@ -186,7 +212,7 @@ def _leads_to_error_code(struct: type[Struct], version: int) -> bool:
 
 def _has_error_code(struct: type[Struct], version: int) -> bool:
     return any(
-        field.name == _ERROR_CODE and version in field.versions for field in fields_of(struct)
+        field.name in _ERROR_CODES and version in field.versions for field in fields_of(struct)
     )
 
 

@@ -59,9 +59,13 @@ def test_threads_may_share_it(broker: Broker) -> None:
     assert len(topic.records()) == 40
 
 
-def test_an_api_that_is_not_there(client: Client) -> None:
-    with pytest.raises(RefusedError) as refused:
-        client.send(ListTransactionsRequest())
+def test_an_api_that_is_not_there() -> None:
+    with Broker() as older:
+        older.cap_versions({"ListTransactions": -1})
+        client = Client(older.bootstrap_servers)
+        with pytest.raises(RefusedError) as refused:
+            client.send(ListTransactionsRequest())
+        client.close()
     assert refused.value.error is Errors.UNSUPPORTED_VERSION
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException, Producer
 
+from kaa.client import Consumer as KaaConsumer
 from kaa.testing import Broker, Clock
 from kaa.testing.topic import EARLIEST
 
@@ -67,6 +69,50 @@ def test_a_member_that_says_nothing_loses_its_place(broker: Broker) -> None:
         broker.wait_for_group(group, state="Empty", members=0)
     finally:
         consumer.close()
+
+
+def test_a_transaction_that_nobody_ends_is_aborted(broker: Broker) -> None:
+    topic = broker.topic()
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "transactional.id": broker.name("writer"),
+            "transaction.timeout.ms": 30_000,
+        }
+    )
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce(topic.name, b"never")
+    assert producer.flush(10) == 0
+    assert topic.offsets() == {0: 1}
+    broker.clock.advance(seconds=50)
+    # The marker that ends the transaction takes an offset too.
+    broker.wait_for(lambda: topic.offsets() == {0: 2}, what="the end of the transaction")
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(10)
+
+
+def test_a_member_of_the_newer_protocol_loses_its_place_too(broker: Broker) -> None:
+    topic, group = broker.topic(), broker.group()
+    settings = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "group.id": group.id,
+        "group.protocol": "consumer",
+    }
+
+    async def run() -> None:
+        async with KaaConsumer(settings) as consumer:
+            consumer.subscribe([topic.name])
+            async with asyncio.timeout(20):
+                while not consumer.assignment:
+                    await consumer.poll(timeout_ms=20)
+            await asyncio.to_thread(broker.wait_for, group, state="Stable", members=1)
+            assert list(group.assignment().values()) == [[(topic.name, 0)]]
+            with broker.on("ConsumerGroupHeartbeat", group=group).drop():
+                broker.clock.advance(seconds=60)
+                await asyncio.to_thread(broker.wait_for, group, state="Empty", members=0)
+
+    asyncio.run(run())
 
 
 def test_the_next_test_has_the_time_of_the_machine(session: Broker) -> None:

@@ -57,7 +57,7 @@ def test_a_group_is_followed_from_its_first_member_to_its_end(broker: Broker) ->
         assert group.committed() == {(topic.name, 0): 1}
         assert group.lag() == 5
         with pytest.raises(TimeoutError, match=r"group .*workers; it has lag 5"):
-            broker.wait_for_group(group, lag=0, timeout=0.05)
+            broker.wait_for(group, lag=0, timeout=0.05)
         reader.commit(asynchronous=False)
         broker.wait_for_group(group.id, lag=0)
         shown = dict(sections(broker))["kafka: groups"].splitlines()

@@ -14,7 +14,7 @@ import pytest
 pytest_plugins = ["pytester"]
 
 IMPORT_MILLISECONDS_MAX = 5.0
-FIRST_START_CPU_SECONDS_MAX = 0.9
+FIRST_START_CPU_SECONDS_MAX = 0.4
 
 
 @pytest.fixture(autouse=True)
@@ -240,8 +240,8 @@ def test_an_installed_package_is_found(
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
 
 
-def test_the_first_broker_of_a_process_is_there_soon() -> None:
-    """A guard against needless imports; a user waits about half of it on an idle machine."""
+def test_the_first_broker_of_a_process_is_there_soon(tmp_path: Path) -> None:
+    """With imports, as a user has it: compiled files are kept from one run to the next."""
     program = """
 import time
 import pytest
@@ -250,7 +250,9 @@ from kaa.testing import Broker
 with Broker():
     print(time.process_time() - begun)
 """
-    spent = [
-        float(subprocess.check_output([sys.executable, "-c", program], text=True)) for _ in range(3)
-    ]
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    spent = [float(subprocess.check_output(command, env=environment, text=True)) for _ in range(3)]
     assert min(spent) < FIRST_START_CPU_SECONDS_MAX

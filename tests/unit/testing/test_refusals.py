@@ -24,6 +24,12 @@ from kaa.wire.messages.k09_offset_fetch import (
 )
 from kaa.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupResponse
 from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kaa.wire.messages.k24_add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from kaa.wire.registry import ApiKey, api
 from kaa.wire.schema import fields_of
 
@@ -100,6 +106,26 @@ def test_rows_that_are_plain_names_or_numbers() -> None:
     assert isinstance(fetched, OffsetFetchResponse)
     assert (fetched.groups[0].group_id, fetched.groups[0].error_code) == ("g", ERROR)
     assert OffsetFetchResponse.decode(fetched.encode(8), 8) == fetched
+
+
+def test_rows_within_rows_of_topics() -> None:
+    topics = [AddPartitionsToTxnTopic(name=name, partitions=[0, 1]) for name in ("t", "u")]
+    one = AddPartitionsToTxnTransaction(transactional_id="x", topics=topics)
+    rest, answer = refuse(
+        AddPartitionsToTxnRequest(transactions=[one]),
+        AddPartitionsToTxnResponse,
+        4,
+        ERROR,
+        lambda row, number: getattr(row, "name", "") == "u" and number == 1,
+    )
+    assert isinstance(rest, AddPartitionsToTxnRequest)
+    assert [topic.partitions for topic in rest.transactions[0].topics] == [[0, 1], [0]]
+    assert isinstance(answer, AddPartitionsToTxnResponse)
+    (result,) = answer.results_by_transaction
+    (topic,) = result.topic_results
+    (row,) = topic.results_by_partition
+    assert (result.transactional_id, topic.name) == ("x", "u")
+    assert (row.partition_index, row.partition_error_code) == (1, ERROR)
 
 
 def test_writing_over_takes_the_records_away() -> None:
