@@ -152,6 +152,8 @@ class TransactionMachine:
         self.transactions: TimelineDict[str, Transaction] = TimelineDict(self.timeline)
         # By transactional id, the epoch before the last raise, which records do not have.
         self._last_epochs: TimelineDict[str, int] = TimelineDict(self.timeline)
+        # Every open transaction, and some that were: so that few are looked at for their time.
+        self._maybe_open: set[str] = set()
 
     # --- replay
 
@@ -171,9 +173,10 @@ class TransactionMachine:
             return
         assert isinstance(value, TransactionLogValue)
         last_epoch = self._last_epochs.get(name)
-        self.transactions[name] = transaction_of_record(
-            value, NO_EPOCH if last_epoch is None else last_epoch
-        )
+        transaction = transaction_of_record(value, NO_EPOCH if last_epoch is None else last_epoch)
+        self.transactions[name] = transaction
+        if transaction.state is TransactionState.ONGOING:
+            self._maybe_open.add(name)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """Nothing in this topic is part of a transaction."""
@@ -223,16 +226,23 @@ class TransactionMachine:
         settings = self.settings()
         if isinstance(event, AbortsDue):
             self._schedule(event, settings.abort_interval_ms, now)
-            for transactional_id, transaction in self.transactions.items():
-                if _is_overdue(transaction, now.wall_ms):
-                    overdue = OutOfTime(transactional_id)
-                    self.timers.schedule(overdue, now.monotonic_ms, overdue)
+            self._find_overdue(now)
         elif isinstance(event, ExpiryDue):
             self._schedule(event, settings.expiration_interval_ms, now)
             return Result(self._expired(now.wall_ms), is_atomic=False)
         elif isinstance(event, OutOfTime):
             return self._run_out(event.transactional_id, now)
         return Result()
+
+    def _find_overdue(self, now: Moment) -> None:
+        for name in tuple(self._maybe_open):
+            newest, committed = self.transactions.get(name), self.transactions.committed(name)
+            if newest is not None and _is_overdue(newest, now.wall_ms):
+                overdue = OutOfTime(name)
+                self.timers.schedule(overdue, now.monotonic_ms, overdue)
+            elif not _is_open(newest) and not _is_open(committed):
+                # An end that is not committed may be taken back.
+                self._maybe_open.discard(name)
 
     def _expired(self, now_ms: int) -> list[NewRecord]:
         oldest_ms = now_ms - self.settings().id_expiration_ms
@@ -438,6 +448,10 @@ class TransactionMachine:
         return Result(
             [transaction_record(transactional_id, transaction, version)], response, then=then
         )
+
+
+def _is_open(transaction: Transaction | None) -> bool:
+    return transaction is not None and transaction.state is TransactionState.ONGOING
 
 
 def _is_overdue(transaction: Transaction, now_ms: int) -> bool:

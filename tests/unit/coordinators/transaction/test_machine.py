@@ -112,6 +112,25 @@ def test_a_transaction_runs_out_of_time(bench: TransactionBench) -> None:
     assert bench.end(P, is_commit=False) == Producer(FIRST_ID, 1)
 
 
+def test_an_end_that_is_taken_back_leaves_the_timeout(bench: TransactionBench) -> None:
+    bench.add(P, 0)
+    bench.is_holding = True
+    bench.end(P)
+    # Somebody looks while the end is not committed.
+    bench.advance(20_000)
+    bench.fail()
+    bench.advance(50_000)
+    assert bench.transaction.state is State.PREPARE_ABORT
+
+
+def test_transactions_that_are_over_are_not_looked_at(bench: TransactionBench) -> None:
+    bench.add(P, 0)
+    bench.end(P)
+    bench.complete()
+    bench.advance(10_000)
+    assert bench.machine._maybe_open == set()
+
+
 def test_before_version_2_the_client_is_fenced_by_a_timeout() -> None:
     bench = TransactionBench(transaction_version=1)
     bench.init()
