@@ -96,18 +96,22 @@ class Outbox:
 
     def _send_buffers(self) -> None:
         parts = self._parts
+        is_more = False
         if len(parts) == 1:
             first = parts[0]
             batch = [memoryview(first)[self._offset :] if self._offset else first]
         else:
             batch = []
             for part in parts:
-                if not isinstance(part, _BUFFERS) or len(batch) == _PARTS_PER_SEND_MAX:
+                if not isinstance(part, _BUFFERS):
+                    is_more = len(part) > 0
+                    break
+                if len(batch) == _PARTS_PER_SEND_MAX:
                     break
                 batch.append(part)
             if self._offset:
                 batch[0] = memoryview(batch[0])[self._offset :]
-        self._sent(self._transport.send(batch))
+        self._sent(self._transport.send(batch, is_more=is_more))
 
     def _send_region(self) -> None:
         region = self._parts[0]

@@ -67,7 +67,7 @@ class TlsTransport:
             except ssl.SSLZeroReturnError:
                 return 0
 
-    def send(self, parts: Sequence[Buffer]) -> int:
+    def send(self, parts: Sequence[Buffer], *, is_more: bool = False) -> int:
         self._handshake()
         self._flush()
         taken = 0

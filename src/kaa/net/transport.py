@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +47,11 @@ class Transport(Protocol):
         """Reads what is there, at most the buffer's length; 0 means that the peer closed."""
         ...
 
-    def send(self, parts: Sequence[Buffer]) -> int:
-        """Sends a prefix of the buffers; returns how many bytes of them were taken."""
+    def send(self, parts: Sequence[Buffer], *, is_more: bool = False) -> int:
+        """Sends a prefix of the buffers; returns how many bytes of them were taken.
+
+        `is_more` promises that bytes of a file follow at once, so that both may travel together.
+        """
         ...
 
     def send_file(self, region: FileRegion, offset: int) -> int:
@@ -70,6 +73,8 @@ class Transport(Protocol):
 
 # A region is sent in pieces, so that one long answer does not keep the loop from the others.
 FILE_PIECE_BYTES = 1 << 20
+# Linux alone has it.
+_MORE: Final[int] = getattr(socket, "MSG_MORE", 0)
 
 
 class PlainTransport:
@@ -92,10 +97,12 @@ class PlainTransport:
     def recv_into(self, buffer: memoryview) -> int:
         return self._socket.recv_into(buffer)
 
-    def send(self, parts: Sequence[Buffer]) -> int:
+    def send(self, parts: Sequence[Buffer], *, is_more: bool = False) -> int:
+        # Otherwise the head of an answer would be a packet by itself, and wake the client for it.
+        flags = _MORE if is_more else 0
         if len(parts) == 1:
-            return self._socket.send(parts[0])
-        return self._socket.sendmsg(parts)
+            return self._socket.send(parts[0], flags)
+        return self._socket.sendmsg(parts, (), flags)
 
     def send_file(self, region: FileRegion, offset: int) -> int:
         length = min(len(region) - offset, FILE_PIECE_BYTES)

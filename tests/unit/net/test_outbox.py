@@ -22,6 +22,8 @@ class SlowTransport:
     def __init__(self, step: int) -> None:
         self.step = step
         self.sent = bytearray()
+        # What was sent with the promise that a file follows.
+        self.promised: list[bytes] = []
         self._calls = 0
 
     def fileno(self) -> int:
@@ -30,10 +32,14 @@ class SlowTransport:
     def recv_into(self, buffer: memoryview) -> int:
         return 0
 
-    def send(self, parts: Sequence[bytes | bytearray | memoryview]) -> int:
+    def send(
+        self, parts: Sequence[bytes | bytearray | memoryview], *, is_more: bool = False
+    ) -> int:
         self._calls += 1
         if self._calls % 2 == 0:
             raise BlockingIOError
+        if is_more:
+            self.promised.append(b"".join(parts))
         taken = b"".join(parts)[: self.step]
         self.sent += taken
         return len(taken)
@@ -67,6 +73,18 @@ def test_partial_sends_lose_and_repeat_nothing(step: int) -> None:
     assert outbox.is_empty
     assert outbox.bytes_queued == 0
     assert region.released == 1
+    assert all(b"onetwobefore ".endswith(promised) for promised in transport.promised)
+
+
+def test_head_of_a_file_travels_with_it() -> None:
+    transport = SlowTransport(1000)
+    outbox = Outbox(transport)
+    empty, full = Region(b""), Region(b"file")
+    outbox.fill(outbox.open(), [b"a", empty, b"b", b"c", full, b"d"])
+    while not outbox.send():
+        pass
+    assert transport.sent == b"abcfiled"
+    assert transport.promised == [b"bc"], "nothing follows the empty one, nor the last part"
 
 
 def test_release_gives_back_every_region() -> None:
