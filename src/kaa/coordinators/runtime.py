@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Generic
 
+from kaa.coordinators.java_hash import java_hash
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.shard import MachineType, Shard, ShardState
 from kaa.wire.errors import Errors
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
     from kaa.coordinators.shard import Host, TransactionalWriter
     from kaa.records.control import EndTransactionMarker
     from kaa.replication.partition import Partition
-
-
-def java_hash(text: str) -> int:
-    """Java's `String.hashCode`: over UTF-16 code units, as a signed int32."""
-    data = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for position in range(0, len(data), 2):
-        value = (31 * value + (data[position] << 8 | data[position + 1])) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
 
 
 def partition_for(key: str, partition_count: int) -> int:

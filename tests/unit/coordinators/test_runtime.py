@@ -5,24 +5,10 @@ import asyncio
 import pytest
 
 from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.runtime import java_hash, partition_for
+from kaa.coordinators.runtime import partition_for
 from kaa.coordinators.shard import ShardState
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.support import Cluster, error_of, turns
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("console-consumer", -648_006_740),
-        ("polygenelubricants", -(2**31)),
-        ("\N{GRINNING FACE}", 0xD83D * 31 + 0xDE00),
-    ],
-)
-def test_the_hash_is_java_s(text: str, value: int) -> None:
-    assert java_hash(text) == value
 
 
 def test_the_hash_without_a_positive_twin_is_zero() -> None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kaa.coordinators.runtime import java_hash
+from kaa.coordinators.java_hash import java_hash
 from kaa.limits import GROUP_MEMBER_HASHES_MAX
 
 if TYPE_CHECKING:

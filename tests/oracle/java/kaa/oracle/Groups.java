@@ -122,7 +122,8 @@ final class Groups {
                 @Override
                 public List<String> partitionRacks(int partition) {
                     List<String> racks = new ArrayList<>();
-                    topic.get("partitions").get(partition).forEach(rack -> racks.add(rack.asText()));
+                    topic.get("partitions").get(partition)
+                        .forEach(rack -> racks.add(rack.asText()));
                     return racks;
                 }
             };
