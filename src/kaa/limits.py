@@ -130,8 +130,8 @@ FETCH_SESSION_EVICTION_MS = 120_000
 # Batches of a produce request that expand to more are validated off the loop: a small batch can
 # expand to gigabytes.
 PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX = 2 * 1024 * 1024
-# Bytes of a produce request that are written on the loop, about a tenth of a millisecond; the writer
-# thread of the directory takes what is above.
+# Bytes of a produce request that are written on the loop, about a tenth of a millisecond; the
+# writer thread of the directory takes what is above.
 PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX = 256 * 1024
 # New partitions that get their logs in one turn of the loop; each is a millisecond of the disk.
 PARTITIONS_MADE_PER_TURN_MAX = 4
