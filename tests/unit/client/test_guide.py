@@ -16,8 +16,9 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "client.md"
 
 
 async def for_a_while(function: Callable[[], Awaitable[None]]) -> None:
+    """Long enough to read a record, and to leave the group in which it was read."""
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(2):
             await function()
 
 
