@@ -18,27 +18,36 @@ from tests.process.syscall_kills import (
 )
 
 SEED = 1
-# A kill near the end may come too late, since no two runs make quite the same calls.
+# A kill near the end may come too late, since no two runs make quite the same calls: the longer one
+# takes, the more checkpoints it writes.
 MISSED_MAX = 3
 
 
+# A dozen lives of a node, each with two starts.
+@pytest.mark.timeout(480)
 @pytest.mark.parametrize("kind", [*STRACE_KINDS, TORN_WRITE])
 def test_node_killed_at_a_call(kind: str, tmp_path: Path) -> None:
     is_hook = kind == TORN_WRITE or not has_strace()
     _, total = run(tmp_path / "rehearsal", KillPoint(kind, 0, is_hook))
     assert total > 1
     numbers = chosen_numbers(total, Random(f"{SEED} {kind}"))
-    missed = []
-    for number in numbers:
+    missed = [number for number in numbers if not kill(tmp_path, kind, number, total, is_hook)]
+    assert len(missed) <= MISSED_MAX, f"no call {missed} of {total}"
+
+
+def kill(folder: Path, kind: str, number: int, total: int, is_hook: bool) -> bool:
+    """Whether the kill came; a run with fewer calls than the rehearsal gets a second chance."""
+    for attempt in ("first", "second"):
         point = KillPoint(kind, number, is_hook)
         try:
-            was_killed, _ = run(tmp_path / str(number), point)
+            was_killed, count = run(folder / f"{number}-{attempt}", point)
         except BaseException as error:
             error.add_note(f"{point} of {total}")
             raise
-        if not was_killed:
-            missed.append(number)
-    assert len(missed) <= MISSED_MAX, f"no call {missed} of {total}"
+        if was_killed:
+            return True
+        number = max(1, number * count // total)
+    return False
 
 
 def test_what_is_left_over_is_seen(tmp_path: Path) -> None:
