@@ -66,7 +66,11 @@ def test_commands_print_the_keys_of_the_page(kaa_node: BrokerProcess, topic_name
     told = contract()
     names = {"T": topic_name, "G": f"group-{topic_name}", "X": f"txn-{topic_name}"}
     producer = Producer(
-        {"bootstrap.servers": kaa_node.bootstrap_servers, "transactional.id": names["X"]}
+        {
+            "bootstrap.servers": kaa_node.bootstrap_servers,
+            "transactional.id": names["X"],
+            "log_level": 0,
+        }
     )
     producer.init_transactions(30)
     del producer

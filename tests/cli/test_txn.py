@@ -15,7 +15,7 @@ def kaa(bootstrap: str, *arguments: str) -> Result:
 
 
 def open_transaction(bootstrap: str, topic: str, name: str) -> Producer:
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, "log_level": 0})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, b"value")
