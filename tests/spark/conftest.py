@@ -154,7 +154,7 @@ def run_to_end(
         .start()
     )
     try:
-        assert query.awaitTermination(90), "the query did not end"
+        assert query.awaitTermination(200), "the query did not end"
     finally:
         query.stop()
     return [json.loads(one.json) for one in query.recentProgress]
