@@ -45,7 +45,13 @@ class DriverFailedError(Exception):
 class Driver:
     """A module of `benches.drivers` as a child; connected when the constructor returns."""
 
-    def __init__(self, module: str, task: str, parameters: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        module: str,
+        task: str,
+        parameters: dict[str, Any],
+        seconds_max: float = DRIVER_SECONDS_MAX,
+    ) -> None:
         # A file, since nobody reads what a chatty one says before it has ended.
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  It is closed with the driver.
         self._process = subprocess.Popen(
@@ -56,7 +62,7 @@ class Driver:
             cwd=ROOT,
             text=True,
         )
-        self._watchdog = _watchdog(self._process)
+        self._watchdog = _watchdog(self._process, seconds_max)
         if _output(self._process.stdout).readline().strip() != "ready":
             raise self._failed()
 
@@ -94,9 +100,9 @@ class Driver:
         return DriverFailedError(errors if code > 0 and errors else f"ended with {code}: {errors}")
 
 
-def _watchdog(process: subprocess.Popen[str]) -> threading.Timer:
+def _watchdog(process: subprocess.Popen[str], seconds_max: float) -> threading.Timer:
     """Ends a driver that hangs, so that the time box holds."""
-    timer = threading.Timer(DRIVER_SECONDS_MAX, process.kill)
+    timer = threading.Timer(seconds_max, process.kill)
     timer.daemon = True
     timer.start()
     return timer
@@ -110,7 +116,7 @@ def _output(pipe: IO[str] | None) -> IO[str]:
 class JavaTool:
     """A tool of Kafka in a JVM of its own."""
 
-    def __init__(self, name: str, *arguments: str) -> None:
+    def __init__(self, name: str, *arguments: str, seconds_max: float = DRIVER_SECONDS_MAX) -> None:
         self.name = name
         self._process = subprocess.Popen(
             [
@@ -127,7 +133,7 @@ class JavaTool:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        self._watchdog = _watchdog(self._process)
+        self._watchdog = _watchdog(self._process, seconds_max)
 
     @property
     def pid(self) -> int:

@@ -20,6 +20,8 @@ class Scale:
     seconds: float
     # How long a run that has so many bytes to move may take at most.
     seconds_max: float
+    # When a driver that does not end is ended.
+    driver_seconds_max: float
     catch_up_bytes: int
     restart_bytes: int
     end_to_end_records: int
@@ -38,6 +40,7 @@ QUICK: Final = Scale(
     records_max=400_000,
     seconds=1.5,
     seconds_max=10.0,
+    driver_seconds_max=45.0,
     catch_up_bytes=256 * MIB,
     restart_bytes=1024 * MIB,
     end_to_end_records=1_000,
@@ -50,6 +53,7 @@ FULL: Final = Scale(
     records_max=4_000_000,
     seconds=10.0,
     seconds_max=60.0,
+    driver_seconds_max=300.0,
     catch_up_bytes=2048 * MIB,
     restart_bytes=5 * 1024 * MIB,
     end_to_end_records=10_000,

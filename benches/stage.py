@@ -127,11 +127,14 @@ class Stage:
             **more,
         }
 
+    def driver(self, module: str, name: str, task: dict[str, Any]) -> Driver:
+        return Driver(module, name, task, self.scale.driver_seconds_max)
+
     def drive(
         self, node: BrokerNode, module: str, name: str, load: Load, topic: str, **more: Any
     ) -> dict[str, Any]:
         """A load that is not measured."""
-        driver = Driver(module, name, self.task(node, load, topic, **more))
+        driver = self.driver(module, name, self.task(node, load, topic, **more))
         driver.begin()
         return driver.result()
 
@@ -174,7 +177,7 @@ class Stage:
         self, node: BrokerNode, module: str, name: str, load: Load, topic: str, **more: Any
     ) -> Run:
         """One driver from the moment it has connected."""
-        driver = Driver(module, name, self.task(node, load, topic, **more))
+        driver = self.driver(module, name, self.task(node, load, topic, **more))
 
         def work(sampler: Sampler) -> dict[str, Any]:
             sampler.watch(driver.pid)

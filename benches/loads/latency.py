@@ -57,6 +57,7 @@ def end_to_end_java(stage: Stage, cell: Cell, side: str) -> Run:
             *("--bootstrap-server", node.bootstrap_servers, "--topic", topic),
             *("--num-records", str(count), "--producer-acks", cell.load.acks),
             *("--record-size", str(cell.load.record_bytes)),
+            seconds_max=stage.scale.driver_seconds_max,
         )
         sampler.watch(tool.pid)
         text, cpu_seconds = tool.result()

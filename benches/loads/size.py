@@ -96,11 +96,12 @@ def _restarted(node: BrokerNode, figures: dict[str, float]) -> Run:
 def _node_with_data(stage: Stage, cell: Cell, side: str) -> BrokerNode:
     node = stage.kept.get(f"restart-{side}")
     if node is None:
-        node = stage.kept[f"restart-{side}"] = stage.own_node(side, {})
+        node = stage.own_node(side, {})
         load, size = cell.load, stage.scale.restart_bytes
         topic = stage.topic(node, load)
         stage.drive(
             node, "librdkafka", "produce", load, topic,
             count=size // load.record_bytes, seconds_max=600,
         )  # fmt: skip
+        stage.kept[f"restart-{side}"] = node
     return node

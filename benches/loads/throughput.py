@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from benches.driving import (
-    Driver,
     JavaTool,
     consume_performance,
     delete_topics,
@@ -84,7 +83,7 @@ def _measure_tool(
     read: Callable[[str], dict[str, float]],
 ) -> Run:
     def work(sampler: Sampler) -> dict[str, Any]:
-        tool = JavaTool(*command)
+        tool = JavaTool(*command, seconds_max=stage.scale.driver_seconds_max)
         sampler.watch(tool.pid)
         text, cpu_seconds = tool.result()
         figures = read(text)
@@ -105,8 +104,9 @@ def catch_up(stage: Stage, cell: Cell, side: str) -> Run:
     forget_pages(node, filled.topic)
     topic = stage.topic(node, cell.load)
     task = stage.task(node, cell.load, topic, rate=cell.options["rate"], tick_seconds=1e-4)
-    producer = Driver("produce", "fixed_rate", task | {"acks": -1, "seconds": stage.scale.seconds})
-    consumer = Driver(
+    task |= {"acks": -1, "seconds": stage.scale.seconds}
+    producer = stage.driver("produce", "fixed_rate", task)
+    consumer = stage.driver(
         "librdkafka", "consume", stage.task(node, cell.load, filled.topic, count=filled.count)
     )
 
