@@ -36,6 +36,8 @@ CREATE_VERSION: Final = 5
 DELETE_VERSION: Final = 5
 LIST_OFFSETS_VERSION: Final = 5
 LEADERS_SECONDS_MAX: Final = 120.0
+# A client that asks for all of many partitions at once is a load of its own.
+ASKED_PARTITIONS_MAX: Final = 50
 
 
 class DriverFailedError(Exception):
@@ -242,25 +244,20 @@ def create_topic(
 
 def _await_leaders(client: RawClient, name: str, partitions: int) -> None:
     """Returns when the broker serves every partition: metadata may be ahead of its logs."""
-    request = ListOffsetsRequest(
-        replica_id=-1,
-        topics=[
-            ListOffsetsTopic(
-                name=name,
-                partitions=[
-                    ListOffsetsPartition(partition_index=number, timestamp=-1)
-                    for number in range(partitions)
-                ],
-            )
-        ],
-    )
     deadline = time.monotonic() + LEADERS_SECONDS_MAX
-    while time.monotonic() < deadline:
-        answer = client.ask(request, LIST_OFFSETS_VERSION)
-        if not any(part.error_code for topic in answer.topics for part in topic.partitions):
-            return
-        time.sleep(0.02)
-    raise DriverFailedError(f"not every partition of {name} got a leader")
+    for first in range(0, partitions, ASKED_PARTITIONS_MAX):
+        asked = range(first, min(first + ASKED_PARTITIONS_MAX, partitions))
+        numbers = [ListOffsetsPartition(partition_index=each, timestamp=-1) for each in asked]
+        topic = ListOffsetsTopic(name=name, partitions=numbers)
+        request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+        while _has_errors(client.ask(request, LIST_OFFSETS_VERSION)):
+            if time.monotonic() > deadline:
+                raise DriverFailedError(f"not every partition of {name} got a leader")
+            time.sleep(0.02)
+
+
+def _has_errors(answer: Any) -> bool:
+    return any(part.error_code for topic in answer.topics for part in topic.partitions)
 
 
 def delete_topics(bootstrap_servers: str, names: list[str]) -> None:
