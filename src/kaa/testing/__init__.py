@@ -22,6 +22,7 @@ modules, in the order a test meets them:
 ``client``        a small blocking client, so that helpers need no other package
 ``thread_node``   a node on a thread of this process; ``memory_files`` is its disk
 ``clock``         its time, which a test can move
+``spark``         Spark in a test: a session, and streams that end
 ``registry``      ``Registry``: a schema registry in memory
 ``process_node``  a node as a child process, and a cluster that somebody else runs
 

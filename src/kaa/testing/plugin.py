@@ -10,6 +10,8 @@ wins, as pytest has it.
 ``kaa_broker``              ``kafka`` under another name, where that one is taken
 ``kafka_bootstrap_servers`` the address of ``kafka``
 ``kaa_session_broker``      the broker behind ``kafka``, for fixtures that live longer than a test
+``spark``                   a Spark session in which the format ``kaa`` works, for the whole run
+``kaa_spark``               ``spark`` under another name, where that one is taken
 ==========================  =======================================================================
 
 ``@pytest.mark.kafka`` gives a test a broker of its own with other settings:
@@ -27,6 +29,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from typing import Any
+
+    from pyspark.sql import SparkSession
 
     from kaa.testing.broker import Broker
 
@@ -90,6 +94,24 @@ def kafka_fresh(request: pytest.FixtureRequest) -> Iterator[Broker]:
 def kafka_bootstrap_servers(kafka: Broker) -> str:
     """The address of `kafka`, HOST:PORT."""
     return kafka.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def kaa_spark() -> Iterator[SparkSession]:
+    """A small local Spark session that reads and writes `kafka` through the format kaa."""
+    pytest.importorskip(
+        "pyspark", reason="the Spark fixtures need pyspark (pip install kaa[spark])"
+    )
+    from kaa.testing.spark import session
+
+    with session() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark(kaa_spark: SparkSession) -> SparkSession:
+    """A small local Spark session; a fixture `spark` of your own wins."""
+    return kaa_spark
 
 
 def _given(request: pytest.FixtureRequest) -> Iterator[Broker]:

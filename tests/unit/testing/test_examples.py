@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+# It starts Spark, and runs with the tests of Spark.
+SPARK = EXAMPLES / "test_spark_streaming.py"
 
 
 def test_examples() -> None:
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     options = ["-p", "kaa.testing.plugin", "-p", "no:cacheprovider", "-W", "error", "-q"]
     command = [sys.executable, "-m", "pytest", "-c", os.devnull, *options, str(EXAMPLES)]
+    command.append(f"--ignore={SPARK}")
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=100, check=False
     )
