@@ -22,5 +22,4 @@ and there is no other templating: what a pipeline computes is said in SQL or Pyt
 ``frames``    sources and steps as DataFrames
 ``running``   the queries and tables of a pipeline, until they are done or stopped
 ``progress``  what a run tells: on the terminal, and in a file for other terminals
-``project``   the same pipeline as a project of Spark Declarative Pipelines
 """
