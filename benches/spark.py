@@ -25,7 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from kaa.client import NewTopic
 from kaa.client.sync import Admin
 from kaa.spark.options import sink_options
-from kaa.spark.session import session
+from kaa.spark.sessions import session
 from kaa.spark.writing import RowWriter
 from tests.spark.reference import reference_jars
 from tests.support.broker_process import BrokerProcess

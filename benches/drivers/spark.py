@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from benches.drivers.program import run
-from kaa.spark.session import session
+from kaa.spark.sessions import session
 from tests.spark.reference import reference_jars
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 
 from kaa.client import NewTopic
 from kaa.client.sync import Admin, Producer
-from kaa.spark.session import session
+from kaa.spark.sessions import session
 from tests.spark.reference import reference_jars
 from tests.support.broker_process import BrokerProcess
 

@@ -135,7 +135,7 @@ def run(
         spark = None
         runner: LocalRunner | SparkRunner = LocalRunner()
         if not no_spark:
-            from kaa.spark.session import session as spark_session
+            from kaa.spark.sessions import session as spark_session
 
             spark = spark_session(master, app_name=f"kaa lake {settings.table}")
             runner = SparkRunner(spark)

