@@ -232,10 +232,16 @@ class Bench:
         )
 
 
+def rows_of(megabytes: int, size: int) -> int:
+    """Whole batches for each partition, and one at least."""
+    per_round = PARTITIONS * BATCH_ROWS
+    return max(1, megabytes * 1_000_000 // size // per_round) * per_round
+
+
 def measure(bench: Bench, megabytes: int) -> None:
     """All readings, each side in turns."""
     for size, label in ((100, "100 B"), (1024, "1 KiB")):
-        count = megabytes * 1_000_000 // size // (2 * BATCH_ROWS) * 2 * BATCH_ROWS
+        count = rows_of(megabytes, size)
         for codec in ("none", "lz4", "zstd"):
             topic = f"read-{size}-{codec}"
             bench.fill(topic, count, size, codec)
@@ -249,7 +255,7 @@ def measure(bench: Bench, megabytes: int) -> None:
                     "kaa", topic, localFiles=True
                 )
             bench.compare(f"read {label}, {codec}", count, size, sides)
-    count = megabytes * 1_000_000 // 100 // (2 * BATCH_ROWS) * 2 * BATCH_ROWS
+    count = rows_of(megabytes, 100)
     bench.compare("stream 100 B, none", count, 100, {
         "kaa": lambda: bench.stream("kaa", "read-100-none"),
         "kafka": lambda: bench.stream("kafka", "read-100-none"),
