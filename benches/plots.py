@@ -82,8 +82,9 @@ def throughput(content: dict[str, Any], path: Path) -> bool:
             [number + 0.2 for number in range(len(cells))], labels, rotation=40, ha="right"
         )
         axes.grid(axis="y", alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=8)
     if is_drawn:
-        all_axes[0][0].legend(fontsize=8)
         _save(figure, path, content)
     else:
         plt.close(figure)
