@@ -100,12 +100,21 @@ class Listeners:
             connections_per_address_max=values.get_int("max.connections.per.ip"),
             connections_per_address_overrides=self._config.max_connections_per_ip_overrides,
             idle_seconds_max=values.get_int("connections.max.idle.ms") / 1000,
-            send_buffer_bytes=self._buffer_bytes("socket.send.buffer.bytes"),
-            receive_buffer_bytes=self._buffer_bytes("socket.receive.buffer.bytes"),
+            send_buffer_bytes=self._send_buffer_bytes(),
+            receive_buffer_bytes=self._receive_buffer_bytes(),
         )
 
-    def _buffer_bytes(self, name: str) -> int | None:
+    def _send_buffer_bytes(self) -> int | None:
+        """Small by default, as in Kafka: a client takes what there is while the loop sends the
+        next piece. With what the system finds out, megabytes, the two take turns, and reading a
+        topic is slower by a third (docs/performance.md).
+        """
+        size = self._config.get_int("socket.send.buffer.bytes")
+        return size if size >= 0 else None
+
+    def _receive_buffer_bytes(self) -> int | None:
         """A size that somebody chose; the default would be far below what the system finds out."""
+        name = "socket.receive.buffer.bytes"
         size = self._config.get_int(name)
         return size if name in self._config.settings and size >= 0 else None
 
