@@ -247,7 +247,15 @@ def _size() -> list[Cell]:
         Cell(f"restart/{how}", f"restart_{how}", ("start_seconds",), estimate_seconds=9.0)
         for how in ("clean", "kill")
     ]
-    return [*idle, active, partitions[0], *restart, partitions[1]]
+    groups = Cell(
+        "groups/restart-10000",
+        "restart_groups",
+        ("start_seconds",),
+        replace(BASELINE, partitions=1),
+        {"groups": 10_000},
+        estimate_seconds=12.0,
+    )
+    return [*idle, active, partitions[0], *restart, groups, partitions[1]]
 
 
 def _spark() -> list[Cell]:

@@ -5,7 +5,7 @@ few seconds, so that what is timed is the coordinator and not the pause between 
 
 `classic` and `consumer` (KIP-848) let members join all at once and wait until each has its share of
 one generation; then one leaves, and the others must have settled again. `commits` keeps one commit
-in flight on each of several connections.
+in flight on each of several connections. `fill` commits once for each of very many groups.
 """
 
 from __future__ import annotations
@@ -267,33 +267,34 @@ def consumer(task: dict[str, Any], begin: Callable[[], None]) -> dict[str, Any]:
     return asyncio.run(_settle(task, begin, ConsumerMember))
 
 
+async def _commit(task: dict[str, Any], number: int, peer: Peer) -> None:
+    partitions = [
+        OffsetCommitRequestPartition(
+            partition_index=each, committed_offset=1, committed_metadata=""
+        )
+        for each in range(task["partitions"])
+    ]
+    request = OffsetCommitRequest(
+        group_id=f"{task['group']}-{number}",
+        topics=[OffsetCommitRequestTopic(name=task["topic"], partitions=partitions)],
+    )
+    answer = await peer.ask(request, COMMIT)
+    error = Errors.of(answer.topics[0].partitions[0].error_code)
+    if error is not Errors.NONE:
+        raise AssertionError(f"a commit was refused: {error.name}")
+
+
 async def _commits(task: dict[str, Any], begin: Callable[[], None]) -> dict[str, Any]:
     peers = [await Peer.connect(task["bootstrap_servers"]) for _ in range(task["connections"])]
     latencies = array("d")
 
-    async def commit(number: int, peer: Peer) -> None:
-        partitions = [
-            OffsetCommitRequestPartition(
-                partition_index=each, committed_offset=1, committed_metadata=""
-            )
-            for each in range(task["partitions"])
-        ]
-        request = OffsetCommitRequest(
-            group_id=f"{task['group']}-{number}",
-            topics=[OffsetCommitRequestTopic(name=task["topic"], partitions=partitions)],
-        )
-        answer = await peer.ask(request, COMMIT)
-        error = Errors.of(answer.topics[0].partitions[0].error_code)
-        if error is not Errors.NONE:
-            raise AssertionError(f"a commit was refused: {error.name}")
-
     async def keep_committing(number: int, peer: Peer, until: float) -> None:
         while (now := time.perf_counter()) < until:
-            await commit(number, peer)
+            await _commit(task, number, peer)
             latencies.append((time.perf_counter() - now) * 1e6)
 
     for number, peer in enumerate(peers):
-        await commit(number, peer)
+        await _commit(task, number, peer)
     begin()
     started = time.perf_counter()
     async with asyncio.TaskGroup() as tasks:
@@ -314,5 +315,26 @@ def commits(task: dict[str, Any], begin: Callable[[], None]) -> dict[str, Any]:
     return asyncio.run(_commits(task, begin))
 
 
+async def _fill(task: dict[str, Any], begin: Callable[[], None]) -> dict[str, Any]:
+    peers = [await Peer.connect(task["bootstrap_servers"]) for _ in range(task["connections"])]
+
+    async def commit_some(first: int, peer: Peer) -> None:
+        for number in range(first, task["groups"], len(peers)):
+            await _commit(task, number, peer)
+
+    begin()
+    started = time.perf_counter()
+    async with asyncio.TaskGroup() as tasks:
+        for first, peer in enumerate(peers):
+            tasks.create_task(commit_some(first, peer))
+    for peer in peers:
+        peer.close()
+    return {"requests": task["groups"], "seconds": time.perf_counter() - started}
+
+
+def fill(task: dict[str, Any], begin: Callable[[], None]) -> dict[str, Any]:
+    return asyncio.run(_fill(task, begin))
+
+
 if __name__ == "__main__":
-    run({"classic": classic, "consumer": consumer, "commits": commits})
+    run({"classic": classic, "consumer": consumer, "commits": commits, "fill": fill})

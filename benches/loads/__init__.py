@@ -26,6 +26,7 @@ LOADS: Final[dict[str, Callable[[Stage, Cell, str], Run]]] = {
     "rebalance_classic": coordination.rebalance_classic,
     "rebalance_consumer": coordination.rebalance_consumer,
     "commits": coordination.commits,
+    "restart_groups": coordination.restart,
     "transactions": coordination.transactions,
     "connections_idle": size.connections_idle,
     "connections_active": size.connections_active,

@@ -63,6 +63,7 @@ def test_throughput_with_every_factor(client: str) -> None:
         "groups/rebalance-consumer-10",
         "groups/rebalance-consumer-50",
         "groups/commits",
+        "groups/restart-10000",
         "transactions/1-records",
         "transactions/10-records",
         "transactions/100-records",
