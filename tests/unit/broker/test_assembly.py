@@ -52,3 +52,18 @@ def test_fetch_sessions_are_as_many_as_the_settings_allow() -> None:
 
     sessions = make_fetch_sessions(config("max.incremental.fetch.session.cache.slots=3"), Random(1))
     assert sessions._sessions_max == 3
+
+
+def test_buffers_of_sockets() -> None:
+    async def sizes(*settings: str) -> tuple[int | None, int | None]:
+        async with running(node(config(*settings))) as broker:
+            found = broker.listeners.by_name["PLAINTEXT"].settings
+            return found.send_buffer_bytes, found.receive_buffer_bytes
+
+    async def main() -> None:
+        assert await sizes() == (102_400, None), "Kafka's size to send; the system's to receive"
+        chosen = ("socket.send.buffer.bytes=5000", "socket.receive.buffer.bytes=6000")
+        assert await sizes(*chosen) == (5000, 6000)
+        assert await sizes("socket.send.buffer.bytes=-1") == (None, None)
+
+    asyncio.run(main())
