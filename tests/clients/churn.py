@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, Protocol
 
 from tests.clients.groups import Audit, Feed, LibrdkafkaMember, wait_for
+from tests.clients.groups_process import LibrdkafkaProcess
 from tests.clients.groups_python import AiokafkaMember, KafkaPythonMember
 from tests.clients.librdkafka import create_topic
 from tests.oracle import Oracle
@@ -30,6 +31,10 @@ class Driver(Protocol):
 
     def crash(self, name: str) -> None:
         """Ends without a word to the coordinator."""
+        ...
+
+    def mortals(self, alive: list[str]) -> list[str]:
+        """Which members can crash; there is at least one."""
         ...
 
     def pause(self, name: str, seconds: float) -> None:
@@ -74,6 +79,9 @@ class JavaDriver:
     def crash(self, name: str) -> None:
         self._call("end", name=name, leaves=False)
 
+    def mortals(self, alive: list[str]) -> list[str]:
+        return alive
+
     def pause(self, name: str, seconds: float) -> None:
         self._call("pause", name=name, ms=int(seconds * 1000))
 
@@ -89,7 +97,7 @@ class JavaDriver:
 
 
 class ThreadDriver:
-    """Members with a thread each, of librdkafka or kafka-python."""
+    """Members with a thread each."""
 
     def __init__(self, make: Callable[[Audit, str], Any]) -> None:
         self._audit = Audit()
@@ -105,6 +113,9 @@ class ThreadDriver:
     def crash(self, name: str) -> None:
         self._members.pop(name).crash()
 
+    def mortals(self, alive: list[str]) -> list[str]:
+        return alive
+
     def pause(self, name: str, seconds: float) -> None:
         self._members[name].pause(seconds)
 
@@ -116,6 +127,22 @@ class ThreadDriver:
 
     def breaches(self) -> list[str]:
         return self._audit.breaches
+
+
+class LibrdkafkaDriver(ThreadDriver):
+    """Members with a thread each, but for every fourth, which has a process and can be killed."""
+
+    def __init__(self, bootstrap: str, topic: str, **settings: str) -> None:
+        super().__init__(self._make_one)
+        self._bootstrap, self._topic, self._settings = bootstrap, topic, settings
+
+    def _make_one(self, audit: Audit, name: str) -> LibrdkafkaMember | LibrdkafkaProcess:
+        mortals = len(self.mortals(list(self._members)))
+        kind = LibrdkafkaProcess if 4 * mortals <= len(self._members) else LibrdkafkaMember
+        return kind(audit, self._bootstrap, self._topic, name, **self._settings)
+
+    def mortals(self, alive: list[str]) -> list[str]:
+        return [name for name in alive if isinstance(self._members[name], LibrdkafkaProcess)]
 
 
 class AiokafkaDriver:
@@ -147,6 +174,9 @@ class AiokafkaDriver:
         self._run(self._members.pop(name).die())
         self._audit.gone(name)
 
+    def mortals(self, alive: list[str]) -> list[str]:
+        return alive
+
     def pause(self, name: str, seconds: float) -> None:
         self._members[name].pause_seconds = seconds
 
@@ -166,16 +196,16 @@ class AiokafkaDriver:
 
 
 def driver_of(kind: str, oracle: Oracle | None, bootstrap: str, topic: str) -> Driver:
-    """A driver by its name: the library, and the protocol where it has a choice."""
+    """A driver by its name: the library, and the protocol or assignor where it has a choice."""
     library, _, protocol = kind.partition(" ")
     if library == "java":
         assert oracle is not None
         return JavaDriver(oracle, bootstrap, topic, protocol)
     if library == "librdkafka":
         settings = {"group_id": topic, "group_protocol": protocol}
-        return ThreadDriver(
-            lambda audit, name: LibrdkafkaMember(audit, bootstrap, topic, name, **settings)
-        )
+        if protocol not in {"consumer", "classic"}:
+            settings |= {"group_protocol": "classic", "partition_assignment_strategy": protocol}
+        return LibrdkafkaDriver(bootstrap, topic, **settings)
     if library == "kafka-python":
         return ThreadDriver(lambda audit, name: KafkaPythonMember(audit, bootstrap, topic, name))
     assert library == "aiokafka"
@@ -213,6 +243,9 @@ def churn(
     for _ in range(rounds):
         some = random.sample(alive, max(1, members // 4))
         what = random.choice(["leave", "crash", "pause"])
+        if what == "crash":
+            mortals = driver.mortals(alive)
+            some = [name for name in some if name in mortals] or mortals[:1]
         for name in some:
             if what == "pause":
                 driver.pause(name, random.uniform(0.5, 2.0))

@@ -98,6 +98,17 @@ class Feed:
         return set(self.sent)
 
 
+# There was nothing to commit, or the group went on without this member, whose records others read
+# again then.
+_COMMITS_IN_VAIN = {
+    KafkaError._NO_OFFSET,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.STALE_MEMBER_EPOCH,
+}
+
+
 class LibrdkafkaMember:
     """A member in a thread of its own, which commits what it has read."""
 
@@ -173,5 +184,5 @@ class LibrdkafkaMember:
         try:
             self._consumer.commit(asynchronous=False)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError._NO_OFFSET:
+            if error.args[0].code() not in _COMMITS_IN_VAIN:
                 raise

@@ -34,3 +34,19 @@ def test_python(quick_broker: BrokerProcess, topic: str, kind: str) -> None:
     churn(driver, bootstrap, topic, members=4, rounds=1, random=Random(2))
     if isinstance(driver, AiokafkaDriver):
         driver.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "members", "rounds"),
+    [
+        ("librdkafka classic", 4, 3),
+        ("librdkafka cooperative-sticky", 4, 3),
+        ("librdkafka consumer", 12, 3),
+    ],
+)
+def test_librdkafka(
+    quick_broker: BrokerProcess, topic: str, kind: str, members: int, rounds: int
+) -> None:
+    bootstrap = quick_broker.bootstrap_servers
+    driver = driver_of(kind, None, bootstrap, topic)
+    churn(driver, bootstrap, topic, members=members, rounds=rounds, random=Random(4))

@@ -20,7 +20,15 @@ from tests.oracle import Oracle
 from tests.oracle.environment import OracleUnavailableError
 from tests.support.broker_process import BrokerProcess
 
-KINDS = ("java consumer", "kafka-python", "java classic", "aiokafka")
+KINDS = (
+    "java consumer",
+    "librdkafka consumer",
+    "kafka-python",
+    "librdkafka classic",
+    "java classic",
+    "librdkafka cooperative-sticky",
+    "aiokafka",
+)
 ROUNDS = 4
 
 
