@@ -87,7 +87,7 @@ def test_a_batch_is_written_whole_or_not_at_all(
     options = {"topic": topic, "transactionalIdPrefix": topic}
 
     def count() -> int:
-        return read(spark, both_servers, subscribe=topic, **COMMITTED).count()
+        return int(read(spark, both_servers, subscribe=topic, **COMMITTED).count())
 
     with pytest.raises(Exception, match="no"):
         write(bad, both_servers, **options)
