@@ -47,6 +47,12 @@ from tests.differential.peers import BROKER
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+def create_kept(world: World, word: str = "t", partitions: int = 1, **configs: Any) -> Story:
+    """A topic that keeps records however old: these are, and retention comes when it likes."""
+    return create(world, word, partitions, retention_ms="-1", **configs)
+
+
 # --- Metadata
 
 
@@ -60,8 +66,8 @@ def _metadata(*names: str | None, **flags: bool) -> MetadataRequest:
 
 @case(ApiKey.METADATA, "topics by name", low=4)
 def _(world: World) -> Story:
-    yield from create(world, "a", 3)
-    yield from create(world, "b")
+    yield from create_kept(world, "a", 3)
+    yield from create_kept(world, "b")
     yield _metadata(world.name("a"), world.name("b"))
     yield _metadata(world.name("a"), world.name("a"))
     yield _metadata(world.name("absent"), "no such name", "")
@@ -85,7 +91,7 @@ def _(world: World) -> Story:
 
 @case(ApiKey.METADATA, "operations that are allowed", low=8, high=10)
 def _(world: World) -> Story:
-    yield from create(world)
+    yield from create_kept(world)
     yield _metadata(
         world.name(),
         include_cluster_authorized_operations=True,
@@ -95,13 +101,13 @@ def _(world: World) -> Story:
 
 @case(ApiKey.METADATA, "operations on topics that are allowed", low=11)
 def _(world: World) -> Story:
-    yield from create(world)
+    yield from create_kept(world)
     yield _metadata(world.name(), world.name("absent"), include_topic_authorized_operations=True)
 
 
 @case(ApiKey.METADATA, "topics by id", low=12)
 def _(world: World) -> Story:
-    topic_id = yield from create(world)
+    topic_id = yield from create_kept(world)
     for ids in ([topic_id], [NO_TOPIC_ID], [topic_id, NO_TOPIC_ID], [topic_id, topic_id]):
         wanted = [MetadataRequestTopic(name=None, topic_id=each) for each in ids]
         yield MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
@@ -109,8 +115,8 @@ def _(world: World) -> Story:
 
 @case(ApiKey.METADATA, "names and ids mixed", low=12)
 def _(world: World) -> Story:
-    topic_id = yield from create(world, "a")
-    yield from create(world, "b")
+    topic_id = yield from create_kept(world, "a")
+    yield from create_kept(world, "b")
     both = MetadataRequestTopic(name=world.name("b"), topic_id=topic_id)
     name_only = MetadataRequestTopic(name=world.name("b"))
     id_only = MetadataRequestTopic(name=None, topic_id=topic_id)
@@ -174,7 +180,7 @@ def _produce(
 
 @case(ApiKey.PRODUCE, "batches")
 def _(world: World) -> Story:
-    topic_id = yield from create(world, partitions=2)
+    topic_id = yield from create_kept(world, partitions=2)
     one = records(b"a", b"b")
     yield _produce(world, topic_id, (0, one))
     yield _produce(world, topic_id, (0, one), (1, one))
@@ -185,7 +191,7 @@ def _(world: World) -> Story:
 
 @case(ApiKey.PRODUCE, "partitions that are not there")
 def _(world: World) -> Story:
-    topic_id = yield from create(world)
+    topic_id = yield from create_kept(world)
     one = records(b"a")
     yield _produce(world, topic_id, (0, one), (9, one), (-1, one))
     yield _produce(world, NO_TOPIC_ID, (0, one), word="absent")
@@ -193,14 +199,14 @@ def _(world: World) -> Story:
 
 @case(ApiKey.PRODUCE, "acks that do not exist")
 def _(world: World) -> Story:
-    topic_id = yield from create(world)
+    topic_id = yield from create_kept(world)
     for acks in (2, -2):
         yield _produce(world, topic_id, (0, records(b"a")), acks=acks)
 
 
 @case(ApiKey.PRODUCE, "damaged batches")
 def _(world: World) -> Story:
-    topic_id = yield from create(world)
+    topic_id = yield from create_kept(world)
     whole = records(b"abc")
     flipped = bytearray(whole)
     flipped[-1] ^= 1
@@ -209,18 +215,18 @@ def _(world: World) -> Story:
 
 @case(ApiKey.PRODUCE, "no bytes, or several batches")
 def _(world: World) -> Story:
-    topic_id = yield from create(world)
+    topic_id = yield from create_kept(world)
     yield _produce(world, topic_id, (0, b""))
     yield _produce(world, topic_id, (0, records(b"a") + records(b"b")))
 
 
 @case(ApiKey.PRODUCE, "what a topic does not take")
 def _(world: World) -> Story:
-    compacted = yield from create(world, "c", cleanup_policy="compact")
+    compacted = yield from create_kept(world, "c", cleanup_policy="compact")
     yield _produce(world, compacted, (0, records(b"a", b"b")), word="c")
-    small = yield from create(world, "s", max_message_bytes="100")
+    small = yield from create_kept(world, "s", max_message_bytes="100")
     yield _produce(world, small, (0, records(b"x" * 200)), word="s")
-    early = yield from create(world, "e", message_timestamp_before_max_ms="1")
+    early = yield from create_kept(world, "e", message_timestamp_before_max_ms="1")
     yield _produce(world, early, (0, records(b"a", b"b")), word="e")
 
 
@@ -240,13 +246,13 @@ def _(world: World) -> Story:
 
 @case(ApiKey.PRODUCE, "log append time")
 def _(world: World) -> Story:
-    topic_id = yield from create(world, message_timestamp_type="LogAppendTime")
+    topic_id = yield from create_kept(world, message_timestamp_type="LogAppendTime")
     yield _produce(world, topic_id, (0, records(b"a")))
 
 
 @case(ApiKey.PRODUCE, "sequences of a producer")
 def _(world: World) -> Story:
-    topic_id = yield from create(world)
+    topic_id = yield from create_kept(world)
 
     def batch(sequence: int, epoch: int = 0) -> bytes:
         return records(b"a", b"b", producer_id=777, producer_epoch=epoch, base_sequence=sequence)
@@ -320,7 +326,7 @@ def _(world: World) -> Story:
 
 @case(ApiKey.FETCH, "partitions that are not there", on=(BROKER,))
 def _(world: World) -> Story:
-    topic_id = yield from create(world)
+    topic_id = yield from create_kept(world)
     yield _fetch(world, topic_id, (0, 0), (9, 0), (-1, 0))
     yield _fetch(world, NO_TOPIC_ID, (0, 0), word="absent")
 
@@ -387,7 +393,7 @@ def _(world: World) -> Story:
 
 @case(ApiKey.LIST_OFFSETS, "an empty partition")
 def _(world: World) -> Story:
-    yield from create(world)
+    yield from create_kept(world)
     for time in (-1, -2, -3, -4, 0, TIME_MS):
         yield _offsets(world, (0, time))
 
@@ -459,9 +465,9 @@ def _(world: World) -> Story:
 
 @case(ApiKey.DELETE_RECORDS, "topics that are not for it")
 def _(world: World) -> Story:
-    yield from create(world, "c", cleanup_policy="compact")
-    yield from create(world, "b", cleanup_policy="compact,delete")
-    yield from create(world, "n", cleanup_policy="")
+    yield from create_kept(world, "c", cleanup_policy="compact")
+    yield from create_kept(world, "b", cleanup_policy="compact,delete")
+    yield from create_kept(world, "n", cleanup_policy="")
     for name in (world.name("c"), world.name("b"), world.name("n"), world.name("absent"), "a b"):
         yield _delete((name, [(0, 0), (9, 0)]))
 
@@ -510,7 +516,7 @@ def _(world: World) -> Story:
 
 @case(ApiKey.DESCRIBE_PRODUCERS, "producers of a partition")
 def _(world: World) -> Story:
-    topic_id = yield from create(world, partitions=2)
+    topic_id = yield from create_kept(world, partitions=2)
     later = world._replace(version=13)
     for sequence in (0, 2):
         data = records(b"a", b"b", producer_id=778, producer_epoch=3, base_sequence=sequence)

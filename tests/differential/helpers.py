@@ -101,8 +101,8 @@ def produce(
 
 
 def filled(world: World, *sizes: int, word: str = "t", **configs: Any) -> Story:
-    """A topic with one batch of records per size."""
-    topic_id = yield from create(world, word, **configs)
+    """A topic with one batch of records per size, which keeps them although they are old."""
+    topic_id = yield from create(world, word, **{"retention_ms": "-1", **configs})
     for index, size in enumerate(sizes):
         data = records(*[b"value"] * size, time_ms=TIME_MS + 1_000 * index)
         yield Ask(produce(world, data, word), 12)
