@@ -181,6 +181,8 @@ CLIENT_EXPIRY_INTERVAL_MS = 100
 CLIENT_JOIN_EXTRA_MS = 5_000
 # The largest token, or answer of its provider, that a client takes.
 CLIENT_TOKEN_BYTES_MAX = 1 << 20
+# Records that threads have handed over and the producer has not yet taken.
+CLIENT_SYNC_SENDS_MAX = 10_000
 
 # --- testing --------------------------------------------------------------------------------------
 # How long a node of a test may take to start, and to stop.

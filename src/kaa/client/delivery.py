@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from kaa.client.metadata import TopicPartition
 
@@ -39,6 +39,10 @@ class Delivery:
 
     def done(self) -> bool:
         return self._batch.done()
+
+    def add_done_callback(self, callback: Callable[[Delivery], None]) -> None:
+        """Calls back on the loop when the outcome is known."""
+        self._batch.add_done_callback(lambda _: callback(self))
 
     def result(self) -> RecordMetadata:
         """The outcome, once it is done."""

@@ -25,6 +25,7 @@ from kaa.client import consumer as asynchronous_consumer
 from kaa.client import producer as asynchronous_producer
 from kaa.client.errors import ClosedError
 from kaa.client.group.membership import RebalanceListener
+from kaa.client.sync_sends import SendQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -111,6 +112,7 @@ class Producer(_Thread[asynchronous_producer.Producer]):
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         super().__init__(lambda: asynchronous_producer.Producer(settings))
+        self._sends: SendQueue | None = None
 
     def send(
         self,
@@ -124,26 +126,36 @@ class Producer(_Thread[asynchronous_producer.Producer]):
     ) -> concurrent.futures.Future[RecordMetadata]:
         """Hands a record over; the result of the future waits for the broker."""
         twin = self.asynchronous
-        assert self._loop is not None
-        sending = twin.send(
-            topic,
-            value,
-            key=key,
-            partition=partition,
-            headers=headers,
-            timestamp_ms=timestamp_ms,
-        )
+        named: dict[str, Any] = {
+            "key": key,
+            "partition": partition,
+            "headers": headers,
+            "timestamp_ms": timestamp_ms,
+        }
         if twin.is_transactional:
+            assert self._loop is not None
             # It must be in the transaction that is open now.
-            delivery = self._call(sending)
+            delivery = self._call(twin.send(topic, value, **named))
             return asyncio.run_coroutine_threadsafe(_delivered(delivery), self._loop)
+        assert self._sends is not None
+        return self._sends.put(topic, _kept(value), **{**named, "key": _kept(key)})
 
-        async def work() -> RecordMetadata:
-            return await (await sending)
+    def __enter__(self) -> Self:
+        super().__enter__()
+        assert self._loop is not None
+        self._sends = SendQueue(self.asynchronous.send, self._loop)
+        return self
 
-        return asyncio.run_coroutine_threadsafe(work(), self._loop)
+    def __exit__(self, *exception: object) -> None:
+        try:
+            if self._sends is not None and self._thread.is_alive():
+                self._call(self._sends.drain())
+        finally:
+            super().__exit__(*exception)
 
     def flush(self) -> None:
+        if self._sends is not None:
+            self._call(self._sends.drain())
         self._call(self.asynchronous.flush())
 
     def partitions_for(self, topic: str) -> Topic:
@@ -165,6 +177,11 @@ class Producer(_Thread[asynchronous_producer.Producer]):
 
     def abort_transaction(self) -> None:
         self._call(self.asynchronous.abort_transaction())
+
+
+def _kept(buffer: Buffer | None) -> bytes | None:
+    """The bytes as they are now: the caller may reuse its buffer before they are looked at."""
+    return buffer if buffer is None or type(buffer) is bytes else bytes(buffer)
 
 
 async def _delivered(delivery: Delivery) -> RecordMetadata:
