@@ -120,6 +120,8 @@ class LibrdkafkaMember:
         self.errors: list[str] = []
         self._is_over = threading.Event()
         self._pause_seconds = 0.0
+        self._is_awake = threading.Event()
+        self._max_poll_interval_seconds = settings.get("max_poll_interval_ms", 300_000) / 1000
         uses_consumer_protocol = settings.get("group_protocol") == "consumer"
         strategy = settings.get("partition_assignment_strategy", "range")
         self._is_cooperative = uses_consumer_protocol or "cooperative" in strategy
@@ -157,8 +159,7 @@ class LibrdkafkaMember:
     def _run(self) -> None:
         while not self._is_over.is_set():
             message = self._consumer.poll(0.05)
-            pause_seconds, self._pause_seconds = self._pause_seconds, 0.0
-            self._is_over.wait(pause_seconds)
+            self._sleep()
             if message is None:
                 continue
             if message.error():
@@ -167,8 +168,16 @@ class LibrdkafkaMember:
             self.audit.note(message.value())
             self._consumer.commit(message, asynchronous=True)
 
+    def _sleep(self) -> None:
+        pause_seconds, self._pause_seconds = self._pause_seconds, 0.0
+        if pause_seconds > self._max_poll_interval_seconds:
+            # It is going to leave the group by itself, and says so only when it polls again.
+            self.audit.gone(self.name)
+        self._is_awake.wait(pause_seconds)
+
     def leave(self) -> None:
         self._is_over.set()
+        self._is_awake.set()
         self._thread.join()
         if self._consumer.assignment():
             # Commits on their way are not waited for by close.
@@ -178,7 +187,12 @@ class LibrdkafkaMember:
 
     def pause(self, seconds: float) -> None:
         """Does not poll for a while."""
+        self._is_awake.clear()
         self._pause_seconds = seconds
+
+    def wake(self) -> None:
+        """Ends its pause."""
+        self._is_awake.set()
 
     def _commit_all(self) -> None:
         try:

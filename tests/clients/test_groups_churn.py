@@ -10,6 +10,8 @@ from random import Random
 import pytest
 
 from tests.clients.churn import AiokafkaDriver, churn, driver_of
+from tests.clients.groups import SECONDS_MAX, Audit, Feed, LibrdkafkaMember, wait_for
+from tests.clients.librdkafka import create_topic
 from tests.oracle import Oracle
 from tests.support.broker_process import BrokerProcess
 
@@ -50,3 +52,44 @@ def test_librdkafka(
     bootstrap = quick_broker.bootstrap_servers
     driver = driver_of(kind, None, bootstrap, topic)
     churn(driver, bootstrap, topic, members=members, rounds=rounds, random=Random(4))
+
+
+def test_a_member_that_does_not_poll_is_left_behind_and_comes_back(
+    quick_broker: BrokerProcess, topic: str
+) -> None:
+    """Three groups at a time, as it takes a while until librdkafka gives a member up."""
+    bootstrap = quick_broker.bootstrap_servers
+    create_topic(bootstrap, topic, 6)
+    feed = Feed(bootstrap, topic, 0.005)
+    kinds = (
+        {"partition_assignment_strategy": "range"},
+        {"partition_assignment_strategy": "cooperative-sticky"},
+        {"group_protocol": "consumer"},
+    )
+    audits = [Audit() for _ in kinds]
+
+    def join(number: int, name: str) -> LibrdkafkaMember:
+        settings = {"group_id": f"{topic}-{number}", "max_poll_interval_ms": 6_000}
+        settings |= kinds[number]
+        return LibrdkafkaMember(audits[number], bootstrap, topic, name, **settings)
+
+    sleepers = [join(number, "sleeper") for number in range(len(kinds))]
+    others = [join(number, name) for number in range(len(kinds)) for name in ("m1", "m2")]
+
+    def settle(*names: str) -> None:
+        wait_for(lambda: all(audit.is_balanced(names, 6) for audit in audits))
+
+    settle("sleeper", "m1", "m2")
+    for sleeper in sleepers:
+        sleeper.pause(SECONDS_MAX)
+    settle("m1", "m2")
+    for sleeper in sleepers:
+        sleeper.wake()
+    settle("sleeper", "m1", "m2")
+    sent = feed.stop()
+    wait_for(lambda: all(set(audit.read) >= sent for audit in audits))
+    for member in (*sleepers, *others):
+        member.leave()
+    assert [audit.breaches for audit in audits] == [[], [], []]
+    for sleeper in sleepers:
+        assert any("maximum poll interval" in error for error in sleeper.errors), sleeper.errors
