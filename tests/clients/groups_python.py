@@ -32,8 +32,6 @@ class KafkaPythonMember:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             session_timeout_ms=10_000,
-            # It may lead its group before it has the metadata of the topic, assign nothing, and
-            # not notice for minutes; with Apache Kafka too, without an initial rebalance delay.
             metadata_max_age_ms=1_000,
             heartbeat_interval_ms=300,
             max_poll_interval_ms=30_000,
@@ -48,6 +46,9 @@ class KafkaPythonMember:
                 audit.revoked(member.name, [one.partition for one in revoked])
 
         self._consumer.subscribe([topic], listener=Listener())
+        # It may lead its group before it has the metadata of the topic, assign nothing, and never
+        # notice; with Apache Kafka too, 12 times of 40 without an initial rebalance delay.
+        assert self._consumer.partitions_for_topic(topic)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
