@@ -58,15 +58,17 @@ def test_settings_of_the_broker_and_of_topics() -> None:
 
 
 def test_a_setting_that_cannot_be_is_told_at_start() -> None:
+    before = _own_threads()
     with (
         pytest.raises(Exception, match=r"num\.partitions"),
         Broker(overrides={"num.partitions": 0}),
     ):
         pass
-    assert _own_threads() == []
+    assert _own_threads() <= before
 
 
 def test_start_and_stop_are_cheap_and_leave_no_thread() -> None:
+    before = _own_threads()
     with Broker():
         pass
     starts, stops = [], []
@@ -80,7 +82,7 @@ def test_start_and_stop_are_cheap_and_leave_no_thread() -> None:
         stops.append(time.process_time() - started)
     assert min(starts) < START_CPU_SECONDS_MAX
     assert min(stops) < STOP_CPU_SECONDS_MAX
-    assert _own_threads() == []
+    assert _own_threads() <= before
 
 
 def test_stopping_twice_and_starting_again() -> None:
@@ -244,6 +246,7 @@ def test_a_foreign_cluster_is_used_and_left_alone() -> None:
         Broker(bootstrap_servers="x:1", overrides={"a": 1})
 
 
-def _own_threads() -> list[str]:
+def _own_threads() -> set[threading.Thread]:
+    """Threads of brokers; another test of this process may keep one for itself."""
     gc.collect()
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("kaa")]
+    return {thread for thread in threading.enumerate() if thread.name.startswith("kaa")}
