@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -47,6 +48,9 @@ def test_playground(tmp_path: Path) -> None:
         (order,) = kaa("tail", "orders", "-n", "1", "-o", "jsonl", *servers).splitlines()
         assert json.loads(json.loads(order)["value"])["id"].startswith("order-")
         # The group reads as soon as it has joined.
+        deadline = time.monotonic() + 30
+        while GROUP not in kaa("group", "list", "-o", "name", *servers).split():
+            assert time.monotonic() < deadline, "the group never joined"
         looks = kaa(
             "group", "watch", GROUP, "--interval", "0.5", "-n", "6", "-o", "jsonl", *servers
         )

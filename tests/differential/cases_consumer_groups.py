@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
+from kaa.coordinators.runtime import partition_for
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k08_offset_commit import (
     OffsetCommitRequest,
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 BEAT = ApiKey.CONSUMER_GROUP_HEARTBEAT
 DESCRIBE = ApiKey.CONSUMER_GROUP_DESCRIBE
+# As running.py and the oracle's broker are configured.
+OFFSETS_PARTITIONS = 4
 
 
 def beat(world: World, member_id: str = "m", epoch: int = 0, **fields: Any) -> Any:
@@ -86,7 +90,25 @@ def coordinated(world: World, partitions: int = 4) -> Story:
     # The broker knows of the setting before it knows of the topic.
     topic_id = yield from create(world, partitions=partitions)
     ready(world)
+    subscribable(world)
     return topic_id
+
+
+def subscribable(world: World) -> None:
+    """Waits until the group's shard knows of the topic, which Metadata may tell before it.
+
+    A member of another group of that shard is given partitions then; each time it is a new
+    group, since one group's assignments keep a distance in time.
+    """
+    shard = partition_for(world.name("g"), OFFSETS_PARTITIONS)
+    names = (f"probe.{world.prefix}.{number}" for number in count())
+    groups = (one for one in names if partition_for(one, OFFSETS_PARTITIONS) == shard)
+    for group in islice(groups, 500):
+        joined = world.peer.ask(beat(world, group_id=group), 1)
+        world.peer.ask(beat(world, epoch=-1, group_id=group), 1)
+        if joined.assignment is not None and joined.assignment.topic_partitions:
+            return
+    raise AssertionError(f"the coordinator of {world.peer.name} does not know {world.name()}")
 
 
 def ready(world: World) -> None:
