@@ -6,10 +6,17 @@ and with acks=0 there is none. A batch that turns out to expand to megabytes is 
 instead, and one that is large, or has to be flushed with its append, is written by a thread, so
 that only its own connection waits.
 
-| version | | |---|---| | 3 | the first that is served; 0 to 2 are advertised for librdkafka's sake
-and refused (KAFKA-18659) | | 7 | zstd may be used | | 8 | errors of single records (KIP-467) | | 10
-| the current leader in answers to those who asked a wrong one (KIP-951) | | 12 | partitions join a
-transaction implicitly (KIP-890) | | 13 | topics by id (KIP-516) |
+======= ========================================================================================
+version what is new
+======= ========================================================================================
+3       the first that is served; 0 to 2 are advertised for librdkafka's sake and refused
+        (KAFKA-18659)
+7       zstd may be used
+8       errors of single records (KIP-467)
+10      the current leader in answers to those who asked a wrong one (KIP-951)
+12      partitions join a transaction implicitly (KIP-890)
+13      topics by id (KIP-516)
+======= ========================================================================================
 """
 
 from __future__ import annotations
