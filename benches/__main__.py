@@ -19,6 +19,8 @@ from benches.report import RESULTS, keep, print_table, raw
 from benches.scale import FULL, QUICK
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from benches.cells import Cell
     from benches.figure import Figure
     from benches.scale import Scale
@@ -55,6 +57,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, help="another time box")
     parser.add_argument("--rounds", type=int, help="another number of rounds")
     parser.add_argument("--full", action="store_true", help="named cells at the scale of full")
+    parser.add_argument(
+        "--keep", metavar="FOLDER", default="named",
+        help="where in benches/results named cells are kept; without it they are not committed",
+    )  # fmt: skip
     parser.add_argument("--profile", metavar="NAME", help="a flame graph of Kaa under this cell")
     options = parser.parse_args(arguments)
     if options.list:
@@ -83,7 +89,7 @@ def _measure(names: list[str], options: argparse.Namespace) -> int:
     if options.rounds:
         scale = replace(scale, rounds=options.rounds)
     if names in (["quick"], ["full"]):
-        cells = [cell for cell in CELLS if cell.is_quick or scale is FULL]
+        cells = [cell for cell in CELLS if cell.is_quick or scale.name == FULL.name]
     elif names == ["limit"]:
         cells, scale = [], replace(scale, name="named")
     else:
@@ -93,10 +99,12 @@ def _measure(names: list[str], options: argparse.Namespace) -> int:
             print(f"no cell is named {error.args[0]}; scripts/bench --list names them all")
             return 2
         scale = replace(scale, name="named")
-    return _run(cells, scale, None if options.minutes is None else options.minutes * 60)
+    # Named cells do not take the place of a whole run.
+    folder = RESULTS / options.keep if scale.name == "named" else RESULTS
+    return _run(cells, scale, None if options.minutes is None else options.minutes * 60, folder)
 
 
-def _run(cells: list[Cell], scale: Scale, box_seconds: float | None) -> int:
+def _run(cells: list[Cell], scale: Scale, box_seconds: float | None, folder: Path) -> int:
     from benches import plots
     from benches.limit import measure
     from benches.runner import run_cells
@@ -128,8 +136,6 @@ def _run(cells: list[Cell], scale: Scale, box_seconds: float | None) -> int:
             f"{found['cpu_seconds_per_gb']:.2f} CPU s/GB"
         )
     left_out = [cell.name for cell in CELLS if cell not in cells]
-    # Named cells do not take the place of a whole run.
-    folder = RESULTS / "named" if scale.name == "named" else RESULTS
     keep(results, limit, left_out, folder)
     for path in plots.draw(raw(results, limit), folder):
         print(f"drawn: {os.path.relpath(path)}")
