@@ -81,7 +81,7 @@ def test_a_member_that_dies_is_replaced_after_its_session(bootstrap: str, topic:
         died = time.monotonic()
     wait_for(lambda: audit.is_balanced(["survivor"], 4))
     # Its session ends 6 s after its last heartbeat, which was at most 0.3 s old.
-    assert 5.0 < time.monotonic() - died < 15.0
+    assert 5.0 < time.monotonic() - died < 40.0
     sent = feed.stop()
     wait_for(lambda: set(audit.read) >= sent)
     survivor.leave()

@@ -85,10 +85,10 @@ def test_requests_under_way_are_answered_before_it_stops(broker: BrokerProcess) 
         threading.Timer(0.2, broker.stop).start()
         time_of_signal = time.monotonic() + 0.2
         assert busy.receive_frame()
-        assert time.monotonic() - time_of_signal < 5
+        assert time.monotonic() - time_of_signal < 20
         assert busy.is_closed_by_peer()
         assert idle.is_closed_by_peer()
-    assert wait_until(lambda: broker.process is None, 10)
+    assert wait_until(lambda: broker.process is None, 30)
     assert (broker.data_dir / CLEAN_MARKER).exists()
 
 
@@ -104,10 +104,10 @@ def test_a_second_signal_forces_the_end(broker: BrokerProcess) -> None:
         assert busy.socket.recv(1, socket.MSG_PEEK)
         time_of_signal = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        assert wait_until(lambda: "stopping;" in broker.output, 5)
+        assert wait_until(lambda: "stopping;" in broker.output, 20)
         process.send_signal(signal.SIGTERM)
         assert broker.end() == 1
-    assert time.monotonic() - time_of_signal < 5
+    assert time.monotonic() - time_of_signal < 20
     assert "stopping at once" in broker.output
     assert not (broker.data_dir / CLEAN_MARKER).exists()
     broker.start()
