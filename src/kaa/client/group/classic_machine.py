@@ -17,6 +17,9 @@ can do its work; it joins again at the next poll. A generation that is over, or 
 the coordinator does not know any more, means that others may have its partitions: they are lost,
 not revoked, and nothing of them can be committed.
 
+A refusal that does not pass by itself, as for want of a permission, is told to the application. The
+member is none then; the next poll tries again, and gets in once the cause is gone.
+
 Heartbeats go on while the application gives up partitions and while it does not poll. They stop
 between JoinGroup and the answer to SyncGroup, when the coordinator does not expect any.
 """
@@ -24,21 +27,19 @@ between JoinGroup and the answer to SyncGroup, when the coordinator does not exp
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from kaa.client.consumer_protocol import (
-    NO_GENERATION,
-    PROTOCOL_TYPE,
-    Assignment,
-    Subscription,
-    decode_assignment,
-    decode_subscription,
-    encode_assignment,
-    encode_subscription,
-)
+from kaa.client.consumer_protocol import NO_GENERATION, decode_assignment
 from kaa.client.coordinator import MOVED
 from kaa.client.errors import ClientError, KafkaError
-from kaa.client.group.assignors import GroupMember
+from kaa.client.group.classic_requests import (
+    ClassicSettings,
+    heartbeat_request,
+    join_request,
+    leave_request,
+    members_of,
+    sync_request,
+)
 from kaa.client.group.events import (
     Answered,
     Assign,
@@ -58,27 +59,20 @@ from kaa.client.group.events import (
 )
 from kaa.limits import CLIENT_JOIN_EXTRA_MS
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k11_join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-)
-from kaa.wire.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
-from kaa.wire.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
-from kaa.wire.messages.k14_sync_group import (
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
-)
+from kaa.wire.messages.k11_join_group import JoinGroupResponse
+from kaa.wire.messages.k12_heartbeat import HeartbeatResponse
+from kaa.wire.messages.k14_sync_group import SyncGroupResponse
 from kaa.wire.primitives import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kaa.client.group.assignors import Assignor
+    from kaa.client.group.assignors import GroupMember
     from kaa.client.group.events import Effect, Event
     from kaa.client.metadata import TopicPartition
     from kaa.wire.schema import Request
+
+__all__ = ["ClassicMember", "ClassicSettings"]
 
 NO_MEMBER_ID: Final = ""
 # Answers after which the member is none any more, and others may have its partitions.
@@ -88,19 +82,6 @@ _REPEATED: Final = MOVED | {
     Errors.REBALANCE_IN_PROGRESS,
     Errors.NETWORK_EXCEPTION,
 }
-
-
-class ClassicSettings(NamedTuple):
-    """What of a consumer's settings concerns a classic member."""
-
-    group_id: str
-    instance_id: str | None
-    assignors: Sequence[Assignor]
-    session_timeout_ms: int
-    heartbeat_interval_ms: int
-    max_poll_interval_ms: int
-    retry_pause_ms: int
-    rack_id: str | None = None
 
 
 class _Step(Enum):
@@ -172,7 +153,7 @@ class ClassicMember:
 
     def deadline_ms(self) -> float | None:
         """When the next Tick is due; None while something else has to happen first."""
-        if self._is_under_way or self.state is MemberState.FATAL:
+        if self._is_under_way:
             return None
         if self._retry_at_ms is not None:
             return self._retry_at_ms
@@ -265,23 +246,15 @@ class ClassicMember:
             return self._too_slow(now_ms)
         if now_ms >= self._heartbeat_at_ms:
             self._heartbeat_at_ms = now_ms + self._settings.heartbeat_interval_ms
-            return [
-                self._send(
-                    HeartbeatRequest(
-                        group_id=self._settings.group_id,
-                        generation_id=self.generation_id,
-                        member_id=self.member_id,
-                        group_instance_id=self._settings.instance_id,
-                    )
-                )
-            ]
+            request = heartbeat_request(self._settings, self.member_id, self.generation_id)
+            return [self._send(request)]
         return []
 
     def _too_slow(self, now_ms: float) -> list[Effect]:
         effects: list[Effect] = []
         if self._settings.instance_id is None:
-            request = self._leave_request("max.poll.interval.ms passed without a poll")
-            effects = [self._send(request)]
+            reason = "max.poll.interval.ms passed without a poll"
+            effects = [self._send(leave_request(self._settings, self.member_id, reason))]
             self.member_id = NO_MEMBER_ID
         return effects + self._forget()
 
@@ -297,26 +270,13 @@ class ClassicMember:
             return []
         self.state = MemberState.JOINING
         settings = self._settings
-        protocols = []
-        for one in settings.assignors:
-            data = encode_subscription(
-                Subscription(
-                    tuple(self._topics),
-                    one.user_data(self._before, self.generation_id),
-                    self.owned,
-                    self.generation_id,
-                    settings.rack_id,
-                )
-            )
-            protocols.append(JoinGroupRequestProtocol(name=one.name, metadata=data))
-        request = JoinGroupRequest(
-            group_id=settings.group_id,
-            session_timeout_ms=settings.session_timeout_ms,
-            rebalance_timeout_ms=settings.max_poll_interval_ms,
-            member_id=self.member_id,
-            group_instance_id=settings.instance_id,
-            protocol_type=PROTOCOL_TYPE,
-            protocols=protocols,
+        request = join_request(
+            settings,
+            self.member_id,
+            self.generation_id,
+            self._topics,
+            owned=self.owned,
+            before=self._before,
             reason=self._reason,
         )
         # The coordinator answers when all have joined or this time is up.
@@ -333,7 +293,7 @@ class ClassicMember:
 
     def _unanswered(self, error: ClientError, now_ms: float) -> list[Effect]:
         if not error.retriable:
-            return self._fatal(error)
+            return self._refused(error)
         return self._pause(now_ms, moved=True)
 
     def _pause(self, now_ms: float, *, moved: bool) -> list[Effect]:
@@ -357,14 +317,9 @@ class ClassicMember:
         if response.leader != self.member_id:
             return [self._sync({})]
         try:
-            members = [
-                GroupMember(
-                    one.member_id, one.group_instance_id, decode_subscription(bytes(one.metadata))
-                )
-                for one in response.members
-            ]
+            members = members_of(response)
         except WireError as problem:
-            return self._fatal(ClientError(f"a member of the group cannot be read: {problem}"))
+            return self._refused(ClientError(f"a member of the group cannot be read: {problem}"))
         self.watched = frozenset(topic for one in members for topic in one.subscription.topics)
         if response.skip_assignment:
             # A static member that came back: the assignment is the one that it made before.
@@ -380,7 +335,7 @@ class ClassicMember:
             return self._lose_and_join(now_ms)
         if error in _REPEATED:
             return self._pause(now_ms, moved=error in MOVED)
-        return self._fatal(self._error(error, "cannot join"))
+        return self._refused(self._error(error, "cannot join"))
 
     def _lose_and_join(self, now_ms: float) -> list[Effect]:
         if not self.owned:
@@ -394,8 +349,8 @@ class ClassicMember:
                 (one for one in self._settings.assignors if one.name == self._protocol), None
             )
             if assignor is None:
-                name = self._protocol
-                return self._fatal(ClientError(f"the group chose assignor {name!r}, unknown here"))
+                what = f"the group chose assignor {self._protocol!r}, unknown here"
+                return self._refused(ClientError(what))
             self._known = dict(partitions)
             return [self._sync(assignor.assign(partitions, members))]
         if self.watched and partitions != self._known:
@@ -405,24 +360,10 @@ class ClassicMember:
         return []
 
     def _sync(self, assignments: Mapping[str, Sequence[TopicPartition]]) -> Send:
-        return self._send(
-            SyncGroupRequest(
-                group_id=self._settings.group_id,
-                generation_id=self.generation_id,
-                member_id=self.member_id,
-                group_instance_id=self._settings.instance_id,
-                protocol_type=PROTOCOL_TYPE,
-                protocol_name=self._protocol,
-                assignments=[
-                    SyncGroupRequestAssignment(
-                        member_id=member_id,
-                        assignment=encode_assignment(Assignment(tuple(partitions))),
-                    )
-                    for member_id, partitions in assignments.items()
-                ],
-            ),
-            self._settings.max_poll_interval_ms + CLIENT_JOIN_EXTRA_MS,
+        request = sync_request(
+            self._settings, self.member_id, self.generation_id, self._protocol, assignments
         )
+        return self._send(request, self._settings.max_poll_interval_ms + CLIENT_JOIN_EXTRA_MS)
 
     def _sync_answered(self, response: SyncGroupResponse, now_ms: float) -> list[Effect]:
         error = Errors.of(response.error_code)
@@ -433,7 +374,7 @@ class ClassicMember:
         try:
             assignment = decode_assignment(bytes(response.assignment))
         except WireError as problem:
-            return self._fatal(ClientError(f"the assignment cannot be read: {problem}"))
+            return self._refused(ClientError(f"the assignment cannot be read: {problem}"))
         self._heartbeat_at_ms = now_ms + self._settings.heartbeat_interval_ms
         self._retry_at_ms = None
         target = self._before = assignment.partitions
@@ -459,7 +400,7 @@ class ClassicMember:
             return self._forget()
         if error in _REPEATED:
             return self._pause(now_ms, moved=error in MOVED)
-        return self._fatal(self._error(error, "heartbeat"))
+        return self._refused(self._error(error, "heartbeat"))
 
     def commit_refused(self, error: Errors, now_ms: float) -> list[Effect]:
         """A commit told the member that it is none any more."""
@@ -470,7 +411,7 @@ class ClassicMember:
                 self.member_id = NO_MEMBER_ID
             return self._forget()
         elif error is Errors.FENCED_INSTANCE_ID:
-            return self._fatal(self._error(error, "commit"))
+            return self._refused(self._error(error, "commit"))
         return []
 
     def _forget(self) -> list[Effect]:
@@ -478,6 +419,8 @@ class ClassicMember:
         self.generation_id = NO_GENERATION
         self._before = ()
         self._needs_rejoin = False
+        # A pause or a list of members from before is nothing to the next attempt.
+        self._retry_at_ms = self._members = None
         if self._after is not _Step.NOTHING:
             # The application is at work; what it still has then is lost when it is done.
             return []
@@ -490,18 +433,14 @@ class ClassicMember:
         effects: list[Effect] = []
         if self.member_id != NO_MEMBER_ID and self._settings.instance_id is None:
             # Sent whatever else is under way, since nobody waits for that any more.
-            effects = [Send(self._leave_request("the consumer is being closed"))]
+            reason = "the consumer is being closed"
+            effects = [Send(leave_request(self._settings, self.member_id, reason))]
         self._reset()
         return effects
 
-    def _leave_request(self, reason: str) -> LeaveGroupRequest:
-        identity = MemberIdentity(member_id=self.member_id, reason=reason)
-        return LeaveGroupRequest(group_id=self._settings.group_id, members=[identity])
-
-    def _fatal(self, error: ClientError) -> list[Effect]:
-        self.state = MemberState.FATAL
-        self.generation_id = NO_GENERATION
-        return [Fail(error)]
+    def _refused(self, error: ClientError) -> list[Effect]:
+        """The application is told; the member is none, and joins again at a later poll."""
+        return [Fail(error), *self._forget()]
 
     def _error(self, error: Errors, what: str) -> KafkaError:
         return KafkaError(error, f"group {self._settings.group_id!r}: {what}")

@@ -8,6 +8,7 @@ answered with the epoch of the member and, when it changed, with what the member
         Revoke what it has and shall not have --Done--> Assign the rest --Done-->
         heartbeat at once that says what it has now --> STABLE
     FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID: what it has is lost, it joins again with epoch 0
+    any other refusal: likewise, after the application was told
 
 The broker gives a partition to its new owner only after the old one said that it has it no more.
 Heartbeats go on in the background, in the interval that the broker wants, whatever the application
@@ -143,11 +144,7 @@ class ConsumerMember:
 
     def deadline_ms(self) -> float | None:
         """When the next Tick is due; None while something else has to happen first."""
-        if self._is_under_way or self.state in {
-            MemberState.OUTSIDE,
-            MemberState.UNJOINED,
-            MemberState.FATAL,
-        }:
+        if self._is_under_way or self.state in {MemberState.OUTSIDE, MemberState.UNJOINED}:
             return None
         if self.epoch == _JOIN_EPOCH and self.state is MemberState.RECONCILING:
             return None
@@ -221,7 +218,7 @@ class ConsumerMember:
 
     def _answered(self, response: Any, now_ms: float) -> list[Effect]:
         error = Errors.of(response.error_code)
-        if self.state in {MemberState.OUTSIDE, MemberState.FATAL, MemberState.UNJOINED}:
+        if self.state in {MemberState.OUTSIDE, MemberState.UNJOINED}:
             return []
         if error in _FENCED:
             return self._lost()
@@ -229,7 +226,7 @@ class ConsumerMember:
             return self._pause(now_ms, moved=error in MOVED)
         if error is not Errors.NONE:
             what = f"group {self._settings.group_id!r}: heartbeat"
-            return self._fatal(KafkaError(error, what, message=response.error_message))
+            return self._refused(KafkaError(error, what, message=response.error_message))
         if self.epoch == _JOIN_EPOCH and self.state is MemberState.RECONCILING:
             # The answer to the request by which the member left.
             return []
@@ -251,9 +248,9 @@ class ConsumerMember:
 
     def _unanswered(self, error: ClientError, now_ms: float) -> list[Effect]:
         if isinstance(error, UnsupportedApiError):
-            return self._fatal(UnsupportedApiError(f"{error}; or set group.protocol=classic"))
+            return self._refused(UnsupportedApiError(f"{error}; or set group.protocol=classic"))
         if not error.retriable:
-            return self._fatal(error)
+            return self._refused(error)
         return self._pause(now_ms, moved=True)
 
     def _pause(self, now_ms: float, *, moved: bool) -> list[Effect]:
@@ -356,7 +353,6 @@ class ConsumerMember:
             member_epoch=_LEAVE_STATIC_EPOCH if is_static else _LEAVE_EPOCH,
         )
 
-    def _fatal(self, error: ClientError) -> list[Effect]:
-        self.state = MemberState.FATAL
-        self.epoch = _JOIN_EPOCH
-        return [Fail(error)]
+    def _refused(self, error: ClientError) -> list[Effect]:
+        """The application is told; the member is none, and joins again at a later poll."""
+        return [Fail(error), *self._lost()]

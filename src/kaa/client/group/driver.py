@@ -178,14 +178,18 @@ class GroupDriver:
                     await self._cluster.fetch_metadata(None if self._pattern else self._names)
                 break
             except ClientError as error:
-                if not error.retriable:
-                    self.for_user.append(Fail(error))
-                    self._wake_user()
+                self._tell_failure(error)
             await asyncio.sleep(backoff.next_ms() / 1000)
         self._tell_topics(names or frozenset())
         if names is None and self._work:
             # What was looked for is not there yet; it is looked for again after a pause.
             await asyncio.sleep(backoff.next_ms() / 1000)
+
+    def _tell_failure(self, error: ClientError) -> None:
+        """The application hears of what does not pass by itself, once until it polls."""
+        if not error.retriable and not any(isinstance(one, Fail) for one in self.for_user):
+            self.for_user.append(Fail(error))
+            self._wake_user()
 
     def _tell_topics(self, names: frozenset[str]) -> None:
         known = self._cluster.metadata.topics
@@ -201,9 +205,7 @@ class GroupDriver:
         try:
             await self._cluster.fetch_metadata(None if self._matches is not None else watched)
         except ClientError as error:
-            if not error.retriable:
-                self.for_user.append(Fail(error))
-                self._wake_user()
+            self._tell_failure(error)
             pause_ms = self._cluster.values.get_int("retry.backoff.max.ms")
             self._refresh_at_ms = _now_ms() + pause_ms
             return

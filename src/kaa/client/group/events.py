@@ -32,8 +32,6 @@ class MemberState(Enum):
     RECONCILING = "reconciling"
     # A member that has what it shall have.
     STABLE = "stable"
-    # It is in no group any more because of an error that does not pass.
-    FATAL = "fatal"
 
 
 # --- events
@@ -118,7 +116,7 @@ class Assign(NamedTuple):
 
 
 class Fail(NamedTuple):
-    """The application is told; a member that is FATAL does nothing more."""
+    """The application is told of an error that does not pass by itself."""
 
     error: ClientError
 

@@ -105,7 +105,6 @@ class Membership:
         self._commit_at_ms = 0.0
         # Commits that were begun and not answered; a later one must not overtake them.
         self._committing: set[asyncio.Task[None]] = set()
-        self._failure: ClientError | None = None
         self._task: asyncio.Task[None] | None = None
         self.is_subscribed = False
 
@@ -145,8 +144,9 @@ class Membership:
         if not self.is_subscribed:
             return
         try:
-            if self._fetcher.assigned and self._failure is None:
-                await self._revoke(Revoke(tuple(self._fetcher.assigned)))
+            if self._fetcher.assigned:
+                is_lost = self.metadata().generation_id < 0
+                await self._revoke(Revoke(tuple(self._fetcher.assigned), is_lost))
         finally:
             self.is_subscribed = False
             await self._driver.leave()
@@ -175,18 +175,21 @@ class Membership:
 
     async def poll(self, tasks: asyncio.TaskGroup) -> None:
         """Takes part in what goes on, without waiting for others."""
-        if self._failure is not None:
-            raise self._failure
+        for_user = self._driver.for_user
+        first = for_user[0] if for_user else None
+        if isinstance(first, Fail):
+            # Before the member tries again.
+            for_user.popleft()
+            raise first.error
         if self._commits and not self._committing and _now_ms() >= self._commit_at_ms:
             self._commit_in_background(tasks)
         self._driver.handle(Poll())
-        while self._driver.for_user:
-            await self._act(self._driver.for_user.popleft())
+        while for_user:
+            await self._act(for_user.popleft())
             self._driver.handle(Poll())
 
     async def _act(self, effect: Revoke | Assign | Fail) -> None:
         if isinstance(effect, Fail):
-            self._failure = effect.error
             raise effect.error
         try:
             if isinstance(effect, Revoke):

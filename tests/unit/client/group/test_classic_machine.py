@@ -275,8 +275,48 @@ def test_refusal_is_told_to_the_application(error: Errors) -> None:
     assert isinstance(effect.error, KafkaError)
     assert effect.error.error is error
     assert effect.error.hint is not None
-    assert talk.tell(Poll()) == []
     assert talk.member.deadline_ms() is None
+    # The next poll tries again; by then the cause may be gone.
+    assert talk.sent(talk.tell(Poll()), JoinGroupRequest).member_id == ""
+    talk.settle(T0)
+
+
+def test_refused_member_loses_what_it_has_and_comes_back() -> None:
+    talk = Conversation("cooperative-sticky")
+    talk.begin()
+    talk.settle(T0, T1)
+    effect, lost = talk.heartbeat(Errors.GROUP_AUTHORIZATION_FAILED)
+    assert isinstance(effect, Fail)
+    assert lost == Revoke((T0, T1), is_lost=True)
+    assert talk.member.generation_id == -1
+    assert talk.tell(Done()) == []
+    request = talk.sent(talk.tell(Poll()), JoinGroupRequest)
+    assert decode_subscription(request.protocols[0].metadata).owned == ()
+    talk.settle(T1, generation=2)
+
+
+def test_refused_while_the_application_gives_up() -> None:
+    talk = Conversation()
+    talk.begin()
+    talk.settle(T0)
+    talk.heartbeat(Errors.REBALANCE_IN_PROGRESS)
+    assert talk.tell(Poll()) == [Revoke((T0,))]
+    (effect,) = talk.heartbeat(Errors.GROUP_AUTHORIZATION_FAILED)
+    assert isinstance(effect, Fail)
+    talk.sent(talk.tell(Done()), JoinGroupRequest)
+    talk.settle(T0, generation=2)
+
+
+def test_lost_during_a_pause_joins_at_the_next_poll() -> None:
+    talk = Conversation()
+    talk.begin()
+    talk.settle(T0)
+    talk.heartbeat(Errors.COORDINATOR_LOAD_IN_PROGRESS)
+    assert talk.member.commit_refused(Errors.UNKNOWN_MEMBER_ID, talk.now_ms) == [
+        Revoke((T0,), is_lost=True)
+    ]
+    talk.tell(Done())
+    talk.sent(talk.tell(Poll()), JoinGroupRequest)
 
 
 def test_static_member_keeps_its_place() -> None:
@@ -288,8 +328,12 @@ def test_static_member_keeps_its_place() -> None:
     talk = Conversation(instance_id="i")
     talk.begin()
     talk.settle(T0)
-    (effect,) = talk.heartbeat(Errors.FENCED_INSTANCE_ID)
+    effect, lost = talk.heartbeat(Errors.FENCED_INSTANCE_ID)
     assert isinstance(effect, Fail)
+    assert lost == Revoke((T0,), is_lost=True)
+    # Whoever has the place now keeps it: the coordinator knows this one by its old id.
+    talk.tell(Done())
+    assert talk.sent(talk.tell(Poll()), JoinGroupRequest).member_id == "me"
 
 
 def test_other_topics_and_refused_commits() -> None:

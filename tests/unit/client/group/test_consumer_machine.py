@@ -199,7 +199,7 @@ def test_application_that_does_not_poll_leaves_the_group() -> None:
     assert talk.sent(talk.tell(Poll())).member_epoch == 0
 
 
-def test_refusals_end_it() -> None:
+def test_refusals_are_told_and_the_next_poll_tries_again() -> None:
     talk = Conversation()
     talk.begin()
     (effect,) = talk.answer(0, error=Errors.UNSUPPORTED_ASSIGNOR)
@@ -210,7 +210,8 @@ def test_refusals_end_it() -> None:
     (effect,) = talk.tell(Unanswered(UnsupportedApiError("too old")))
     assert isinstance(effect, Fail)
     assert "group.protocol=classic" in str(effect.error)
-    assert talk.tell(Poll()) == []
+    assert talk.member.deadline_ms() is None
+    assert talk.sent(talk.tell(Poll())).member_epoch == 0
 
 
 @pytest.mark.parametrize(("instance_id", "epoch"), [(None, -1), ("i", -2)])

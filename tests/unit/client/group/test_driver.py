@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kaa.client.cluster import Cluster
+from kaa.client.errors import KafkaError
 from kaa.client.group.assignors import assignors_of
 from kaa.client.group.classic_machine import ClassicMember, ClassicSettings
 from kaa.client.group.driver import GroupDriver
-from kaa.client.group.events import Assign, Done, Effect, Fail, Poll
+from kaa.client.group.events import Assign, Done, Effect, Fail, Poll, Revoke
+from kaa.client.metadata import TopicPartition
 from kaa.config.client import consumer_values
 from kaa.testing import Broker
 from kaa.wire.errors import Errors
@@ -29,7 +31,8 @@ class Application:
                 if not self.driver.for_user:
                     await self.woken.wait()
         effect = self.driver.for_user.popleft()
-        self.driver.handle(Done())
+        if not isinstance(effect, Fail):
+            self.driver.handle(Done())
         return effect
 
 
@@ -89,8 +92,20 @@ def test_trouble_on_the_way_and_refusals() -> None:
         async with member_of(broker) as application:
             application.driver.subscribe(frozenset({"t"}))
             assert sizes(await application.next()) == {"t": 1}
-            broker.on("Heartbeat").fail(Errors.GROUP_AUTHORIZATION_FAILED)
-            assert isinstance(await application.next(), Fail)
+            with broker.on("Heartbeat").fail(Errors.GROUP_AUTHORIZATION_FAILED):
+                assert isinstance(await application.next(), Fail)
+            assert await application.next() == Revoke((TopicPartition("t", 0),), is_lost=True)
+            assert sizes(await application.next()) == {"t": 1}
+
+
+def test_a_failure_is_told_once_until_the_application_polls() -> None:
+    async def run(broker: Broker) -> None:
+        async with member_of(broker) as application:
+            driver = application.driver
+            for _ in range(3):
+                driver._tell_failure(KafkaError(Errors.TOPIC_AUTHORIZATION_FAILED, "topics"))
+            driver._tell_failure(KafkaError(Errors.NOT_COORDINATOR, "passes by itself"))
+            assert len(driver.for_user) == 1
 
     with Broker() as broker:
         broker.topic("t")

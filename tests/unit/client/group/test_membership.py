@@ -315,6 +315,65 @@ def test_what_cannot_be(cluster: Cluster, topic_name: str) -> None:
     asyncio.run(run())
 
 
+JOIN_APIS = {"classic": "JoinGroup", "consumer": "ConsumerGroupHeartbeat"}
+
+
+@pytest.mark.parametrize("protocol", JOIN_APIS)
+def test_refused_consumer_is_usable_again_when_the_cause_is_gone(
+    quick_kaa: Broker, topic_name: str, protocol: str
+) -> None:
+    """As Java's: each poll raises what it met, and the first one after the cause is gone reads."""
+
+    async def run() -> None:
+        cluster = Cluster(quick_kaa.bootstrap_servers, protocol)
+        await make_topic(cluster, topic_name, 1, 3)
+        story = Story()
+        refusal = quick_kaa.on(JOIN_APIS[protocol], group=topic_name)
+        async with member(cluster, topic_name, story) as consumer:
+            with refusal.fail(Errors.GROUP_AUTHORIZATION_FAILED) as fault:
+                for _ in range(2):
+                    with pytest.raises(KafkaError, match="GROUP_AUTHORIZATION_FAILED"):
+                        await consumer.poll(timeout_ms=20_000)
+                assert fault.count == 2
+            records = await consumer.poll(timeout_ms=20_000)
+            assert [len(found) for found in records.values()] == [3]
+            # A member that is refused later loses what it has, and gets it again.
+            later = "Heartbeat" if protocol == "classic" else "ConsumerGroupHeartbeat"
+            with (
+                quick_kaa.on(later, group=topic_name).fail(Errors.GROUP_AUTHORIZATION_FAILED),
+                pytest.raises(KafkaError, match="GROUP_AUTHORIZATION_FAILED"),
+            ):
+                await consumer.poll(timeout_ms=20_000)
+            await poll_until(lambda: len(story.lines) == 3, consumer)
+        assert story.lines == [
+            ("assigned", [0]),
+            ("lost", [0]),
+            ("assigned", [0]),
+            ("revoked", [0]),
+        ]
+
+    asyncio.run(run())
+
+
+def test_consumer_that_was_refused_and_ends_has_lost_its_partitions(
+    quick_kaa: Broker, topic_name: str
+) -> None:
+    async def run() -> None:
+        cluster = Cluster(quick_kaa.bootstrap_servers, "classic")
+        await make_topic(cluster, topic_name, 1, 0)
+        story = Story()
+        async with member(cluster, topic_name, story) as consumer:
+            await poll_until(lambda: len(consumer.assignment) == 1, consumer)
+            with (
+                quick_kaa.on("Heartbeat", group=topic_name).fail(Errors.GROUP_AUTHORIZATION_FAILED),
+                pytest.raises(KafkaError, match="GROUP_AUTHORIZATION_FAILED"),
+            ):
+                await consumer.poll(timeout_ms=20_000)
+        assert story.lines == [("assigned", [0]), ("lost", [0])]
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("assignor", ["StickyAssignor", "CooperativeStickyAssignor"])
 def test_sticky_members_keep_what_they_can(
     quick_kaa: Broker, topic_name: str, assignor: str
