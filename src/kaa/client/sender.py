@@ -23,14 +23,12 @@ from kaa.client.errors import (
     check,
 )
 from kaa.client.metadata import NO_NODE
+from kaa.client.produce_request import answers_of, produce_request, produce_version
 from kaa.client.waiting import release, wait_for_event
 from kaa.limits import CLIENT_EXPIRY_INTERVAL_MS
 from kaa.records.batch import CompressionType
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kaa.wire.messages.k22_init_producer_id import InitProducerIdRequest
-from kaa.wire.primitives import UUID_ZERO
-from kaa.wire.registry import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -42,10 +40,6 @@ if TYPE_CHECKING:
     from kaa.client.transaction_machine import TransactionMachine
     from kaa.config.definition import ConfigValues
 
-# The first version of Produce that names topics by their ids alone.
-_TOPIC_ID_VERSION: Final = 13
-# The first version that adds partitions to the transaction of the producer.
-_IMPLICIT_VERSION: Final = 12
 # Errors after which the leader has to be looked up again.
 _STALE_METADATA: Final = frozenset(
     {
@@ -208,44 +202,16 @@ class Sender:
         if not batches:
             return
         try:
-            version = self._produce_version(connection, batches)
-            request = self._produce_request(batches)
+            metadata, transaction = self.cluster.metadata, self.transaction
+            version = produce_version(connection, metadata, batches, transaction)
+            request = produce_request(
+                metadata, batches, transaction, acks=self._acks, timeout_ms=self._request_timeout_ms
+            )
             future = connection.send(request, version=version, is_answered=self._acks != 0)
         except ClientError as error:
             self._failed(batches, error)
             return
         future.add_done_callback(partial(self._answered, node_id, batches))
-
-    def _produce_version(self, connection: Connection, batches: list[ProducerBatch]) -> int:
-        """Topics without ids, which old clusters have, need the older versions."""
-        if self.transaction is not None and not self.transaction.is_implicit:
-            # Newer versions would make brokers add partitions to the transaction themselves.
-            return connection.version_of(ApiKey.PRODUCE, _IMPLICIT_VERSION - 1)
-        topics = self.cluster.metadata.topics
-        for batch in batches:
-            topic = topics.get(batch.partition.topic)
-            if topic is None or topic.topic_id == UUID_ZERO:
-                return connection.version_of(ApiKey.PRODUCE, _TOPIC_ID_VERSION - 1)
-        return connection.version_of(ApiKey.PRODUCE)
-
-    def _produce_request(self, batches: list[ProducerBatch]) -> ProduceRequest:
-        topics: dict[str, TopicProduceData] = {}
-        for batch in batches:
-            name, partition = batch.partition
-            data = topics.get(name)
-            if data is None:
-                known = self.cluster.metadata.topics.get(name)
-                topic_id = UUID_ZERO if known is None else known.topic_id
-                data = TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
-                topics[name] = data
-            data.partition_data.append(PartitionProduceData(index=partition, records=batch.data))
-        transaction = self.transaction
-        return ProduceRequest(
-            transactional_id=None if transaction is None else transaction.transactional_id,
-            acks=self._acks,
-            timeout_ms=self._request_timeout_ms,
-            topic_data=list(topics.values()),
-        )
 
     # --- answers
 
@@ -266,11 +232,7 @@ class Sender:
         self._after_answers()
 
     def _take_response(self, node_id: int, batches: list[ProducerBatch], response: Any) -> None:
-        answers = {}
-        for topic in response.responses:
-            name = topic.name or self.cluster.metadata.topic_names.get(topic.topic_id, "")
-            for answer in topic.partition_responses:
-                answers[name, answer.index] = answer
+        answers = answers_of(response, self.cluster.metadata)
         for batch in batches:
             answer = answers.get(batch.partition)
             if answer is None:
