@@ -7,6 +7,10 @@ ahead of it. A seek changes both and drops what was fetched before.
 
 A partition without a position gets one from what its group committed, if it is read by a group,
 and else as ``auto.offset.reset`` says.
+
+A leader may send a consumer with a ``client.rack`` to a replica that is nearer (KIP-392): then the
+partition is fetched there until metadata is too old, the replica fails, or it does not have the
+offset.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from kaa.client.assigned_partition import AssignedPartition
 from kaa.client.errors import ClientError, KafkaError
 from kaa.client.fetch_request import FetchBounds, aborted_of, fetch_request, fetch_version
 from kaa.client.fetched import FetchedRecords, next_fetch_offset
@@ -57,36 +62,6 @@ _STALE_METADATA: Final = frozenset(
         Errors.OFFSET_NOT_AVAILABLE,
     }
 )
-
-
-class AssignedPartition:
-    """The state of one assigned partition."""
-
-    __slots__ = (
-        "chunks",
-        "fetch_offset",
-        "high_watermark",
-        "is_paused",
-        "position",
-        "wants_committed",
-    )
-
-    def __init__(self, *, wants_committed: bool) -> None:
-        # None: not known yet, to be looked up: what was committed, else ``auto.offset.reset``.
-        self.position: int | None = None
-        self.fetch_offset = -1
-        self.wants_committed = wants_committed
-        self.chunks: deque[FetchedRecords] = deque()
-        self.high_watermark = -1
-        self.is_paused = False
-
-    def forget_position(self) -> None:
-        self.position = None
-        self.chunks.clear()
-
-    def move(self, offset: int) -> None:
-        self.position = self.fetch_offset = offset
-        self.chunks.clear()
 
 
 class Fetcher:
@@ -209,18 +184,21 @@ class Fetcher:
         """Lets the fetcher of every leader look again; starts those that are missing."""
         if self._tasks is None:
             return
-        for partition in self.assigned:
-            leader = self.cluster.metadata.leader_of(*partition)
-            if leader != NO_NODE and leader not in self._fetchers:
-                event = self._fetchers[leader] = asyncio.Event()
-                self._running.append(self._tasks.create_task(self._fetch_from(leader, event)))
+        for partition, state in self.assigned.items():
+            node_id = self._node_of(partition, state)
+            if node_id != NO_NODE and node_id not in self._fetchers:
+                event = self._fetchers[node_id] = asyncio.Event()
+                self._running.append(self._tasks.create_task(self._fetch_from(node_id, event)))
         for event in self._fetchers.values():
             event.set()
 
     async def _fetch_from(self, node_id: int, event: asyncio.Event) -> None:
         backoff = self.cluster.reconnect_backoff()
+        wanted: dict[TopicPartition, int] = {}
         while not self._is_closed:
             event.clear()
+            if self._has_moved(wanted, node_id):
+                self._wake_fetchers()
             wanted = self._fetchable(node_id)
             if not wanted:
                 await event.wait()
@@ -236,20 +214,36 @@ class Fetcher:
             except ClientError as error:
                 if not error.retriable:
                     self.fail(error)
+                for partition in wanted:
+                    if partition in self.assigned:
+                        self.assigned[partition].leave_replica()
             self._metadata_is_stale = True
             self._housekeeping.set()
             await asyncio.sleep(backoff.next_ms() / 1000)
 
+    def _node_of(self, partition: TopicPartition, state: AssignedPartition) -> int:
+        """Where to fetch a partition: the replica that its leader named, or the leader."""
+        metadata = self.cluster.metadata
+        replica = state.replica(asyncio.get_running_loop().time(), metadata.brokers)
+        return metadata.leader_of(*partition) if replica == NO_NODE else replica
+
+    def _has_moved(self, partitions: Iterable[TopicPartition], node_id: int) -> bool:
+        """Whether another task has to fetch one of these from now on."""
+        return any(
+            partition in self.assigned
+            and self._node_of(partition, self.assigned[partition]) != node_id
+            for partition in partitions
+        )
+
     def _fetchable(self, node_id: int) -> dict[TopicPartition, int]:
         """The partitions to fetch from a broker, and from which offset."""
-        leader_of = self.cluster.metadata.leader_of
         return {
             partition: state.fetch_offset
             for partition, state in self.assigned.items()
             if state.position is not None
             and not state.is_paused
             and len(state.chunks) < CLIENT_FETCHED_CHUNKS_MAX
-            and leader_of(*partition) == node_id
+            and self._node_of(partition, state) == node_id
         }
 
     def _take_response(
@@ -270,10 +264,20 @@ class Fetcher:
                 if answer.error_code:
                     is_well = False
                     self._take_error(partition, state, Errors.of(answer.error_code), address)
+                elif answer.preferred_read_replica != NO_NODE:
+                    self._go_to_replica(state, answer.preferred_read_replica)
                 elif answer.records:
                     self._keep(partition, state, answer)
                 state.high_watermark = max(state.high_watermark, answer.high_watermark)
         return is_well
+
+    def _go_to_replica(self, state: AssignedPartition, node_id: int) -> None:
+        max_age_ms = self.values.get_int("metadata.max.age.ms")
+        state.go_to_replica(node_id, asyncio.get_running_loop().time() + max_age_ms / 1000)
+        if node_id not in self.cluster.metadata.brokers:
+            self._metadata_is_stale = True
+            self._housekeeping.set()
+        self._wake_fetchers()
 
     def _keep(self, partition: TopicPartition, state: AssignedPartition, answer: Any) -> None:
         offset = state.fetch_offset
@@ -295,7 +299,11 @@ class Fetcher:
     def _take_error(
         self, partition: TopicPartition, state: AssignedPartition, error: Errors, address: str
     ) -> None:
-        if error is Errors.OFFSET_OUT_OF_RANGE and self._reset_time() is not None:
+        is_of_replica = state.leave_replica()
+        if error is Errors.OFFSET_OUT_OF_RANGE and is_of_replica:
+            # The replica may lag behind; its leader knows better.
+            self._wake_fetchers()
+        elif error is Errors.OFFSET_OUT_OF_RANGE and self._reset_time() is not None:
             state.position = None
         elif error not in _STALE_METADATA:
             what = f"fetch of {partition} at offset {state.fetch_offset}"

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -12,20 +13,35 @@ from kaa.client.fetcher import Fetcher
 from kaa.client.metadata import TopicPartition
 from kaa.config.client import consumer_values
 from kaa.testing import Broker
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from kaa.wire.messages.k03_metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 @asynccontextmanager
 async def fetcher_of(
-    broker: Broker, committed: Mapping[TopicPartition, int] | None = None, reset: str = "earliest"
+    broker: Broker,
+    committed: Mapping[TopicPartition, int] | None = None,
+    reset: str = "earliest",
+    rack: str = "",
 ) -> AsyncIterator[Fetcher]:
     async def find(partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         assert committed is not None
         return {one: committed[one] for one in partitions if one in committed}
 
     values = consumer_values(
-        {"bootstrap.servers": broker.bootstrap_servers, "auto.offset.reset": reset}
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "auto.offset.reset": reset,
+            "client.rack": rack,
+        }
     )
     async with Cluster(values) as cluster, asyncio.TaskGroup() as tasks:
         fetcher = Fetcher(values, cluster, None if committed is None else find)
@@ -95,3 +111,56 @@ def test_busy_partition_does_not_starve_the_other() -> None:
             [{"value": "x", "partition": number % 2} for number in range(6)]
         )
         asyncio.run(run(broker))
+
+
+def test_a_nearer_replica_is_fetched_from_until_it_fails() -> None:
+    """The leader sends the consumer to a second broker, which has the topic too (KIP-392)."""
+
+    async def run(leader: Broker, replica: Broker) -> None:
+        async with fetcher_of(leader, rack="here") as fetcher:
+            fetcher.assign([T0])
+            assert await read(fetcher, 2) == [(0, 0), (0, 1)]
+            # The replica has no such offset, as if it lagged behind: the leader goes on.
+            guide.remove()
+            sent_back = replica.on("Fetch").answer(lambda _: out_of_range(), times=1)
+            assert await read(fetcher, 1) == [(0, 2)]
+            assert sent_back.count == 1
+
+    with Broker() as leader, Broker() as replica:
+        for broker, values in ((leader, "abc"), (replica, "ab")):
+            broker.cap_versions({"Fetch": 12})
+            broker.topic("t").seed(list(values))
+        metadata = leader.on("Metadata").answer(metadata_of(leader, replica))
+        guide = leader.on("Fetch").answer(send_to_replica)
+        asyncio.run(run(leader, replica))
+        assert metadata.count > 0
+
+
+def metadata_of(leader: Broker, replica: Broker) -> Callable[[Any], MetadataResponse]:
+    addresses = {1: leader.bootstrap_servers, 2: replica.bootstrap_servers}
+    brokers = [
+        MetadataResponseBroker(
+            node_id=number,
+            host=address.partition(":")[0],
+            port=int(address.partition(":")[2]),
+            rack="there" if number == 1 else "here",
+        )
+        for number, address in addresses.items()
+    ]
+    partition = MetadataResponsePartition(
+        partition_index=0, leader_id=1, leader_epoch=0, replica_nodes=[1, 2], isr_nodes=[1, 2]
+    )
+    topic = MetadataResponseTopic(name="t", partitions=[partition])
+    return lambda _: MetadataResponse(brokers=brokers, topics=[topic], controller_id=1)
+
+
+def out_of_range() -> FetchResponse:
+    code = Errors.OFFSET_OUT_OF_RANGE
+    row = PartitionData(partition_index=0, error_code=code, high_watermark=-1, records=b"")
+    return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[row])])
+
+
+def send_to_replica(request: Any) -> FetchResponse:
+    assert request.rack_id == "here"
+    row = PartitionData(partition_index=0, preferred_read_replica=2, records=b"")
+    return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[row])])
