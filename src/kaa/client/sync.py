@@ -16,16 +16,17 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import threading
+from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kaa.client import admin as asynchronous_admin
 from kaa.client import consumer as asynchronous_consumer
 from kaa.client import producer as asynchronous_producer
 from kaa.client.errors import ClosedError
 from kaa.client.group.membership import RebalanceListener
+from kaa.client.sync_admin import Admin
 from kaa.client.sync_sends import SendQueue
+from kaa.client.sync_thread import ClientThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -39,75 +40,12 @@ if TYPE_CHECKING:
     from kaa.records.batch import Buffer
     from kaa.records.record import Header, Record
 
-Twin = TypeVar("Twin", bound=Any)
+__all__ = ["Admin", "Consumer", "Producer"]
+
 Answer = TypeVar("Answer")
 
 
-class _Thread(Generic[Twin]):
-    """Runs one asynchronous object on a thread, from ``__enter__`` to ``__exit__``."""
-
-    def __init__(self, make: Callable[[], Twin]) -> None:
-        self._make = make
-        self._twin: Twin | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop: asyncio.Event | None = None
-        self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="kaa client", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._started.result()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._loop is not None and self._stop is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-        self._twin = None
-        if self._failure is not None:
-            raise self._failure
-
-    @property
-    def asynchronous(self) -> Twin:
-        """The object behind this one; use it on its own loop alone."""
-        if self._twin is None:
-            raise ClosedError("the client is not running; use it inside 'with'")
-        return self._twin
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except BaseException as error:  # noqa: BLE001  The thread that waits gets it.
-            if self._started.done():
-                self._failure = error
-            else:
-                self._started.set_exception(error)
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._stop = asyncio.Event()
-        async with self._make() as twin:
-            self._twin = twin
-            self._started.set_result(None)
-            await self._stop.wait()
-
-    def _call(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        if self._twin is None or self._loop is None:
-            work.close()
-            raise ClosedError("the client is not running; use it inside 'with'")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _do(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
-        """Calls a plain function on the loop."""
-
-        async def work() -> Answer:
-            return function(*arguments)
-
-        return self._call(work())
-
-
-class Producer(_Thread[asynchronous_producer.Producer]):
+class Producer(ClientThread[asynchronous_producer.Producer]):
     """See ``kaa.client.producer``."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
@@ -178,6 +116,18 @@ class Producer(_Thread[asynchronous_producer.Producer]):
     def abort_transaction(self) -> None:
         self._call(self.asynchronous.abort_transaction())
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Begins; commits at the end of the block, or aborts if an exception ends it."""
+        block = self.asynchronous.transaction()
+        self._call(block.__aenter__())
+        try:
+            yield
+        except BaseException as error:
+            self._call(block.__aexit__(type(error), error, error.__traceback__))
+            raise
+        self._call(block.__aexit__(None, None, None))
+
 
 def _kept(buffer: Buffer | None) -> bytes | None:
     """The bytes as they are now: the caller may reuse its buffer before they are looked at."""
@@ -188,7 +138,11 @@ async def _delivered(delivery: Delivery) -> RecordMetadata:
     return await delivery
 
 
-class Consumer(_Thread[asynchronous_consumer.Consumer]):
+async def _outcome(commit: asyncio.Future[None]) -> None:
+    await commit
+
+
+class Consumer(ClientThread[asynchronous_consumer.Consumer]):
     """See ``kaa.client.consumer``. Methods of a listener are called by the thread that polls."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
@@ -239,6 +193,13 @@ class Consumer(_Thread[asynchronous_consumer.Consumer]):
     def group_metadata(self) -> GroupMetadata:
         return self._do(self.asynchronous.group_metadata)
 
+    def high_watermark(self, partition: TopicPartition) -> int:
+        return self._do(self.asynchronous.high_watermark, partition)
+
+    @property
+    def paused(self) -> tuple[TopicPartition, ...]:
+        return self._do(lambda: self.asynchronous.paused)
+
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         self._do(self.asynchronous.pause, list(partitions))
 
@@ -249,6 +210,14 @@ class Consumer(_Thread[asynchronous_consumer.Consumer]):
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None
     ) -> None:
         self._call(self.asynchronous.commit(offsets))
+
+    def commit_async(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None
+    ) -> concurrent.futures.Future[None]:
+        """As ``commit``, tried once, without waiting; the outcome may be looked at or left."""
+        outcome = self._do(self.asynchronous.commit_async, offsets)
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(_outcome(outcome), self._loop)
 
     def committed(
         self, partitions: Iterable[TopicPartition] | None = None
@@ -334,16 +303,3 @@ class _CallersListener(RebalanceListener):
 
         self._jobs.put(job)
         await asyncio.wrap_future(outcome)
-
-
-class Admin(_Thread[asynchronous_admin.Admin]):
-    """See ``kaa.client.admin``; ``run`` calls any method of it."""
-
-    def __init__(self, settings: Mapping[str, str]) -> None:
-        super().__init__(lambda: asynchronous_admin.Admin(settings))
-
-    def run(
-        self, work: Callable[[asynchronous_admin.Admin], Coroutine[Any, Any, Answer]]
-    ) -> Answer:
-        """For example ``admin.run(lambda admin: admin.list_topics())``."""
-        return self._call(work(self.asynchronous))
