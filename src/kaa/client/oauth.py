@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import ssl
 import time
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -138,8 +139,13 @@ class TokenSource:
                         "secret and sasl.oauthbearer.scope"
                     ) from None
             except (URLError, OSError) as error:
+                reason = getattr(error, "reason", None) or error
+                if isinstance(reason, ssl.SSLCertVerificationError):
+                    raise AuthenticationError(
+                        f"{url} gave no token: {reason.verify_message}: nobody vouches for its "
+                        "certificate; set ssl.truststore.location to the one who does"
+                    ) from error
                 if attempt == _ATTEMPTS_MAX:
-                    reason = getattr(error, "reason", None) or error
                     raise AuthenticationError(
                         f"{url} gave no token: {reason}; check "
                         "sasl.oauthbearer.token.endpoint.url and that the provider runs"

@@ -1,12 +1,14 @@
-"""A provider of tokens: a small HTTP server on the loopback address."""
+"""A provider of tokens: a small HTTP or HTTPS server on the loopback address."""
 
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from base64 import b64decode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qs
 
@@ -14,9 +16,12 @@ from kaa.client.oauth import unsecured_token
 
 
 class Provider:
-    """Gives tokens for whoever shows a client id; the secret ``wrong`` is refused."""
+    """Gives tokens for whoever shows a client id; the secret ``wrong`` is refused.
 
-    def __init__(self) -> None:
+    With a file of a key and its certificate it speaks HTTPS.
+    """
+
+    def __init__(self, certificate: Path | None = None) -> None:
         # What was asked, and how often the provider still fails.
         self.forms: list[dict[str, list[str]]] = []
         self.users: list[str] = []
@@ -39,7 +44,13 @@ class Provider:
                 """Says nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/token"
+        scheme = "http"
+        if certificate is not None:
+            scheme = "https"
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"{scheme}://127.0.0.1:{self._server.server_port}/token"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     def serve(self, user: str, form: dict[str, list[str]]) -> tuple[int, bytes]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,31 @@ def test_provider_that_refuses_or_babbles_or_is_away() -> None:
             asyncio.run(source(right, sasl_oauthbearer_token_endpoint_url=address).token())
     with pytest.raises(AuthenticationError, match="that the provider runs"):
         asyncio.run(source(right, sasl_oauthbearer_token_endpoint_url=address).token())
+
+
+def test_provider_over_https(tmp_path: Path) -> None:
+    """It is trusted by the certificates of ssl.truststore, and by nothing else."""
+    key, alone, both = (tmp_path / name for name in ("key.pem", "alone.pem", "both.pem"))
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
+    names = ["subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    files = ["-keyout", str(key), "-out", str(alone)]
+    subprocess.run([*command.split(), *names, *files], check=True, capture_output=True)
+    both.write_text(key.read_text() + alone.read_text())
+    options = {"clientId": "me", "clientSecret": "right"}
+    with Provider(both) as provider:
+        assert provider.url.startswith("https://")
+        trusting = source(
+            options,
+            sasl_oauthbearer_token_endpoint_url=provider.url,
+            ssl_truststore_type="PEM",
+            ssl_truststore_location=str(alone),
+        )
+        assert expiry_of(asyncio.run(trusting.token())) is not None
+        assert provider.users == ["me:right"]
+        wary = source(options, sasl_oauthbearer_token_endpoint_url=provider.url)
+        with pytest.raises(AuthenticationError, match=r"(?i)certificate.*ssl\.truststore"):
+            asyncio.run(wary.token())
+        assert len(provider.users) == 1
 
 
 def test_file(tmp_path: Path) -> None:

@@ -49,9 +49,35 @@ def test_plaintext_has_no_context() -> None:
     assert context() is None
 
 
-def test_java_key_stores_are_refused_with_a_hint() -> None:
-    with pytest.raises(SecurityConfigError, match="convert it to PEM"):
-        context(security_protocol="SSL", ssl_truststore_location="store.jks")
+def test_java_key_stores_are_refused_with_a_hint(tmp_path: Path) -> None:
+    store = tmp_path / "store.jks"
+    store.write_bytes(b"\xfe\xed\xfe\xed")
+    with pytest.raises(SecurityConfigError, match=r"keytool.*ssl\.truststore\.type=PKCS12"):
+        context(security_protocol="SSL", ssl_truststore_location=str(store))
+
+
+def test_pkcs12_files(pem: Path, tmp_path: Path) -> None:
+    """As openssl and Java's keytool write them; Java calls them JKS unless told otherwise."""
+    store = tmp_path / "store.p12"
+    command = ["openssl", "pkcs12", "-export", "-in", str(pem), "-passout", "pass:secret"]
+    subprocess.run([*command, "-out", str(store)], check=True, capture_output=True)
+    files = context(
+        security_protocol="SSL",
+        ssl_truststore_location=str(store),
+        ssl_truststore_password="secret",
+        ssl_keystore_type="PKCS12",
+        ssl_keystore_location=str(store),
+        ssl_keystore_password="secret",
+    )
+    assert files is not None
+    assert len(files.get_ca_certs()) == 1
+    with pytest.raises(SecurityConfigError, match=r"check ssl\.keystore\.password"):
+        context(
+            security_protocol="SSL",
+            ssl_keystore_type="PKCS12",
+            ssl_keystore_location=str(store),
+            ssl_keystore_password="wrong",
+        )
 
 
 def test_pem_files_and_pem_text(pem: Path) -> None:
@@ -76,7 +102,7 @@ def test_pem_files_and_pem_text(pem: Path) -> None:
     )
     assert texts is not None
     assert not texts.check_hostname
-    with pytest.raises(SecurityConfigError, match="cannot use the PEM files"):
+    with pytest.raises(SecurityConfigError, match="cannot use the files"):
         context(
             security_protocol="SSL",
             ssl_truststore_type="PEM",
