@@ -41,6 +41,9 @@ LOG_RECENT_POSITIONS_MAX = 64
 LOG_CONFIGS_KEPT_MAX = 1_000
 # Logs that one tick of the log manager looks at for due flushes and removals.
 TICK_LOGS_MAX = 1_000
+# Logs whose old segments, or idle producers, one tick of the log manager looks for; then the next
+# tick goes on.
+TICK_RETAINED_LOGS_MAX = 200
 
 # --- config
 # --------------------------------------------------------------------------------------------- A
@@ -103,6 +106,11 @@ NET_PARKED_ANSWERS_MAX = 1_000
 NET_QUEUED_BYTES_MAX = 8 << 20
 # Frames of one connection that are dispatched before others have their turn.
 NET_FRAMES_PER_TURN_MAX = 32
+# How long a client may take to send its first request, and how long it may take to finish a request
+# that it has begun, which grows with what it has sent: whoever sends at this pace is not cut off.
+NET_FIRST_REQUEST_SECONDS_MAX = 30.0
+NET_FRAME_SECONDS_MAX = 30.0
+NET_FRAME_BYTES_PER_SECOND_MIN = 16 << 10
 # How long a listener that ran out of descriptors does not accept.
 NET_ACCEPT_PAUSE_SECONDS = 0.2
 
@@ -133,16 +141,20 @@ PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX = 2 * 1024 * 1024
 # Bytes of a produce request that are written on the loop, about a tenth of a millisecond; the
 # writer thread of the directory takes what is above.
 PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX = 256 * 1024
-# New partitions that get their logs in one turn of the loop; each is a millisecond of the disk.
-PARTITIONS_MADE_PER_TURN_MAX = 4
+# New partitions that get their logs in one turn of the loop; each is a millisecond or two of the
+# disk.
+PARTITIONS_MADE_PER_TURN_MAX = 1
 # Partitions of a fetch that are read before others have a turn, a millisecond or two of work.
 FETCH_PARTITIONS_PER_TURN_MAX = 250
 # Batches that are larger, or compressed, are looked through for a timestamp off the loop.
 SEARCH_ON_LOOP_BYTES_MAX = 64 * 1024
 
 # --- coordinators ---------------------------------------------------------------------------------
-# Records replayed in one go while a partition is loaded.
-COORDINATOR_RECORDS_PER_SLICE_MAX = 500
+# Records replayed in one go while a partition is loaded, a millisecond or two of work.
+COORDINATOR_RECORDS_PER_SLICE_MAX = 100
+# The pause before a partition that could not be loaded is loaded again; it doubles each time.
+COORDINATOR_LOAD_RETRY_SECONDS_MIN = 1.0
+COORDINATOR_LOAD_RETRY_SECONDS_MAX = 60.0
 # Deadlines that a machine acts on before the loop serves others.
 COORDINATOR_DEADLINES_PER_TURN_MAX = 100
 # What a record costs in a batch besides its key and value: varints and attributes.
@@ -237,10 +249,17 @@ SPARK_DECISION_ATTEMPTS_MAX = 10
 # Partitions of the topic of decisions, and names that a task of that sink tries.
 SPARK_COMMITS_PARTITIONS = 16
 SPARK_TASK_ATTEMPTS_MAX = 20
+# How long the sink waits for the markers of a batch, which brokers write after they have answered.
+SPARK_MARKERS_WAIT_MS = 30_000
+# After a failure, how often a driver looks for what killed tasks left open, and the pause between.
+SPARK_ABORT_SWEEPS = 3
+SPARK_KILLED_TASKS_PAUSE_MS = 500
 
 # --- transactions ---------------------------------------------------------------------------------
 # Transactions whose markers one request to a broker carries.
 TRANSACTION_MARKERS_PER_REQUEST_MAX = 1_000
+# Transactions that one request to a coordinator adds partitions to, or asks about.
+TRANSACTION_ADDITIONS_PER_REQUEST_MAX = 1_000
 # The pause before a marker is sent again that a partition could not take.
 TRANSACTION_MARKER_RETRY_SECONDS = 0.1
 
@@ -258,8 +277,9 @@ LAKE_ROW_GROUP_BYTES = 64 * 1024 * 1024
 LAKE_OPEN_FILES_MAX = 64
 # Manifests of a Parquet folder between two that list all its files.
 LAKE_FULL_MANIFEST_INTERVAL = 50
-# Between two looks at a topic that has nothing new.
-LAKE_POLL_SECONDS = 1.0
+# Between two rounds of a committer that has read all there was; upserts rewrite what they touch.
+LAKE_ROUND_SECONDS = 10.0
+LAKE_UPSERT_ROUND_SECONDS = 60.0
 # Files that no commit names are left alone for this long: their commit may be on its way.
 LAKE_ORPHAN_AGE_SECONDS = 86_400.0
 # Files smaller than this share of the wanted size are worth compacting.
@@ -272,3 +292,5 @@ LAKE_KEEP_SECONDS = 7 * 86_400.0
 # Between two looks at the queries of a run, and when a run that says nothing counts as lost.
 PIPELINE_LOOK_SECONDS = 0.5
 PIPELINE_STALE_SECONDS = 30.0
+# Between two looks at the sizes of topics, from which rates in bytes are estimated.
+PIPELINE_SIZES_SECONDS = 30.0

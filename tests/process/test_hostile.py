@@ -416,11 +416,14 @@ def test_offsets_of_nothing(address: str) -> None:
 def test_connections_of_one_address(broker_with_limits: BrokerProcess) -> None:
     address = broker_with_limits.bootstrap_servers
     with ExitStack() as opened:
-        clients = [opened.enter_context(RawClient(address)) for _ in range(10)]
-        for client in clients:
-            assert client.ask(API_VERSIONS, 4).error_code == Errors.NONE
+        clients = []
+        for _ in range(10):
+            clients.append(opened.enter_context(RawClient(address)))
+            assert clients[-1].ask(API_VERSIONS, 4).error_code == Errors.NONE
         with RawClient(address) as one_more:
             assert one_more.is_closed_by_peer()
+        # Whoever fills the listener of clients takes nothing from that of the quorum.
+        assert is_served(broker_with_limits.controller)
         clients[0].close()
         assert wait_until(lambda: is_served(address), 5)
 
@@ -442,9 +445,45 @@ def test_size_of_requests(broker_with_limits: BrokerProcess) -> None:
         assert client.receive_frame()
 
 
+def test_clients_that_take_their_time(broker_with_limits: BrokerProcess) -> None:
+    """One that says nothing, one that stops within a request, one that trickles; an honest one."""
+    address = broker_with_limits.bootstrap_servers
+    with (
+        RawClient(address) as silent,
+        RawClient(address) as half_way,
+        RawClient(address) as trickling,
+        RawClient(address) as honest,
+    ):
+        frame = request_frame(API_VERSIONS, 3)
+        assert honest.ask(API_VERSIONS, 4).error_code == Errors.NONE
+        half_way.send(frame + frame[:-1])
+        assert half_way.receive_frame()
+        trickling.send(struct.pack(">i", 90_000))
+        assert wait_until(lambda: is_cut_off_while_sending(trickling), 30)
+        assert silent.is_closed_by_peer()
+        assert half_way.is_closed_by_peer()
+        assert honest.ask(API_VERSIONS, 4).error_code == Errors.NONE
+
+
+def is_cut_off_while_sending(client: RawClient) -> bool:
+    try:
+        client.send(b"\x00")
+    except OSError:
+        return True
+    return False
+
+
 @pytest.fixture(scope="module")
 def broker_with_limits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     limits = ("max.connections.per.ip=10", "socket.request.max.bytes=100000")
-    with BrokerProcess(tmp_path_factory.mktemp("limits"), *limits) as broker:
+    node = BrokerProcess(tmp_path_factory.mktemp("limits"), *limits)
+    # Half a minute is too long for a test; where nothing is meant to be late, two seconds are not
+    # too short.
+    node.preamble = """
+import kaa.limits, kaa.broker.duties
+kaa.limits.NET_FIRST_REQUEST_SECONDS_MAX = kaa.limits.NET_FRAME_SECONDS_MAX = 2.0
+kaa.broker.duties.SWEEP_SECONDS = 0.1
+"""
+    with node as broker:
         yield broker
         broker.stop()

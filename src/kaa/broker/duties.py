@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kaa.serving.services import Clock
 
 LOG_TICK_SECONDS: Final = 1.0
-IDLE_SWEEP_SECONDS: Final = 5.0
+SWEEP_SECONDS: Final = 5.0
 
 
 async def keep_logs(logs: LogManager, clock: Clock, executor: Executor) -> None:
@@ -80,9 +80,10 @@ async def _outlast(work: asyncio.Future[None]) -> bool:
     return was_cancelled
 
 
-async def sweep_idle(listeners: Iterable[Listener]) -> None:
-    """Closes connections without input for connections.max.idle.ms."""
+async def sweep_connections(listeners: Iterable[Listener]) -> None:
+    """Closes connections without input for connections.max.idle.ms, and those of late clients."""
+    loop = asyncio.get_running_loop()
     while True:
-        await asyncio.sleep(IDLE_SWEEP_SECONDS)
+        await asyncio.sleep(SWEEP_SECONDS)
         for listener in listeners:
-            listener.sweep_idle()
+            listener.sweep(loop.time())

@@ -33,7 +33,7 @@ from kaa.broker.clock import SystemClock
 from kaa.broker.coordinators import make_group_coordinator, make_transaction_coordinator
 from kaa.broker.development import format_if_empty
 from kaa.broker.directories import StartError, read_identity
-from kaa.broker.duties import clean_logs, keep_logs, sweep_idle
+from kaa.broker.duties import clean_logs, keep_logs, sweep_connections
 from kaa.broker.lifecycle import BrokerLifecycle, register_controller
 from kaa.broker.topic_configs import LogConfigs, log_config, log_manager_config
 from kaa.config.addresses import HostPort
@@ -57,7 +57,6 @@ from kaa.wire.primitives import Uuid
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
     from random import Random
-    from uuid import UUID
 
     from kaa.broker.directories import Identity
     from kaa.config.server import BrokerConfig
@@ -196,7 +195,7 @@ class Broker:
         services.verification = Verification(services)
         services.transactions = make_transaction_coordinator(services, executor, self.report)
 
-    async def _start_controller(self, logs: LogManager, directory_id: UUID) -> None:
+    async def _start_controller(self, logs: LogManager, directory_id: Uuid) -> None:
         path = self.config.metadata_log_dir
         directory = next((found for found in logs.directories if found.path == path), None)
         if directory is not None and not directory.is_online:
@@ -257,7 +256,7 @@ class Broker:
             executor = self._executor("cleaner", 1)
             config = partial(getattr, self.services, "config")
             self._upkeep(tasks, clean_logs(logs.cleaner, self.clock, executor, config))
-        self._begin(tasks, sweep_idle(tuple(self.listeners.by_name.values())))
+        self._begin(tasks, sweep_connections(tuple(self.listeners.by_name.values())))
 
     def _executor(self, name: str, threads: int) -> ThreadPoolExecutor:
         executor = ThreadPoolExecutor(threads, thread_name_prefix=f"kaa-{name}")
@@ -320,7 +319,7 @@ class Broker:
     def _broker_epoch(self) -> int:
         return -1 if self._lifecycle is None else self._lifecycle.epoch
 
-    def _offline(self) -> list[UUID]:
+    def _offline(self) -> list[Uuid]:
         assert self._logs is not None
         return [
             directory.directory_id

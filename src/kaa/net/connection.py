@@ -13,6 +13,10 @@ known.
 **Back-pressure.** With too many parked answers, too many queued bytes, or a frame under way that is
 not parked, the socket is not read; the client's own buffers fill, and it waits.
 
+**Patience.** A client that connects has a while to send its first request, and one that begins a
+frame has a while to finish it, longer the more of it has arrived. Time in which the node itself
+does not read does not count.
+
 **Turns.** A client that sends many small frames at once gets a number of them dispatched per turn
 of the loop, and then the others have theirs.
 
@@ -95,6 +99,7 @@ class Connection:
         "_outbox",
         "_surroundings",
         "_transport",
+        "_waiting_from",
         "active_at",
         "facts",
         "frame_count",
@@ -135,6 +140,8 @@ class Connection:
         self.peer = peer
         # Loop time of the last input, for closing idle connections.
         self.active_at = surroundings.loop.time()
+        # Loop time since which the node waits for the first frame, or for the rest of one.
+        self._waiting_from = self.active_at
         self.frame_count = 0
         # What the dispatcher remembers of this client: its principal, its software.
         self.facts: dict[str, Any] = {}
@@ -144,6 +151,16 @@ class Connection:
     def is_idle(self) -> bool:
         """No request under way and no answer owed."""
         return not self._is_busy and self._outbox.is_empty and self._buffer is None
+
+    def is_late(self, now: float) -> bool:
+        """Whether the client takes longer for its first frame, or the rest of one, than it may."""
+        if not self._is_reading:
+            return False
+        if self._buffer is None:
+            seconds_max = limits.NET_FIRST_REQUEST_SECONDS_MAX
+            return self.frame_count == 0 and now - self._waiting_from > seconds_max
+        earned_seconds = self._have / limits.NET_FRAME_BYTES_PER_SECOND_MIN
+        return now - self._waiting_from > limits.NET_FRAME_SECONDS_MAX + earned_seconds
 
     # --- input
 
@@ -206,6 +223,7 @@ class Connection:
         self._buffer = bytearray(max(len(rest), limits.NET_FRAME_BUFFER_BYTES_MIN))
         self._buffer[: len(rest)] = rest
         self._have = len(rest)
+        self._waiting_from = self._surroundings.loop.time()
 
     def _grown(self, buffer: bytearray) -> bytearray:
         """A larger copy: twice the size, but not beyond the frame that is being received."""
@@ -318,6 +336,7 @@ class Connection:
     def _update_reading(self) -> None:
         wanted = self._wants_input()
         if wanted and not self._is_reading:
+            self._waiting_from = self._surroundings.loop.time()
             self._surroundings.loop.add_reader(self._fileno, self._readable)
             if self._transport.may_hold_input:
                 # What the transport has taken from the socket already, nobody tells of.

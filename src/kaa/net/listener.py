@@ -4,8 +4,9 @@ Limits are checked before anything is read from a client. With as many connectio
 may have (`max.connections`), or with as many new ones in a second as it may have
 (`max.connection.creation.rate`), none is accepted: clients wait in the queue of the system, as with
 Kafka. One more of an address that has as many as it may (`max.connections.per.ip`, with an
-address's IPv6-mapped form counted as the same) is closed at once. Connections without input for
-`connections.max.idle.ms` are closed by a sweep.
+address's IPv6-mapped form counted as the same) is closed at once. A sweep closes connections
+without input for `connections.max.idle.ms`, and those whose client takes too long to send its first
+request, or the rest of one.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class ListenerCounts:
     accepted: int = 0
     refused: int = 0
     closed_idle: int = 0
+    closed_late: int = 0
 
 
 class Listener:
@@ -168,13 +170,16 @@ class Listener:
         for connection in tuple(self.connections):
             connection.close(reason)
 
-    def sweep_idle(self) -> None:
-        """Closes connections without input for too long; called every few seconds."""
-        oldest = self.loop.time() - self.settings.idle_seconds_max
+    def sweep(self, now: float) -> None:
+        """Closes connections without input for too long; called every few seconds of the loop."""
+        oldest = now - self.settings.idle_seconds_max
         for connection in tuple(self.connections):
             if connection.active_at < oldest:
                 self.counts.closed_idle += 1
                 connection.close("idle")
+            elif connection.is_late(now):
+                self.counts.closed_late += 1
+                connection.close("a request did not come in time")
 
     # --- accept
 

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from kaa import limits
 from kaa.net.listener import Listener, ListenerSettings, _plain_address
 from tests.unit.net.support import ECHO, HOLD, running, sized
 
@@ -70,6 +71,46 @@ def test_new_connections_of_a_second_are_limited() -> None:
     asyncio.run(main())
 
 
+class Exhausted:
+    """A listening socket of a process that has no descriptor left, until there are some."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self.is_exhausted = True
+        self.refused = 0
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.is_exhausted:
+            self.refused += 1
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return self._socket.accept()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def test_without_descriptors_it_rests_and_goes_on_later() -> None:
+    async def main() -> None:
+        async with running() as system:
+            assert system.listener._socket is not None
+            exhausted = Exhausted(system.listener._socket)
+            system.listener._socket = exhausted  # type: ignore[assignment]
+            client = await system.connect()
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await system.until(lambda: exhausted.refused > 1)
+            # It does not ask again and again meanwhile.
+            pauses = (loop.time() - began) / limits.NET_ACCEPT_PAUSE_SECONDS
+            assert exhausted.refused <= pauses + 2
+            exhausted.is_exhausted = False
+            assert await client.ask(bytes([ECHO])) == bytes([ECHO])
+
+    asyncio.run(main())
+
+
 def test_sizes_of_socket_buffers_that_somebody_chose() -> None:
     async def main() -> None:
         async with running(send_buffer_bytes=50_000, receive_buffer_bytes=40_000) as system:
@@ -103,15 +144,79 @@ def test_mapped_address_counts_as_its_own() -> None:
 
 def test_idle_connections_are_closed_by_the_sweep() -> None:
     async def main() -> None:
-        async with running(idle_seconds_max=0.05) as system:
+        async with running() as system:
             client = await system.connect()
             await client.ask(bytes([ECHO]))
-            system.listener.sweep_idle()
+            now = asyncio.get_running_loop().time()
+            system.listener.sweep(now + 599)
             assert len(system.listener.connections) == 1
-            await asyncio.sleep(0.06)
-            system.listener.sweep_idle()
+            # The last input lies a little before now.
+            system.listener.sweep(now + 600)
             assert await client.is_cut_off()
             assert system.listener.counts.closed_idle == 1
+
+    asyncio.run(main())
+
+
+def test_client_that_sends_no_request_is_cut_off() -> None:
+    async def main() -> None:
+        async with running() as system:
+            silent = await system.connect()
+            await system.until(lambda: len(system.listener.connections) == 1)
+            patience = limits.NET_FIRST_REQUEST_SECONDS_MAX
+            now = asyncio.get_running_loop().time()
+            system.listener.sweep(now)
+            assert len(system.listener.connections) == 1
+            served = await system.connect()
+            await served.ask(bytes([ECHO]))
+            system.listener.sweep(now + patience + 1)
+            assert await silent.is_cut_off()
+            assert system.listener.counts.closed_late == 1
+            # Who has asked once may be silent until it counts as idle.
+            system.listener.sweep(asyncio.get_running_loop().time() + patience + 1)
+            assert await served.ask(bytes([ECHO])) == bytes([ECHO])
+
+    asyncio.run(main())
+
+
+def test_client_that_never_finishes_a_request_is_cut_off() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            await client.ask(bytes([ECHO]))
+            sent = 10 * limits.NET_FRAME_BYTES_PER_SECOND_MIN
+            await client.send(sized(bytes([ECHO]) + bytes(2 * sent))[:sent])
+            await system.until(lambda: system.connection._have == sent)
+            now = asyncio.get_running_loop().time()
+            # Ten seconds more for what it has sent.
+            system.listener.sweep(now + limits.NET_FRAME_SECONDS_MAX + 5)
+            assert len(system.listener.connections) == 1
+            # A single byte does not make it start anew.
+            await client.send(b"x")
+            await system.until(lambda: system.connection._have == sent + 1)
+            system.listener.sweep(now + limits.NET_FRAME_SECONDS_MAX + 11)
+            assert await client.is_cut_off()
+            assert system.listener.counts.closed_late == 1
+
+    asyncio.run(main())
+
+
+def test_client_that_the_node_keeps_waiting_is_not_late() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            await client.send(sized(bytes([HOLD])) + sized(bytes([ECHO, 1]))[:-1])
+            await system.until(lambda: bool(system.node.waiting))
+            now = asyncio.get_running_loop().time()
+            system.listener.sweep(now + 500)
+            assert len(system.listener.connections) == 1
+            system.node.answer(bytes([HOLD]))
+            assert await client.answer() == bytes([HOLD])
+            # From here on the node waits for the client.
+            again = asyncio.get_running_loop().time()
+            system.listener.sweep(again + limits.NET_FRAME_SECONDS_MAX - 1)
+            await client.send(bytes([1]))
+            assert await client.answer() == bytes([ECHO, 1])
 
     asyncio.run(main())
 

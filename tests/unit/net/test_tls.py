@@ -6,6 +6,7 @@ import ssl
 
 import pytest
 
+from kaa import limits
 from tests.unit.net.support import ECHO, running, sized
 
 
@@ -46,15 +47,15 @@ def test_client_that_does_not_trust_the_node_is_forgotten(
     asyncio.run(main())
 
 
-def test_silent_client_is_idle_during_the_handshake(
+def test_silent_client_is_late_during_the_handshake(
     tls_contexts: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
     async def main() -> None:
-        async with running(tls=tls_contexts, idle_seconds_max=0.02) as system:
+        async with running(tls=tls_contexts) as system:
             sock = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", system.port), 10)
             await system.until(lambda: bool(system.listener.connections))
-            await asyncio.sleep(0.03)
-            system.listener.sweep_idle()
+            now = asyncio.get_running_loop().time()
+            system.listener.sweep(now + limits.NET_FIRST_REQUEST_SECONDS_MAX + 1)
             assert not system.listener.connections
             sock.close()
 
