@@ -101,7 +101,7 @@ def test_initial_controllers(tmp_path: Path) -> None:
     found = read_meta_properties(RealFiles(), f"{tmp_path}/a")
     assert found is not None
     assert found.directory_id is not None
-    assert found.directory_id.bytes == Uuid.parse(directory)
+    assert found.directory_id == Uuid.parse(directory)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import confluent_kafka
 import pytest
@@ -34,6 +33,7 @@ from kaa.log.retention import delete_old_segments
 from kaa.records.batch import iter_batches
 from kaa.records.record import iter_records
 from tests.oracle import JavaError
+from tests.support.ids import uuid
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
 
 if TYPE_CHECKING:
@@ -564,7 +564,7 @@ def test_small_files_are_read_by_kafkas_classes(oracle: Oracle, roots: tuple[Pat
     """The leader-epoch checkpoint is compared with the other files; this one has no twin there."""
     log = _create(roots[0])
     assert log.topic_id is None
-    log.assign_topic_id(UUID(int=77))
+    log.assign_topic_id(uuid(77))
     log.append(batch(1), leader_epoch=3, now_ms=0)
     log.close_cleanly(now_ms=0)
     with oracle.open_log(roots[0] / "topic-0", KAFKA_CONFIG) as kafkas:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -52,7 +52,7 @@ from kaa.wire.messages.k63_broker_heartbeat import (
     BrokerHeartbeatResponse,
 )
 from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
-from kaa.wire.primitives import Uuid
+from kaa.wire.primitives import Uuid, random_uuid
 from tests.oracle import Oracle
 from tests.oracle.broker import RealKafka, _free_ports
 from tests.oracle.jvm import Jvm
@@ -194,7 +194,7 @@ class OurNode:
             found = read_meta_properties(files, each)
             assert found is not None
             assert found.directory_id is not None
-            self.directory_ids.append(Uuid(found.directory_id.bytes))
+            self.directory_ids.append(found.directory_id)
         endpoint = self.config.listeners.advertised_controller[0]
         address = Endpoint(endpoint.listener, endpoint.host, endpoint.port)
         static = [
@@ -227,7 +227,7 @@ class OurNode:
             BrokerRegistrationRequest(
                 broker_id=1,
                 cluster_id=self.controller._node.cluster_id,
-                incarnation_id=Uuid(uuid.uuid4().bytes),
+                incarnation_id=random_uuid(os.urandom),
                 listeners=[
                     Listener(name=listener.listener, host=listener.host, port=listener.port)
                 ],

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
     from random import Random
-    from uuid import UUID
 
     from kaa.config.addresses import Endpoint as ConfigEndpoint
     from kaa.config.server import BrokerConfig
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from kaa.log.dirs import LogDirectory
     from kaa.log.files import Files
     from kaa.serving.services import Services
+    from kaa.wire.primitives import Uuid
 
 
 def make_logs(
@@ -154,7 +154,7 @@ class Listeners:
 
 
 def make_quorum_node(
-    config: BrokerConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[Endpoint, ...]
+    config: BrokerConfig, cluster_id: str, directory_id: Uuid, endpoints: tuple[Endpoint, ...]
 ) -> QuorumNode:
     listener = endpoints[0].listener
     voters = [

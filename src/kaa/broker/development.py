@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kaa.controller.formatting import FormatRequest, plan_format
 from kaa.log.errors import CorruptFileError
-from kaa.log.properties import encode_id, read_meta_properties
+from kaa.log.properties import read_meta_properties
 from kaa.quorum.node import KRAFT_VERSIONS
 from kaa.quorum.voters import Endpoint, ReplicaKey, VoterNode, VoterSet
+from kaa.wire.primitives import random_uuid
 
 if TYPE_CHECKING:
     from random import Random
@@ -27,9 +28,7 @@ def format_if_empty(config: BrokerConfig, files: Files, random: Random, now_ms: 
         # It belongs to somebody, whoever that was.
         return False
 
-    def new_id() -> UUID:
-        return UUID(bytes=random.randbytes(16), version=4)
-
+    new_id = partial(random_uuid, random.randbytes)
     metadata_directory_id = new_id()
     endpoints = tuple(
         Endpoint(point.listener, point.host, point.port)
@@ -37,7 +36,7 @@ def format_if_empty(config: BrokerConfig, files: Files, random: Random, now_ms: 
     )
     key = ReplicaKey(config.node_id, metadata_directory_id)
     request = FormatRequest(
-        cluster_id=encode_id(new_id()),
+        cluster_id=str(new_id()),
         node_id=config.node_id,
         directories=config.log_dirs,
         metadata_directory=config.metadata_log_dir,

@@ -14,10 +14,10 @@ from kaa.log.properties import META_PROPERTIES_VERSION, read_meta_properties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from uuid import UUID
 
     from kaa.log.files import Files
     from kaa.log.properties import MetaProperties
+    from kaa.wire.primitives import Uuid
 
 
 class StartError(Exception):
@@ -31,7 +31,7 @@ class Identity(NamedTuple):
     # By path; a directory that cannot be read is missing.
     directories: dict[str, MetaProperties]
     # The directory with the metadata log is one of the others or one of its own.
-    metadata_directory_id: UUID
+    metadata_directory_id: Uuid
 
 
 def read_identity(files: Files, paths: Sequence[str], metadata_path: str, node_id: int) -> Identity:

@@ -31,17 +31,16 @@ from kaa.wire.messages.k70_controller_registration import (
 )
 from kaa.wire.messages.k70_controller_registration import Feature as ControllerFeature
 from kaa.wire.messages.k70_controller_registration import Listener as ControllerListener
-from kaa.wire.primitives import Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from uuid import UUID
 
     from kaa.config.server import BrokerConfig
     from kaa.controller.local import LocalController
     from kaa.quorum.voters import Endpoint
     from kaa.replication.partition import Partition
     from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatResponse
+    from kaa.wire.primitives import Uuid
 
 _REGISTRATION_VERSION: Final = 4
 _HEARTBEAT_VERSION: Final = 1
@@ -92,7 +91,7 @@ class BrokerLifecycle:
         config: BrokerConfig,
         controller: LocalController,
         incarnation_id: Uuid,
-        offline_directories: Callable[[], list[UUID]],
+        offline_directories: Callable[[], list[Uuid]],
     ) -> None:
         self._config = config
         self._controller = controller
@@ -104,7 +103,7 @@ class BrokerLifecycle:
         self,
         cluster_id: str,
         endpoints: Iterable[Endpoint],
-        directories: Iterable[UUID],
+        directories: Iterable[Uuid],
         previous_epoch: int,
     ) -> None:
         """Registers under the addresses that clients shall use."""
@@ -126,7 +125,7 @@ class BrokerLifecycle:
                 for name, (low, high) in supported_ranges().items()
             ],
             rack=self._config.get_optional_string("broker.rack"),
-            log_dirs=[Uuid(found.bytes) for found in directories],
+            log_dirs=list(directories),
             previous_broker_epoch=previous_epoch,
         )
         response = await self._controller.register_broker(
@@ -193,6 +192,6 @@ class BrokerLifecycle:
             current_metadata_offset=self._controller.committed_offset,
             want_fence=False,
             want_shut_down=leaving,
-            offline_log_dirs=[Uuid(found.bytes) for found in self._offline_directories()],
+            offline_log_dirs=self._offline_directories(),
         )
         return await self._controller.heartbeat(request, RequestContext(_HEARTBEAT_VERSION))

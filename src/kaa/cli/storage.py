@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,10 +29,11 @@ from kaa.controller.formatting import FormatError, FormatRequest, plan_format
 from kaa.controller.scram import ScramError, parse_credential
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import RealFiles
-from kaa.log.properties import encode_id, read_meta_properties
+from kaa.log.properties import read_meta_properties
 from kaa.quorum.node import KRAFT_VERSIONS
 from kaa.quorum.voters import Endpoint, ReplicaKey, VoterNode, VoterSet
 from kaa.wire.primitives import Uuid
+from kaa.wire.primitives import random_uuid as new_uuid
 
 if TYPE_CHECKING:
     from kaa.config.server import BrokerConfig
@@ -203,12 +204,8 @@ def _config(config_file: Path) -> BrokerConfig:
         raise click.ClickException(str(error)) from error
 
 
-def _new_id() -> uuid.UUID:
-    """A random id that does not start with a dash, so that a command line can carry it."""
-    while True:
-        found = uuid.uuid4()
-        if not encode_id(found).startswith("-"):
-            return found
+def _new_id() -> Uuid:
+    return new_uuid(os.urandom)
 
 
 def _standalone(config: BrokerConfig) -> VoterSet:
@@ -231,7 +228,7 @@ def _initial_controllers(config: BrokerConfig, text: str) -> VoterSet:
     address, _, directory = rest.rpartition(":")
     try:
         host, port = parse_host_port("--initial-controllers", entries[0], address, form)
-        directory_id = uuid.UUID(bytes=bytes(Uuid.parse(directory)))
+        directory_id = Uuid.parse(directory)
         key = ReplicaKey(int(node_id), directory_id)
     except (ConfigError, ValueError) as error:
         raise click.ClickException(
@@ -326,7 +323,7 @@ def _facts(properties: MetaProperties) -> dict[str, str]:
     directory_id = properties.directory_id
     facts = {"cluster.id": properties.cluster_id}
     if directory_id is not None:
-        facts["directory.id"] = encode_id(directory_id)
+        facts["directory.id"] = str(directory_id)
     return facts | {"node.id": str(properties.node_id), "version": str(properties.version)}
 
 
@@ -339,7 +336,7 @@ def random_uuid(output: str) -> None:
     Examples:
       kaa storage random-uuid
     """
-    uuid_text = encode_id(_new_id())
+    uuid_text = str(_new_id())
     show_one(output, {"uuid": uuid_text}, "uuid", lambda: click.echo(uuid_text))
 
 

@@ -44,11 +44,11 @@ from kaa.wire.messages.metadata_cluster import FeatureLevelRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from uuid import UUID
 
     from kaa.controller.feature_table import MetadataVersion
     from kaa.log.files import Files
     from kaa.quorum.voters import VoterSet
+    from kaa.wire.primitives import Uuid
     from kaa.wire.schema import MetadataRecord
 
 
@@ -82,7 +82,7 @@ class FormatPlan(NamedTuple):
     kraft_version: int
     empty_directories: list[str]
     """Those that are formatted; the others are already."""
-    directory_ids: dict[str, UUID]
+    directory_ids: dict[str, Uuid]
 
     def run(self, files: Files, now_ms: int, comment: str) -> Iterator[str]:
         """Formats; yields each directory before it is touched."""
@@ -110,7 +110,7 @@ class FormatPlan(NamedTuple):
             yield encode_record(record, record_version(record, features))
 
 
-def plan_format(files: Files, request: FormatRequest, new_id: Callable[[], UUID]) -> FormatPlan:
+def plan_format(files: Files, request: FormatRequest, new_id: Callable[[], Uuid]) -> FormatPlan:
     """Checks the request and the directories; FormatError if anything is wrong."""
     if request.node_id < 0:
         raise FormatError("node.id is not negative")
@@ -121,7 +121,7 @@ def plan_format(files: Files, request: FormatRequest, new_id: Callable[[], UUID]
     if request.credentials and release.level < SCRAM:
         raise FormatError(f"SCRAM needs a release of 3.5 or newer, not {release}")
     empty = _empty_directories(files, request)
-    ids: dict[str, UUID] = {}
+    ids: dict[str, Uuid] = {}
     for directory in empty:
         ids[directory] = _directory_id(request, directory) or new_id()
     records = [*bootstrap_records(release.level, levels), *request.credentials]
@@ -163,7 +163,7 @@ def _levels(request: FormatRequest, release: MetadataVersion) -> dict[str, int]:
     return chosen
 
 
-def _directory_id(request: FormatRequest, directory: str) -> UUID | None:
+def _directory_id(request: FormatRequest, directory: str) -> Uuid | None:
     """The id that the first voters give to the directory; None if it may have any."""
     if request.voters is None or directory != request.metadata_directory:
         return None

@@ -18,6 +18,8 @@ from kaa.wire.messages.metadata_cluster import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kaa.quorum.replicated_state import CommittedBatch
     from kaa.quorum.snapshots import SnapshotContent
     from kaa.wire.schema import MetadataRecord
@@ -58,9 +60,14 @@ class MetadataLoader:
         self.bytes_since_snapshot = 0
         self._transaction = None
 
-    def commit(self, batch: CommittedBatch) -> None:
-        for value in batch.values:
-            self._take(decode_record(value)[0])
+    def commit(
+        self, batch: CommittedBatch, records: Iterable[MetadataRecord] | None = None
+    ) -> None:
+        """Applies what follows; its writer has the records and hands them in."""
+        if records is None:
+            records = (decode_record(value)[0] for value in batch.values)
+        for record in records:
+            self._take(record)
         self.last_offset = batch.last_offset
         self.last_epoch = batch.epoch
         self.last_timestamp = batch.append_timestamp

@@ -65,6 +65,13 @@ class _Waiting(NamedTuple):
     answer: asyncio.Future[None]
 
 
+class _Written(NamedTuple):
+    """A batch of this leader: its last offset, and what is in it."""
+
+    last_offset: int
+    records: list[MetadataRecord]
+
+
 class LocalController(ControllerPort):
     """See the module. ``start``, then ``run`` in a task, then ``stop``."""
 
@@ -94,6 +101,8 @@ class LocalController(ControllerPort):
         )
         self._bootstrap: list[MetadataRecord] = []
         self._waiting: deque[_Waiting] = deque()
+        # What this leader has written and is not committed yet.
+        self._written: deque[_Written] = deque()
         # The epoch that this node leads; None while it does not.
         self._epoch: int | None = None
         self._driver: QuorumDriver | None = None
@@ -251,6 +260,7 @@ class LocalController(ControllerPort):
         for batch in batches:
             self._expect(self.driver.append(epoch, batch.data))
             self._machine.replay(batch.records)
+            self._written.append(_Written(self.driver.log.end().offset - 1, batch.records))
         if not batches and not self._waiting:
             return None
         answer = self._loop.create_future()
@@ -318,7 +328,12 @@ class LocalController(ControllerPort):
         self._loader.load(snapshot_id, content)
 
     def commit(self, batch: CommittedBatch) -> None:
-        self._loader.commit(batch)
+        records = None
+        while self._written and self._written[0].last_offset <= batch.last_offset:
+            written = self._written.popleft()
+            if written.last_offset == batch.last_offset:
+                records = written.records
+        self._loader.commit(batch, records)
 
     def committed_up_to(self, offset: int) -> None:
         """Everything below ``offset`` is in the image: tell the node, then the senders."""
@@ -382,6 +397,7 @@ class LocalController(ControllerPort):
         """Forgets what is not committed, and tells those who wait for it."""
         self._epoch = None
         self._machine.deactivate()
+        self._written.clear()
         while self._waiting:
             answer = self._waiting.popleft().answer
             if not answer.done():

@@ -32,12 +32,13 @@ from kaa.wire.messages.k19_create_topics import (
 )
 from kaa.wire.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsResponse
 from kaa.wire.messages.metadata_topics import RemoveTopicRecord, TopicRecord
-from kaa.wire.primitives import UUID_ZERO, Uuid
+from kaa.wire.primitives import UUID_ZERO, random_uuid
 
 if TYPE_CHECKING:
     from kaa.controller.state import ControllerState, RequestContext
     from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
     from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest
+    from kaa.wire.primitives import Uuid
     from kaa.wire.schema import MetadataRecord
 
 # Reports of settings by the settings that a topic has of its own.
@@ -132,7 +133,7 @@ def _create_topic(
     config_records = _config_records(state, topic)
     partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic)
     context.charge(len(partitions))
-    topic_id = _random_uuid(state)
+    topic_id = random_uuid(state.random.randbytes)
     result = CreatableTopicResult(
         name=topic.name, topic_id=topic_id, error_message=None, configs=[]
     )
@@ -260,17 +261,6 @@ def new_partition(state: ControllerState, replicas: list[int], isr: list[int]) -
         partition_epoch=0,
         directories=directories,
     )
-
-
-def _random_uuid(state: ControllerState) -> Uuid:
-    """A random id that Kafka would give: version 4, and no leading dash for a command line."""
-    while True:
-        data = bytearray(state.random.randbytes(16))
-        data[6] = data[6] & 0x0F | 0x40
-        data[8] = data[8] & 0x3F | 0x80
-        found = Uuid(bytes(data))
-        if not str(found).startswith("-"):
-            return found
 
 
 # --- deletion -------------------------------------------------------------------------------------

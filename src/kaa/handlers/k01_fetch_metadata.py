@@ -18,13 +18,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.handlers.quorum_messages import (
-    METADATA_TOPIC_ID,
     check_request,
     leader_address,
     leader_id_of,
     replica_key,
 )
 from kaa.quorum import messages
+from kaa.quorum.metadata_log import METADATA_TOPIC_ID
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k01_fetch import (
     EpochEndOffset,

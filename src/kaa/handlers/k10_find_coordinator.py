@@ -2,7 +2,8 @@
 
 The coordinator is the leader of a partition of an internal topic. The topic is created when it is
 first asked for; until it is there, and while its partition has no leader that the client can reach,
-the answer is COORDINATOR_NOT_AVAILABLE, and the client asks again.
+the answer is COORDINATOR_NOT_AVAILABLE, and the client asks again. Of a new topic the partition
+that somebody asked for is made before the others, so that the next request finds its coordinator.
 
 Groups have key type 0 and transactions key type 1; nothing coordinates share groups (key type 2,
 from version 6 on) yet, so that these are never available. Version 4 asks for many keys at once
@@ -66,7 +67,9 @@ async def _find(
         await services.topic_creation.create([name])
         return _refused(key, Errors.COORDINATOR_NOT_AVAILABLE)
     coordinator = services.groups if is_group else services.transactions
-    partition = topic.partitions[coordinator.partition_for(key)]
+    number = coordinator.partition_for(key)
+    services.replicas.find(name, number)
+    partition = topic.partitions[number]
     leader = image.brokers.get(visible_leader(image, partition, context.listener_name))
     endpoint = None if leader is None else leader.endpoint(context.listener_name)
     if leader is None or endpoint is None:

@@ -24,7 +24,7 @@ from kaa.wire.messages.k55_describe_quorum import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-from kaa.wire.primitives import UUID_ZERO, Uuid
+from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
@@ -85,7 +85,7 @@ def _replica(found: ReplicaDescription, shift_ms: int) -> ReplicaState:
     fetched_ms, caught_up_ms = found.last_fetch_ms, found.last_caught_up_ms
     return ReplicaState(
         replica_id=found.key.id,
-        replica_directory_id=UUID_ZERO if directory is None else Uuid(directory.bytes),
+        replica_directory_id=UUID_ZERO if directory is None else directory,
         log_end_offset=_UNKNOWN if found.log_end_offset is None else found.log_end_offset,
         last_fetch_timestamp=_UNKNOWN if fetched_ms is None else fetched_ms + shift_ms,
         last_caught_up_timestamp=_UNKNOWN if caught_up_ms is None else caught_up_ms + shift_ms,

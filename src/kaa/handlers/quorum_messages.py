@@ -8,12 +8,12 @@ is compared before that. Errors of either kind stand at the top of the answer, w
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from uuid import UUID
 
 from kaa.controller.names import METADATA_TOPIC
+from kaa.quorum.metadata_log import METADATA_TOPIC_ID
 from kaa.quorum.voters import Endpoint, ReplicaKey
 from kaa.wire.errors import Errors
-from kaa.wire.primitives import UUID_ZERO, Uuid
+from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from kaa.quorum.messages import LeaderResponse
     from kaa.quorum.voters import Endpoints
     from kaa.serving.services import Services
+    from kaa.wire.primitives import Uuid
 
-METADATA_TOPIC_ID: Final = Uuid((1).to_bytes(16, "big"))
 UNKNOWN_ID: Final = -1
 
 
@@ -49,9 +49,7 @@ def check_request(
 
 
 def replica_key(node_id: int, directory_id: Uuid) -> ReplicaKey:
-    return ReplicaKey(
-        node_id, None if directory_id == UUID_ZERO else UUID(bytes=bytes(directory_id))
-    )
+    return ReplicaKey(node_id, None if directory_id == UUID_ZERO else directory_id)
 
 
 def voter_key(voter_id: int, directory_id: Uuid) -> ReplicaKey | None:

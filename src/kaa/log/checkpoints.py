@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from kaa.limits import CHECKPOINT_FILE_BYTES_MAX
 from kaa.log.errors import CorruptFileError
-from kaa.log.files import read_whole, write_atomically
+from kaa.log.files import read_whole
 from kaa.log.names import TopicPartition
 
 if TYPE_CHECKING:
@@ -75,10 +75,6 @@ def read_offset_checkpoint(files: Files, path: str) -> dict[TopicPartition, int]
         except ValueError:
             raise CorruptFileError(path, "an entry is not topic, partition, offset") from None
     return table
-
-
-def write_offset_checkpoint(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    write_atomically(files, path, encode_offset_checkpoint(offsets))
 
 
 def encode_offset_checkpoint(offsets: Mapping[TopicPartition, int]) -> bytes:

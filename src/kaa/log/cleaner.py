@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.log.compaction import Compaction, CompactionAbortedError, CompactionRange
 from kaa.log.errors import StorageError
+from kaa.log.jobs import CheckpointJob
 from kaa.log.names import CLEANER_OFFSET_CHECKPOINT_FILE
 from kaa.records.compaction import OffsetMap
 from kaa.records.errors import RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Iterable, Mapping
 
     from kaa.log.config import LogManagerConfig
     from kaa.log.dirs import LogDirectory
@@ -123,7 +124,8 @@ class LogCleaner:
                     yield job
                     self.moved_bytes = moved_bytes + compaction.moved_bytes
             self._first_dirty[log.partition] = compaction.end_offset
-            self._write_checkpoint(log.directory)
+            offsets = self._offsets(log.directory)
+            yield CheckpointJob(log.directory, CLEANER_OFFSET_CHECKPOINT_FILE, offsets)
         except (CompactionAbortedError, StorageError):
             return
         except RecordsError:
@@ -151,14 +153,19 @@ class LogCleaner:
         if not directory.logs.keys() >= table.keys():
             self._write_checkpoint(directory)
 
-    def _write_checkpoint(self, directory: LogDirectory) -> None:
-        offsets = {p: o for p, o in self._first_dirty.items() if p in directory.logs}
-        directory.write_checkpoint(CLEANER_OFFSET_CHECKPOINT_FILE, offsets)
+    def _offsets(self, directory: LogDirectory) -> dict[TopicPartition, int]:
+        return {p: o for p, o in self._first_dirty.items() if p in directory.logs}
 
-    def forget(self, partition: TopicPartition, directory: LogDirectory) -> None:
-        """A log was deleted; one of the same name starts anew."""
-        self.uncleanable.discard(partition)
-        if self._first_dirty.pop(partition, None) is not None:
+    def _write_checkpoint(self, directory: LogDirectory) -> None:
+        directory.write_checkpoint(CLEANER_OFFSET_CHECKPOINT_FILE, self._offsets(directory))
+
+    def forget(self, partitions: Iterable[TopicPartition], directory: LogDirectory) -> None:
+        """Logs of the directory were deleted; those of the same names start anew."""
+        was_known = False
+        for partition in partitions:
+            self.uncleanable.discard(partition)
+            was_known |= self._first_dirty.pop(partition, None) is not None
+        if was_known:
             self._write_checkpoint(directory)
 
 

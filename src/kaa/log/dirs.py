@@ -8,10 +8,12 @@ again, and recovery finds out what is left.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from kaa.log.checkpoints import read_offset_checkpoint, write_offset_checkpoint
+from kaa.log.checkpoints import encode_offset_checkpoint, read_offset_checkpoint
 from kaa.log.errors import CorruptFileError, StorageError
+from kaa.log.files import write_atomically
 from kaa.log.names import (
     LOCK_FILE,
     LOG_START_OFFSET_CHECKPOINT_FILE,
@@ -22,11 +24,11 @@ from kaa.log.names import (
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
-    from uuid import UUID
 
     from kaa.log.files import DirectoryLock, Files
     from kaa.log.log import UnifiedLog
     from kaa.log.names import TopicPartition
+    from kaa.wire.primitives import Uuid
 
 
 class LogDirectory:
@@ -36,7 +38,7 @@ class LogDirectory:
         self,
         files: Files,
         path: str,
-        directory_id: UUID | None = None,
+        directory_id: Uuid | None = None,
         on_offline: Callable[[LogDirectory], None] | None = None,
     ) -> None:
         self.files = files
@@ -50,6 +52,10 @@ class LogDirectory:
         """Why the directory is offline; None as long as it is not. Never reset."""
         self._on_offline = on_offline
         self._lock: DirectoryLock | None = None
+        self._checkpoint_lock = Lock()
+        self._checkpoints_made = 0
+        self._checkpoints_written: dict[str, int] = {}
+        """By file the number of the table in it."""
 
     @property
     def is_online(self) -> bool:
@@ -84,27 +90,48 @@ class LogDirectory:
         except CorruptFileError:
             return {}
 
+    def number_checkpoint(self) -> int:
+        """Numbers a table when it is made, on the loop."""
+        self._checkpoints_made += 1
+        return self._checkpoints_made
+
+    def replace_checkpoint(self, name: str, number: int, content: bytes) -> None:
+        """Writes a table, on any thread, unless a newer one is there: a slow writer must not undo
+        the entry that a truncation or a deletion has just lowered. OSError is the caller's.
+        """
+        with self._checkpoint_lock:
+            if number > self._checkpoints_written.get(name, 0):
+                write_atomically(self.files, f"{self.path}/{name}", content)
+                self._checkpoints_written[name] = number
+
     def write_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         if self.offline_reason is not None:
             return
+        number = self.number_checkpoint()
         try:
-            write_offset_checkpoint(self.files, f"{self.path}/{name}", offsets)
+            self.replace_checkpoint(name, number, encode_offset_checkpoint(offsets))
         except OSError as error:
             raise self.fail(error) from error
 
-    def checkpoint_recovery_points(self) -> None:
-        offsets = {partition: log.recovery_checkpoint for partition, log in self.logs.items()}
-        self.write_checkpoint(RECOVERY_POINT_CHECKPOINT_FILE, offsets)
+    def recovery_points(self) -> dict[TopicPartition, int]:
+        return {partition: log.recovery_checkpoint for partition, log in self.logs.items()}
 
-    def checkpoint_log_start_offsets(self) -> None:
+    def log_start_offsets(self) -> dict[TopicPartition, int]:
         """Only logs that start inside their first segment need an entry."""
-        offsets = {
+        return {
             partition: log.log_start_offset
             for partition, log in self.logs.items()
             if log.log_start_offset > log.segments.first.base_offset
         }
-        self.write_checkpoint(LOG_START_OFFSET_CHECKPOINT_FILE, offsets)
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        return {partition: log.high_watermark for partition, log in self.logs.items()}
+
+    def checkpoint_recovery_points(self) -> None:
+        self.write_checkpoint(RECOVERY_POINT_CHECKPOINT_FILE, self.recovery_points())
+
+    def checkpoint_log_start_offsets(self) -> None:
+        self.write_checkpoint(LOG_START_OFFSET_CHECKPOINT_FILE, self.log_start_offsets())
 
     def checkpoint_high_watermarks(self) -> None:
-        offsets = {partition: log.high_watermark for partition, log in self.logs.items()}
-        self.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT_FILE, offsets)
+        self.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT_FILE, self.high_watermarks())

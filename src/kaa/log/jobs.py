@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from kaa.log.checkpoints import encode_offset_checkpoint
-from kaa.log.files import remove_tree, unlink_if_exists, write_atomically
+from kaa.log.files import remove_tree, unlink_if_exists
 from kaa.records.errors import RecordsError
 
 if TYPE_CHECKING:
@@ -65,19 +65,20 @@ class FlushLogJob:
 
 
 class CheckpointJob:
-    """Replaces an offset checkpoint that nobody else writes."""
+    """Replaces an offset checkpoint, unless a table that was made later is there before it."""
 
-    __slots__ = ("_content", "_path", "directory")
+    __slots__ = ("_content", "_name", "_number", "directory")
 
     def __init__(
         self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]
     ) -> None:
         self.directory = directory
-        self._path = f"{directory.path}/{name}"
+        self._name = name
+        self._number = directory.number_checkpoint()
         self._content = encode_offset_checkpoint(offsets)
 
     def run(self) -> None:
-        write_atomically(self.directory.files, self._path, self._content)
+        self.directory.replace_checkpoint(self._name, self._number, self._content)
 
     def done(self, now_ms: int) -> None:
         """Nobody waits for it."""

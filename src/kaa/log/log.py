@@ -32,7 +32,6 @@ from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from random import Random
-    from uuid import UUID
 
     from kaa.log.append import AppendInfo, AppendPlan
     from kaa.log.config import LogConfig
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from kaa.log.segment import Segment, SegmentRegion
     from kaa.log.segments import Segments
     from kaa.log.transaction_index import AbortedTransaction
+    from kaa.wire.primitives import Uuid
 
 
 class FetchIsolation(Enum):
@@ -85,7 +85,7 @@ class UnifiedLog(LocalLog):
         directory: LogDirectory,
         folder: str,
         partition: TopicPartition,
-        topic_id: UUID | None,
+        topic_id: Uuid | None,
         config: LogConfig,
         segments: Segments,
         producer_state: ProducerState,
@@ -417,7 +417,7 @@ class UnifiedLog(LocalLog):
         self.settle()
         super().close()
 
-    def assign_topic_id(self, topic_id: UUID) -> None:
+    def assign_topic_id(self, topic_id: Uuid) -> None:
         """Notes the topic of a log that does not know it, durable with the next flush."""
         assert self.topic_id is None
         with self.storage():

@@ -5,11 +5,9 @@ log is loaded, so that a crash while loading is not taken for a clean stop), its
 and its logs loaded one after the other. ``start`` is a generator, since recovery may take long.
 
 While running, the owner calls ``tick`` every second or so. It applies retention, takes care of
-expired producers and idle descriptors, writes the recovery-point and log-start checkpoints, and
-returns jobs (flushes, high watermarks, removals) for the owner to run off the loop. Compaction is
-work of its own: ``cleaner.work``, every log.cleaner.backoff.ms. Recovery points
-and start offsets are written on the loop on purpose: a slow writer of an old table must not be able
-to undo the entry that a truncation or a deletion has just lowered.
+expired producers and idle descriptors, and returns jobs (flushes, checkpoints, removals) for the
+owner to run off the loop. Compaction is work of its own: ``cleaner.work``, every
+log.cleaner.backoff.ms. What a truncation or a deletion lowers in a checkpoint is written at once.
 
 Stop: every log is flushed and closed, checkpoints are written, then the marker.
 
@@ -19,11 +17,11 @@ replicas are here, but every operation on them is refused.
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
-from kaa.limits import TICK_LOGS_MAX
+from kaa.limits import TICK_LOGS_MAX, TICK_RETAINED_LOGS_MAX
 from kaa.log.cleaner import LogCleaner
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import LogError, StorageError
@@ -45,6 +43,7 @@ from kaa.log.properties import read_clean_shutdown, remove_clean_shutdown, write
 from kaa.log.recovery import LoadOptions, create_log, load_log
 from kaa.log.retention import delete_old_segments
 from kaa.wire.errors import Errors
+from kaa.wire.primitives import Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -98,6 +97,8 @@ class LogManager:
         """Folders in log directories that are no logs; left alone, for the owner to report."""
         self._doomed_folders: list[tuple[int, LogDirectory, str]] = []
         self._deadlines_ms: dict[str, int] = {}
+        self._due: dict[str, deque[UnifiedLog]] = {}
+        """By duty the logs that are left of its round."""
         self._visits: Iterator[UnifiedLog] = iter(())
         self._is_locked = False
 
@@ -195,10 +196,10 @@ class LogManager:
     def get_or_create(
         self,
         partition: TopicPartition,
-        topic_id: UUID | None,
+        topic_id: Uuid | None,
         now_ms: int,
         *,
-        directory_id: UUID | None = None,
+        directory_id: Uuid | None = None,
     ) -> UnifiedLog:
         """The log of the partition, a new one in the given or the least loaded directory.
 
@@ -221,7 +222,7 @@ class LogManager:
                 return log
         raise StorageError(f"no log directory can take {partition}")
 
-    def _check_topic_id(self, log: UnifiedLog, topic_id: UUID | None) -> None:
+    def _check_topic_id(self, log: UnifiedLog, topic_id: Uuid | None) -> None:
         if log.topic_id is None and topic_id is not None:
             log.assign_topic_id(topic_id)
         elif topic_id not in {None, log.topic_id}:
@@ -230,7 +231,7 @@ class LogManager:
                 f"{log.partition} belongs to topic {log.topic_id}, not {topic_id}",
             )
 
-    def _candidates(self, directory_id: UUID | None) -> list[LogDirectory]:
+    def _candidates(self, directory_id: Uuid | None) -> list[LogDirectory]:
         online = self.online_directories
         chosen = [d for d in online if directory_id is not None and d.directory_id == directory_id]
         return chosen or sorted(online, key=lambda directory: len(directory.logs))
@@ -247,7 +248,7 @@ class LogManager:
         self._retire(partitions, DELETE_FOLDER_SUFFIX, now_ms)
 
     def mark_strays(
-        self, is_ours: Callable[[TopicPartition, UUID | None], bool], now_ms: int
+        self, is_ours: Callable[[TopicPartition, Uuid | None], bool], now_ms: int
     ) -> list[TopicPartition]:
         """Puts logs aside that the cluster does not know of; nothing of them is deleted."""
         strays = [p for p, log in self.logs.items() if not is_ours(p, log.topic_id)]
@@ -255,8 +256,7 @@ class LogManager:
         return strays
 
     def _retire(self, partitions: Iterable[TopicPartition], suffix: str, now_ms: int) -> None:
-        touched: dict[str, LogDirectory] = {}
-        gone: list[tuple[TopicPartition, LogDirectory]] = []
+        gone: dict[LogDirectory, list[TopicPartition]] = {}
         for partition in list(partitions):
             log = self.logs.pop(partition, None)
             if log is None:
@@ -266,7 +266,7 @@ class LogManager:
             log.close()
             if not directory.is_online:
                 continue
-            unique = UUID(int=self._random.getrandbits(128))
+            unique = Uuid(self._random.randbytes(16))
             folder = f"{directory.path}/{marked_folder_name(partition, unique, suffix)}"
             try:
                 self._files.rename(log.folder, folder)
@@ -274,16 +274,14 @@ class LogManager:
                 directory.fail(error)
                 continue
             log.set_folder(folder)
-            touched[directory.path] = directory
-            gone.append((partition, directory))
+            gone.setdefault(directory, []).append(partition)
             if suffix == DELETE_FOLDER_SUFFIX:
                 deadline_ms = now_ms + log.config.file_delete_delay_ms
                 self._doomed_folders.append((deadline_ms, directory, folder))
-        for directory in touched.values():
+        for directory, retired in gone.items():
             self._checkpoint(directory.checkpoint_recovery_points)
             self._checkpoint(directory.checkpoint_log_start_offsets)
-        for partition, directory in gone:
-            self._checkpoint(partial(self.cleaner.forget, partition, directory))
+            self._checkpoint(partial(self.cleaner.forget, retired, directory))
 
     def delete_records(
         self, offsets: dict[TopicPartition, int]
@@ -330,25 +328,23 @@ class LogManager:
         interval_ms = config.log_flush_offset_checkpoint_interval_ms
         if self._is_due("recovery points", interval_ms, now_ms):
             for directory in self.online_directories:
-                self._checkpoint(directory.checkpoint_recovery_points)
+                name, offsets = RECOVERY_POINT_CHECKPOINT_FILE, directory.recovery_points()
+                jobs.append(CheckpointJob(directory, name, offsets))
         interval_ms = config.log_flush_start_offset_checkpoint_interval_ms
         if self._is_due("start offsets", interval_ms, now_ms):
             for directory in self.online_directories:
-                self._checkpoint(directory.checkpoint_log_start_offsets)
+                name, offsets = LOG_START_OFFSET_CHECKPOINT_FILE, directory.log_start_offsets()
+                jobs.append(CheckpointJob(directory, name, offsets))
         interval_ms = config.replica_high_watermark_checkpoint_interval_ms
         if self._is_due("high watermark", interval_ms, now_ms):
             for directory in self.online_directories:
-                offsets = {p: log.high_watermark for p, log in directory.logs.items()}
-                name = REPLICATION_OFFSET_CHECKPOINT_FILE
+                name, offsets = REPLICATION_OFFSET_CHECKPOINT_FILE, directory.high_watermarks()
                 jobs.append(CheckpointJob(directory, name, offsets))
         interval_ms = config.producer_id_expiration_check_interval_ms
-        expire = self._is_due("expiration", interval_ms, now_ms)
-        retain = self._is_due("retention", config.log_retention_check_interval_ms, now_ms)
-        for log in list(self.logs.values()) if expire or retain else ():
-            if expire:
-                log.producer_state.remove_expired(now_ms)
-            if retain:
-                self._retain(log, now_ms)
+        for log in self._due_logs("expiration", interval_ms, now_ms):
+            log.producer_state.remove_expired(now_ms)
+        for log in self._due_logs("retention", config.log_retention_check_interval_ms, now_ms):
+            self._retain(log, now_ms)
         for log in self._next_logs():
             self._visit(log, now_ms, jobs)
         self._remove_folders(now_ms, jobs)
@@ -361,6 +357,16 @@ class LogManager:
             return False
         self._deadlines_ms[what] = now_ms + interval_ms
         return True
+
+    def _due_logs(self, what: str, interval_ms: int, now_ms: int) -> Iterator[UnifiedLog]:
+        """Every log once per interval, some at each tick, so that a tick stays short."""
+        left = self._due.setdefault(what, deque())
+        if not left and self._is_due(what, interval_ms, now_ms):
+            left.extend(self.logs.values())
+        for _ in range(min(len(left), TICK_RETAINED_LOGS_MAX)):
+            log = left.popleft()
+            if self.logs.get(log.partition) is log:
+                yield log
 
     def _next_logs(self) -> list[UnifiedLog]:
         """The next few logs in turn, so that one tick stays short with very many of them."""

@@ -31,7 +31,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from uuid import UUID
+    from kaa.wire.primitives import Uuid
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
@@ -89,8 +89,8 @@ def folder_name(partition: TopicPartition) -> str:
     return f"{partition.topic}-{partition.partition}"
 
 
-def marked_folder_name(partition: TopicPartition, unique: UUID, mark_suffix: str) -> str:
-    suffix = f"-{partition.partition}.{unique.hex}{mark_suffix}"
+def marked_folder_name(partition: TopicPartition, unique: Uuid, mark_suffix: str) -> str:
+    suffix = f"-{partition.partition}.{unique.hex()}{mark_suffix}"
     return partition.topic[: _FOLDER_NAME_LENGTH_MAX - len(suffix)] + suffix
 
 

@@ -26,14 +26,13 @@ Ids are 128-bit numbers in URL-safe base64 without padding.
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import read_whole, unlink_if_exists, write_atomically, write_new
 from kaa.log.names import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FILE, PARTITION_METADATA_FILE
+from kaa.wire.primitives import UUID_ZERO, Uuid
 
 if TYPE_CHECKING:
     from kaa.log.files import Files
@@ -44,24 +43,13 @@ _CLEAN_SHUTDOWN_VERSION = 0
 _NO_BROKER_EPOCH = -1
 
 
-def encode_id(value: UUID) -> str:
-    return urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
-
-
-def decode_id(text: str) -> UUID:
-    """The id of a text of 22 characters; ValueError for anything else."""
-    if len(text) != 22:
-        raise ValueError(f"{text!r} is not an id")
-    return UUID(bytes=urlsafe_b64decode(text + "=="))
-
-
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
     """Identity of a log directory. Version 0 had ``broker.id`` and no directory id."""
 
     node_id: int
     cluster_id: str
-    directory_id: UUID | None
+    directory_id: Uuid | None
     version: int = META_PROPERTIES_VERSION
 
 
@@ -83,7 +71,7 @@ def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
         return MetaProperties(
             node_id=int(values["node.id" if version > 0 else "broker.id"]),
             cluster_id=values["cluster.id"],
-            directory_id=decode_id(directory_id) if directory_id else None,
+            directory_id=Uuid.parse(directory_id) if directory_id else None,
             version=version,
         )
     except KeyError as error:
@@ -104,12 +92,12 @@ def write_meta_properties(
         f"version={properties.version}",
     ]
     if properties.directory_id is not None:
-        lines.insert(3, f"directory.id={encode_id(properties.directory_id)}")
+        lines.insert(3, f"directory.id={properties.directory_id}")
     content = "".join(f"{line}\n" for line in lines).encode()
     write_atomically(files, f"{directory}/{META_PROPERTIES_FILE}", content)
 
 
-def read_topic_id(files: Files, folder: str) -> UUID | None:
+def read_topic_id(files: Files, folder: str) -> Uuid | None:
     """The topic id in a partition folder; None if the file is not there."""
     path = f"{folder}/{PARTITION_METADATA_FILE}"
     try:
@@ -119,22 +107,22 @@ def read_topic_id(files: Files, folder: str) -> UUID | None:
     try:
         lines = content.decode("ascii").splitlines()
         values = dict(line.split(": ", 1) for line in lines if line)
-        version, topic_id = int(values["version"]), decode_id(values["topic_id"].strip())
+        version, topic_id = int(values["version"]), Uuid.parse(values["topic_id"].strip())
     except (KeyError, ValueError):
         raise CorruptFileError(path, "is not a version and a topic id") from None
     if version != _PARTITION_METADATA_VERSION:
         raise CorruptFileError(path, f"version {version} is unknown")
-    if topic_id.int == 0:
+    if topic_id == UUID_ZERO:
         raise CorruptFileError(path, "the topic id is zero")
     return topic_id
 
 
-def write_topic_id(files: Files, folder: str, topic_id: UUID) -> str:
+def write_topic_id(files: Files, folder: str, topic_id: Uuid) -> str:
     """Writes the file of a new folder and returns its path; the first flush of the log syncs it.
 
     Torn by a power cut before that, it is as empty as the log, and the cluster knows the id.
     """
-    content = f"version: {_PARTITION_METADATA_VERSION}\ntopic_id: {encode_id(topic_id)}".encode()
+    content = f"version: {_PARTITION_METADATA_VERSION}\ntopic_id: {topic_id}".encode()
     path = f"{folder}/{PARTITION_METADATA_FILE}"
     write_new(files, path, content)
     return path

@@ -23,18 +23,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import read_whole, write_atomically
-from kaa.log.properties import decode_id, encode_id
+from kaa.wire.primitives import UUID_ZERO, Uuid
 
 if TYPE_CHECKING:
     from kaa.log.files import Files
 
 QUORUM_STATE_FILE = "quorum-state"
 _VERSION_MAX = 1
-_NO_DIRECTORY_ID = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class QuorumStateData:
     leader_id: int = -1
     leader_epoch: int = -1
     voted_id: int = -1
-    voted_directory_id: UUID = _NO_DIRECTORY_ID
+    voted_directory_id: Uuid = UUID_ZERO
     current_voters: tuple[int, ...] = ()
     version: int = 1
 
@@ -55,7 +53,7 @@ def encode_quorum_state(state: QuorumStateData) -> bytes:
         voters = [{"voterId": voter} for voter in state.current_voters]
         fields = {"clusterId": "", **leader, **voted, "appliedOffset": 0, "currentVoters": voters}
     else:
-        fields = {**leader, **voted, "votedDirectoryId": encode_id(state.voted_directory_id)}
+        fields = {**leader, **voted, "votedDirectoryId": str(state.voted_directory_id)}
     return json.dumps(fields | {"data_version": state.version}, separators=(",", ":")).encode()
 
 
@@ -71,7 +69,7 @@ def decode_quorum_state(path: str, content: bytes) -> QuorumStateData:
             leader_id=int(fields["leaderId"]),
             leader_epoch=int(fields["leaderEpoch"]),
             voted_id=int(fields["votedId"]),
-            voted_directory_id=decode_id(directory_id) if directory_id else _NO_DIRECTORY_ID,
+            voted_directory_id=Uuid.parse(directory_id) if directory_id else UUID_ZERO,
             current_voters=tuple(int(voter["voterId"]) for voter in voters),
             version=version,
         )

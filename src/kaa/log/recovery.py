@@ -62,12 +62,12 @@ from kaa.records.errors import CorruptRecordsError
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from random import Random
-    from uuid import UUID
 
     from kaa.log.config import LogConfig
     from kaa.log.dirs import LogDirectory
     from kaa.log.files import Files
     from kaa.log.names import TopicPartition
+    from kaa.wire.primitives import Uuid
 
 _RAFT_SNAPSHOT_DELETED_SUFFIX = ".checkpoint.deleted"
 _OFFSET_MAX = 2**63 - 1
@@ -95,7 +95,7 @@ class LoadOptions:
 def create_log(
     directory: LogDirectory,
     partition: TopicPartition,
-    topic_id: UUID | None,
+    topic_id: Uuid | None,
     config: LogConfig,
     random: Random,
     options: LoadOptions,
@@ -155,7 +155,7 @@ class _Loader:
         self._split_offsets: set[int] = set()
         """Base offsets of segments that came from splitting one; gaps between them are natural."""
         self._log_end_offset = options.log_start_offset
-        self.topic_id: UUID | None = None
+        self.topic_id: Uuid | None = None
 
     def load(self) -> Iterator[RecoveryProgress]:
         names = clean_up_folder(self._files, self._folder, self._config)

@@ -11,14 +11,13 @@ Kafka writes version 0 of every one of these messages.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
 
 from kaa.quorum.voters import Endpoint, ReplicaKey, VersionRange, VoterNode, VoterSet
 from kaa.records.build import BatchBuilder
 from kaa.records.control import ControlRecordType, decode_control_key, encode_control_key
 from kaa.records.record import iter_records
 from kaa.wire.messages import control
-from kaa.wire.primitives import UUID_ZERO, Uuid
+from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,7 +102,7 @@ def _voter_message(voter: VoterNode) -> control.Voter:
     supported = voter.supported_kraft_version
     return control.Voter(
         voter_id=voter.key.id,
-        voter_directory_id=UUID_ZERO if directory_id is None else Uuid(directory_id.bytes),
+        voter_directory_id=UUID_ZERO if directory_id is None else directory_id,
         endpoints=[
             control.Endpoint(name=point.listener, host=point.host, port=point.port)
             for point in voter.endpoints
@@ -118,9 +117,7 @@ def _voter_node(voter: control.Voter) -> VoterNode:
     directory_id = voter.voter_directory_id
     feature = voter.kraft_version_feature
     return VoterNode(
-        ReplicaKey(
-            voter.voter_id, None if directory_id == UUID_ZERO else UUID(bytes=bytes(directory_id))
-        ),
+        ReplicaKey(voter.voter_id, None if directory_id == UUID_ZERO else directory_id),
         tuple(Endpoint(point.name, point.host, point.port) for point in voter.endpoints),
         VersionRange(feature.min_supported_version, feature.max_supported_version),
     )

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kaa.log.errors import LogError
 from kaa.log.quorum_state import QuorumStateData, write_quorum_state
@@ -72,6 +71,7 @@ from kaa.quorum.voters import VoterSet
 from kaa.records.batch import iter_batches
 from kaa.records.errors import RecordsError
 from kaa.wire.errors import Errors
+from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     import asyncio
@@ -320,7 +320,7 @@ class QuorumDriver:
             leader_id=-1 if election.leader_id is None else election.leader_id,
             leader_epoch=election.epoch,
             voted_id=-1 if voted is None else voted.id,
-            voted_directory_id=(voted and voted.directory_id) or UUID(int=0),
+            voted_directory_id=(voted and voted.directory_id) or UUID_ZERO,
             current_voters=self.machine.voter_set.ids() if is_static else (),
             version=0 if is_static else 1,
         )

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
 
 from kaa.limits import METADATA_BATCH_BYTES_MAX, METADATA_READ_BYTES
 from kaa.log.config import LogConfig
@@ -42,6 +41,7 @@ from kaa.quorum.snapshots import (
     snapshot_timestamp,
 )
 from kaa.records.batch import iter_batches
+from kaa.wire.primitives import Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from kaa.records.batch import RecordBatch
 
 METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
-METADATA_TOPIC_ID = UUID(int=1)
+METADATA_TOPIC_ID = Uuid((1).to_bytes(16, "big"))
 _DELETE_DELAY_MS = 60_000
 _FOR_EVER = -1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
 
 from kaa.log.quorum_state import read_quorum_state
 from kaa.quorum.control_state import ControlState
@@ -11,6 +10,7 @@ from kaa.quorum.driver import QuorumDriver
 from kaa.quorum.election import ElectionState
 from kaa.quorum.machine import QuorumMachine
 from kaa.quorum.voters import ReplicaKey, VersionRange, VoterNode
+from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from kaa.quorum.metadata_log import OpenedLog
     from kaa.quorum.replicated_state import Clock, QuorumNetwork, ReplicatedState
     from kaa.quorum.voters import Endpoints, VoterSet
+    from kaa.wire.primitives import Uuid
 
-_NO_DIRECTORY_ID = UUID(int=0)
 KRAFT_VERSIONS = VersionRange(0, 1)
 
 
@@ -34,7 +34,7 @@ class QuorumNode(NamedTuple):
 
     cluster_id: str
     node_id: int
-    directory_id: UUID
+    directory_id: Uuid
     listener: str
     """The name of the listener that replicas of the quorum talk on."""
     endpoints: Endpoints
@@ -112,8 +112,6 @@ def _election(stored: QuorumStateData) -> ElectionState:
         voted_key=(
             None
             if stored.voted_id < 0
-            else ReplicaKey(
-                stored.voted_id, None if directory_id == _NO_DIRECTORY_ID else directory_id
-            )
+            else ReplicaKey(stored.voted_id, None if directory_id == UUID_ZERO else directory_id)
         ),
     )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from kaa.records.record import iter_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from kaa.quorum.log_view import OffsetAndEpoch
     from kaa.quorum.messages import Request
     from kaa.quorum.snapshots import SnapshotContent
@@ -22,21 +24,25 @@ class CommittedBatch(NamedTuple):
     epoch: int
     append_timestamp: int
     size_in_bytes: int
-    values: list[bytes]
+    values: Iterable[bytes]
+    """Read from the batch while they are iterated, once."""
 
 
 def committed_batch(batch: RecordBatch) -> CommittedBatch:
-    values = []
-    if not batch.is_control:
-        values = [record.value or b"" for record in iter_records(batch)]
     return CommittedBatch(
         batch.base_offset,
         batch.last_offset,
         batch.partition_leader_epoch,
         batch.max_timestamp,
         batch.size_in_bytes,
-        values,
+        _values(batch),
     )
+
+
+def _values(batch: RecordBatch) -> Iterator[bytes]:
+    if not batch.is_control:
+        for record in iter_records(batch):
+            yield record.value or b""
 
 
 class ReplicatedState(Protocol):

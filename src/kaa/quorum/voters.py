@@ -22,14 +22,15 @@ from kaa.quorum.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from uuid import UUID
+
+    from kaa.wire.primitives import Uuid
 
 
 class ReplicaKey(Value):
     """A replica: node id, and directory id where it is known."""
 
     id: int
-    directory_id: UUID | None = None
+    directory_id: Uuid | None = None
 
     def matches(self, other: ReplicaKey) -> bool:
         """Whether `other` is this replica; a key without directory id stands for every directory of
@@ -39,8 +40,8 @@ class ReplicaKey(Value):
             return False
         return self.directory_id is None or self.directory_id == other.directory_id
 
-    def sort_key(self) -> tuple[int, int]:
-        return self.id, 0 if self.directory_id is None else self.directory_id.int
+    def sort_key(self) -> tuple[int, bytes]:
+        return self.id, self.directory_id or b""
 
     def __str__(self) -> str:
         return f"{self.id}" if self.directory_id is None else f"{self.id}/{self.directory_id}"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
-from uuid import UUID
 
 from kaa.limits import PARTITIONS_MADE_PER_TURN_MAX
 from kaa.log.errors import LogError
@@ -129,12 +128,12 @@ class ReplicaManager:
             for number, partition in topic.partitions.items():
                 self._update(topic, number, partition)
 
-    def _is_ours(self, partition: TopicPartition, topic_id: UUID | None) -> bool:
+    def _is_ours(self, partition: TopicPartition, topic_id: Uuid | None) -> bool:
         assert self._image is not None
         topic = self._image.topics.get(partition.topic)
         if topic is None or partition.partition not in topic.partitions:
             return False
-        is_same = topic_id is None or topic_id.bytes == topic.id
+        is_same = topic_id in {None, topic.id}
         return is_same and self.node_id in topic.partitions[partition.partition].replicas
 
     def apply(self, image: ClusterImage, delta: Delta) -> None:
@@ -161,7 +160,7 @@ class ReplicaManager:
         """Makes or changes a partition now, or leaves a new one for a turn of its own."""
         key = (topic.name, number)
         is_new = key not in self._partitions and self.node_id in topic.partitions[number].replicas
-        if is_new and self._call_soon is not None and not self.is_internal(topic.name):
+        if is_new and self._call_soon is not None:
             self._coming[key] = topic
         else:
             self._coming.pop(key, None)
@@ -208,9 +207,9 @@ class ReplicaManager:
         try:
             return self.logs.get_or_create(
                 TopicPartition(topic.name, number),
-                UUID(bytes=bytes(topic.id)),
+                topic.id,
                 self._wall_ms(),
-                directory_id=UUID(bytes=bytes(directory)),
+                directory_id=directory,
             )
         except LogError:
             # The directory is offline, and says so by itself.

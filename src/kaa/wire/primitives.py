@@ -18,7 +18,10 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class WireError(ValueError):
@@ -87,6 +90,18 @@ class Uuid(bytes):
 
 
 UUID_ZERO: Final = Uuid(16)
+
+
+def random_uuid(randbytes: Callable[[int], bytes]) -> Uuid:
+    """A random id as Kafka makes them: version 4, and no leading dash, for a command line."""
+    while True:
+        data = bytearray(randbytes(16))
+        data[6] = data[6] & 0x0F | 0x40
+        data[8] = data[8] & 0x3F | 0x80
+        found = Uuid(bytes(data))
+        if not str(found).startswith("-"):
+            return found
+
 
 _UVARINT_BYTES_MAX: Final = 5
 

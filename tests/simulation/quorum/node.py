@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from typing import Protocol
-from uuid import UUID
 
 from kaa.quorum import (
     Append,
@@ -51,8 +50,10 @@ from kaa.quorum import (
     VoterSet,
     VoterSetHistory,
 )
+from kaa.wire.primitives import Uuid
 from tests.simulation.quorum.disk import LEADER_CHANGE, Batch, Disk, Snapshot
 from tests.simulation.quorum.invariants import InvariantError
+from tests.support.ids import uuid
 
 LISTENER = "CONTROLLER"
 CLUSTER_ID = "simulated"
@@ -104,8 +105,8 @@ class Jitter:
         return self._rng.randrange(bound)
 
 
-def directory_id(node_id: int) -> UUID:
-    return UUID(int=(node_id + 1) << 64)
+def directory_id(node_id: int) -> Uuid:
+    return uuid((node_id + 1) << 64)
 
 
 def address(node_id: int) -> Endpoint:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
-from uuid import UUID
 
 from kaa.broker.assembly import make_fetch_sessions, make_quorum_node
 from kaa.broker.node import running
 from kaa.quorum.voters import Endpoint
 from kaa.wire.registry import ApiKey
+from tests.support.ids import uuid
 from tests.unit.broker.support import config, node
 
 CONTROLLER = Endpoint("CONTROLLER", "127.0.0.1", 9093)
@@ -39,11 +39,11 @@ def test_port_zero_is_told_as_the_port_that_was_bound() -> None:
 
 
 def test_voters_come_from_the_settings_or_from_the_log() -> None:
-    from_log = make_quorum_node(config(), "c", UUID(int=1), (CONTROLLER,))
+    from_log = make_quorum_node(config(), "c", uuid(1), (CONTROLLER,))
     assert not from_log.static_voters.voters
     voters = "controller.quorum.voters=1@127.0.0.1:9093"
     settings = config(voters, "controller.quorum.fetch.timeout.ms=77")
-    static = make_quorum_node(settings, "c", UUID(int=1), (CONTROLLER,))
+    static = make_quorum_node(settings, "c", uuid(1), (CONTROLLER,))
     assert [voter.key.id for voter in static.static_voters.voters] == [1]
     assert static.config.fetch_timeout_ms == 77
 

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 
 from kaa.broker.directories import StartError, read_identity
 from kaa.log.properties import MetaProperties, write_meta_properties
 from kaa.log.sim_files import SimFiles
+from tests.support.ids import uuid
 
-FIRST, SECOND = UUID(int=1), UUID(int=2)
+FIRST, SECOND = uuid(1), uuid(2)
 
 
 def files_with(**identities: MetaProperties) -> SimFiles:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -15,6 +14,7 @@ from kaa.quorum import VoterSet
 from kaa.quorum.snapshots import load_snapshot, read_bootstrap
 from kaa.wire.messages.metadata_cluster import FeatureLevelRecord
 from kaa.wire.messages.metadata_settings import UserScramCredentialRecord
+from tests.support.ids import uuid
 from tests.unit.quorum.disk_replica import directory_id, voter
 
 FIRST_SNAPSHOT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
@@ -32,7 +32,7 @@ def request(**changes: Any) -> FormatRequest:
 
 def run(files: SimFiles, wanted: FormatRequest) -> list[str]:
     ids = itertools.count(1000)
-    plan = plan_format(files, wanted, lambda: UUID(int=next(ids)))
+    plan = plan_format(files, wanted, lambda: uuid(next(ids)))
     return list(plan.run(files, 5, "now"))
 
 
@@ -53,7 +53,7 @@ def test_every_directory_gets_identity_and_bootstrap_records() -> None:
         found = read_meta_properties(files, directory)
         assert found is not None
         assert (found.node_id, found.cluster_id, found.version) == (1, "cluster", 1)
-        assert found.directory_id == UUID(int=number)
+        assert found.directory_id == uuid(number)
         assert features(files, directory) == {
             "metadata.version": 30,
             "eligible.leader.replicas.version": 1,

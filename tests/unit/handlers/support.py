@@ -13,7 +13,6 @@ from contextlib import suppress
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
-from uuid import UUID
 
 from kaa.broker.assembly import make_fetch_sessions, make_logs, make_quorum_node
 from kaa.broker.coordinators import make_group_coordinator, make_transaction_coordinator
@@ -48,6 +47,7 @@ from kaa.wire.messages.k19_create_topics import (
 from kaa.wire.primitives import Uuid
 from kaa.wire.registry import api
 from kaa.wire.schema import Response
+from tests.support.ids import uuid
 from tests.unit.log.batches import batch
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Node:
         logs = make_logs(self.config, self.files, random, self._topic_config, self._offline)
         logs.lock()
         for number, directory in enumerate(logs.directories):
-            directory.directory_id = UUID(int=1_000 + number)
+            directory.directory_id = uuid(1_000 + number)
         for _ in logs.start(NOW_MS):
             pass
         services.logs = logs
@@ -184,7 +184,7 @@ class Node:
         endpoints = (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
         self._controller = LocalController(
             config=self.config,
-            node=make_quorum_node(self.config, CLUSTER_ID, UUID(int=999), endpoints),
+            node=make_quorum_node(self.config, CLUSTER_ID, uuid(999), endpoints),
             directory=LogDirectory(self.files, METADATA_DIRECTORY),
             executor=self._executor,
             clock=_Clock(),

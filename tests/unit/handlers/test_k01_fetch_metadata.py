@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.handlers.quorum_messages import METADATA_TOPIC_ID
+from kaa.quorum.metadata_log import METADATA_TOPIC_ID
 from kaa.records.batch import iter_batches
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k01_fetch import (

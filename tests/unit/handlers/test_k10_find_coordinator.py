@@ -9,11 +9,17 @@ from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
 from tests.unit.handlers.support import NODE_ID, Node
 
 
+async def is_there(node: Node, topic: str) -> None:
+    async with asyncio.timeout(30):
+        while topic not in node.services.image.topics:  # noqa: ASYNC110  Nobody tells of it.
+            await asyncio.sleep(0.001)
+
+
 def test_the_topic_is_created_when_it_is_first_needed() -> None:
     with Node() as node:
         answer = node.ask(FindCoordinatorRequest(key="g"), 0)
         assert (answer.error_code, answer.node_id) == (Errors.COORDINATOR_NOT_AVAILABLE, -1)
-        node.run(asyncio.sleep(0.05))
+        node.run(is_there(node, "__consumer_offsets"))
         assert len(node.services.image.topics["__consumer_offsets"].partitions) == 3
         answer = node.ask(FindCoordinatorRequest(key="g"), 3)
         assert (answer.error_code, answer.error_message) == (Errors.NONE, "NONE")

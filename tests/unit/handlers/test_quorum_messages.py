@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 
 from kaa.handlers.quorum_messages import (
-    METADATA_TOPIC_ID,
     LeaderAddress,
     check_request,
     leader_address,
@@ -14,6 +11,7 @@ from kaa.handlers.quorum_messages import (
     voter_key,
 )
 from kaa.quorum.messages import EndQuorumEpochResponse
+from kaa.quorum.metadata_log import METADATA_TOPIC_ID
 from kaa.quorum.voters import Endpoint, ReplicaKey
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import UUID_ZERO, Uuid
@@ -46,7 +44,7 @@ def test_what_requests_are_about(
 
 def test_keys() -> None:
     directory = Uuid(b"id-of-a-log-dir-")
-    assert replica_key(3, directory) == ReplicaKey(3, UUID(bytes=b"id-of-a-log-dir-"))
+    assert replica_key(3, directory) == ReplicaKey(3, directory)
     assert replica_key(3, UUID_ZERO) == ReplicaKey(3)
     assert voter_key(-1, directory) is None
     assert voter_key(3, UUID_ZERO) == ReplicaKey(3)

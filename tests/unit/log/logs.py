@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.dirs import LogDirectory
@@ -14,13 +13,14 @@ from kaa.log.recovery import LoadOptions, create_log, load_log
 from kaa.log.sim_files import SimFiles
 from kaa.records.batch import RecordBatch, iter_batches
 from kaa.records.record import Record, iter_records
+from tests.support.ids import uuid
 
 if TYPE_CHECKING:
     from kaa.log.log import UnifiedLog
 
 ROOT = "/data"
 PARTITION = TopicPartition("topic", 0)
-TOPIC_ID = UUID(int=77)
+TOPIC_ID = uuid(77)
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=150)
 """About five small batches per segment."""
 NO_VERIFICATION = LogManagerConfig(transaction_partition_verification_enable=False)

@@ -10,9 +10,9 @@ from kaa.log.checkpoints import (
     decode_checkpoint,
     encode_offset_checkpoint,
     read_offset_checkpoint,
-    write_offset_checkpoint,
 )
 from kaa.log.errors import CorruptFileError
+from kaa.log.files import write_new
 from kaa.log.names import TopicPartition
 from kaa.log.sim_files import SimFiles
 
@@ -37,7 +37,7 @@ def test_bytes_are_kafkas() -> None:
 def test_written_tables_are_read_back(table: dict[tuple[str, int], int]) -> None:
     files = _files()
     offsets = {TopicPartition(*key): offset for key, offset in table.items()}
-    write_offset_checkpoint(files, "/d/c", offsets)
+    write_new(files, "/d/c", encode_offset_checkpoint(offsets))
     assert read_offset_checkpoint(files, "/d/c") == offsets
 
 

@@ -9,7 +9,11 @@ import pytest
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import StorageError
 from kaa.log.files import read_whole
-from kaa.log.names import RECOVERY_POINT_CHECKPOINT_FILE
+from kaa.log.jobs import CheckpointJob
+from kaa.log.names import (
+    RECOVERY_POINT_CHECKPOINT_FILE,
+    REPLICATION_OFFSET_CHECKPOINT_FILE,
+)
 from kaa.log.sim_files import Fault
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import PARTITION, ROOT, new_disk, new_log
@@ -74,3 +78,18 @@ def test_checkpoints_of_a_log() -> None:
     log.increment_log_start_offset(3)
     directory.checkpoint_log_start_offsets()
     assert directory.read_checkpoint("log-start-offset-checkpoint") == {PARTITION: 3}
+
+
+def test_an_older_table_never_replaces_a_newer_one() -> None:
+    files = new_disk()
+    log = new_log(files)
+    log.append(batch(2), leader_epoch=0, now_ms=0)
+    log.update_high_watermark(2)
+    directory = log.directory
+    late = CheckpointJob(directory, REPLICATION_OFFSET_CHECKPOINT_FILE, {PARTITION: 9})
+    directory.checkpoint_high_watermarks()
+    late.run()
+    assert directory.read_checkpoint(REPLICATION_OFFSET_CHECKPOINT_FILE) == {PARTITION: 2}
+    other = CheckpointJob(directory, RECOVERY_POINT_CHECKPOINT_FILE, {PARTITION: 1})
+    other.run()
+    assert directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT_FILE) == {PARTITION: 1}

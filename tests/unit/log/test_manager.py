@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from dataclasses import replace
 from random import Random
-from uuid import UUID
 
 import pytest
 
@@ -19,11 +18,12 @@ from kaa.log.manager import LogManager
 from kaa.log.names import TopicPartition
 from kaa.log.sim_files import CrashError, Fault, SimFiles
 from kaa.wire.errors import Errors
+from tests.support.ids import uuid
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import SMALL, stored_batches
 
 A, B = "/a", "/b"
-TOPIC_ID = UUID(int=5)
+TOPIC_ID = uuid(5)
 CONFIG = LogManagerConfig(transaction_partition_verification_enable=False)
 
 
@@ -139,13 +139,13 @@ def test_a_log_in_two_directories_puts_the_second_aside() -> None:
 
 def test_new_logs_go_where_the_fewest_are() -> None:
     manager = _started(SimFiles(), (A, B))
-    manager.directories[1].directory_id = UUID(int=9)
+    manager.directories[1].directory_id = uuid(9)
     for n in range(4):
         manager.get_or_create(_partition(n), None, now_ms=0)
     assert [len(directory.logs) for directory in manager.directories] == [2, 2]
-    log = manager.get_or_create(_partition(9), None, now_ms=0, directory_id=UUID(int=9))
+    log = manager.get_or_create(_partition(9), None, now_ms=0, directory_id=uuid(9))
     assert log.directory.path == B
-    unknown = manager.get_or_create(_partition(10), None, now_ms=0, directory_id=UUID(int=1))
+    unknown = manager.get_or_create(_partition(10), None, now_ms=0, directory_id=uuid(1))
     assert unknown.directory.path == A
 
 
@@ -157,7 +157,7 @@ def test_the_same_partition_is_the_same_log() -> None:
     assert manager.get(_partition(0)) is log
     assert manager.get(_partition(1)) is None
     with pytest.raises(LogError) as caught:
-        manager.get_or_create(_partition(0), UUID(int=6), now_ms=0)
+        manager.get_or_create(_partition(0), uuid(6), now_ms=0)
     assert caught.value.error is Errors.INCONSISTENT_TOPIC_ID
 
 
@@ -224,7 +224,7 @@ def test_deleted_logs_are_renamed_then_removed() -> None:
     assert not files.exists(f"{A}/{name}")
     assert len(region.read()) == region.length
     region.release()
-    again = manager.get_or_create(_partition(1), UUID(int=8), now_ms=0)
+    again = manager.get_or_create(_partition(1), uuid(8), now_ms=0)
     assert again.log_end_offset == 0
 
 
@@ -251,7 +251,7 @@ def test_checkpoints_of_a_deleted_log_do_not_meet_its_successor() -> None:
         files.crash_at = len(files.history) + crash_at
         try:
             manager.delete([_partition(0)], now_ms=0)
-            manager.get_or_create(_partition(0), UUID(int=6), now_ms=0)
+            manager.get_or_create(_partition(0), uuid(6), now_ms=0)
             finished = True
         except CrashError:
             finished = False
@@ -330,6 +330,18 @@ def test_ticks_apply_retention_and_remove_files() -> None:
     assert any(n.endswith(".deleted") for n in files.list_directory("/a/t-0"))
     run_jobs(manager.tick(360_000), 360_000)
     assert not any(n.endswith(".deleted") for n in files.list_directory("/a/t-0"))
+
+
+def test_a_round_of_retention_may_take_several_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaa.log.manager.TICK_RETAINED_LOGS_MAX", 2)
+    manager = _started(SimFiles(), config=replace(SMALL, retention_ms=1000))
+    logs = [_filled(manager, _partition(number), 20) for number in range(5)]
+    manager.tick(0)
+    gone = []
+    for now_ms in (300_000, 301_000, 302_000, 303_000):
+        manager.tick(now_ms)
+        gone.append(sum(log.log_start_offset == 40 for log in logs))
+    assert gone == [2, 4, 5, 5]
 
 
 def test_ticks_expire_producers() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 
 from kaa.log.names import (
@@ -17,8 +15,9 @@ from kaa.log.names import (
     marked_folder_name,
     parse_folder_name,
 )
+from kaa.wire.primitives import Uuid
 
-UNIQUE = UUID("0123456789abcdef0123456789abcdef")
+UNIQUE = Uuid.fromhex("0123456789abcdef0123456789abcdef")
 
 
 def test_segment_files_start_with_twenty_digits() -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import read_whole
 from kaa.log.properties import (
     MetaProperties,
-    decode_id,
-    encode_id,
     read_clean_shutdown,
     read_meta_properties,
     read_topic_id,
@@ -21,6 +17,8 @@ from kaa.log.properties import (
     write_topic_id,
 )
 from kaa.log.sim_files import SimFiles
+from kaa.wire.primitives import Uuid
+from tests.support.ids import uuid
 
 KAFKA_META = b"""#
 #Sun Nov 15 22:18:04 UTC 2026
@@ -45,19 +43,13 @@ def _write(files: SimFiles, path: str, content: bytes) -> None:
     file.close()
 
 
-def test_ids_have_22_characters() -> None:
-    assert encode_id(decode_id("V_LrTKgvTQuiw0fIqCOqyQ")) == "V_LrTKgvTQuiw0fIqCOqyQ"
-    with pytest.raises(ValueError, match="not an id"):
-        decode_id("short")
-
-
 def test_kafkas_meta_properties_are_read() -> None:
     files = _files()
     _write(files, "/d/meta.properties", KAFKA_META)
     assert read_meta_properties(files, "/d") == MetaProperties(
         node_id=1,
         cluster_id="n53sArB6TG2hTv5AHy__bA",
-        directory_id=decode_id("5J6L0MVnWQaAW_LIBm5POA"),
+        directory_id=Uuid.parse("5J6L0MVnWQaAW_LIBm5POA"),
     )
 
 
@@ -69,7 +61,7 @@ def test_version_0_has_a_broker_id() -> None:
 
 def test_meta_properties_are_read_back() -> None:
     files = _files()
-    properties = MetaProperties(3, "cluster", UUID(int=5))
+    properties = MetaProperties(3, "cluster", uuid(5))
     assert read_meta_properties(files, "/d") is None
     write_meta_properties(files, "/d", properties, "now")
     assert read_meta_properties(files, "/d") == properties
@@ -88,10 +80,10 @@ def test_incomplete_meta_properties_are_corrupt(content: bytes) -> None:
 def test_partition_metadata_bytes_are_kafkas() -> None:
     files = _files()
     assert read_topic_id(files, "/d") is None
-    write_topic_id(files, "/d", decode_id("V_LrTKgvTQuiw0fIqCOqyQ"))
+    write_topic_id(files, "/d", Uuid.parse("V_LrTKgvTQuiw0fIqCOqyQ"))
     content = read_whole(files, "/d/partition.metadata")
     assert content == b"version: 0\ntopic_id: V_LrTKgvTQuiw0fIqCOqyQ"
-    assert read_topic_id(files, "/d") == decode_id("V_LrTKgvTQuiw0fIqCOqyQ")
+    assert read_topic_id(files, "/d") == Uuid.parse("V_LrTKgvTQuiw0fIqCOqyQ")
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 
 from kaa.log.errors import CorruptFileError
@@ -15,6 +13,7 @@ from kaa.log.quorum_state import (
     write_quorum_state,
 )
 from kaa.log.sim_files import SimFiles
+from tests.support.ids import uuid
 
 KAFKA_V0 = (
     b'{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
@@ -33,7 +32,7 @@ def test_version_0_bytes_are_kafkas() -> None:
 
 
 def test_version_1_bytes_are_kafkas() -> None:
-    state = QuorumStateData(leader_epoch=3, voted_id=2, voted_directory_id=UUID(int=5))
+    state = QuorumStateData(leader_epoch=3, voted_id=2, voted_directory_id=uuid(5))
     assert encode_quorum_state(state) == KAFKA_V1
     assert decode_quorum_state("q", KAFKA_V1) == state
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from random import Random
 from typing import Any
-from uuid import UUID
 
 from kaa.log.dirs import LogDirectory
 from kaa.log.sim_files import SimFiles
@@ -25,6 +24,8 @@ from kaa.quorum.node import KRAFT_VERSIONS, QuorumNode, build_driver
 from kaa.quorum.replicated_state import CommittedBatch, QuorumNetwork
 from kaa.quorum.snapshots import SnapshotContent, build_snapshot
 from kaa.records.build import BatchBuilder
+from kaa.wire.primitives import Uuid
+from tests.support.ids import uuid
 
 ROOT = "/data"
 FOLDER = f"{ROOT}/__cluster_metadata-0"
@@ -108,8 +109,8 @@ class ValuesState:
         self.error, self.is_stopped = error, True
 
 
-def directory_id(node_id: int) -> UUID:
-    return UUID(int=(node_id + 1) << 64)
+def directory_id(node_id: int) -> Uuid:
+    return uuid((node_id + 1) << 64)
 
 
 def voter(node_id: int, *, with_directory: bool = False) -> VoterNode:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,10 +8,11 @@ from kaa import limits
 from kaa.quorum.election import ElectionState
 from kaa.quorum.leader import Leader, ReplicaProgress
 from kaa.quorum.voters import ReplicaKey, VoterNode, VoterSet
+from tests.support.ids import uuid
 
 
 def key(node_id: int) -> ReplicaKey:
-    return ReplicaKey(node_id, UUID(int=node_id + 1))
+    return ReplicaKey(node_id, uuid(node_id + 1))
 
 
 def voters(*ids: int) -> VoterSet:
@@ -102,7 +101,7 @@ def test_observers_are_remembered_and_do_not_count() -> None:
 def test_a_voter_with_another_disk_is_an_observer() -> None:
     one = leader(0, 1, 2)
     one.local_written(15)
-    stranger = ReplicaKey(1, UUID(int=99))
+    stranger = ReplicaKey(1, uuid(99))
     assert not one.replica_fetched(stranger, 15, 15, 0)
     assert one.high_watermark is None
     assert one.progress(stranger) is one.observers[stranger]

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 
 from kaa.quorum import (
@@ -41,6 +39,7 @@ from kaa.quorum.states import Candidate, Follower, Prospective, Resigned, Unatta
 from kaa.wire.errors import Errors
 from tests.simulation.quorum.disk import Batch
 from tests.simulation.quorum.node import address
+from tests.support.ids import uuid
 from tests.unit.quorum.bench import Bench, batch, end, key
 
 
@@ -456,7 +455,7 @@ def test_only_open_writes_can_be_reported() -> None:
 
 def test_a_voter_set_is_in_force_when_it_is_appended() -> None:
     def voter(node_id: int) -> VoterNode:
-        return VoterNode(ReplicaKey(node_id, UUID(int=(node_id + 1) << 64)), (address(node_id),))
+        return VoterNode(ReplicaKey(node_id, uuid((node_id + 1) << 64)), (address(node_id),))
 
     bench = Bench.leading(voters=1)
     assert bench.machine.high_watermark == 1

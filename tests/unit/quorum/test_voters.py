@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from itertools import combinations
-from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -18,16 +17,18 @@ from kaa.quorum.voters import (
     VoterSetHistory,
     node_at,
 )
+from kaa.wire.primitives import Uuid
+from tests.support.ids import uuid
 
-ONE, TWO = UUID(int=1), UUID(int=2)
+ONE, TWO = uuid(1), uuid(2)
 
 
-def voter(node_id: int, directory_id: UUID | None = None) -> VoterNode:
+def voter(node_id: int, directory_id: Uuid | None = None) -> VoterNode:
     return VoterNode(ReplicaKey(node_id, directory_id))
 
 
 def voters(*ids: int) -> VoterSet:
-    return VoterSet.of(voter(node_id, UUID(int=node_id + 1)) for node_id in ids)
+    return VoterSet.of(voter(node_id, uuid(node_id + 1)) for node_id in ids)
 
 
 def test_a_key_without_directory_matches_every_directory() -> None:
@@ -54,33 +55,33 @@ def test_a_set_holds_each_id_once_in_order() -> None:
 
 def test_membership() -> None:
     some = voters(1, 2)
-    assert some.is_voter(ReplicaKey(1, UUID(int=2)))
-    assert not some.is_voter(ReplicaKey(1, UUID(int=9)))
+    assert some.is_voter(ReplicaKey(1, uuid(2)))
+    assert not some.is_voter(ReplicaKey(1, uuid(9)))
     assert not some.is_voter(ReplicaKey(3))
-    assert voters(1).is_only_voter(ReplicaKey(1, UUID(int=2)))
-    assert not some.is_only_voter(ReplicaKey(1, UUID(int=2)))
+    assert voters(1).is_only_voter(ReplicaKey(1, uuid(2)))
+    assert not some.is_only_voter(ReplicaKey(1, uuid(2)))
     assert some.get(3) is None
     assert some.endpoints(3) == ()
 
 
 def test_add() -> None:
-    assert voters(1).add(voter(2, UUID(int=3))) == voters(1, 2)
+    assert voters(1).add(voter(2, uuid(3))) == voters(1, 2)
     assert voters(1).add(voter(1, TWO)) is None
 
 
 def test_remove() -> None:
-    assert voters(1, 2).remove(ReplicaKey(2, UUID(int=3))) == voters(1)
-    assert voters(1, 2).remove(ReplicaKey(2, UUID(int=9))) is None
-    assert voters(1).remove(ReplicaKey(1, UUID(int=2))) is None
+    assert voters(1, 2).remove(ReplicaKey(2, uuid(3))) == voters(1)
+    assert voters(1, 2).remove(ReplicaKey(2, uuid(9))) is None
+    assert voters(1).remove(ReplicaKey(1, uuid(2))) is None
 
 
 def test_update() -> None:
-    new = VoterNode(ReplicaKey(2, UUID(int=3)), (Endpoint("A", "a", 1),), VersionRange(0, 1))
+    new = VoterNode(ReplicaKey(2, uuid(3)), (Endpoint("A", "a", 1),), VersionRange(0, 1))
     updated = voters(1, 2).update(new)
     assert updated is not None
     assert updated.get(2) == new
     assert updated.ids() == (1, 2)
-    assert voters(1, 2).update(voter(2, UUID(int=9))) is None
+    assert voters(1, 2).update(voter(2, uuid(9))) is None
     assert voters(1, 2).update(voter(3)) is None
 
 
