@@ -202,6 +202,7 @@ def test_records_of_the_last_segment_after_a_kill(
     "pattern",
     [
         "meta.properties",
+        "bootstrap.checkpoint",
         f"{METADATA}/quorum-state",
         f"{METADATA}/*.log",
         f"{METADATA}/*.checkpoint",
