@@ -79,6 +79,18 @@ def publish_batch(settings: ClientSettings, checkpoint: str | None, batch_id: in
             publish(settings, offset.group, offset.offsets)
 
 
+def query_of_checkpoint(checkpoint: str | None) -> str | None:
+    """The id of the query that a checkpoint on a disk of this machine belongs to."""
+    folder = _local_path(checkpoint)
+    if folder is None:
+        return None
+    try:
+        found = json.loads((folder / "metadata").read_text("utf-8"))["id"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return str(found)
+
+
 def _offsets_of_batch(checkpoint: str | None, batch_id: int) -> Iterator[StreamOffset]:
     """The offset log of Spark: a version, a line of metadata, then a line per source."""
     folder = _local_path(checkpoint)

@@ -27,7 +27,7 @@ from kaa.spark.errors import OptionError, SparkSourceError
 from kaa.spark.once.driver import Driver
 from kaa.spark.once.machine import abort_batch, commit_batch
 from kaa.spark.once.tasks import TaskNames, write_transaction
-from kaa.spark.progress import publish_batch
+from kaa.spark.progress import publish_batch, query_of_checkpoint
 from kaa.spark.reading import check_version
 from kaa.spark.writing import RowWriter, check_columns
 
@@ -87,13 +87,21 @@ class _Rows:
                 commit_batch(batch_id, entries, skips_older=skips_older)
             )
 
-    def abort(self, messages: Messages, batch_id: int) -> None:
-        """Runs on the driver, when a task or the commit failed; never raises."""
-        query_id, entries = _entries(messages)
-        if not (self.options.is_exactly_once and query_id):
+    def abort(self, messages: Messages, batch_id: int, query_id: str | None) -> None:
+        """Runs on the driver, when a task or the commit failed; never raises.
+
+        Tasks that failed or were killed tell nothing, perhaps all of them: then the given query is
+        the one whose transactions may be open.
+        """
+        told, entries = _entries(messages)
+        query = told or query_id
+        if not (self.options.is_exactly_once and query):
             return
+        has_lost_tasks = any(message is None for message in messages)
         try:
-            Driver(self.options, query_id).run(abort_batch(batch_id, entries))
+            Driver(self.options, query).run(
+                abort_batch(batch_id, entries, has_lost_tasks=has_lost_tasks)
+            )
         except Exception as error:  # noqa: BLE001  What is left is swept away, or times out.
             warnings.warn(f"transactions of batch {batch_id} stay open: {error}", stacklevel=2)
 
@@ -133,18 +141,21 @@ class KaaWriter(DataSourceArrowWriter):
                 "an id of this write, and the number of the batch"
             )
         return TaskNames(
-            options.application_id or self._write_id,
+            self._query_id(),
             self._write_id[:_RUN_LETTERS],
             task.partitionId(),
             task.attemptNumber(),
             self._batch_id,
         )
 
+    def _query_id(self) -> str:
+        return self._rows.options.application_id or self._write_id
+
     def commit(self, messages: Messages) -> None:
         self._rows.commit(messages, self._batch_id)
 
     def abort(self, messages: Messages) -> None:
-        self._rows.abort(messages, self._batch_id)
+        self._rows.abort(messages, self._batch_id, self._query_id())
 
 
 class KaaStreamWriter(DataSourceStreamArrowWriter):
@@ -181,4 +192,5 @@ class KaaStreamWriter(DataSourceStreamArrowWriter):
         messages: Messages,
         batchId: int,  # noqa: N803  Spark's name.
     ) -> None:
-        self._rows.abort(messages, batchId)
+        query_id = query_of_checkpoint(self._rows.options.checkpoint_location)
+        self._rows.abort(messages, batchId, query_id)

@@ -3,7 +3,10 @@
 ::
 
     key    the id of the query
-    value  {"batch": 7, "done": false, "transactions": [["name", producer id, epoch], ...]}
+    value  {"batch": 7, "done": false, "transactions": [["name", producer id, epoch], ...],
+            "swept": [the same]}
+
+``batch`` is -1 where nothing is decided yet and something is swept; ``swept`` may be absent.
 
 A record is written in a transaction of the query's own commit id, so that it counts as a whole or
 not at all, and so that a driver that was fenced writes none. To read, one has to see everything
@@ -190,11 +193,14 @@ def encoded(decision: Decision) -> bytes:
             "batch": decision.batch_id,
             "done": decision.is_done,
             "transactions": [list(entry) for entry in decision.entries],
+            "swept": [list(entry) for entry in decision.swept],
         }
     ).encode()
 
 
 def decoded(value: bytes) -> Decision:
     given = json.loads(value)
-    entries = tuple(Entry(*entry) for entry in given["transactions"])
-    return Decision(given["batch"], entries, given["done"])
+    entries, swept = (
+        tuple(Entry(*entry) for entry in given.get(name, ())) for name in ("transactions", "swept")
+    )
+    return Decision(given["batch"], entries, given["done"], swept)

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import asyncio
+import warnings
+from typing import TYPE_CHECKING, Any, Final
 
 from kaa.client.errors import ClientError, KafkaError
+from kaa.limits import SPARK_KILLED_TASKS_PAUSE_MS, SPARK_MARKERS_WAIT_MS
 from kaa.spark.brokers import brokers_of
 from kaa.spark.once.decisions import Decisions
 from kaa.spark.once.machine import (
+    Await,
     Decide,
     Describe,
     End,
+    Entry,
     Fence,
+    ListOpen,
     MarkDone,
+    Pause,
     ReadDecision,
-    Sweep,
     TransactionState,
 )
-from kaa.spark.once.transactions import ONGOING, end_transaction, init_transaction
+from kaa.spark.once.transactions import ONGOING, end_transaction
 from kaa.spark.writing import sink_values
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaa.spark.once.machine import (
-        Effect,
-        Entry,
-        Protocol,
-    )
+    from kaa.spark.once.machine import Effect, Protocol
     from kaa.spark.options import SinkOptions
+
+# A transaction in one of these has an end, and not all of its markers yet.
+_ENDING: Final = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 
 def name_of_query(options: SinkOptions, query_id: str) -> str:
@@ -46,7 +50,8 @@ class Driver:
         self._brokers = brokers_of(options.settings)
         self._name = name_of_query(options, query_id)
         values = sink_values(options.settings)
-        self._decisions = Decisions(self._brokers, values, query_id, f"{self._name}commit")
+        self._commit_id = f"{self._name}commit"
+        self._decisions = Decisions(self._brokers, values, query_id, self._commit_id)
 
     def run(self, protocol: Protocol) -> None:
         """Goes through a protocol; raises what it raises."""
@@ -70,10 +75,14 @@ class Driver:
                 return await self._decisions.write(decision)
             case End(entry, is_commit):
                 return await self._end(entry, is_commit=is_commit)
+            case ListOpen():
+                return await self._list_open()
             case MarkDone(decision):
-                return await self._decisions.write(replace(decision, is_done=True))
-            case Sweep():
-                return await self._sweep()
+                return await self._decisions.write(decision)
+            case Await(entries):
+                return await self._await(entries)
+            case Pause():
+                return await asyncio.sleep(SPARK_KILLED_TASKS_PAUSE_MS / 1000)
 
     async def _describe(self, entries: Sequence[Entry]) -> dict[str, TransactionState]:
         names = [entry.transactional_id for entry in entries]
@@ -95,9 +104,43 @@ class Driver:
             # One that stays open is swept away later, or times out.
             return Errors.NONE
 
-    async def _sweep(self) -> None:
+    async def _list_open(self) -> tuple[Entry, ...]:
         admin = self._brokers.admin
-        for one in await admin.list_transactions(states=[ONGOING]):
-            name = one.transactional_id
-            if name.startswith(self._name) and name != f"{self._name}commit":
-                await init_transaction(admin, name, self._options.transaction_timeout_ms)
+        names = [
+            one.transactional_id
+            for one in await admin.list_transactions(states=[ONGOING])
+            if one.transactional_id.startswith(self._name)
+            and one.transactional_id != self._commit_id
+        ]
+        found: list[Entry] = []
+        for name, state in (await admin.describe_transactions(names)).items() if names else ():
+            if isinstance(state, KafkaError):
+                raise state
+            if state.state == ONGOING:
+                found.append(Entry(name, state.producer_id, state.producer_epoch))
+        return tuple(found)
+
+    async def _await(self, entries: Sequence[Entry]) -> None:
+        """Brokers answer before markers are written; a reader would see the rows a moment later."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + SPARK_MARKERS_WAIT_MS / 1000
+        names = [entry.transactional_id for entry in entries]
+        pause = 0.002
+        while names:
+            found = await self._brokers.admin.describe_transactions(names)
+            names = [
+                name
+                for name, state in found.items()
+                if not isinstance(state, KafkaError) and state.state in _ENDING
+            ]
+            if names and loop.time() > deadline:
+                warnings.warn(
+                    f"the markers of {len(names)} transactions ({names[0]}, ...) are not written "
+                    f"after {SPARK_MARKERS_WAIT_MS} ms; readers of committed rows will see them "
+                    "later",
+                    stacklevel=2,
+                )
+                return
+            if names:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, 0.2)

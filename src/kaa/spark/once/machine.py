@@ -11,7 +11,7 @@ name, producer id and epoch of a transaction complete it. So:
    compacted topic, keyed by the query, itself written in a transaction, whose commit is the moment
    at which the batch counts.
 3. The driver commits the entries, marks the decision as done, and aborts what else of the query is
-   open.
+   open: it *sweeps*.
 
 A driver that dies before the decision leaves open transactions, which nobody has seen and which the
 next run sweeps away. One that dies after it leaves a decision, and the next run completes that one
@@ -22,27 +22,38 @@ Two drivers at once: each begins by taking the id under which decisions are writ
 the other. The one that was fenced cannot decide any more; what it had decided before, the other
 one reads.
 
+A sweep must not meet what a newer driver is about to decide: between the moment at which that one
+saw its transactions open and its decision, an abort would cost rows. No look before an abort can
+rule that out, since the abort may come late. So a driver first writes down which transactions it is
+going to abort, by name, producer id and epoch, in the record that marks its decision as done; only
+who was not fenced can. A newer driver has fenced it and then reads either that record, and does not
+decide transactions that stand in it, or none, and then none will follow. Each record carries the
+list on until a newer list replaces it, which has all that is still open. An abort names producer id
+and epoch too, so that however late it comes it never meets a newer transaction of that name. (It
+does not fence the producer: a task that is still at work notices by itself, see ``tasks``.)
+
 The functions here are generators: they yield what is to be done and are sent the answer. A commit
 goes through these effects::
 
-    Fence -> ReadDecision -> Describe -> Decide -> End... -> MarkDone -> Sweep
-                  |             ^                   ^
-                  |             | outcome unknown: begin again
-                  `-- decided already: abort own entries that are not in it --'
+    Fence -> ReadDecision -> Describe -> Decide -> End... -> ListOpen -> MarkDone -> End...
+                  |                        |         ^                                |
+                  |                        |         |                              Await
+                  |                        `-- outcome unknown: begin again
+                  `-- decided already: abort own entries that are not in it --> End...
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kaa.limits import SPARK_DECISION_ATTEMPTS_MAX
+from kaa.limits import SPARK_ABORT_SWEEPS, SPARK_DECISION_ATTEMPTS_MAX
 from kaa.spark.errors import LostTransactionError, SupersededError
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Sequence
 
 
 class Entry(NamedTuple):
@@ -63,11 +74,19 @@ class TransactionState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """These entries are that batch; ``is_done`` when all of them are known to be committed."""
+    """These entries are that batch; ``is_done`` when all of them are known to be committed.
+
+    ``swept`` are other transactions of the query, which may be aborted at any time from now on.
+    """
 
     batch_id: int
     entries: tuple[Entry, ...]
     is_done: bool = False
+    swept: tuple[Entry, ...] = ()
+
+
+# What stands in the place of a decision where a sweep comes before the first one.
+_NOTHING_DECIDED: Final = Decision(-1, (), is_done=True)
 
 
 class Outcome(Enum):
@@ -113,18 +132,32 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class ListOpen:
+    """Every open transaction of this query. Answer: ``tuple[Entry, ...]``."""
+
+
+@dataclass(frozen=True, slots=True)
 class MarkDone:
-    """Write that a decision is done. What comes of it does not matter."""
+    """Write that a decision is done, and what is swept. Answer and errors are those of Decide."""
 
     decision: Decision
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
-    """Abort every open transaction of this query."""
+class Await:
+    """Wait until the markers of these transactions are written, so that readers see their end."""
+
+    entries: tuple[Entry, ...]
 
 
-Effect: TypeAlias = Fence | ReadDecision | Describe | Decide | End | MarkDone | Sweep
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait a moment, for tasks that Spark has killed and that are not gone yet."""
+
+
+Effect: TypeAlias = (
+    Fence | ReadDecision | Describe | Decide | End | ListOpen | MarkDone | Await | Pause
+)
 Protocol: TypeAlias = "Generator[Effect, object, None]"
 
 
@@ -142,14 +175,15 @@ def commit_batch(batch_id: int, entries: Sequence[Entry], *, skips_older: bool =
             yield from _drop_repeated(batch_id, last, entries, skips_older=skips_older)
             decision = last
             break
+        if last is not None and not last.is_done and skips_older:
+            # Users may go on to another number without having repeated the one that failed.
+            yield from _complete(last)
         if not entries:
             # No row: there is nothing that could be seen twice.
-            yield Sweep()
+            yield from _sweep(last or _NOTHING_DECIDED)
             return
-        states = yield Describe(tuple(entries))
-        assert isinstance(states, dict)
-        _check_ongoing(batch_id, entries, states)
-        decision = Decision(batch_id, tuple(entries))
+        yield from _check_open(batch_id, entries, last)
+        decision = Decision(batch_id, tuple(entries), swept=last.swept if last else ())
         outcome = yield Decide(decision)
         if outcome is Outcome.DECIDED:
             break
@@ -160,7 +194,8 @@ def commit_batch(batch_id: int, entries: Sequence[Entry], *, skips_older: bool =
         )
     if not decision.is_done:
         yield from _complete(decision)
-    yield Sweep()
+    swept = yield from _sweep(decision)
+    yield Await(tuple(dict.fromkeys((*decision.entries, *entries, *swept))))
 
 
 def _drop_repeated(
@@ -177,16 +212,18 @@ def _drop_repeated(
             yield End(entry, is_commit=False)
 
 
-def _check_ongoing(
-    batch_id: int, entries: Sequence[Entry], states: Mapping[str, TransactionState]
-) -> None:
+def _check_open(batch_id: int, entries: Sequence[Entry], last: Decision | None) -> Protocol:
     """Before the decision a lost transaction costs a replay; after it, rows."""
+    states = yield Describe(tuple(entries))
+    assert isinstance(states, dict)
+    swept = last.swept if last else ()
     for entry in entries:
-        if states.get(entry.transactional_id) != (True, *entry[1:]):
+        if states.get(entry.transactional_id) != (True, *entry[1:]) or entry in swept:
             raise LostTransactionError(
                 f"transaction {entry.transactional_id} of batch {batch_id} is not open any more: "
-                "it timed out or was aborted. Nothing of the batch is visible; restart the query, "
-                "and raise transactionTimeoutMs if batches take longer than that"
+                "it timed out, or another run of the query aborts it. Nothing of the batch is "
+                "visible; restart the query, and raise transactionTimeoutMs if batches take longer "
+                "than that"
             )
 
 
@@ -200,13 +237,31 @@ def _complete(decision: Decision) -> Protocol:
                 f"{entry.producer_epoch}) of batch {decision.batch_id} was decided and cannot be "
                 f"committed: {error.name}. Its rows are lost"
             )
-    yield MarkDone(decision)
 
 
-def abort_batch(batch_id: int, entries: Sequence[Entry]) -> Protocol:
-    """Takes a batch back, unless it is decided: then the next run completes it."""
-    if not entries:
-        return
+def _sweep(decision: Decision) -> Generator[Effect, object, tuple[Entry, ...]]:
+    """Marks a decision as done and aborts what else is open, which is written down first."""
+    swept = yield ListOpen()
+    assert isinstance(swept, tuple)
+    if decision.is_done and not swept:
+        return ()
+    outcome = yield MarkDone(replace(decision, is_done=True, swept=swept))
+    if outcome is not Outcome.DECIDED:
+        # Nobody may know yet, so they stay open until the next batch sweeps, or they time out.
+        return ()
+    for entry in swept:
+        yield End(entry, is_commit=False)
+    return swept
+
+
+def abort_batch(
+    batch_id: int, entries: Sequence[Entry], *, has_lost_tasks: bool = False
+) -> Protocol:
+    """Takes a batch back, unless it is decided: then the next run completes it.
+
+    Tasks that failed or were killed told nothing, and may have left transactions open; some of them
+    are still at work for a moment, so that one look is not enough.
+    """
     yield Fence()
     last = yield ReadDecision()
     assert last is None or isinstance(last, Decision)
@@ -214,3 +269,10 @@ def abort_batch(batch_id: int, entries: Sequence[Entry]) -> Protocol:
         return
     for entry in entries:
         yield End(entry, is_commit=False)
+    if last is not None and (last.batch_id > batch_id or not last.is_done):
+        # A newer run is at work, or has to complete what it decided: what is open may be its own.
+        return
+    for number in range(SPARK_ABORT_SWEEPS if has_lost_tasks else 1):
+        if number:
+            yield Pause()
+        yield from _sweep(last or _NOTHING_DECIDED)

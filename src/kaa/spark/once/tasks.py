@@ -5,6 +5,11 @@ repeats, so that names are few, and by the run, so that a run never meets those 
 open. Should a name be in use all the same, because an attempt of the same task still has it, the
 next attempt's is taken. A batch uses other names than the three before it, so that a late
 repetition of a commit never meets a newer transaction under its name.
+
+A driver may abort a transaction while its task is still at work (it *sweeps*, see ``machine``).
+What the task adds after that would begin a new transaction of the same producer and epoch, with a
+part of the rows. So a task ends with a look at its transaction: only if all partitions that it
+wrote to are in it, it is the one that was begun.
 """
 
 from __future__ import annotations
@@ -14,13 +19,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from kaa.client.errors import ClientError, KafkaError
 from kaa.limits import SPARK_TASK_ATTEMPTS_MAX
 from kaa.spark.brokers import brokers_of
-from kaa.spark.errors import SparkSourceError
+from kaa.spark.errors import LostTransactionError, SparkSourceError
 from kaa.spark.once.driver import name_of_query
+from kaa.spark.once.machine import Entry
 from kaa.spark.once.transactions import (
     ONGOING,
     add_partitions,
     end_transaction,
-    init_transaction,
+    open_transaction,
 )
 from kaa.spark.writing import RowWriter
 
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
 
     from kaa.client.metadata import TopicPartition
     from kaa.spark.brokers import Brokers
-    from kaa.spark.once.machine import Entry
     from kaa.spark.options import SinkOptions
 
 _NAMES_PER_TASK = 4
@@ -62,7 +67,10 @@ def write_transaction(
     brokers = brokers_of(options.settings)
     entry = _open(brokers, options, names)
 
+    written: set[TopicPartition] = set()
+
     def begin(partitions: list[TopicPartition]) -> None:
+        written.update(partitions)
         brokers.call(add_partitions(brokers.cluster, entry, partitions, brokers.timeout_ms))
 
     try:
@@ -73,10 +81,24 @@ def write_transaction(
             before_new_partitions=begin,
         )
         writer.write(_chain(first, batches))
+        _check_whole(brokers, entry, written)
     except BaseException:
         _abort(brokers, entry)
         raise
     return writer.row_count, entry
+
+
+def _check_whole(brokers: Brokers, entry: Entry, written: set[TopicPartition]) -> None:
+    name = entry.transactional_id
+    found = brokers.call(brokers.admin.describe_transactions([name]))[name]
+    if isinstance(found, KafkaError):
+        raise found
+    known = Entry(name, found.producer_id, found.producer_epoch)
+    if found.state != ONGOING or known != entry or not written <= set(found.partitions):
+        raise LostTransactionError(
+            f"transaction {name} was aborted while its task was at work: it timed out, or another "
+            "run of the query is there"
+        )
 
 
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -90,7 +112,9 @@ def _open(brokers: Brokers, options: SinkOptions, names: TaskNames) -> Entry:
         found = brokers.call(brokers.admin.describe_transactions([name]))[name]
         if isinstance(found, KafkaError) or found.state != ONGOING:
             return brokers.call(
-                init_transaction(brokers.admin, name, options.transaction_timeout_ms)
+                open_transaction(
+                    brokers.cluster, name, options.transaction_timeout_ms, brokers.timeout_ms
+                )
             )
     raise SparkSourceError(
         f"{SPARK_TASK_ATTEMPTS_MAX} transactions of partition {names.partition} are open; "

@@ -13,6 +13,7 @@ from kaa.client.coordinator import CoordinatorType, ask_coordinator
 from kaa.client.errors import KafkaError
 from kaa.spark.once.machine import Entry
 from kaa.wire.errors import Errors
+from kaa.wire.messages.k22_init_producer_id import InitProducerIdRequest
 from kaa.wire.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _ADD_PARTITIONS_VERSION: Final = 3
 _END_VERSION: Final = 4
+_TWO_PHASE_VERSION: Final = 6
 ONGOING: Final = "Ongoing"
 
 
@@ -37,6 +39,45 @@ async def init_transaction(admin: Admin, transactional_id: str, timeout_ms: int)
     """A new epoch for a name: whoever had it is fenced, an open transaction is aborted."""
     identity = await admin.init_producer_id(transactional_id, transaction_timeout_ms=timeout_ms)
     return Entry(transactional_id, identity.producer_id, identity.producer_epoch)
+
+
+async def open_transaction(
+    cluster: Cluster, transactional_id: str, transaction_timeout_ms: int, timeout_ms: int
+) -> Entry:
+    """The same for a task, whose transaction never times out where the broker allows it (KIP-939).
+
+    Brokers that take part in two-phase commit serve the version that can ask for it; they may still
+    refuse it to some, who then get a transaction with a timeout.
+    """
+    what = f"cannot begin transaction {transactional_id!r}"
+
+    async def attempt(connection: Connection, *, is_two_phase: bool) -> Entry | Errors:
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id,
+            transaction_timeout_ms=transaction_timeout_ms,
+            enable_2pc=is_two_phase,
+        )
+        version = _TWO_PHASE_VERSION if is_two_phase else None
+        response = await connection.request(request, version=version)
+        if response.error_code:
+            return Errors.of(response.error_code)
+        return Entry(transactional_id, response.producer_id, response.producer_epoch)
+
+    async def ask(connection: Connection) -> Entry | KafkaError:
+        _, highest = connection.versions.get(ApiKey.INIT_PRODUCER_ID, (0, -1))
+        outcome: Entry | Errors = Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if highest >= _TWO_PHASE_VERSION:
+            outcome = await attempt(connection, is_two_phase=True)
+        if outcome is Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            outcome = await attempt(connection, is_two_phase=False)
+        if not isinstance(outcome, Errors):
+            return outcome
+        judged = _judged(outcome, what, connection)
+        return judged if isinstance(judged, KafkaError) else KafkaError(outcome, what)
+
+    return await ask_coordinator(
+        cluster, CoordinatorType.TRANSACTION, transactional_id, what, timeout_ms, ask
+    )
 
 
 async def end_transaction(

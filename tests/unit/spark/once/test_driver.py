@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from kaa.client import NewTopic
+from kaa.client.errors import KafkaError
 from kaa.client.sync import Admin, Consumer
 from kaa.spark.errors import LostTransactionError, SupersededError
 from kaa.spark.once.driver import Driver
@@ -23,7 +25,9 @@ from kaa.spark.once.machine import (
 )
 from kaa.spark.once.tasks import TaskNames, write_transaction
 from kaa.spark.options import SinkOptions, sink_options
+from tests.oracle.environment import wait_until
 from tests.support.both_clusters import bootstrap, kaa_node, topic_name
+from tests.support.broker_process import BrokerProcess
 
 __all__ = ["bootstrap", "kaa_node", "topic_name"]
 
@@ -67,10 +71,14 @@ class Query:
                     found += [bytes(record.value or b"").decode() for record in records]
             return sorted(found)
 
-    def ongoing(self) -> list[str]:
+    def ongoing(self, *more_states: str) -> list[str]:
         with Admin({"bootstrap.servers": self.servers}) as admin:
-            found = admin.run(lambda one: one.list_transactions(states=["Ongoing"]))
-        return [one.transactional_id for one in found if self.topic in one.transactional_id]
+            found = admin.run(lambda one: one.list_transactions(states=["Ongoing", *more_states]))
+        return [
+            one.transactional_id
+            for one in found
+            if self.topic in one.transactional_id and not one.transactional_id.endswith(".commit")
+        ]
 
 
 @pytest.fixture
@@ -100,6 +108,8 @@ def test_batches_become_visible_when_they_are_committed(query: Query) -> None:
     entries = [query.write("run", 0, task) for task in range(2)]
     assert query.visible() == []
     query.commit(0, entries)
+    # Brokers write markers after they have answered, and that was waited for.
+    assert query.ongoing("PrepareCommit", "PrepareAbort", "PrepareEpochFence") == []
     assert query.visible() == rows(0, tasks=2)
     # The same again is no change, whether with the same or with new transactions.
     query.commit(0, entries)
@@ -160,6 +170,70 @@ def test_a_driver_that_was_fenced_cannot_decide(query: Query) -> None:
     assert query.visible() == rows(0)
 
 
+def test_what_an_older_driver_is_about_to_abort_is_not_decided(query: Query) -> None:
+    older = Driver(query.options, query.topic)
+    newer = query.write("newer", 0)
+    protocol = stopping(commit_batch(0, []), End, after=False)
+    older.run(protocol)  # type: ignore[arg-type]  # It has the methods.
+    with pytest.raises(LostTransactionError, match="another run of the query aborts it"):
+        query.commit(0, [newer])
+
+    def late() -> Iterator[Any]:
+        yield End(newer, is_commit=False)
+
+    older.run(late())  # type: ignore[arg-type]  # It has the methods.
+    assert query.ongoing() == []
+    # Spark replays the batch in a run that the older driver knows nothing of.
+    again = query.write("again", 0)
+    older.run(late())  # type: ignore[arg-type]  # It has the methods.
+    query.commit(0, [again])
+    assert query.visible() == rows(0)
+
+
+def test_a_late_abort_does_not_meet_a_newer_transaction_of_the_name(query: Query) -> None:
+    first = query.write("run", 0)
+
+    def late() -> Iterator[Any]:
+        yield End(first, is_commit=False)
+
+    driver = Driver(query.options, query.topic)
+    driver.run(late())  # type: ignore[arg-type]  # It has the methods.
+    again = query.write("run", 4)
+    assert again.transactional_id == first.transactional_id
+    driver.run(late())  # type: ignore[arg-type]  # It has the methods.
+    query.commit(4, [again])
+    assert query.visible() == rows(4)
+
+
+def test_a_task_whose_transaction_was_aborted_meanwhile_fails(query: Query) -> None:
+    """Its other half would be a transaction of the same producer and epoch."""
+
+    def swept_between() -> Iterator[pa.RecordBatch]:
+        for partition in (0, 1):
+            columns: dict[str, Any] = {
+                "value": pa.array([b"half"], pa.binary()),
+                "partition": pa.array([partition], pa.int32()),
+            }
+            yield pa.RecordBatch.from_pydict(columns)
+            if partition == 0:
+                assert wait_until(lambda: query.ongoing() != [], 30)
+                query.commit(0, [])
+
+    names = TaskNames(query.topic, "run", 0, 0, 0)
+    with pytest.raises((LostTransactionError, KafkaError)):
+        write_transaction(query.options, names, swept_between())
+    assert query.ongoing() == []
+    assert query.visible() == []
+
+
+def test_an_abort_without_messages_ends_what_tasks_left_open(query: Query) -> None:
+    query.write("run", 0)
+    Driver(query.options, query.topic).run(abort_batch(0, [], has_lost_tasks=True))
+    assert query.ongoing() == []
+    query.commit(0, [query.write("again", 0)])
+    assert query.visible() == rows(0)
+
+
 def test_a_task_that_fails_leaves_nothing_open(query: Query) -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"value": pa.array([b"x"], pa.binary())})
@@ -170,3 +244,21 @@ def test_a_task_that_fails_leaves_nothing_open(query: Query) -> None:
         write_transaction(query.options, names, failing())
     assert query.ongoing() == []
     assert write_transaction(query.options, names, iter([])) == (0, None)
+
+
+def test_two_phase_transactions_have_no_timeout(tmp_path: Path, topic_name: str) -> None:
+    override = "transaction.two.phase.commit.enable=true"
+    with BrokerProcess(tmp_path, override) as node:
+        query = Query(node.bootstrap_servers, topic_name)
+        entries = [query.write("run", 0), query.write("run", 0, task=1)]
+        with Admin({"bootstrap.servers": query.servers}) as admin:
+            name = entries[0].transactional_id
+            found = admin.run(lambda one: one.describe_transaction(name))
+        assert found.timeout_ms == 2**31 - 1
+        query.commit(0, entries)
+        assert query.visible() == rows(0, tasks=2)
+        # One that was left open is swept away as any other.
+        query.write("killed", 1)
+        query.commit(1, [query.write("run", 1)])
+        assert query.visible() == sorted([*rows(0, tasks=2), *rows(1)])
+        assert query.ongoing() == []

@@ -9,14 +9,18 @@ end every row must be visible exactly once.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field, replace
-from itertools import product
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from random import Random
 from typing import Any
 
 import pytest
 
+from kaa.limits import SPARK_ABORT_SWEEPS
 from kaa.spark.errors import LostTransactionError, SupersededError
 from kaa.spark.once.machine import (
+    Await,
     Decide,
     Decision,
     Describe,
@@ -24,11 +28,12 @@ from kaa.spark.once.machine import (
     End,
     Entry,
     Fence,
+    ListOpen,
     MarkDone,
     Outcome,
+    Pause,
     Protocol,
     ReadDecision,
-    Sweep,
     TransactionState,
     abort_batch,
     commit_batch,
@@ -101,20 +106,21 @@ class World:
                     for entry in entries
                     if (found := self.transactions.get(entry.transactional_id)) is not None
                 }
-            case Decide(decision):
+            case Decide(decision) | MarkDone(decision):
                 if self.owner is not driver:
                     raise SupersededError("fenced")
                 self.decisions.append(decision)
                 return Outcome.DECIDED
             case End(entry, is_commit):
                 return self.end(entry, is_commit)
-            case MarkDone(decision):
-                if self.owner is driver:
-                    self.decisions.append(replace(decision, is_done=True))
-            case Sweep():
-                for name, transaction in self.transactions.items():
-                    if transaction.state == "Ongoing":
-                        self.init(name)
+            case ListOpen():
+                return tuple(
+                    Entry(name, one.producer_id, one.epoch)
+                    for name, one in self.transactions.items()
+                    if one.state == "Ongoing"
+                )
+            case Await() | Pause():
+                """Markers are written at once here, and killed tasks gone."""
         return None
 
 
@@ -171,11 +177,14 @@ def query(world: World, batches: int, tasks: int, crashes: list[tuple[int, bool]
                 run += 1
 
 
-def check(world: World, batches: int, tasks: int) -> None:
-    expected = sorted(
+def expected_rows(batches: int, tasks: int) -> list[str]:
+    return sorted(
         row for batch in range(batches) for task in range(tasks) for row in rows_of(batch, task)
     )
-    assert sorted(world.visible) == expected
+
+
+def check(world: World, batches: int, tasks: int) -> None:
+    assert sorted(world.visible) == expected_rows(batches, tasks)
     assert not [one for one in world.transactions.values() if one.state == "Ongoing"]
 
 
@@ -222,8 +231,9 @@ def test_the_effects_of_a_commit_in_order() -> None:
         "Decide",
         "End",
         "End",
+        "ListOpen",
         "MarkDone",
-        "Sweep",
+        "Await",
     ]
 
 
@@ -283,45 +293,135 @@ def test_an_abort_after_a_commit_that_failed(
     check(world, 1, 2)
 
 
-def test_an_abort_of_nothing_does_nothing() -> None:
-    assert list(abort_batch(0, [])) == []
+def test_an_abort_of_nothing_writes_nothing() -> None:
+    world = World()
+    drive(world, 0, abort_batch(0, []), None, False)
+    assert world.decisions == []
 
 
-def interleavings(world_steps: list[int]) -> list[list[int]]:
-    """Every order of the steps of two drivers, as lists of who goes next."""
-    first, second = world_steps
-    if not first or not second:
-        return [[0] * first + [1] * second]
-    return [
-        [who, *rest]
-        for who in (0, 1)
-        for rest in interleavings([first - (who == 0), second - (who == 1)])
-    ]
+def steps_of(world: World, run: int, protocol: Protocol) -> Iterator[None]:
+    """Each step is one effect."""
+    answer: Any = None
+    while True:
+        try:
+            effect = protocol.send(answer)
+        except StopIteration:
+            return
+        answer = world.perform(run, effect)
+        yield
+
+
+def spark_driver(
+    world: World, run: int, batch_ids: list[int], tasks: int, done: list[int]
+) -> Iterator[None]:
+    """A driver as Spark runs it: each step writes a batch, or is one effect of its commit."""
+    for batch_id in batch_ids:
+        entries = write_batch(world, run, batch_id, tasks)
+        yield
+        yield from steps_of(world, run, commit_batch(batch_id, entries))
+        done.append(batch_id)
+
+
+def steps_alone(batch_ids: list[int], tasks: int) -> int:
+    return sum(1 for _ in spark_driver(World(), 0, batch_ids, tasks, []))
+
+
+def step(driver: Iterator[None]) -> bool:
+    """One step; a driver that fails makes no more, since its query has ended."""
+    try:
+        next(driver)
+    except (StopIteration, SupersededError, LostTransactionError):
+        return False
+    return True
+
+
+def run_to_end(driver: Iterator[None]) -> None:
+    for _ in driver:
+        """Its own steps are all that there are."""
 
 
 def test_two_drivers_at_once() -> None:
     """Both commit the same batch with transactions of their own, in every order of steps."""
-    steps = steps_of_a_commit(1) + 1
-    for order in interleavings([steps, steps]):
+    steps = steps_of_a_commit(1)
+    for positions in combinations(range(2 * steps), steps):
         world = World()
-        entries = [write_batch(world, run, 0, 1) for run in (0, 1)]
-        protocols = [commit_batch(0, some) for some in entries]
-        answers: list[Any] = [None, None]
-        ended = [False, False]
-        failed = [False, False]
-        for who in order:
-            if ended[who]:
-                continue
-            try:
-                effect = protocols[who].send(answers[who])
-                answers[who] = world.perform(who, effect)
-            except StopIteration:
-                ended[who] = True
-            except (SupersededError, LostTransactionError):
-                ended[who] = failed[who] = True
+        drivers = [
+            steps_of(world, run, commit_batch(0, write_batch(world, run, 0, 1))) for run in (0, 1)
+        ]
+        for number in range(2 * steps):
+            step(drivers[number in positions])
+        for driver in drivers:
+            while step(driver):
+                pass
         # Whatever became of the two, the run that Spark starts next makes it whole.
         drive(world, 2, commit_batch(0, write_batch(world, 2, 0, 1)), None, False)
         check(world, 1, 1)
+
+
+@pytest.mark.parametrize(("tasks", "alone", "first"), [(0, 0, 6), (1, 5, 5)])
+def test_a_driver_that_was_left_behind_takes_nothing_from_a_newer_one(
+    tasks: int, alone: int, first: int
+) -> None:
+    """In every order: the rest of a commit, and a newer driver that replays it and goes on.
+
+    The old driver begins alone, up to its decision, since before that it does nothing to others.
+    Without rows it decides nothing, and sweeps all the same.
+    """
+    batch_ids = [0, 1] if tasks else [1]
+    steps = first + steps_alone(batch_ids, 1)
+    for positions in combinations(range(steps), first):
+        world = World()
+        done: list[int] = []
+        old = spark_driver(world, 0, [0], tasks, done)
+        new = spark_driver(world, 1, batch_ids, 1, done)
+        for _ in range(alone):
+            assert step(old)
+        for number in range(steps):
+            step(old if number in positions else new)
+        for driver in (old, new):
+            while step(driver):
+                pass
+        left = [batch_id for batch_id in batch_ids if batch_id > max(done, default=-1)]
+        run_to_end(spark_driver(world, 99, left, 1, []))
+        assert sorted(world.visible) == [row for one in batch_ids for row in rows_of(one, 0)]
+
+
+def test_an_abort_takes_nothing_from_a_newer_driver() -> None:
+    """In every order: a query that failed takes its batch back, and a newer run writes it."""
+    first, second = 7, steps_alone([0], 1)
+    for positions in combinations(range(first + second), first):
+        world = World()
+        done: list[int] = []
+        old = steps_of(world, 0, abort_batch(0, write_batch(world, 0, 0, 1)))
+        new = spark_driver(world, 1, [0], 1, done)
+        for number in range(first + second):
+            step(old if number in positions else new)
+        for driver in (old, new):
+            while step(driver):
+                pass
+        run_to_end(spark_driver(world, 99, [] if done else [0], 1, []))
+        assert sorted(world.visible) == rows_of(0, 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_three_drivers_that_take_turns_and_die(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(500):
+        world = World()
+        done: list[int] = []
+        tasks = random.choice([1, 2])
+        drivers = [spark_driver(world, run, [0, 1, 2], tasks, done) for run in range(3)]
+        while drivers:
+            driver = random.choice(drivers)
+            for _ in range(random.choice([1, 1, 2, 3, 8])):
+                # Some die at any step, and some are too slow to see what the others did.
+                if random.random() < 0.02 or not step(driver):
+                    drivers.remove(driver)
+                    break
+        # What Spark starts next goes on after the last batch whose commit has returned.
+        left = list(range(max(done, default=-1) + 1, 3))
+        run_to_end(spark_driver(world, 99, left, tasks, []))
+        assert sorted(world.visible) == expected_rows(3, tasks)
 
 
 def test_a_run_that_was_left_behind_must_stop() -> None:
@@ -348,6 +448,63 @@ def test_a_transaction_that_timed_out_before_the_decision() -> None:
         drive(world, 0, commit_batch(0, entries), None, False)
     assert world.visible == []
     assert world.decisions == []
+
+
+def test_a_transaction_that_another_driver_is_about_to_abort_is_not_decided() -> None:
+    world = World()
+    entries = write_batch(world, 1, 0, 1)
+    slow = commit_batch(0, [])
+    answer: Any = None
+    # It has written down what it will abort, and then nothing is heard of it for a while.
+    while not isinstance(effect := slow.send(answer), End):
+        answer = world.perform(0, effect)
+    assert effect == End(entries[0], is_commit=False)
+    with pytest.raises(LostTransactionError, match="another run of the query aborts it"):
+        drive(world, 1, commit_batch(0, entries), None, False)
+    world.perform(0, effect)
+    assert world.visible == []
+
+
+def test_a_newer_version_of_an_application_completes_the_one_before() -> None:
+    world = World()
+    entries = write_batch(world, 0, 0, 2)
+    # Dies between the two commits; its user goes on with another version.
+    with pytest.raises(CrashedError):
+        drive(world, 0, commit_batch(0, entries, skips_older=True), 4, True)
+    more = write_batch(world, 1, 1, 2)
+    drive(world, 1, commit_batch(1, more, skips_older=True), None, False)
+    check(world, 2, 2)
+
+
+def test_an_abort_finds_what_killed_tasks_left_open() -> None:
+    world = World()
+    query(world, 1, 1, [])
+    write_batch(world, 7, 1, 2)
+    protocol = abort_batch(1, [], has_lost_tasks=True)
+    answer: Any = None
+    pauses = 0
+    while True:
+        try:
+            effect = protocol.send(answer)
+        except StopIteration:
+            break
+        if isinstance(effect, Pause):
+            # One that was killed is still at work for a moment.
+            pauses += 1
+            world.write(f"q.late.{pauses}", ["late"])
+        answer = world.perform(7, effect)
+    assert pauses == SPARK_ABORT_SWEEPS - 1
+    check(world, 1, 1)
+
+
+@pytest.mark.parametrize("newest", [Decision(2, (), is_done=True), Decision(0, ())])
+def test_an_abort_leaves_to_others_what_may_be_theirs(newest: Decision) -> None:
+    world = World()
+    world.decisions.append(newest)
+    own, other = write_batch(world, 0, 1, 1), write_batch(world, 1, 1, 1)
+    drive(world, 0, abort_batch(1, own, has_lost_tasks=True), None, False)
+    assert world.transactions[own[0].transactional_id].state == "CompleteAbort"
+    assert world.transactions[other[0].transactional_id].state == "Ongoing"
 
 
 def test_a_transaction_that_is_lost_after_the_decision_is_named() -> None:
