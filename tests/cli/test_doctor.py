@@ -18,10 +18,11 @@ def test_every_part_is_reported_and_the_core_works() -> None:
     assert answer.exit_code == 0, answer.output
     findings = {row["part"]: Finding(**row) for row in json.loads(answer.output)}
     optional = {"uvloop", "java", "pyspark", "pyarrow", "pyiceberg", "maven"}
-    assert set(findings) == {"python", "kernel", *CORE_PACKAGES, *optional}
+    traps = {"spark python", "spark java", "spark address"}
+    assert set(findings) == {"python", "kernel", *CORE_PACKAGES, *optional, *traps}
     for part in CORE_PACKAGES:
         assert findings[part].state == "ok", findings[part]
-    assert {finding.state for finding in findings.values()} <= {"ok", "absent"}
+    assert {finding.state for finding in findings.values()} <= {"ok", "absent", "warning"}
 
 
 def test_table_has_one_line_per_part() -> None:
@@ -65,6 +66,25 @@ def test_java_is_named_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     assert doctor.java() == Finding("java", "ok", "21 from JAVA_HOME at /opt/java")
     monkeypatch.setattr(doctor, "find_java", lambda: None)
     assert doctor.java().state == "absent"
+
+
+def test_each_trap_of_a_spark_session_is_a_warning_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old = tmp_path / "old"
+    (old / "bin").mkdir(parents=True)
+    (old / "bin" / "java").write_text("#!/bin/sh\n")
+    (old / "release").write_text('JAVA_VERSION="11.0.2"\n')
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    monkeypatch.setenv("PYSPARK_PYTHON", "/elsewhere/python")
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    found = {finding.part: finding for finding in doctor.sessions()}
+    assert {finding.state for finding in found.values()} == {"warning"}
+    assert "kaa must be installed there too" in found["spark python"].detail
+    assert "Java" in found["spark java"].detail
+    assert "set it to 127.0.0.1" in found["spark address"].detail
+    monkeypatch.setattr(doctor, "problems", lambda _: [])
+    assert {finding.state for finding in doctor.sessions()} == {"ok"}
 
 
 def test_maven_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:

