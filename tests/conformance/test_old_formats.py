@@ -75,7 +75,7 @@ class OldLog:
             message(magic, first + number, *self._pair(), self._time) for number in range(count)
         )
         self.end_offset += count
-        return wrapped(magic, codec, self.end_offset - 1, inner)
+        return wrapped(magic, codec, self.end_offset - 1, inner, timestamp=self._time)
 
     def _pair(self) -> tuple[bytes, bytes | None]:
         key = b"k%d" % self._random.randrange(6)

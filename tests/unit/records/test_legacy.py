@@ -50,13 +50,18 @@ def message(
 
 
 def wrapped(
-    magic: int, codec: CompressionType, last_offset: int, inner: bytes, attributes: int = 0
+    magic: int,
+    codec: CompressionType,
+    last_offset: int,
+    inner: bytes,
+    attributes: int = 0,
+    timestamp: int = 99,
 ) -> bytes:
     value = compress(codec, inner)
     if codec is CompressionType.LZ4 and magic == 0:
         # Writers of magic 0 computed the checksum of the frame header over the magic as well.
         value = value[:6] + bytes((value[6] ^ 0x55,)) + value[7:]
-    return message(magic, last_offset, None, value, 99, attributes | codec)
+    return message(magic, last_offset, None, value, timestamp, attributes | codec)
 
 
 def test_plain_messages() -> None:
