@@ -17,6 +17,7 @@ modules, in the order a test meets them:
 ``topic``         ``Topic``: seed, read, expect
 ``group``         ``Group``: committed offsets, lag, state
 ``faults``        what goes wrong on demand: ``broker.on(...)``; the requests that were seen
+``fault_actions`` what the verbs of a rule do; ``request_parts``: what a request is about
 ``refusals``      the answer that says no, for any API
 ``differences``   expected against found, and the text that shows it
 ``client``        a small blocking client, so that helpers need no other package
@@ -25,6 +26,7 @@ modules, in the order a test meets them:
 ``spark``         Spark in a test: a session, and streams that end
 ``registry``      ``Registry``: a schema registry in memory
 ``process_node``  a node as a child process, and a cluster that somebody else runs
+``remote``        the rules and the time of such a child; ``process_child`` is its program
 
 Importing this package imports nothing else: names are found when they are first used.
 """

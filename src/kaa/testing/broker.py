@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
@@ -15,6 +16,7 @@ from kaa.testing.clock import machine_ns
 from kaa.testing.faults import Faults, On, api_key
 from kaa.testing.group import Group
 from kaa.testing.process_node import ForeignCluster, ProcessNode
+from kaa.testing.remote import RemoteFaults
 from kaa.testing.thread_node import ThreadNode
 from kaa.testing.topic import Topic
 from kaa.wire.errors import Errors
@@ -47,10 +49,10 @@ class Broker:
         with Broker(overrides={"num.partitions": 3}) as broker:
             client = AnyKafkaClient(broker.bootstrap_servers)
 
-    ``async with`` does the same and does not block the loop meanwhile. ``process=True`` runs
-    ``kaa broker start`` as a child instead, with its data in a temporary folder, and
+    ``async with`` does the same and does not block the loop meanwhile. ``process=True`` runs the
+    broker as a child process instead, with its data in a temporary folder, and
     ``bootstrap_servers`` uses a cluster that runs already; rules about requests, capped versions
-    and lost writes need the broker inside this process.
+    and the clock need a broker of the test's own, in this process or in a child.
     """
 
     def __init__(
@@ -61,16 +63,16 @@ class Broker:
         bootstrap_servers: str | None = None,
     ) -> None:
         settings = [f"{name}={_text(value)}" for name, value in (overrides or {}).items()]
-        self._faults = Faults()
+        faults = self._faults = RemoteFaults() if process else Faults()
         self._node: ThreadNode | ProcessNode | ForeignCluster
         if bootstrap_servers is not None:
             if settings:
                 raise ValueError("the settings of a cluster that runs already are its own")
             self._node = ForeignCluster(bootstrap_servers)
-        elif process:
-            self._node = ProcessNode(settings)
+        elif isinstance(faults, RemoteFaults):
+            self._node = ProcessNode(settings, faults)
         else:
-            self._node = ThreadNode(settings, self._faults)
+            self._node = ThreadNode(settings, faults)
         self._client: Client | None = None
         self._numbers = itertools.count(1)
         # What the names of topics, and of groups that ask for one, begin with.
@@ -142,7 +144,7 @@ class Broker:
         if node.is_running:
             node.launch_stop().result(limits.TESTING_STOP_SECONDS_MAX)
             node.join()
-        if reset_clock and isinstance(node, ThreadNode):
+        if reset_clock:
             node.clock.reset()
         node.launch().result(limits.TESTING_START_SECONDS_MAX)
 
@@ -166,7 +168,16 @@ class Broker:
     @property
     def requests(self) -> list[str]:
         """The requests that came in, oldest first, in a few words each."""
-        return [str(seen) for seen in tuple(self._faults.seen)]
+        return self._faults.requests()
+
+    @property
+    def pid(self) -> int | None:
+        """The process in which the broker runs, for debuggers and signals; None if it is not known,
+        or does not run.
+        """
+        if isinstance(self._node, ProcessNode):
+            return self._node.pid
+        return os.getpid() if isinstance(self._node, ThreadNode) else None
 
     # --- topics
 
@@ -261,7 +272,7 @@ class Broker:
             self._faults.clear()
             if self._faults.has_caps:
                 self.cap_versions({})
-            is_ahead = isinstance(self._node, ThreadNode) and self._node.clock.is_ahead
+            is_ahead = not isinstance(self._node, ForeignCluster) and self._node.clock.is_ahead
             if is_ahead or not self._node.is_running:
                 self._restart(reset_clock=True)
 
@@ -377,7 +388,7 @@ class Broker:
         happens to them is said by the verb that follows (``fail``, ``delay``, ``drop``,
         ``answer``, ``observe``).
         """
-        self._inside()
+        self._own_node()
         return On(
             self._faults,
             api_key(api),
@@ -392,28 +403,22 @@ class Broker:
         """The time of the broker; ``clock.advance(minutes=10)`` lets timers fire now: retention,
         sessions of groups, open transactions, expiry of offsets.
         """
-        return self._inside().clock
+        return self._own_node().clock
 
     def cap_versions(self, versions: Mapping[ApiKey | str, int]) -> None:
         """Serves no higher versions than these, as an older broker would; a negative one takes the
         API away, and an empty mapping lifts every cap. Clients see it when they next connect.
         """
-        node = self._inside()
-        caps = {api_key(name): version for name, version in versions.items()}
-        node.call(lambda: self._faults.cap(caps))
-
-    def _inside(self) -> ThreadNode:
-        if isinstance(self._node, ThreadNode):
-            return self._node
-        raise RuntimeError(
-            "rules about requests, capped versions and the clock need the broker inside this "
-            "process, and this one is outside of it"
-        )
+        node = self._own_node()
+        node.cap({api_key(name): version for name, version in versions.items()})
 
     def _own_node(self) -> ThreadNode | ProcessNode:
         if isinstance(self._node, ThreadNode | ProcessNode):
             return self._node
-        raise RuntimeError("a cluster that somebody else runs is neither killed nor restarted")
+        raise RuntimeError(
+            "a cluster that somebody else runs is neither killed nor restarted, and takes no rules "
+            "about requests, versions or time"
+        )
 
     # --- the client of the helpers
 

@@ -52,7 +52,10 @@ class Clock(SystemClock):
         if not timedelta() <= span <= timedelta(days=limits.TESTING_ADVANCE_DAYS_MAX):
             most = limits.TESTING_ADVANCE_DAYS_MAX
             raise ValueError(f"time moves ahead, and at most {most} days at once, not by {span}")
-        shift_ns = span // timedelta(microseconds=1) * 1000
+        self.shift(span // timedelta(microseconds=1) * 1000)
+
+    def shift(self, shift_ns: int) -> None:
+        """Moves the time ahead, from any thread but that of the loop."""
         if self._loop is None:
             self._shift_ns += shift_ns
             return
@@ -67,6 +70,11 @@ class Clock(SystemClock):
         for _ in range(_TURNS):
             await asyncio.sleep(0)
         self._shift_ns += shift_ns - step_ns
+
+    @property
+    def shift_ns(self) -> int:
+        """How far this time is ahead of the machine's."""
+        return self._shift_ns
 
     @property
     def is_ahead(self) -> bool:

@@ -15,40 +15,37 @@ A rule that has not ended acts on every request it is about, until it did so ``t
 removed. All rules that observe see a request; of the others the first one acts.
 
 The seam is the table of handlers of the listener for clients, ``Router.handlers``: every handler in
-it is replaced by one that looks at the rules first. A node without this package has no trace of it.
-The requests of the helpers themselves are left alone.
+it is replaced by one that looks at the rules first (``fault_actions``). A node without this package
+has no trace of it. The requests of the helpers themselves are left alone.
 
 Rules are made by the thread of the test and read by the loop of the node, so that the list of them
-is replaced and never changed.
+is replaced and never changed. Those of a node in a child process travel (``remote``).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaa import limits
-from kaa.handlers.context import Parked
 from kaa.handlers.registry import advertised_versions
 from kaa.testing.client import CLIENT_ID
-from kaa.testing.refusals import WRITTEN_OVER, merge, refuse, write_over
+from kaa.testing.fault_actions import ACTIONS, kept
+from kaa.testing.refusals import WRITTEN_OVER
+from kaa.testing.request_parts import group_ids, parts, told, topic_name
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import Versions
 from kaa.wire.registry import ApiKey, api
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     from kaa.broker import Broker
     from kaa.handlers.context import RequestContext
     from kaa.handlers.registry import Router, Served
+    from kaa.testing.fault_actions import Handle
     from kaa.wire.schema import Response
-
-    Handle = Callable[[Any, Any, RequestContext], Any]
-    # Handles a request under a rule; `handle` is what would have handled it.
-    Action = Callable[["Fault", Handle, Any, Any, RequestContext], Any]
 
 
 def api_key(name: ApiKey | str | int) -> ApiKey:
@@ -62,19 +59,34 @@ def api_key(name: ApiKey | str | int) -> ApiKey:
     raise ValueError(f"there is no API {name!r}; their names are those of kaa.testing.ApiKey")
 
 
+class Verb(NamedTuple):
+    """What a rule does; the function of ``answer`` and ``observe`` is kept with the rule."""
+
+    name: str
+    error: Errors = Errors.NONE
+    seconds: float = 0.0
+    after: bool = False
+
+
 class Fault:
     """A rule in force. As a context it ends with its block."""
 
-    def __init__(self, owner: Faults, on: On, times: int | None, action: Action | None) -> None:
+    def __init__(
+        self,
+        owner: Faults,
+        on: On,
+        verb: Verb,
+        times: int | None,
+        function: Callable[[Any], Any] | None = None,
+    ) -> None:
         self._owner = owner
         self.on = on
-        self.action = action
-        self._left = times
-        # How often it acted.
-        self.count = 0
-        # What it saw, if it observes, and who is told.
-        self.requests: list[Any] = []
-        self.observer: Callable[[Any], object] | None = None
+        self.verb = verb
+        # How often it will still act; None: always.
+        self.left = times
+        self.function = function
+        self._count = 0
+        self._requests: list[Any] = []
 
     def __enter__(self) -> Self:
         return self
@@ -83,22 +95,40 @@ class Fault:
         self.remove()
 
     @property
+    def count(self) -> int:
+        """How often it acted."""
+        self._owner.catch_up()
+        return self._count
+
+    @property
+    def requests(self) -> list[Any]:
+        """What it saw, if it observes."""
+        self._owner.catch_up()
+        return self._requests
+
+    @property
     def has_ended(self) -> bool:
-        return self._left == 0
+        self._owner.catch_up()
+        return self.left == 0
 
     def remove(self) -> None:
         self._owner.remove(self)
 
     def acted(self) -> None:
-        self.count += 1
-        if self._left is not None:
-            self._left -= 1
+        self._count += 1
+        if self.left is not None:
+            self.left -= 1
 
-    def saw(self, request: Any) -> None:
+    def saw(self, request: Any, version: int) -> None:
         self.acted()
-        self.requests.append(request)
-        if self.observer is not None:
-            self.observer(request)
+        self._requests.append(request)
+        if self.function is not None:
+            self.function(request)
+
+    def ask(self, request: Any, version: int) -> Any:
+        """What the function answers: a response, None, or later one of these."""
+        assert self.function is not None
+        return self.function(request)
 
 
 class On:
@@ -124,67 +154,37 @@ class On:
     def fail(self, error: Errors | str, times: int | None = None) -> Fault:
         """Answers with an error; Fetch and Metadata with it in every row that matches."""
         code = error if isinstance(error, Errors) else Errors[error]
-
-        def act(fault: Fault, handle: Handle, services: Any, request: Any, context: Any) -> Any:
-            return _fail(fault, code, handle, services, request, context)
-
-        return self._add(times, act)
+        return self._add(Verb("fail", error=code), times)
 
     def delay(self, seconds: float, times: int | None = None) -> Fault:
         """Holds the answer back; the request itself is handled at once."""
-
-        def act(fault: Fault, handle: Handle, services: Any, request: Any, context: Any) -> Any:
-            fault.acted()
-            return _then(handle(services, request, context), lambda answer: answer, seconds)
-
-        return self._add(times, act)
+        return self._add(Verb("delay", seconds=seconds), times)
 
     def drop(self, times: int | None = None, *, after: bool = False) -> Fault:
         """Closes the connection; with ``after`` the request takes effect before that."""
-
-        def act(fault: Fault, handle: Handle, services: Any, request: Any, context: Any) -> Any:
-            fault.acted()
-            result = handle(services, request, context) if after else None
-
-            def close(_: Any) -> None:
-                context.connection.close("dropped by a test")
-
-            return _then(result, close)
-
-        return self._add(times, act)
+        return self._add(Verb("drop", after=after), times)
 
     def answer(self, function: Callable[[Any], Response | None], times: int | None = None) -> Fault:
-        """Lets a function answer, on the thread of the node; with None the node answers."""
-
-        def act(fault: Fault, handle: Handle, services: Any, request: Any, context: Any) -> Any:
-            answer = function(_kept(request, context))
-            if answer is None:
-                return handle(services, request, context)
-            fault.acted()
-            expected = api(self.key).response
-            if not isinstance(answer, expected):
-                raise TypeError(f"{answer!r} is no {expected.__name__}")
-            return answer
-
-        return self._add(times, act)
+        """Lets a function answer, on another thread than the test's; with None the node answers."""
+        return self._add(Verb("answer"), times, function)
 
     def observe(
         self, function: Callable[[Any], object] | None = None, times: int | None = None
     ) -> Fault:
         """Keeps the requests in ``Fault.requests``, and gives each to a function."""
-        fault = self._add(times, None)
-        fault.observer = function
-        return fault
+        return self._add(Verb("observe"), times, function)
 
-    def _add(self, times: int | None, action: Action | None) -> Fault:
-        return self._owner.add(Fault(self._owner, self, times, action))
+    def _add(
+        self, verb: Verb, times: int | None, function: Callable[[Any], Any] | None = None
+    ) -> Fault:
+        return self._owner.add(Fault(self._owner, self, verb, times, function))
 
     # --- which requests
 
     def is_about(self, services: Any, request: Any, context: RequestContext) -> bool:
         if self.client_id is not None and self.client_id != context.client_id:
             return False
-        if self.group_id is not None and self.group_id not in _group_ids(request):
+        if self.group_id is not None and self.group_id not in group_ids(request):
             return False
         if self.topic is None and self.partition is None:
             return True
@@ -192,23 +192,15 @@ class On:
             return True  # What they are about shows in their answers.
         return any(
             self.matches(services, row, partition)
-            for row, partitions in _parts(request)
+            for row, partitions in parts(request)
             for partition in (partitions or [None])
         )
 
     def matches(self, services: Any, row: Any, partition: int | None) -> bool:
         """Whether a row of a request or answer is meant."""
-        if self.topic is not None and _topic_name(services, row) != self.topic:
+        if self.topic is not None and topic_name(services, row) != self.topic:
             return False
         return self.partition is None or partition is None or partition == self.partition
-
-
-def _group_ids(request: Any) -> list[str]:
-    """The groups that a request is about, in whichever of its fields it names them."""
-    if hasattr(request, "group_id") and request.group_id:
-        return [request.group_id]
-    groups = getattr(request, "groups", None) or getattr(request, "group_ids", None) or ()
-    return [getattr(group, "group_id", group) for group in groups]
 
 
 class Seen:
@@ -249,6 +241,13 @@ class Faults:
         """Ends every rule and forgets what was seen. Caps stay until they are replaced."""
         self._rules = ()
         self.seen.clear()
+
+    def catch_up(self) -> None:
+        """What happened in the node is known here at once."""
+
+    def requests(self) -> list[str]:
+        """The requests that came in, oldest first, in a few words each."""
+        return [str(seen) for seen in tuple(self.seen)]
 
     # --- on the loop of the node
 
@@ -299,7 +298,7 @@ class Faults:
         def look_first(services: Any, request: Any, context: RequestContext) -> Any:
             if context.client_id == CLIENT_ID:
                 return handle(services, request, context)
-            seen = Seen(key, context.api_version, context.client_id, _told(services, request))
+            seen = Seen(key, context.api_version, context.client_id, told(services, request))
             self.seen.append(seen)
             acting = None
             for fault in self._rules:
@@ -309,127 +308,13 @@ class Faults:
                     or not fault.on.is_about(services, request, context)
                 ):
                     continue
-                if fault.action is None:
-                    fault.saw(_kept(request, context))
+                if fault.verb.name not in ACTIONS:
+                    fault.saw(kept(request, context), context.api_version)
                 elif acting is None:
                     acting = fault
-            if acting is None or acting.action is None:
+            if acting is None:
                 return handle(services, request, context)
             seen.note = "(a rule of the test acted)"
-            return acting.action(acting, handle, services, request, context)
+            return ACTIONS[acting.verb.name](acting, handle, services, request, context)
 
         return look_first
-
-
-def _fail(
-    fault: Fault, error: Errors, handle: Handle, services: Any, request: Any, context: Any
-) -> Any:
-    on = fault.on
-
-    def matches(row: Any, partition: int | None) -> bool:
-        return on.matches(services, row, partition)
-
-    if on.key in WRITTEN_OVER:
-        of_partitions = on.key is ApiKey.FETCH or on.partition is not None
-
-        def written_over(answer: Any) -> Any:
-            if not fault.has_ended and write_over(answer, error, matches, partitions=of_partitions):
-                fault.acted()
-            return answer
-
-        return _then(handle(services, request, context), written_over)
-    response = api(on.key).response
-    rest, refused = refuse(request, response, context.api_version, error, matches)
-    if refused is None:
-        return handle(services, request, context)
-    fault.acted()
-    if rest is None and getattr(request, "acks", None) == 0:
-        # Who wants no answer learns of a failure by losing the connection, as with Kafka.
-        return context.connection.close("a produce without answer failed")
-    if rest is None:
-        return refused
-    return _then(
-        handle(services, rest, context),
-        lambda answer: None if answer is None else merge(answer, refused),
-    )
-
-
-def _then(result: Any, change: Callable[[Any], Any], seconds: float = 0.0) -> Any:
-    """What a handler returned, with its answer changed when it is known, and perhaps later."""
-
-    async def later(awaited: Awaitable[Any] | None) -> Any:
-        answer = result if awaited is None else await awaited
-        if seconds:
-            await asyncio.sleep(seconds)
-        return change(answer)
-
-    if isinstance(result, Parked):
-        return Parked(later(result.response))  # type: ignore[arg-type]
-    if hasattr(result, "__await__"):
-        return later(result)
-    return later(None) if seconds else change(result)
-
-
-def _kept(request: Any, context: RequestContext) -> Any:
-    """A copy that outlives the request, whose records lie in a buffer that is used again."""
-    version = context.api_version
-    return type(request).decode(request.encode(version), version)
-
-
-# --- what a request is about
-
-
-def _parts(request: Any) -> list[tuple[Any, list[int | None]]]:
-    """The rows of a request that name topics, with the partitions they name."""
-    rows = next(
-        (
-            found
-            for name in ("topic_data", "topics", "topic_names", "topics_partitions")
-            if (found := getattr(request, name, None))
-        ),
-        (),
-    )
-    groups = getattr(request, "groups", None) or ()
-    nested = [row for group in groups for row in getattr(group, "topics", None) or ()]
-    return [(row, _partitions(row)) for row in (*rows, *nested)]
-
-
-def _partitions(row: Any) -> list[int | None]:
-    inner = next(
-        (
-            found
-            for name in ("partition_data", "partitions", "partition_indexes")
-            if (found := getattr(row, name, None))
-        ),
-        (),
-    )
-    numbers: list[int | None] = []
-    for each in inner:
-        if isinstance(each, int):
-            numbers.append(each)
-            continue
-        names = (name for name in ("index", "partition", "partition_index") if hasattr(each, name))
-        numbers += [getattr(each, name) for name in names]
-    return numbers
-
-
-def _topic_name(services: Any, row: Any) -> str | None:
-    if isinstance(row, str):
-        return row
-    name: str | None = getattr(row, "name", None) or getattr(row, "topic", None)
-    if not name and hasattr(row, "topic_id"):
-        topic = services.image.topics_by_id.get(row.topic_id)
-        name = None if topic is None else topic.name
-    return name
-
-
-def _told(services: Any, request: Any) -> str:
-    """The topics and partitions of a request in a few words."""
-    words = []
-    for row, partitions in _parts(request):
-        numbers = ",".join(map(str, partitions))
-        name = _topic_name(services, row) or "?"
-        words.append(f"{name}[{numbers}]" if numbers else name)
-    if group := getattr(request, "group_id", None):
-        words.append(f"group={group}")
-    return " ".join(words)

@@ -15,7 +15,8 @@ wins, as pytest has it.
 ==========================  =======================================================================
 
 ``@pytest.mark.kafka`` gives a test a broker of its own with other settings:
-``overrides={...}``, ``process=True``, ``api_versions={...}``, or just ``fresh=True``.
+``overrides={...}``, ``process=True``, ``api_versions={...}``, or just ``fresh=True``. With
+``topics={"orders": 3}`` topics are there before the test begins, on whichever broker it has.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 
 _NAME_CHARACTERS_MAX = 100
 _MARKER = (
-    "kafka(fresh=False, overrides=None, process=None, api_versions=None): the broker that the "
-    "fixtures kafka and kaa_broker give this test; anything but the defaults gives it one of its "
-    "own"
+    "kafka(fresh=False, overrides=None, process=None, api_versions=None, topics=None): the broker "
+    "that the fixtures kafka and kaa_broker give this test, one of its own if any of the first "
+    "four is given; topics by name and number of partitions are made before it begins"
 )
 _numbers = itertools.count(1)
 
@@ -55,6 +56,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="HOST:PORT",
         help="let the kafka fixtures use a cluster that runs already",
     )
+    parser.addini("kafka_process", "as --kafka-process", type="bool", default=False)
+    parser.addini("kafka_bootstrap_servers", "as --kafka-bootstrap-servers")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -115,11 +118,13 @@ def spark(kaa_spark: SparkSession) -> SparkSession:
 
 
 def _given(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    if any(_settings(request).values()):
+    settings = _settings(request)
+    if any(value for name, value in settings.items() if name != "topics"):
         yield from _fresh(request)
         return
     broker = request.getfixturevalue("kaa_session_broker")
     with broker.isolated(_prefix(request.node.name)):
+        _make_topics(broker, settings)
         yield broker
 
 
@@ -129,12 +134,25 @@ def _fresh(request: pytest.FixtureRequest) -> Iterator[Broker]:
     with _new_broker(request.config, **options) as broker:
         if settings.get("api_versions"):
             broker.cap_versions(settings["api_versions"])
-        if request.config.getoption("--kafka-bootstrap-servers"):
+        if _servers(request.config):
             # Nobody has a foreign cluster for himself.
             with broker.isolated(_prefix(request.node.name)):
+                _make_topics(broker, settings)
                 yield broker
         else:
+            _make_topics(broker, settings)
             yield broker
+
+
+def _make_topics(broker: Broker, settings: dict[str, Any]) -> None:
+    for name, partitions in (settings.get("topics") or {}).items():
+        broker.topic(name, partitions)
+
+
+def _servers(config: pytest.Config) -> str | None:
+    """A cluster that runs already, by option or by the file of settings."""
+    option: str | None = config.getoption("--kafka-bootstrap-servers")
+    return option or str(config.getini("kafka_bootstrap_servers") or "") or None
 
 
 def _settings(request: pytest.FixtureRequest) -> dict[str, Any]:
@@ -150,11 +168,11 @@ def _new_broker(
 ) -> Broker:
     from kaa.testing.broker import Broker
 
-    servers = config.getoption("--kafka-bootstrap-servers")
+    servers = _servers(config)
     if servers and overrides:
         pytest.skip("this test needs settings that a cluster which runs already may not have")
     if process is None:
-        process = config.getoption("--kafka-process")
+        process = config.getoption("--kafka-process") or config.getini("kafka_process")
     return Broker(overrides=overrides, process=bool(process), bootstrap_servers=servers)
 
 

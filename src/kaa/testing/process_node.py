@@ -1,52 +1,59 @@
-"""Nodes outside of this process: a child that runs ``kaa broker start``, and a foreign cluster.
+"""Nodes outside of this process: a child with a node of its own, and a foreign cluster.
 
-The child has a temporary folder, which is gone when it is stopped, and dies with the process that
-started it, however that ends (on Linux the kernel sees to it). What it prints goes to a file in
-that folder, so that it never waits for a reader.
+The child (``process_child``) has a temporary folder, which is gone when it is stopped, and dies
+with the process that started it, however that ends (on Linux the kernel sees to it). What it prints
+goes to a file in that folder, so that it never waits for a reader. Rules and time travel by two
+pipes (``remote``), and outlive a restart, as its folder and port do.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kaa import limits
+from kaa.testing.remote import Control, RemoteClock
+from kaa.testing.thread_node import DEFAULTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from kaa.testing.remote import RemoteFaults
+    from kaa.wire.registry import ApiKey
 
 _PROGRAM: Final = """
 import os, sys
-parent = int(sys.argv.pop(1))
+parent, commands, events = map(int, sys.argv[1:])
 if sys.platform == "linux":
     import ctypes
     ctypes.CDLL(None).prctl(1, 9)
 if os.getppid() != parent:
     os._exit(1)
-from kaa.cli import main
-main()
+from kaa.testing.process_child import main
+main(commands, events)
 """
-_ADDRESS: Final = re.compile(r"^plaintext +(\S+):(\d+)$", re.MULTILINE)
-_READY: Final = re.compile(r"^ready ", re.MULTILINE)
 
 
 class ProcessNode:
     """See the module's text."""
 
-    def __init__(self, overrides: Iterable[str]) -> None:
+    def __init__(self, overrides: Iterable[str], faults: RemoteFaults) -> None:
         self._overrides = tuple(overrides)
+        self._faults = faults
+        self.clock = RemoteClock()
         self._pid = os.getpid()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._control: Control | None = None
         self._port = 0
 
     @property
@@ -73,39 +80,39 @@ class ProcessNode:
             raise RuntimeError("the broker runs already")
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="kaa-testing-")
-        arguments = ["--data-dir", str(Path(self._folder.name, "data"))]
-        # A port that was once given stays, so that clients find a restarted node again.
-        listeners = f"listeners=PLAINTEXT://{self.bootstrap_servers}"
-        for override in (listeners, "offsets.topic.num.partitions=1", *self._overrides):
-            arguments += ["--override", override]
-        # Settings come from the test alone.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("KAFKA_")}
+        control = self._control = Control(self._faults.happened)
+        command = [sys.executable, "-c", _PROGRAM, str(os.getpid())]
+        command += map(str, control.descriptors)
         with Path(self._folder.name, "output").open("wb") as output:
             self._process = subprocess.Popen(  # noqa: S603  This very Python, and our program.
-                [sys.executable, "-c", _PROGRAM, str(os.getpid()), "broker", "start", *arguments],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=environment,
+                pass_fds=control.descriptors,
             )
+        control.start()
+        # A port that was once given stays, so that clients find a restarted node again.
+        listeners = f"listeners=PLAINTEXT://{self.bootstrap_servers}"
+        overrides = [listeners, *DEFAULTS, *self._overrides]
+        data = str(Path(self._folder.name, "data"))
+        # A child that is gone already is found out by whoever waits for it.
+        with suppress(OSError):
+            control.send(data, overrides, *self._faults.in_force(), self.clock.shift_ns)
         # Where the kernel does not see to it: a script that never stops its broker.
         atexit.register(self.kill)
         return _in_thread(self._wait_until_ready)
 
     def _wait_until_ready(self) -> None:
-        process, pause = self._process, threading.Event()
-        assert process is not None
-        waited = 0.0
-        while not _READY.search(self.output):
-            if process.poll() is not None or waited > limits.TESTING_START_SECONDS_MAX:
-                output = self.output
-                self.kill()
-                raise RuntimeError(f"the broker did not start:\n{output}")
-            pause.wait(limits.TESTING_POLL_SECONDS)
-            waited += limits.TESTING_POLL_SECONDS
-        found = _ADDRESS.search(self.output)
-        assert found is not None, self.output
-        self._port = int(found[2])
+        assert self._control is not None
+        try:
+            address = self._control.ready.result(limits.TESTING_START_SECONDS_MAX)
+        except (RuntimeError, TimeoutError):
+            self.kill()
+            raise RuntimeError(f"the broker did not start:\n{self.output}") from None
+        self._port = int(address.rpartition(":")[2])
+        self._faults.attach(self._control)
+        self.clock.attach(self._control)
 
     def launch_stop(self) -> Future[None]:
         return _in_thread(self._stop)
@@ -119,14 +126,30 @@ class ProcessNode:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process = None
+        self._ended()
 
     def kill(self) -> None:
         """SIGKILL: what was written is kept by the system, flushed or not."""
         if self.is_running and self._process is not None:
             self._process.kill()
             self._process.wait()
-            self._process = None
+            self._ended()
+
+    def _ended(self) -> None:
+        self._process = None
+        self._faults.attach(None)
+        self.clock.attach(None)
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id, for debuggers and signals; None while it is not running."""
+        return None if self._process is None else self._process.pid
+
+    def cap(self, versions: Mapping[ApiKey, int]) -> None:
+        self._faults.cap(versions)
 
     def join(self) -> None:
         """Nothing is left to wait for."""

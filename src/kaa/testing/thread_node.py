@@ -35,10 +35,11 @@ from kaa.testing.clock import Clock
 from kaa.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from kaa.config.server import BrokerConfig
     from kaa.testing.faults import Faults
+    from kaa.wire.registry import ApiKey
 
 Answer = TypeVar("Answer")
 
@@ -139,6 +140,9 @@ class ThreadNode:
 
         waiting = asyncio.run_coroutine_threadsafe(run(), self._loop)
         return waiting.result(limits.TESTING_ANSWER_SECONDS_MAX)
+
+    def cap(self, versions: Mapping[ApiKey, int]) -> None:
+        self.call(lambda: self._faults.cap(versions))
 
     # --- the thread
 

@@ -12,9 +12,9 @@ from kaa.testing import Broker, Clock
 from kaa.testing.topic import EARLIEST
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[Broker]:
-    with Broker() as running:
+@pytest.fixture(scope="module", params=["thread", "process"])
+def session(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    with Broker(process=request.param == "process") as running:
         yield running
 
 

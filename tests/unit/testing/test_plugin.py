@@ -81,6 +81,25 @@ def test_the_same_tests_with_a_child_process_and_with_a_foreign_cluster(
         assert broker.topic_names() == [lasting.name]
 
 
+def test_the_file_of_settings_says_the_same_as_the_options(pytester: pytest.Pytester) -> None:
+    from kaa.testing import Broker
+
+    pytester.makepyfile(
+        """
+        import os
+
+        def test_where_it_runs(kafka):
+            kafka.topic("orders").expect([])
+            assert kafka.pid != os.getpid()
+        """
+    )
+    pytester.makeini("[pytest]\nkafka_process = true")
+    run(pytester).assert_outcomes(passed=1)
+    with Broker() as broker:
+        pytester.makeini(f"[pytest]\nkafka_bootstrap_servers = {broker.bootstrap_servers}")
+        run(pytester).assert_outcomes(passed=1)
+
+
 def test_the_marker_gives_a_broker_of_another_kind(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -102,9 +121,19 @@ def test_the_marker_gives_a_broker_of_another_kind(pytester: pytest.Pytester) ->
         @pytest.mark.kafka(fresh=False)
         def test_defaults(kafka):
             assert kafka.prefix
+
+        @pytest.mark.kafka(topics={"orders": 3, "bills": 1})
+        def test_topics(kafka):
+            assert len(kafka.existing_topic(kafka.name("orders")).offsets()) == 3
+            assert len(kafka.topic_names()) == 2
+            assert kafka.prefix
+
+        @pytest.mark.kafka(fresh=True, topics={"orders": 2})
+        def test_topics_of_fixed_names(kafka):
+            assert kafka.topic_names() == ["orders"]
         """
     )
-    run(pytester).assert_outcomes(passed=4)
+    run(pytester).assert_outcomes(passed=6)
     run(pytester, "--markers").stdout.fnmatch_lines(["@pytest.mark.kafka(fresh=False, *"])
 
 
@@ -116,15 +145,19 @@ def test_a_fixture_of_the_users_own_wins(pytester: pytest.Pytester) -> None:
         @pytest.fixture
         def kafka():
             return "mine"
+
+        @pytest.fixture
+        def spark():
+            return "mine too"
         """
     )
     pytester.makepyfile(
         """
         import sys
 
-        def test_mine(kafka):
-            assert kafka == "mine"
-            assert "kaa.testing.broker" not in sys.modules
+        def test_mine(kafka, spark):
+            assert (kafka, spark) == ("mine", "mine too")
+            assert not {"kaa.testing.broker", "kaa.testing.spark", "pyspark"} & set(sys.modules)
 
         def test_fails(kafka):
             assert kafka == "yours"

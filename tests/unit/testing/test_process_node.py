@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from kaa.testing import Broker
 from kaa.testing.process_node import ForeignCluster, ProcessNode
+from kaa.testing.remote import RemoteFaults
 
 
 def test_a_child_serves_survives_a_kill_and_leaves_no_folder(
@@ -24,14 +28,58 @@ def test_a_child_serves_survives_a_kill_and_leaves_no_folder(
         topic.expect(["a", "b"])
         assert len(list(tmp_path.iterdir())) == 1
         assert any(line.startswith("ready ") for line in broker.reports)
-        for refused in (lambda: broker.on("Fetch"), lambda: broker.cap_versions({})):
-            with pytest.raises(RuntimeError, match="inside this"):
-                refused()
+        pids = [broker.pid]
+    pids.append(broker.pid)
+    assert pids[0] not in {None, os.getpid()}
+    assert pids[1] is None
     assert list(tmp_path.iterdir()) == []
 
 
+def test_rules_and_time_outlive_a_real_kill() -> None:
+    with Broker(process=True) as broker:
+        topic = broker.topic("orders")
+        twice = broker.on("Produce").fail("INVALID_RECORD", times=2)
+        observed = broker.on("Produce").observe()
+        assert produce(broker, topic.name) == "INVALID_RECORD"
+        assert twice.count == 1
+        broker.clock.advance(days=1)
+        broker.kill()
+        assert (twice.count, twice.has_ended) == (1, False)
+        assert broker.requests == []
+        broker.restart()
+        assert broker.clock.wall_ms() > (time.time() + 80_000) * 1000
+        assert produce(broker, topic.name) == "INVALID_RECORD"
+        assert produce(broker, topic.name) is None
+        assert twice.has_ended
+        assert observed.count == len(observed.requests) == 3
+        assert sum(line.startswith("Produce") for line in broker.requests) == 2
+
+
+def produce(broker: Broker, topic: str) -> str | None:
+    """Writes a record that the time of the broker allows; the error, if there is one."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    errors: list[Any] = []
+    timestamp_ms = broker.clock.wall_ms()
+    producer.produce(topic, "a", timestamp=timestamp_ms, on_delivery=lambda e, _: errors.append(e))
+    assert producer.flush(20) == 0
+    return None if errors[0] is None else str(errors[0].name())
+
+
+def test_a_cluster_of_somebody_else_takes_no_rules() -> None:
+    broker = Broker(bootstrap_servers="127.0.0.1:1")
+    for refused in (
+        lambda: broker.on("Fetch"),
+        lambda: broker.cap_versions({}),
+        lambda: broker.clock,
+        broker.kill,
+    ):
+        with pytest.raises(RuntimeError, match="somebody else"):
+            refused()
+    assert broker.pid is None
+
+
 def test_a_child_that_cannot_start_says_why() -> None:
-    node = ProcessNode(["num.partitions=0"])
+    node = ProcessNode(["num.partitions=0"], RemoteFaults())
     with pytest.raises(RuntimeError, match=r"did not start[\s\S]*num\.partitions"):
         node.launch().result(20)
     assert not node.is_running
@@ -39,7 +87,7 @@ def test_a_child_that_cannot_start_says_why() -> None:
 
 
 def test_a_child_belongs_to_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    node = ProcessNode([])
+    node = ProcessNode([], RemoteFaults())
     monkeypatch.setattr(os, "getpid", lambda: 1)
     with pytest.raises(RuntimeError, match="belongs"):
         node.launch()
