@@ -8,11 +8,47 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kaa.wire.messages.k18_api_versions import ApiVersionsRequest
+from kaa.wire.registry import ApiKey
 from tests.differential.peers import BROKER, CONTROLLER, Peer
 from tests.differential.running import kaa_peer, kafka_peer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# Delegation tokens, SCRAM and the membership of the quorum.
+ON_BOTH = {
+    "ADD_RAFT_VOTER",
+    "ALTER_USER_SCRAM_CREDENTIALS",
+    "CREATE_DELEGATION_TOKEN",
+    "DESCRIBE_DELEGATION_TOKEN",
+    "DESCRIBE_USER_SCRAM_CREDENTIALS",
+    "EXPIRE_DELEGATION_TOKEN",
+    "REMOVE_RAFT_VOTER",
+    "RENEW_DELEGATION_TOKEN",
+}
+# And moves between directories, share groups and streams groups; Kafka itself serves telemetry only
+# with a plug-in.
+LATER = {
+    BROKER: ON_BOTH
+    | {
+        "ALTER_REPLICA_LOG_DIRS",
+        "ALTER_SHARE_GROUP_OFFSETS",
+        "DELETE_SHARE_GROUP_OFFSETS",
+        "DELETE_SHARE_GROUP_STATE",
+        "DESCRIBE_SHARE_GROUP_OFFSETS",
+        "INITIALIZE_SHARE_GROUP_STATE",
+        "READ_SHARE_GROUP_STATE",
+        "READ_SHARE_GROUP_STATE_SUMMARY",
+        "SHARE_ACKNOWLEDGE",
+        "SHARE_FETCH",
+        "SHARE_GROUP_DESCRIBE",
+        "SHARE_GROUP_HEARTBEAT",
+        "STREAMS_GROUP_DESCRIBE",
+        "STREAMS_GROUP_HEARTBEAT",
+        "WRITE_SHARE_GROUP_STATE",
+    },
+    CONTROLLER: ON_BOTH | {"UPDATE_RAFT_VOTER"},
+}
 
 pytestmark = [pytest.mark.oracle, pytest.mark.xdist_group("differential")]
 
@@ -46,6 +82,17 @@ def test_what_is_served_is_served_in_the_same_versions(
     ranges = {key.api_key: (key.min_version, key.max_version) for key in expected.api_keys}
     for key in found.api_keys:
         assert ranges.get(key.api_key) == (key.min_version, key.max_version)
+
+
+@pytest.mark.parametrize("listener", [BROKER, CONTROLLER])
+def test_what_is_not_served_yet(kafka: Peer, kaa: Peer, listener: str) -> None:
+    """All else that Kafka serves is served, and nothing that it does not."""
+    expected, found = (
+        {ApiKey(key.api_key).name for key in api_versions(peer, 4, listener).api_keys}
+        for peer in (kafka, kaa)
+    )
+    assert expected - found == LATER[listener]
+    assert found <= expected
 
 
 @pytest.mark.parametrize("listener", [BROKER, CONTROLLER])
