@@ -32,7 +32,7 @@ threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start
 {_PROGRAM}
 """
 # What a node prints when a request or a duty met something that was not foreseen.
-_TROUBLE = re.compile(r"^Traceback|\bfailed: ", re.MULTILINE)
+_TROUBLE = re.compile(r"^Traceback|\bfailed: |could not be loaded", re.MULTILINE)
 _ADDRESS = re.compile(r"^(\S+) +(\S+:\d+)$", re.MULTILINE)
 
 

@@ -3,6 +3,10 @@
 A shard is made when this broker begins to lead a partition of the coordinator's topic, and closed
 when it does not any more. Partitions are loaded one after the other by one task (`run`), in slices
 between which the loop serves clients.
+
+One that could not be loaded is loaded again after a pause, which doubles with each failure in a
+row: a disk may have been slow to answer, and nothing else would bring its groups back before the
+leader epoch changes. The failure costs that partition alone; its clients are told NOT_COORDINATOR.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from kaa.coordinators.java_hash import java_hash
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.shard import MachineType, Shard, ShardState
+from kaa.limits import COORDINATOR_LOAD_RETRY_SECONDS_MAX, COORDINATOR_LOAD_RETRY_SECONDS_MIN
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -48,6 +53,8 @@ class Runtime(Generic[MachineType]):
         self._host = host
         self._shards: dict[int, Shard[MachineType]] = {}
         self._to_load: asyncio.Queue[Shard[MachineType]] = asyncio.Queue()
+        # By partition that could not be loaded, the pause before the next attempt.
+        self._pauses: dict[int, float] = {}
 
     def __iter__(self) -> Iterator[Shard[MachineType]]:
         return iter(self._shards.values())
@@ -141,6 +148,9 @@ class Runtime(Generic[MachineType]):
                 return
         if shard is not None:
             shard.close()
+        self._begin(partition)
+
+    def _begin(self, partition: Partition) -> None:
         shard = Shard(partition, self._make_machine(), self._types, self._host)
         self._shards[partition.number] = shard
         self._to_load.put_nowait(shard)
@@ -148,8 +158,23 @@ class Runtime(Generic[MachineType]):
     async def run(self) -> None:
         """Loads what is to be loaded, for as long as the broker lives."""
         while True:
-            shard = await self._to_load.get()
-            await shard.load()
+            await self.load_next()
+
+    async def load_next(self) -> None:
+        """Loads the partition whose turn it is; waits for one if there is none."""
+        shard = await self._to_load.get()
+        await shard.load()
+        number = shard.partition.number
+        if shard.state is not ShardState.FAILED:
+            self._pauses.pop(number, None)
+            return
+        pause = self._pauses.get(number, COORDINATOR_LOAD_RETRY_SECONDS_MIN)
+        self._pauses[number] = min(2 * pause, COORDINATOR_LOAD_RETRY_SECONDS_MAX)
+        self._host.loop.call_later(pause, self._begin_again, shard)
+
+    def _begin_again(self, failed: Shard[MachineType]) -> None:
+        if self._shards.get(failed.partition.number) is failed:
+            self._begin(failed.partition)
 
     def stop(self) -> None:
         """Closes every shard; the broker is stopping."""

@@ -3,7 +3,7 @@
 A shard is loading, active, failed or closed. It is loaded by replaying its partition to the end;
 meanwhile every request is told COORDINATOR_LOAD_IN_PROGRESS. It is closed when this broker does not
 lead the partition any more; whoever waits is told NOT_COORDINATOR, and the machine is dropped with
-all that was not committed. A failed one could not be loaded, and waits for another leader epoch.
+all that was not committed. A failed one could not be loaded: another takes its place (`runtime`).
 
 A command runs at once, on the newest state. Its records get the next offsets, are replayed, and
 join the batch that is being gathered; the batch is appended at the end of the turn of the loop, or
@@ -47,11 +47,9 @@ from kaa.records.control import (
     build_end_transaction_batch,
     read_end_transaction_marker,
 )
-from kaa.records.errors import RecordsError
 from kaa.records.legacy import iter_upgraded_batches
 from kaa.records.record import iter_records
 from kaa.wire.errors import Errors
-from kaa.wire.primitives import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -248,22 +246,28 @@ class Shard(Generic[MachineType]):
             return
         try:
             await self._replay_log()
-        except (LogError, RecordsError, WireError) as error:
             if not self._is_closed():
-                self.state = ShardState.FAILED
-                name = f"{self.partition.topic}-{self.partition.number}"
-                self._host.report(f"{name} could not be loaded by its coordinator: {error}")
-            return
-        if self._is_closed():
-            return
-        self.state = ShardState.ACTIVE
-        self.partition.wait(self._progress)
-        self._run(lambda machine, now: machine.loaded(now), None)
+                self.state = ShardState.ACTIVE
+                self.partition.wait(self._progress)
+                self._run(lambda machine, now: machine.loaded(now), None)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it costs this partition alone.
+            if not self._is_closed():
+                self._load_failed(error)
+
+    def _load_failed(self, error: Exception) -> None:
+        self._end(ShardState.FAILED)
+        name = f"{self.partition.topic}-{self.partition.number}"
+        self._host.report(
+            f"{name} could not be loaded by its coordinator, which will try again: "
+            f"{type(error).__name__}: {error}"
+        )
 
     async def _replay_log(self) -> None:
         log = self.partition.leader_log()
         timeline = self.machine.timeline
         offset = log.log_start_offset
+        # Counted over batches, which are small where commits came one by one.
+        replayed = 0
         timeline.commit(log.high_watermark)
         while not self._is_closed() and offset < log.log_end_offset:
             found = self.partition.read(
@@ -277,15 +281,18 @@ class Shard(Generic[MachineType]):
                 found.region.release()
             for batch in iter_upgraded_batches(data):
                 for _ in self._replay_batch(batch, offset):
-                    await asyncio.sleep(0)
-                    if self._is_closed():
-                        return
+                    replayed += 1
+                    if replayed % COORDINATOR_RECORDS_PER_SLICE_MAX == 0:
+                        await asyncio.sleep(0)
+                        if self._is_closed():
+                            return
                 offset = batch.next_offset
             timeline.commit(log.high_watermark)
         self._next_offset = log.log_end_offset
         timeline.move(self._next_offset)
 
     def _replay_batch(self, batch: RecordBatch, start_offset: int) -> Iterator[None]:
+        """Replays the records from an offset on, one at each step."""
         machine = self.machine
         timeline = machine.timeline
         if batch.is_control:
@@ -294,33 +301,35 @@ class Shard(Generic[MachineType]):
             if marker is not None:
                 is_commit = marker.control_type is ControlRecordType.COMMIT
                 machine.replay_end_transaction(batch.producer_id, is_commit=is_commit)
+            yield
             return
         producer_id = batch.producer_id if batch.is_transactional else _NO_PRODUCER
-        for count, record in enumerate(iter_records(batch), 1):
-            if record.offset < start_offset:
-                continue
-            found = self._types.decode(record.key, record.value)
-            if found is not None:
-                timeline.move(record.offset)
-                machine.replay(record.offset, *found, producer_id, batch.producer_epoch)
-            if count % COORDINATOR_RECORDS_PER_SLICE_MAX == 0:
-                yield
+        for record in iter_records(batch):
+            if record.offset >= start_offset:
+                found = self._types.decode(record.key, record.value)
+                if found is not None:
+                    timeline.move(record.offset)
+                    machine.replay(record.offset, *found, producer_id, batch.producer_epoch)
+            yield
 
     def close(self) -> None:
         """This broker does not lead the partition any more: nothing uncommitted counts."""
         was_active = self.state is ShardState.ACTIVE
-        self.state = ShardState.CLOSED
-        self.partition.forget(self._progress)
-        for handle in (self._flush_handle, self._waiting_timer, self._machine_timer):
-            if handle is not None:
-                handle.cancel()
-        self._batch = None
+        self._end(ShardState.CLOSED)
         for waiting in self._waiting:
             if waiting.answer is not None:
                 _fail(waiting.answer, Errors.NOT_COORDINATOR)
         self._waiting.clear()
         if was_active:
             _answer(self.machine.unloaded())
+
+    def _end(self, state: ShardState) -> None:
+        self.state = state
+        self.partition.forget(self._progress)
+        for handle in (self._flush_handle, self._waiting_timer, self._machine_timer):
+            if handle is not None:
+                handle.cancel()
+        self._batch = None
 
     # --- commands
 
@@ -346,7 +355,8 @@ class Shard(Generic[MachineType]):
         else:
             _answer(result.replies)
             self._park(answer, result, now)
-        self._arm_machine_timer()
+        finally:
+            self._arm_machine_timer()
 
     def _gather(self, result: Result, now: Moment) -> None:
         """Adds the records to the batch. CoordinatorError if they cannot be written."""

@@ -162,7 +162,7 @@ class Cluster:
         return self.shard.machine
 
     async def load(self) -> None:
-        await (await asyncio.wait_for(self.runtime._to_load.get(), 5)).load()
+        await asyncio.wait_for(self.runtime.load_next(), 5)
 
     def write(self, command: Callable[[CounterMachine], Result]) -> asyncio.Future[Any]:
         return self.runtime.write(0, lambda machine, _: command(machine))

@@ -264,6 +264,36 @@ async def test_a_partition_is_replayed_in_slices() -> None:
 
 
 @run
+async def test_slices_do_not_end_with_batches() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    for _ in range(35):
+        # A batch for each.
+        await cluster.write(lambda machine: machine.add("a"))
+    again = Cluster(old=cluster.replicas)
+    replays = [0]
+    replay = again.machine.replay
+
+    def counted(*arguments: Any) -> None:
+        replays[-1] += 1
+        replay(*arguments)
+
+    async def look() -> None:
+        while again.shard.state is ShardState.LOADING:
+            replays.append(0)
+            await asyncio.sleep(0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(again.machine, "replay", counted)
+        patch.setattr("kaa.coordinators.shard.COORDINATOR_RECORDS_PER_SLICE_MAX", 10)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(look())
+            tasks.create_task(again.load())
+    assert sorted(count for count in replays if count) == [5, 10, 10, 10]
+    assert again.committed("a") == 35
+
+
+@run
 async def test_what_is_loaded_above_the_high_watermark_is_not_committed() -> None:
     cluster = Cluster(replicas=TWO)
     await cluster.load()
