@@ -2,8 +2,8 @@
 
 A coordinator has markers written by the leaders of partitions, and a leader asks the coordinator
 whether a transaction is open; a broker gets producer ids from the controller. All are requests of
-the protocol. To this broker itself they are
-calls; another is reached over a connection, which is kept and opened again when it broke.
+the protocol. To this broker itself they are calls; another is reached over a connection, which is
+kept and opened again when it broke.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from kaa.client.connection import Connection, ConnectionSettings
 from kaa.client.errors import ClientError
 from kaa.controller.port import ControllerPort
+from kaa.serving.addition_batches import AdditionBatches, refused_partitions
 from kaa.serving.transaction_additions import add_partitions
 from kaa.serving.transaction_markers import write_markers
 from kaa.wire.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kaa.controller.state import RequestContext
+    from kaa.serving.addition_batches import AdditionErrors
     from kaa.serving.services import Services
-    from kaa.wire.messages.k24_add_partitions_to_txn import AddPartitionsToTxnResponse
+    from kaa.wire.messages.k24_add_partitions_to_txn import (
+        AddPartitionsToTxnResponse,
+        AddPartitionsToTxnTransaction,
+    )
     from kaa.wire.messages.k27_write_txn_markers import (
         WriteTxnMarkersRequest,
         WriteTxnMarkersResponse,
@@ -35,9 +40,9 @@ class BrokerPort(Protocol):
 
     async def write_markers(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse: ...
 
-    async def add_partitions(
-        self, request: AddPartitionsToTxnRequest
-    ) -> AddPartitionsToTxnResponse: ...
+    async def add_partitions(self, transaction: AddPartitionsToTxnTransaction) -> AdditionErrors:
+        """The partitions that cannot be part of the transaction, or are not."""
+        ...
 
 
 class LocalBroker:
@@ -49,11 +54,13 @@ class LocalBroker:
     async def write_markers(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         return await write_markers(self._services, request)
 
-    async def add_partitions(
-        self, request: AddPartitionsToTxnRequest
-    ) -> AddPartitionsToTxnResponse:
+    async def add_partitions(self, transaction: AddPartitionsToTxnTransaction) -> AdditionErrors:
+        # Nothing is gained by waiting for others: their records share a batch anyway.
+        request = AddPartitionsToTxnRequest(transactions=[transaction])
         version = AddPartitionsToTxnRequest.valid_versions.high
-        return await add_partitions(self._services, request, version)
+        return refused_partitions(
+            transaction, await add_partitions(self._services, request, version)
+        )
 
 
 class RemoteNode:
@@ -85,11 +92,18 @@ class RemoteNode:
 class RemoteBroker(RemoteNode):
     """Another broker."""
 
+    def __init__(self, host: str, port: int, settings: ConnectionSettings) -> None:
+        super().__init__(host, port, settings)
+        self._additions = AdditionBatches(self._add_partitions)
+
     async def write_markers(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         response: WriteTxnMarkersResponse = await self.request(request)
         return response
 
-    async def add_partitions(
+    async def add_partitions(self, transaction: AddPartitionsToTxnTransaction) -> AdditionErrors:
+        return await self._additions.ask(transaction)
+
+    async def _add_partitions(
         self, request: AddPartitionsToTxnRequest
     ) -> AddPartitionsToTxnResponse:
         response: AddPartitionsToTxnResponse = await self.request(request)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k24_add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
@@ -58,7 +57,7 @@ class Verified(NamedTuple):
 
 
 class Verification:
-    """Asks coordinators for one transaction at a time; see the module's text."""
+    """Asks the coordinators of transactions; see the module's text."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -126,43 +125,32 @@ class Verification:
         )
         if coordinator is None or coordinator < 0:
             return dict.fromkeys(names, Errors.COORDINATOR_NOT_AVAILABLE)
-        request = _request(transactional_id, producer, names, is_add=operation is Operation.ADD)
+        asked = _asked(transactional_id, producer, names, is_add=operation is Operation.ADD)
         try:
-            response = await services.brokers.port(coordinator).add_partitions(request)
+            errors = await services.brokers.port(coordinator).add_partitions(asked)
         except ConnectionError:
             return dict.fromkeys(names, Errors.NETWORK_EXCEPTION)
-        if response.error_code != Errors.NONE:
-            return dict.fromkeys(names, Errors.of(response.error_code))
-        return {
-            (topic.name, result.partition_index): _told(
-                Errors.of(result.partition_error_code), operation
-            )
-            for transaction in response.results_by_transaction
-            for topic in transaction.topic_results
-            for result in topic.results_by_partition
-            if result.partition_error_code != Errors.NONE
-        }
+        return {name: _told(error, operation) for name, error in errors.items()}
 
 
-def _request(
+def _asked(
     transactional_id: str,
     producer: tuple[int, int],
     names: frozenset[PartitionName],
     *,
     is_add: bool,
-) -> AddPartitionsToTxnRequest:
+) -> AddPartitionsToTxnTransaction:
     topics: dict[str, AddPartitionsToTxnTopic] = {}
     for topic, number in sorted(names):
         found = topics.setdefault(topic, AddPartitionsToTxnTopic(name=topic, partitions=[]))
         found.partitions.append(number)
-    transaction = AddPartitionsToTxnTransaction(
+    return AddPartitionsToTxnTransaction(
         transactional_id=transactional_id,
         producer_id=producer[0],
         producer_epoch=producer[1],
         verify_only=not is_add,
         topics=list(topics.values()),
     )
-    return AddPartitionsToTxnRequest(transactions=[transaction])
 
 
 def _told(error: Errors, operation: Operation) -> Errors:

@@ -14,7 +14,6 @@ from kaa.serving.brokers import LocalBroker, RemoteBroker, RemoteController, Rem
 from kaa.serving.producer_ids import ProducerIds
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k24_add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
@@ -39,24 +38,19 @@ MARKERS = WriteTxnMarkersRequest(
         )
     ]
 )
-ADDITION = AddPartitionsToTxnRequest(
-    transactions=[
-        AddPartitionsToTxnTransaction(
-            transactional_id="id",
-            producer_id=1,
-            producer_epoch=0,
-            verify_only=True,
-            topics=[AddPartitionsToTxnTopic(name="nowhere", partitions=[0])],
-        )
-    ]
+ADDITION = AddPartitionsToTxnTransaction(
+    transactional_id="id",
+    producer_id=1,
+    producer_epoch=0,
+    verify_only=True,
+    topics=[AddPartitionsToTxnTopic(name="nowhere", partitions=[0])],
 )
 
 
 def check(markers: Any, addition: Any) -> None:
     (partition,) = markers.markers[0].topics[0].partitions
     assert partition.error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION
-    (result,) = addition.results_by_transaction[0].topic_results[0].results_by_partition
-    assert result.partition_error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert addition == {("nowhere", 0): Errors.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_this_broker() -> None:
@@ -84,6 +78,8 @@ def test_a_broker_that_is_not_there() -> None:
         remote = RemoteBroker(LOOPBACK, free_port(), settings)
         with pytest.raises(ConnectionError):
             await remote.write_markers(MARKERS)
+        refused = {("nowhere", 0): Errors.NETWORK_EXCEPTION}
+        assert await remote.add_partitions(ADDITION) == refused
 
     asyncio.run(story())
 
