@@ -42,6 +42,17 @@ def test_many_members(version: int) -> None:
         assert [one.error_code for one in answer.members] == [Errors.UNKNOWN_MEMBER_ID]
 
 
+def test_reasons_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with Node(SETTING) as node, caplog.at_level("INFO", "kaa.coordinators.group.coordinator"):
+        node.load_coordinators()
+        member_id = stable_member(node)
+        members = [
+            MemberIdentity(member_id=one, reason="it is closed") for one in (member_id, "nobody")
+        ]
+        node.ask(LeaveGroupRequest(group_id=GROUP, members=members))
+        assert caplog.messages == [f"member {member_id} left group {GROUP}: it is closed"]
+
+
 def test_a_broker_that_does_not_coordinate() -> None:
     with Node() as node:
         answer = node.ask(LeaveGroupRequest(group_id=GROUP, members=[]))

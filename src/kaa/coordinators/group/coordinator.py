@@ -1,11 +1,12 @@
 """The group coordinator of a broker, as handlers call it: requests in, responses out.
 
 Each request goes to the shard of its group. A refusal of the shard becomes the response that says
-so, in the shape of the API.
+so, in the shape of the API. Why members come and go, as far as they say (KIP-800), is logged.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 # The feature of a cluster that has consumer groups, from level 1 on.
 GROUP_FEATURE: Final = "group.version"
+_LOG: Final = logging.getLogger(__name__)
 # From this version of the heartbeat on, a new member makes its id itself.
 _CLIENT_MADE_ID_VERSION: Final = 1
 
@@ -124,6 +126,10 @@ class GroupCoordinator:
             lambda machine, now: machine.join(request, client, waiter, now),
             waiter,
         )
+        if request.reason:
+            _LOG.info(
+                "member %s joins group %s: %s", request.member_id, request.group_id, request.reason
+            )
         try:
             response: JoinGroupResponse = await waiter
         except CoordinatorError as refusal:
@@ -177,6 +183,10 @@ class GroupCoordinator:
                 for identity in request.members
             ]
             return LeaveGroupResponse(members=members)
+        for identity, left in zip(request.members, response.members, strict=True):
+            if identity.reason and left.error_code == Errors.NONE:
+                name = identity.group_instance_id or identity.member_id
+                _LOG.info("member %s left group %s: %s", name, request.group_id, identity.reason)
         return response
 
     # --- the consumer protocol
