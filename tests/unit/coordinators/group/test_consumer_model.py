@@ -3,7 +3,8 @@ leadership.
 
 Clients behave as real ones do: they have one heartbeat under way at a time, own what they were last
 told, report it, begin again when they are fenced, and give everything up when they have not been
-answered for the length of their session. After every step no partition has two owners, epochs only
+answered for the length of their session. What they are to give up they keep until their next
+heartbeat. After every step no partition has two owners, epochs only
 grow, and the coordinator agrees with its log. In the end every rebalance comes to an end.
 """
 
@@ -51,6 +52,8 @@ class Client:
         self.member_id = f"c{self.number}.{self.lives}"
         self.epoch = 0
         self.owned: dict[str, list[int]] = {}
+        # What it owns when it has given up the rest.
+        self.told: dict[str, list[int]] | None = None
         self.topics = topics
         self.regex = regex
         # A request that has no answer yet, and when it was sent.
@@ -64,9 +67,20 @@ class Client:
         """Two of the clients are static members."""
         return f"i{self.number}" if self.number >= 3 else None
 
+    def take(self, told: dict[str, list[int]]) -> None:
+        """New partitions are taken when those that were lost are given up."""
+        lost = any(set(numbers) - set(told.get(name, ())) for name, numbers in self.owned.items())
+        if lost:
+            self.told = told
+        else:
+            self.own(told)
+
+    def own(self, partitions: dict[str, list[int]]) -> None:
+        self.owned, self.told = partitions, None
+
     def fenced(self) -> None:
         self.epoch = 0
-        self.owned = {}
+        self.own({})
 
 
 class ConsumerGroupModel(RuleBasedStateMachine):
@@ -82,6 +96,8 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     def send(self, client: Client) -> None:
         if client.pending is not None or not client.is_running:
             return
+        if client.told is not None:
+            client.own(client.told)
         self.requests += 1
         name = f"{client.member_id} {self.requests}"
         client.pending = (name, self.bench.now_ms)
@@ -113,7 +129,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
             client.says_all = False
             told = assigned(answer)
             if told is not None:
-                client.owned = told
+                client.take(told)
         elif answer in BEGIN_AGAIN:
             client.fenced()
         else:
@@ -123,7 +139,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
 
     def stop(self, client: Client) -> None:
         client.is_running = False
-        client.owned = {}
+        client.own({})
         client.pending = None
 
     @rule(number=CLIENTS, topics=TOPICS, uses_regex=st.booleans())
@@ -143,6 +159,16 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     def all_beat(self) -> None:
         for client in self.clients:
             self.send(client)
+
+    @rule(is_stored=st.booleans())
+    def all_beat_slowly(self, is_stored: bool) -> None:
+        """What the heartbeats change is committed late, or not at all."""
+        self.hold()
+        self.all_beat()
+        if is_stored:
+            self.commit()
+        else:
+            self.fail(error=Errors.NOT_ENOUGH_REPLICAS)
 
     @rule(number=CLIENTS)
     def leave(self, number: int) -> None:

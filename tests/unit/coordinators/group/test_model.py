@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kaa.coordinators.group.classic_group import ClassicGroup, ClassicGroupState
 from kaa.wire.errors import Errors
+from kaa.wire.messages.offsets_classic import GroupMetadataKey, GroupMetadataValue
 from tests.unit.coordinators.group.bench import GroupBench
 from tests.unit.coordinators.group.test_offsets import offsets
 
@@ -42,6 +43,9 @@ class GroupModel(RuleBasedStateMachine):
         # The newest offset of each group that was acknowledged, and those under way.
         self.acknowledged: dict[str, int] = {}
         self.commits: dict[str, tuple[str, int]] = {}
+        # The newest generation of each group whose assignments were told, and requests for them.
+        self.generations: dict[str, int] = {}
+        self.syncs: dict[str, tuple[str, int]] = {}
 
     def name(self, kind: str) -> str:
         self.count += 1
@@ -60,7 +64,20 @@ class GroupModel(RuleBasedStateMachine):
                 is_good = not isinstance(answer, Errors)
                 if is_good and answer.topics[0].partitions[0].error_code == Errors.NONE:
                     self.acknowledged[group] = offset
+            if name in self.syncs:
+                group, generation = self.syncs.pop(name)
+                if not isinstance(answer, Errors) and answer.error_code == Errors.NONE:
+                    self.generations[group] = max(generation, self.generations.get(group, 0))
         self.bench.told.clear()
+        for group in tuple(self.generations):
+            if group not in self.bench.classic_groups:
+                # It was empty for long enough; another one of its name begins anew.
+                del self.generations[group]
+
+    def sync_name(self, group: str, generation: int) -> str:
+        name = self.name("sync")
+        self.syncs[name] = (group, generation)
+        return name
 
     def pick(self, data: st.DataObject, group: str) -> str:
         return data.draw(st.sampled_from(self.ids[group][-4:]))
@@ -80,7 +97,7 @@ class GroupModel(RuleBasedStateMachine):
         member_id = found.leader_id if is_leading else self.pick(data, group)  # type: ignore[union-attr]
         given = {one: one.encode() for one in members}
         self.bench.sync(
-            self.name("sync"),
+            self.sync_name(group, generation),
             member_id or "",
             generation,
             given,
@@ -101,7 +118,7 @@ class GroupModel(RuleBasedStateMachine):
             given = {one: one.encode() for one in members} if member_id == leader else None
             member = found.members.get(member_id)
             self.bench.sync(
-                self.name("sync"),
+                self.sync_name(group, generation),
                 member_id,
                 generation,
                 given,
@@ -109,6 +126,16 @@ class GroupModel(RuleBasedStateMachine):
                 instance=None if member is None else member.group_instance_id,
                 protocol_name=None,
             )
+
+    @rule(group=GROUPS, is_stored=st.booleans())
+    def sync_slowly(self, group: str, is_stored: bool) -> None:
+        """The assignments are told when they are committed, or not at all."""
+        self.hold()
+        self.sync_all(group=group, is_leader_first=True)
+        if is_stored:
+            self.commit()
+        else:
+            self.fail(error=Errors.NOT_ENOUGH_REPLICAS)
 
     @rule(group=GROUPS, topics=TOPICS)
     def join_all(self, group: str, topics: tuple[str, ...]) -> None:
@@ -184,6 +211,7 @@ class GroupModel(RuleBasedStateMachine):
         self.learn()
         self.bench.restart()
         self.commits.clear()
+        self.syncs.clear()
         for group in self.bench.classic_groups.values():
             assert group.is_in(ClassicGroupState.EMPTY, ClassicGroupState.STABLE)
 
@@ -197,6 +225,16 @@ class GroupModel(RuleBasedStateMachine):
     def what_was_acknowledged_is_there(self) -> None:
         for group, offset in self.acknowledged.items():
             assert offsets(self.bench, group)["t-0"] >= offset
+        for group, generation in self.generations.items():
+            stored = [
+                record.value
+                for record in self.bench.log
+                if record.key == GroupMetadataKey(group=group)
+            ]
+            assert stored, f"{group} has assignments that are not stored"
+            value = stored[-1]
+            assert isinstance(value, GroupMetadataValue)
+            assert value.generation >= generation
 
 
 def check(group: ClassicGroup) -> None:

@@ -19,8 +19,10 @@ from hypothesis.stateful import (
 )
 
 from kaa.coordinators.transaction.machine import Decision, Producer
+from kaa.coordinators.transaction.records import transaction_of_record
 from kaa.coordinators.transaction.state import DECIDED, EPOCH_MAX, State
 from kaa.wire.errors import Errors
+from kaa.wire.messages.transaction_log import TransactionLogValue
 from tests.unit.coordinators.transaction.bench import NAME, TransactionBench
 
 NUMBERS = st.sets(st.integers(0, 2), min_size=1)
@@ -101,6 +103,7 @@ class TransactionModel(RuleBasedStateMachine):
         answer = self.bench.add(producer, *numbers, version=self.version)
         self.take(before)
         if answer is Errors.NONE:
+            assert producer == self.producers[-1], "a producer that was replaced may still write"
             # The client writes at once.
             for number in numbers:
                 self.open.setdefault(number, (*producer, self.completed))
@@ -122,6 +125,17 @@ class TransactionModel(RuleBasedStateMachine):
         self.add(data=data, numbers=numbers)
         self.end(data=data, is_commit=is_commit)
 
+    @rule(data=st.data(), numbers=NUMBERS, is_commit=st.booleans(), is_stored=st.booleans())
+    def slow_transaction(
+        self, data: st.DataObject, numbers: set[int], is_commit: bool, is_stored: bool
+    ) -> None:
+        """Its end is committed late or not at all, and markers are later than its timeout."""
+        self.add(data=data, numbers=numbers)
+        self.disturb(kind="hold")
+        self.end(data=data, is_commit=is_commit)
+        self.disturb(kind="commit" if is_stored else "fail")
+        self.advance(milliseconds=2 * TIMEOUT_MS)
+
     @precondition(lambda self: NAME in self.bench.machine.transactions)
     @rule()
     def exhaust(self) -> None:
@@ -132,6 +146,15 @@ class TransactionModel(RuleBasedStateMachine):
             changed = known._replace(producer_epoch=EPOCH_MAX - 3)
             self.bench.run("exhaust", lambda *_: machine._store(NAME, changed, "done"))
             self.take(before)
+
+    @rule()
+    def settle(self) -> None:
+        """What is under way ends, and a producer starts anew."""
+        self.disturb(kind="commit")
+        for _ in range(2):
+            for decision in tuple(self.bench.decisions):
+                self.write_some(decision, len(decision.transaction.partitions))
+            self.init_producer()
 
     # --- what the world does
 
@@ -199,6 +222,18 @@ class TransactionModel(RuleBasedStateMachine):
             assert transaction is not None
             assert ("p", number) in transaction.partitions
             assert transaction.state in DECIDED | {State.ONGOING}
+
+    @invariant()
+    def the_log_says_the_same(self) -> None:
+        """There is one transactional id: its newest record is its state."""
+        transaction = self.bench.machine.transactions.get(NAME)
+        if self.bench.log:
+            value = self.bench.log[-1].value
+            assert isinstance(value, TransactionLogValue)
+            assert transaction is not None
+            assert transaction_of_record(value, transaction.last_producer_epoch) == transaction
+        else:
+            assert transaction is None
 
     def teardown(self) -> None:
         """In the end everything can be ended."""
