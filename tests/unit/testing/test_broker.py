@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kaa.testing import Broker, Errors, RefusedError
+from tests.support.pace import slowness
 
 # What a start and a stop may cost once everything is imported and compiled, on a slow machine.
 START_CPU_SECONDS_MAX = 0.1
@@ -80,8 +81,8 @@ def test_start_and_stop_are_cheap_and_leave_no_thread() -> None:
         broker.stop()
         starts.append(started - begun)
         stops.append(time.process_time() - started)
-    assert min(starts) < START_CPU_SECONDS_MAX
-    assert min(stops) < STOP_CPU_SECONDS_MAX
+    assert min(starts) < START_CPU_SECONDS_MAX * slowness()
+    assert min(stops) < STOP_CPU_SECONDS_MAX * slowness()
     assert _own_threads() <= before
 
 
@@ -119,7 +120,7 @@ def test_a_reset_is_cheap() -> None:
                 broker.topic("orders").seed(["a"])
                 begun = time.process_time()
             costs.append(time.process_time() - begun)
-    assert min(costs) < RESET_CPU_SECONDS_MAX
+    assert min(costs) < RESET_CPU_SECONDS_MAX * slowness()
 
 
 def test_kill_loses_what_was_not_flushed_and_says_so(caplog: pytest.LogCaptureFixture) -> None:

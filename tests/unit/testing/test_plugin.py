@@ -7,9 +7,10 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from statistics import median
 
 import pytest
+
+from tests.support.pace import slowness
 
 pytest_plugins = ["pytester"]
 
@@ -252,7 +253,7 @@ print(spent * 1000)
         )
         for _ in range(5)
     ]
-    assert median(spent) < IMPORT_MILLISECONDS_MAX
+    assert min(spent) < IMPORT_MILLISECONDS_MAX * slowness()
 
 
 def test_an_installed_package_is_found(
@@ -288,4 +289,4 @@ with Broker():
     command = [sys.executable, "-c", program]
     subprocess.run(command, env=environment, check=True, capture_output=True)
     spent = [float(subprocess.check_output(command, env=environment, text=True)) for _ in range(3)]
-    assert min(spent) < FIRST_START_CPU_SECONDS_MAX
+    assert min(spent) < FIRST_START_CPU_SECONDS_MAX * slowness()
