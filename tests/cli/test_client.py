@@ -18,10 +18,12 @@ from kaa.cli.client import (
     exit_code,
     load_settings,
     outcome_code,
+    story_of,
 )
 from kaa.cli.output import show
 from kaa.cli.root import root
 from kaa.client.errors import (
+    AuthenticationError,
     ClientError,
     KafkaError,
     RequestTimeoutError,
@@ -80,6 +82,7 @@ def test_settings_by_strength(tmp_path: Path) -> None:
         (UnreachableError("h:1", "no"), EXIT_UNREACHABLE),
         (RequestTimeoutError("it"), EXIT_UNREACHABLE),
         (SecurityConfigError("it"), EXIT_USAGE),
+        (AuthenticationError("it"), EXIT_NOT_ALLOWED),
         (ClientError("it"), EXIT_FAILED),
     ],
 )
@@ -100,6 +103,20 @@ def test_nobody_listens() -> None:
     assert lines[1] == "kafka error  NETWORK_EXCEPTION (13)"
     assert lines[2].startswith("broker       127.0.0.1:")
     assert lines[3].startswith("next         start a broker there")
+
+
+def test_every_error_of_a_broker_says_what_to_do_next() -> None:
+    for error in Errors:
+        if error is not Errors.NONE:
+            story = story_of(KafkaError(error, "it"))
+            assert story.kafka_error == f"{error.name} ({error.value})"
+            assert story.next_step
+
+
+def test_errors_name_the_brokers_that_were_asked(bootstrap: str, topic_name: str) -> None:
+    answer = CliRunner().invoke(root, ["topic", "describe", topic_name, "-b", bootstrap])
+    assert answer.exit_code == EXIT_NOT_FOUND
+    assert f"  broker       one of those behind {bootstrap}\n" in answer.stderr
 
 
 def test_slips_of_the_finger_are_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,9 +4,11 @@ import json
 import sys
 from typing import Any
 
+import click
 import pytest
 
 from kaa.cli.output import (
+    NO_COLOR_KEY,
     print_json,
     print_rows,
     print_table,
@@ -78,6 +80,10 @@ def test_colors_only_where_they_are_welcome(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TERM", "dumb")
     assert not shows_colors(Terminal())  # type: ignore[arg-type]
     monkeypatch.setenv("TERM", "xterm")
+    with click.Context(click.Command("any")) as context:
+        assert shows_colors(Terminal())  # type: ignore[arg-type]
+        context.meta[NO_COLOR_KEY] = True
+        assert not shows_colors(Terminal())  # type: ignore[arg-type]
     monkeypatch.setenv("NO_COLOR", "")
     assert not shows_colors(Terminal())  # type: ignore[arg-type]
 

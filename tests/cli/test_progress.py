@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from io import StringIO
 
+import click
 import pytest
 
+from kaa.cli.output import NO_PROGRESS_KEY
 from kaa.cli.progress import Progress, duration_text, is_welcome, progress_line
 
 
@@ -63,3 +65,14 @@ def test_only_on_terminals() -> None:
         clock.now += 5
         progress.advance()
     assert stream.getvalue() == ""
+
+
+def test_an_option_switches_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CI", "KAA_NO_PROGRESS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert Progress("reading", "records", stream=Terminal()).is_shown
+    with click.Context(click.Command("any")) as context:
+        assert Progress("reading", "records", stream=Terminal()).is_shown
+        context.meta[NO_PROGRESS_KEY] = True
+        assert not Progress("reading", "records", stream=Terminal()).is_shown

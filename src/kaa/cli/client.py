@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from kaa.cli.command import PROFILE, PROPERTY, SharedOption
-from kaa.cli.output import OUTPUTS, styled
+from kaa.cli.output import NO_COLOR_KEY, NO_PROGRESS_KEY, OUTPUTS, show, styled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -41,6 +41,11 @@ DEFAULT_TIMEOUT_MS: Final = 15_000
 
 VERBOSE_KEY: Final = "kaa.verbose"
 QUIET_KEY: Final = "kaa.quiet"
+SERVERS_KEY: Final = "kaa.servers"
+
+# What to do about an error of which nothing better is known.
+_PASSES: Final = "try again: it passes by itself"
+_STAYS: Final = "see what the broker says of it in its own log"
 
 _NOT_FOUND: Final = frozenset(
     {
@@ -92,6 +97,8 @@ _output = click.option(
 )
 _verbose = _flag(VERBOSE_KEY, "-v", "--verbose", text="Show where an error came from.")
 _quiet = _flag(QUIET_KEY, "-q", "--quiet", text="Print the result and errors alone.")
+_no_color = _flag(NO_COLOR_KEY, "--no-color", text="No colours, as with NO_COLOR.")
+_no_progress = _flag(NO_PROGRESS_KEY, "--no-progress", text="No line that shows progress.")
 
 _CONNECTION_OPTIONS = (
     click.option(
@@ -141,7 +148,7 @@ _CONNECTION_OPTIONS = (
 
 def local_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options of every command that talks to no cluster; ``-o`` arrives as ``output``."""
-    for option in (_quiet, _verbose, _output):
+    for option in (_no_progress, _no_color, _quiet, _verbose, _output):
         command = option(command)
     return command
 
@@ -160,7 +167,9 @@ def client_options(command: Callable[..., None]) -> Callable[..., None]:
         **rest: Any,
     ) -> None:
         settings = load_settings(servers, properties, command_config, timeout_s, profile)
-        is_verbose = click.get_current_context().meta.get(VERBOSE_KEY, False)
+        meta = click.get_current_context().meta
+        meta[SERVERS_KEY] = settings["bootstrap.servers"]
+        is_verbose = meta.get(VERBOSE_KEY, False)
         command(session=Session(settings, output, is_verbose), **rest)
 
     result: Callable[..., None] = local_options(wrapped)
@@ -254,7 +263,7 @@ def run(session: Session, work: Callable[[], Coroutine[Any, Any, int | None]]) -
     except ClientError as error:
         if session.is_verbose:
             raise
-        tell(error, session.settings["bootstrap.servers"])
+        tell(error)
         code = exit_code(error)
     except InvalidConfigError as error:
         for problem in error.problems:
@@ -277,6 +286,7 @@ def pacify_output() -> None:
 def exit_code(error: Exception) -> int:
     """The exit code that an error stands for."""
     from kaa.client.errors import (
+        AuthenticationError,
         DisconnectedError,
         KafkaError,
         RequestTimeoutError,
@@ -291,6 +301,8 @@ def exit_code(error: Exception) -> int:
         if "AUTHORIZATION_FAILED" in name or "AUTHENTICATION_FAILED" in name:
             return EXIT_NOT_ALLOWED
         return EXIT_UNREACHABLE if name == "REQUEST_TIMED_OUT" else EXIT_FAILED
+    if isinstance(error, AuthenticationError):
+        return EXIT_NOT_ALLOWED
     if isinstance(error, UnreachableError | RequestTimeoutError | DisconnectedError):
         return EXIT_UNREACHABLE
     return EXIT_USAGE if isinstance(error, SecurityConfigError) else EXIT_FAILED
@@ -318,7 +330,8 @@ def story_of(error: Exception) -> Story:
 
     if isinstance(error, KafkaError):
         name = f"{error.error.name} ({error.error.value})"
-        return Story(f"{error.what}: {error.message}", name, error.node, error.hint)
+        hint = error.hint or (_PASSES if error.retriable else _STAYS)
+        return Story(f"{error.what}: {error.message}", name, error.node, hint)
     # What Java's client calls the things that happen on the way.
     names = {
         UnreachableError: Errors.NETWORK_EXCEPTION,
@@ -346,11 +359,13 @@ def story_of(error: Exception) -> Story:
     )
 
 
-def tell(error: Exception, servers: str | None = None) -> None:
-    """Tells an error on standard error; ``servers`` were asked if nobody knows better."""
+def tell(error: Exception) -> None:
+    """Tells an error on standard error, with the brokers that were asked."""
     story = story_of(error)
     complain(story.what)
     broker = story.broker
+    context = click.get_current_context(silent=True)
+    servers = None if context is None else context.meta.get(SERVERS_KEY)
     if broker is None and story.kafka_error is not None and servers is not None:
         broker = f"one of those behind {servers}"
     for name, text in (
@@ -375,6 +390,19 @@ def outcome_code(failures: Mapping[str, Exception | None]) -> int:
     if not errors:
         return 0
     return exit_code(errors[0]) if len(errors) == len(failures) else EXIT_PARTLY
+
+
+def show_outcome(session: Session, outcome: Mapping[Any, Any], done: str) -> None:
+    """Prints what became of each of several things: ``done``, or the error of Kafka."""
+    rows = [
+        {
+            "name": str(name),
+            "status": done if error is None else "failed",
+            "error": None if error is None else error.error.name,
+        }
+        for name, error in outcome.items()
+    ]
+    show(session.output, ["name", "status", "error"], rows)
 
 
 def say(text: str) -> None:

@@ -31,6 +31,10 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+NO_COLOR_KEY: Final = "kaa.no-color"
+NO_PROGRESS_KEY: Final = "kaa.no-progress"
+"""Under which a command keeps what its options say about terminals."""
+
 OUTPUTS: Final = ("table", "wide", "json", "jsonl", "yaml", "csv", "name")
 
 _BYTES_SUFFIX: Final = "_bytes"
@@ -178,9 +182,15 @@ def styled(text: str, *, err: bool = False, **style: Any) -> str:
 
 def shows_colors(stream: IO[str]) -> bool:
     """Whether colours are welcome there."""
-    if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+    if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or is_asked(NO_COLOR_KEY):
         return False
     return stream.isatty()
+
+
+def is_asked(key: str) -> bool:
+    """Whether an option of the command that runs asks for this."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(key))
 
 
 # --- YAML

@@ -1,8 +1,8 @@
 """Progress of what takes long: one line on a terminal, with rate and time left.
 
 Nothing is shown for the first half second, nothing when standard error is no terminal, and nothing
-where a program reads along (``NO_COLOR`` is no reason, ``CI`` and ``TERM=dumb`` are). The line is
-gone when the work is done.
+where a program reads along (``NO_COLOR`` is no reason, ``CI`` and ``TERM=dumb`` are) or where
+``--no-progress`` says so. The line is gone when the work is done.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import os
 import sys
 import time
 from typing import IO, TYPE_CHECKING, Final, Self
+
+from kaa.cli.output import NO_PROGRESS_KEY, is_asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,7 +78,9 @@ class Progress:
         self.done = 0
         self._stream = stream or sys.stderr
         self._monotonic = monotonic
-        self.is_shown = is_welcome(self._stream) if is_shown is None else is_shown
+        if is_shown is None:
+            is_shown = is_welcome(self._stream) and not is_asked(NO_PROGRESS_KEY)
+        self.is_shown = is_shown
         """May be switched off later."""
         self._started = monotonic()
         self._next = self._started + _QUIET_SECONDS

@@ -14,6 +14,7 @@ from kaa.cli.client import (
     pairs,
     run,
     say,
+    show_outcome,
 )
 from kaa.cli.command import TOPIC, TOPIC_SETTING, Noun
 from kaa.cli.output import print_rows, show, styled
@@ -116,22 +117,10 @@ def create(
                 outcome[name] = None
                 say(f"{name} is there already")
         done = "would be created" if dry_run else "created"
-        _show_outcome(session, outcome, done)
+        show_outcome(session, outcome, done)
         return outcome_code(outcome)
 
     run(session, work)
-
-
-def _show_outcome(session: Session, outcome: dict[str, Any], done: str) -> None:
-    rows = [
-        {
-            "name": name,
-            "status": done if error is None else "failed",
-            "error": None if error is None else error.error.name,
-        }
-        for name, error in outcome.items()
-    ]
-    show(session.output, ["name", "status", "error"], rows)
 
 
 @command.command()
@@ -269,7 +258,7 @@ def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
                     name: one if isinstance(one, KafkaError) else None
                     for name, one in found.items()
                 }
-        _show_outcome(session, outcome, "deleted" if yes else "would be deleted")
+        show_outcome(session, outcome, "deleted" if yes else "would be deleted")
         if not yes:
             say("nothing was deleted; add --yes to do it")
         return outcome_code(outcome)
@@ -326,7 +315,7 @@ def alter(
                     outcome[name] = error
                 else:
                     outcome[name] = None
-        _show_outcome(session, outcome, "would be changed" if dry_run else "changed")
+        show_outcome(session, outcome, "would be changed" if dry_run else "changed")
         return outcome_code(outcome)
 
     run(session, work)
@@ -361,7 +350,7 @@ def add_partitions(
                 count = len(topic.partitions) + (added or 0)
             outcome = await admin.create_partitions({name: count}, validate_only=dry_run)
         verb = "would have" if dry_run else "has"
-        _show_outcome(session, outcome, f"{verb} {count} partitions")
+        show_outcome(session, outcome, f"{verb} {count} partitions")
         return outcome_code(outcome)
 
     run(session, work)

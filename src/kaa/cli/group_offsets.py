@@ -1,0 +1,185 @@
+"""``kaa group seek`` and ``delete-offsets``: what changes how far a group is."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kaa.cli.client import (
+    EXIT_FAILED,
+    client_options,
+    complain,
+    outcome_code,
+    run,
+    say,
+    show_outcome,
+)
+from kaa.cli.command import GROUP, TOPIC, Verb
+from kaa.cli.output import show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kaa.cli.client import Session
+    from kaa.client.admin import Admin
+
+
+@click.command(cls=Verb)
+@click.argument("name", type=GROUP)
+@click.option("--to", "target", metavar="POINT", help="start, end, 42, +42, -42, @TIME; see above.")
+@click.option(
+    "--by", "shift", type=int, metavar="N", help="So many records on, or back if below 0."
+)
+@click.option(
+    "--from-file",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="FILE",
+    help="Offsets from a CSV with topic, partition and offset, as this command prints it.",
+)
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    type=TOPIC,
+    metavar="TOPIC[:0,1]",
+    help="Only this topic, or these partitions of it.  [default: all that the group committed]",
+)
+@click.option("--execute", "--yes", "execute", is_flag=True, help="Do it; without, plan alone.")
+@client_options
+def seek(
+    session: Session,
+    name: str,
+    target: str | None,
+    shift: int | None,
+    from_file: Path | None,
+    topics: tuple[str, ...],
+    execute: bool,
+) -> None:
+    """Move the offsets of a group; without --execute, show the plan alone.
+
+    --to takes the points of kaa consume --from: start, end, an offset, +N behind the first, -N
+    before the end, @TIME (2026-01-31T10:00:00, -10m). The group must have no members meanwhile.
+
+    \b
+    Examples:
+      kaa group seek billing --to start
+      kaa group seek billing --to @-1h -t orders --execute
+      kaa group seek billing --by -100 -t orders:0,1 --execute
+      kaa group seek billing --to end -o csv > offsets.csv
+      kaa group seek other --from-file offsets.csv --execute
+    """
+    from kaa.cli.group_seek import SeekError, make_plan, read_targets, read_topics
+
+    if (target is not None) + (shift is not None) + (from_file is not None) != 1:
+        raise click.UsageError("give one of --to, --by and --from-file")
+    try:
+        wanted = read_topics(topics)
+        targets = None if from_file is None else read_targets(from_file.read_text("utf-8"))
+    except (SeekError, OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(str(error)) from error
+
+    async def work() -> int:
+        from kaa.client.admin import Admin
+
+        async with Admin(session.settings) as admin:
+            try:
+                plan = await make_plan(
+                    admin, name, wanted, target, shift, targets, time.time_ns() // 1_000_000
+                )
+            except SeekError as error:
+                raise click.UsageError(str(error)) from error
+            return await _seek(session, admin, name, plan, execute=execute)
+
+    run(session, work)
+
+
+async def _seek(
+    session: Session, admin: Admin, name: str, plan: Sequence[Any], *, execute: bool
+) -> int:
+    from kaa.client.errors import KafkaError
+    from kaa.client.group_offsets import OffsetAndMetadata
+
+    group = (await admin.describe_groups([name]))[name]
+    members = 0 if isinstance(group, KafkaError) else len(group.members)
+    failures: dict[str, Exception | None] = {}
+    is_refused = execute and members > 0
+    if execute and not is_refused:
+        offsets = {one.partition: OffsetAndMetadata(one.offset) for one in plan}
+        outcome = await admin.alter_group_offsets(name, offsets)
+        failures = {str(partition): error for partition, error in outcome.items()}
+    rows = [
+        {
+            "topic": one.partition.topic,
+            "partition": one.partition.partition,
+            "committed": one.committed,
+            "offset": one.offset,
+            "end_offset": one.end_offset,
+            "lag": max(0, one.end_offset - one.offset),
+        }
+        for one in plan
+    ]
+    columns = ["topic", "partition", "committed", "offset", "end_offset", "lag"]
+    show(session.output, columns, rows, "offset")
+    if is_refused:
+        complain(f"group {name} has members ({members}), which would go on where they are")
+        click.echo("  next         stop them, then run it again (kaa group describe)", err=True)
+        return EXIT_FAILED
+    if not execute:
+        more = "; its members must stop first" if members else ""
+        say(f"nothing was changed; add --execute to do it{more}")
+    return outcome_code(failures)
+
+
+@click.command("delete-offsets", cls=Verb)
+@click.argument("name", type=GROUP)
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    required=True,
+    type=TOPIC,
+    metavar="TOPIC[:0,1]",
+    help="The topic, or partitions of it.",
+)
+@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+@client_options
+def delete_offsets(session: Session, name: str, topics: tuple[str, ...], yes: bool) -> None:
+    """Delete the offsets of a group in topics that no member reads.
+
+    \b
+    Examples:
+      kaa group delete-offsets billing -t orders
+      kaa group delete-offsets billing -t orders:0,1 --yes
+    """
+    from kaa.cli.group_seek import SeekError, read_topics
+
+    try:
+        wanted = read_topics(topics)
+    except SeekError as error:
+        raise click.UsageError(str(error)) from error
+
+    async def work() -> int:
+        from kaa.client.admin import Admin
+
+        async with Admin(session.settings) as admin:
+            committed = await admin.list_group_offsets(name)
+            partitions = [
+                one
+                for one in sorted(committed)
+                if one.topic in wanted
+                and (wanted[one.topic] is None or one.partition in (wanted[one.topic] or ()))
+            ]
+            outcome: dict[Any, Any] = dict.fromkeys(partitions)
+            if yes and partitions:
+                outcome = dict(await admin.delete_group_offsets(name, partitions))
+        show_outcome(session, outcome, "deleted" if yes else "would be deleted")
+        if not yes:
+            say("nothing was deleted; add --yes to do it")
+        return outcome_code({str(one): error for one, error in outcome.items()})
+
+    run(session, work)
