@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner, Result
 
-from kaa.cli.client import EXIT_NOT_FOUND, EXIT_USAGE
+from kaa.cli.client import EXIT_INTERRUPTED, EXIT_NOT_FOUND, EXIT_USAGE
 from kaa.cli.root import root
 
 
@@ -95,3 +98,21 @@ def test_wrong_use(bootstrap: str, filled: str) -> None:
     absent = kaa(bootstrap, "consume", f"{filled}-absent", "--timeout", "0.5")
     assert absent.exit_code == EXIT_NOT_FOUND
     assert "UNKNOWN_TOPIC_OR_PARTITION" in absent.stderr
+
+
+def test_who_interrupts_it_is_told_how_to_go_on(bootstrap: str, filled: str) -> None:
+    program = [sys.executable, "-c", "from kaa.cli import main; main()"]
+    with subprocess.Popen(
+        [*program, "consume", filled, "--from", "2", "-b", bootstrap],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for number in range(2, 10):
+            assert process.stdout.readline() == f"{number}\n"
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == EXIT_INTERRUPTED
+    assert "stopped after 8 records\n" in told
+    assert told.endswith(f"{filled}-0 goes on with --from 10 -p 0\n")

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import json
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
-from kaa.cli.client import EXIT_USAGE
-from kaa.cli.produce import InputError, NewRecord, read_json, read_lines
+from kaa.cli.client import EXIT_FAILED, EXIT_PARTLY, EXIT_USAGE
+from kaa.cli.produce import InputError, NewRecord, read_headers, read_json, read_lines
 from kaa.cli.root import root
 
 
@@ -50,6 +51,34 @@ def test_records_come_back(bootstrap: str, topic_name: str) -> None:
     assert answer.stderr.endswith(f"2 of 2 records written to {topic_name}\n")
     read = kaa(bootstrap, "consume", topic_name, "-e", "-f", "%k:%s:%h;")
     assert read.stdout == "a:1:h=1;b:2:h=1;"
+
+
+def test_headers_may_come_twice_and_be_null(bootstrap: str, topic_name: str) -> None:
+    headers = ["-H", "h=1", "-H", "h= 2", "-H", "n", "-H", "e="]
+    assert kaa(bootstrap, "produce", topic_name, "value", *headers).exit_code == 0
+    read = kaa(bootstrap, "consume", topic_name, "-e", "-o", "jsonl")
+    found = json.loads(read.stdout)["headers"]
+    assert found == [["h", "1"], ["h", " 2"], ["n", None], ["e", ""]]
+    with pytest.raises(click.UsageError, match="NAME=VALUE"):
+        read_headers(["=1"])
+
+
+def test_records_that_are_refused(bootstrap: str, topic_name: str) -> None:
+    """All of them, or some: the exit code tells which."""
+    settings = ["-p", "2", "-c", "cleanup.policy=compact"]
+    created = kaa(bootstrap, "topic", "create", topic_name, *settings)
+    assert created.exit_code == 0, created.output
+    both = kaa(bootstrap, "produce", topic_name, "--json", stdin=COMPACTED)
+    assert both.exit_code == EXIT_PARTLY, both.output
+    assert f"1 of 2 records written to {topic_name}" in both.stderr
+    assert "kafka error  INVALID_RECORD (87)" in both.stderr
+    assert kaa(bootstrap, "produce", topic_name, "without a key").exit_code == EXIT_FAILED
+
+
+COMPACTED = """
+{"value": "without a key", "partition": 0}
+{"key": "k", "value": "with", "partition": 1}
+"""
 
 
 def test_wrong_input(bootstrap: str, topic_name: str) -> None:

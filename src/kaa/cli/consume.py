@@ -108,7 +108,7 @@ def command(
             try:
                 await _consume(consumer, spans, count, is_wanted, writer)
             except asyncio.CancelledError:
-                say(f"stopped after {writer.written} records")
+                await _say_how_to_go_on(consumer, spans, writer.written, group)
                 raise
             finally:
                 out.write(writer.end())
@@ -149,6 +149,18 @@ async def _consume(
                     out.write(writer.write(name.topic, name.partition, record))
                 left -= len(chosen[:left])
             out.flush()
+
+
+async def _say_how_to_go_on(
+    consumer: Consumer, spans: dict[TopicPartition, Span], written: int, group: str | None
+) -> None:
+    say(f"stopped after {written} records")
+    if group is not None:
+        say(f"group {group} goes on where it was")
+        return
+    for name in spans:
+        position = await consumer.position(name)
+        say(f"{name} goes on with --from {position} -p {name.partition}")
 
 
 def _total(

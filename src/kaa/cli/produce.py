@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
-from kaa.cli.client import EXIT_FAILED, EXIT_USAGE, client_options, complain, pairs, run, say, tell
+from kaa.cli.client import (
+    EXIT_PARTLY,
+    EXIT_USAGE,
+    client_options,
+    complain,
+    exit_code,
+    run,
+    say,
+    tell,
+)
 from kaa.cli.command import TOPIC, Verb
 from kaa.cli.input_lines import pieces_of
 from kaa.cli.output import show
@@ -82,6 +91,17 @@ def read_json(lines: Iterable[bytes], first_number: int = 1) -> Iterator[NewReco
             ) from error
 
 
+def read_headers(texts: Sequence[str]) -> tuple[tuple[str, bytes | None], ...]:
+    """Headers in their order; a name may come twice, and one without = is null."""
+    found: list[tuple[str, bytes | None]] = []
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not name:
+            raise click.UsageError(f"--header {text!r} is not of the form NAME=VALUE")
+        found.append((name, value.encode() if separator else None))
+    return tuple(found)
+
+
 def _bytes(value: Any) -> bytes | None:
     if value is None:
         return None
@@ -95,7 +115,14 @@ def _bytes(value: Any) -> bytes | None:
 @click.argument("values", nargs=-1)
 @click.option("-k", "--key", help="The key of every record.")
 @click.option("-K", "--key-delimiter", help="What separates key and value in a line.")
-@click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header.")
+@click.option(
+    "-H",
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A header; NAME alone is null.",
+)
 @click.option("-p", "--partition", type=int, help="The partition of every record.")
 @click.option("-Z", "--null", "empty_is_null", is_flag=True, help="Empty means null (tombstone).")
 @click.option("--json", "is_json", is_flag=True, help="Lines are JSON objects.")
@@ -147,7 +174,7 @@ def command(
                 yield read_lines(lines, own_key, delimiter, empty_is_null=empty_is_null)
             count += len(lines)
 
-    extra = tuple((name, value.encode()) for name, value in pairs(headers, "--header").items())
+    extra = read_headers(headers)
 
     async def work() -> int:
         try:
@@ -181,17 +208,19 @@ async def _produce(
     from kaa.client.producer import Producer
 
     sent = failed = 0
+    first_error: ClientError | None = None
     deliveries: list[Delivery] = []
     written: list[dict[str, Any]] = []
 
     async def settle() -> None:
-        nonlocal failed, written
+        nonlocal failed, first_error, written
         await producer.flush()
         for delivery in deliveries:
             try:
                 found = delivery.result()
             except ClientError as error:
-                if not failed:
+                if first_error is None:
+                    first_error = error
                     tell(error)
                 failed += 1
             else:
@@ -226,4 +255,6 @@ async def _produce(
     if session.output not in {"table", *_STREAMED}:
         show(session.output, _COLUMNS, written, "offset")
     say(f"{sent - failed} of {sent} records written to {topic}")
-    return EXIT_FAILED if failed else 0
+    if first_error is None:
+        return 0
+    return EXIT_PARTLY if failed < sent else exit_code(first_error)
