@@ -15,6 +15,7 @@ thread. Where it is missing or forbidden, `kill_hook` counts calls over all thre
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -56,6 +57,7 @@ HOOK_KINDS: Final = (*FUNCTIONS, TORN_WRITE)
 STRACE_KINDS: Final = tuple(SYSTEM_CALLS)
 
 TICK_SECONDS: Final = 0.1
+STOPS_MAX: Final = 3
 # A node that recovers on a busy machine takes its time.
 PATIENCE_SECONDS: Final = 90
 SEGMENT_BYTES: Final = 2_048
@@ -324,6 +326,16 @@ class Story:
         return found
 
 
+def left_over(data_dir: Path) -> list[str]:
+    """Files that belong to nothing; folders may go while they are looked through."""
+    return [
+        f"{folder}/{name}"
+        for folder, _, names in os.walk(data_dir)
+        for name in names
+        if not _NAMES.fullmatch(name)
+    ]
+
+
 def check_files(data_dir: Path) -> None:
     """Nothing is left over: no temporary name, and no folder without a partition."""
     # As in Kafka, a deletion that the node did not live to carry out leaves a folder put aside.
@@ -337,8 +349,21 @@ def check_files(data_dir: Path) -> None:
     others = {"compacted-0", "short-0", "__cluster_metadata-0", "__consumer_offsets-0"}
     expected = plain | others
     assert folders == expected, folders ^ expected
-    names = [path for path in data_dir.rglob("*") if path.is_file()]
-    assert [path for path in names if not _NAMES.fullmatch(path.name)] == []
+    assert left_over(data_dir) == [], left_over(data_dir)
+
+
+def stop_when_settled(node: Node) -> None:
+    """Stops the node when nothing is on its way out. What it begins to remove meanwhile, the next
+    life removes.
+    """
+    for _ in range(STOPS_MAX):
+        assert wait_until(lambda: not left_over(node.data_dir), PATIENCE_SECONDS), left_over(
+            node.data_dir
+        )
+        node.stop()
+        if not left_over(node.data_dir):
+            return
+        node.start()
 
 
 def run(folder: Path, point: KillPoint) -> tuple[bool, int]:
@@ -352,8 +377,7 @@ def run(folder: Path, point: KillPoint) -> tuple[bool, int]:
             node.stop_or_die()
             node.start()
         story.check()
-        threading.Event().wait(3 * TICK_SECONDS)
-        node.stop()
+        stop_when_settled(node)
         check_files(node.data_dir)
     finally:
         node.kill()
