@@ -72,6 +72,7 @@ def _settings(session: Session, topic: str, given: dict[str, Any]) -> LakeSettin
             "layout": given["layout"],
             "mode": given["mode"],
             "partitionBy": partition_by,
+            "intervalSeconds": given.get("interval"),
             **pairs(given["options"], "--option"),
         }
     )
@@ -103,14 +104,19 @@ def _guarded(work: Callable[[], None]) -> None:
 @click.option("--once", is_flag=True, help="Stop when all that is there now is in the table.")
 @click.option("--master", metavar="URL", help="The Spark master.  [default: local[*]]")
 @click.option("--no-spark", is_flag=True, help="Work in this process alone, without Spark.")
-@click.option("--interval", type=float, default=10.0, metavar="SECONDS", show_default=True)
+@click.option(
+    "--interval",
+    type=float,
+    metavar="SECONDS",
+    help="Between two rounds when all is read.  [default: 10, 60 for upsert]",
+)
 def run(
     session: Session,
     topic: str,
     once: bool,
     master: str | None,
     no_spark: bool,
-    interval: float,
+    interval: float | None,
     **given: Any,
 ) -> None:
     """Land a topic in a table, once or from now on.
@@ -127,7 +133,7 @@ def run(
         from kaa.spark.lake.driver import LakeDriver, open_table
         from kaa.spark.lake.running import LocalRunner, SparkRunner
 
-        settings = _settings(session, topic, given)
+        settings = _settings(session, topic, {**given, "interval": interval})
         table = open_table(settings)
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -147,7 +153,6 @@ def run(
                 is_once=once,
                 report=_say_round,
                 stop=stop,
-                interval_seconds=interval,
             ).run()
         finally:
             if spark is not None:

@@ -300,7 +300,7 @@ def test_a_topic_that_was_made_anew_is_noticed(make: Make, broker: Broker) -> No
 def test_it_keeps_running_and_stops_when_told(make: Make, broker: Broker) -> None:
     topic = broker.topic(partitions=1)
     topic.seed(["a"])
-    settings = make(topic.name)
+    settings = make(topic.name, intervalSeconds="0.01")
     stop, seen = threading.Event(), threading.Event()
     total = 0
 
@@ -319,7 +319,6 @@ def test_it_keeps_running_and_stops_when_told(make: Make, broker: Broker) -> Non
         is_once=False,
         report=report,
         stop=stop,
-        interval_seconds=0.01,
     )
     thread = threading.Thread(target=keeper.run)
     thread.start()

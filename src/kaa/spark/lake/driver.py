@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import kaa
 from kaa.client.errors import ClientError
-from kaa.limits import LAKE_POLL_SECONDS, LAKE_TASK_ROWS_MIN
+from kaa.limits import LAKE_TASK_ROWS_MIN
 from kaa.spark import formats
 from kaa.spark.errors import SparkSourceError
 from kaa.spark.formats.conform import list_of, struct_of
@@ -115,14 +115,12 @@ class LakeDriver:
         is_once: bool,
         report: Callable[[RoundReport], None] = lambda _: None,
         stop: threading.Event | None = None,
-        interval_seconds: float = LAKE_POLL_SECONDS,
     ) -> None:
         self._settings = settings
         self._table = table
         self._runner = runner
         self._report = report
         self._stop = stop or threading.Event()
-        self._interval_seconds = interval_seconds
         self._source = source_options(settings.source(), is_stream=False)
         self._lookup = Lookup(self._source)
         self._machine: machine.Committer[list[WrittenFile]] = machine.Committer(
@@ -167,7 +165,7 @@ class LakeDriver:
                     delete_files(self._place, [one.url for one in effect.files])
                 return None
             case machine.Wait():
-                self._stop.wait(self._interval_seconds)
+                self._stop.wait(self._settings.interval_seconds)
                 return machine.Waited()
         raise TypeError(f"no effect: {effect!r}")
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.exceptions import (
@@ -36,6 +37,9 @@ from pyiceberg.exceptions import (
     CommitStateUnknownException,
     NamespaceAlreadyExistsError,
     NoSuchTableError,
+    RESTError,
+    ServerError,
+    ServiceUnavailableError,
     TableAlreadyExistsError,
 )
 
@@ -71,6 +75,7 @@ TOPIC_ID: Final = "kaa.topic-id"
 MODE: Final = "kaa.mode"
 DEAD_SUFFIX: Final = "_dead_letters"
 _NO_VERSION: Final = "none"
+_NO_ANSWER: Final = (CommitStateUnknownException, ServerError, ServiceUnavailableError)
 _PROPERTIES: Final = {
     "format-version": "2",
     "commit.retry.num-retries": "0",
@@ -99,7 +104,11 @@ def open_catalog(settings: LakeSettings) -> Any:
         folder.mkdir(parents=True, exist_ok=True)
         properties |= {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db"}
     properties.setdefault("warehouse", settings.store.url)
-    return load_catalog(name, **properties)
+    try:
+        return load_catalog(name, **properties)
+    except (RESTError, OSError) as error:
+        kind = properties.get("type", "rest")
+        raise LakeError(f"the {kind} catalog cannot be used: {error}") from error
 
 
 class IcebergLake:
@@ -123,16 +132,22 @@ class IcebergLake:
 
     def prepare(self, schema: Schema) -> WritePlace:
         data = self._data.evolve(schema)
-        self._dead.ensure(self._dead_schema, ())
-        dead = self._dead.handle
-        dead_state = self._dead.state()
-        return WritePlace(
+        place = WritePlace(
             store=self._settings.store,
             data_url=f"{self._data.handle.location()}/data",
-            dead_url=f"{dead.location()}/data",
+            dead_url="",
             schema=data,
+            dead_schema=self._dead_schema,
+            dead_from={},
+        )
+        if not len(self._dead_schema):
+            return place  # Rows of a query are never bad, so there is no second table.
+        self._dead.ensure(self._dead_schema, ())
+        return replace(
+            place,
+            dead_url=f"{self._dead.handle.location()}/data",
             dead_schema=self._dead.write_schema(),
-            dead_from=dead_state.offsets,
+            dead_from=self._dead.state().offsets,
         )
 
     def commit(self, version: str, commit: TableCommit) -> None:
@@ -325,7 +340,12 @@ class IcebergTable:
                 for file in added:
                     snapshot.append_data_file(file)
             transaction.commit_transaction()
-        except CommitStateUnknownException as error:
+        except (
+            CommitStateUnknownException,
+            ServerError,
+            ServiceUnavailableError,
+            OSError,
+        ) as error:
             raise UnknownOutcomeError(str(error)) from error
         except CommitFailedException as error:
             raise ConflictError(str(error)) from error

@@ -16,7 +16,11 @@ it is still at that version. The machine never commits the same files twice with
   could make them part of the table. Maintenance removes them when they are a day old.
 - *A crash* leaves files that no commit names, and nothing else.
 
-A round that could not be written is planned anew, a limited number of times in a row.
+A round that could not be written is planned anew, a limited number of times in a row; so is a
+commit without an answer repeated.
+
+A committer that keeps running rests after a round that has read all there was, so that what comes
+in meanwhile is one commit and not many. While there is more to read it does not.
 """
 
 from __future__ import annotations
@@ -174,6 +178,9 @@ class Committer(Generic[Files]):
         self._offsets: Offsets = {}
         self._round: _Round[Files] | None = None
         self._failures = 0
+        # Whether the round under way reads all that was there when it was planned.
+        self._reads_all = False
+        self._rests_next = False
         self.rounds_committed = 0
 
     def start(self) -> list[object]:
@@ -203,6 +210,9 @@ class Committer(Generic[Files]):
                 self._round = _Round(
                     now.commit_id, now.before, now.after, now.files, is_in_doubt=True
                 )
+                self._failures += 1
+                if self._failures >= LAKE_ATTEMPTS_MAX:
+                    return [Stop("it is not known whether a round was committed: no answer came")]
                 return [LoadTable()]
             case Waited():
                 return [LoadTable()]
@@ -213,6 +223,9 @@ class Committer(Generic[Files]):
         self._offsets = dict(table.offsets)
         now = self._round
         if now is None:
+            if self._rests_next:
+                self._rests_next = False
+                return [Wait()]
             return [FindEnds(self._offsets)]
         if table.commit_id == now.commit_id:
             return self._committed()
@@ -243,6 +256,7 @@ class Committer(Generic[Files]):
         is_pinned = not self._offsets and bool(before)
         if _same(after, before) and not is_pinned:
             return [Stop()] if self._is_once else [Wait()]
+        self._reads_all = all(after[partition] >= end for partition, end in ends.items())
         commit_id = self._new_id()
         self._round = _Round(commit_id, dict(self._offsets), after)
         if _same(after, before):
@@ -256,6 +270,7 @@ class Committer(Generic[Files]):
     def _committed(self) -> list[object]:
         self._round = None
         self._failures = 0
+        self._rests_next = self._reads_all and not self._is_once
         self.rounds_committed += 1
         return [LoadTable()]
 

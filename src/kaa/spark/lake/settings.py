@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kaa.limits import LAKE_FILE_BYTES, LAKE_ROUND_ROWS
+from kaa.limits import (
+    LAKE_FILE_BYTES,
+    LAKE_ROUND_ROWS,
+    LAKE_ROUND_SECONDS,
+    LAKE_UPSERT_ROUND_SECONDS,
+)
 from kaa.spark.formats.options import NAMES as FORMAT_OPTIONS
 from kaa.spark.lake.partitioning import parse_terms
 from kaa.spark.lake.store import OPTIONS as STORE_OPTIONS
@@ -44,6 +49,8 @@ class LakeSettings:
     file_bytes: int = LAKE_FILE_BYTES
     compression: str = "zstd"
     buckets: int = 16
+    # Between two rounds that read all there is.
+    interval_seconds: float = LAKE_ROUND_SECONDS
     fails_on_data_loss: bool = True
 
     @property
@@ -74,6 +81,7 @@ class LakeSettings:
 _KNOWN: Final = {
     "topic", "table", "layout", "mode", "warehouse", "partitionBy", "columns", "startingOffsets",
     "maxRecordsPerRound", "targetFileBytes", "compression", "buckets", "failOnDataLoss",
+    "intervalSeconds",
 }  # fmt: skip
 
 
@@ -126,6 +134,7 @@ def lake_settings(options: Mapping[str, Any]) -> LakeSettings:
         file_bytes=_integer(given, "targetFileBytes", LAKE_FILE_BYTES),
         compression=given.get("compression", "zstd"),
         buckets=buckets,
+        interval_seconds=_seconds(given, mode),
         fails_on_data_loss=given.get("failOnDataLoss", "true").lower() != "false",
     )
 
@@ -168,6 +177,18 @@ def _integer(given: Mapping[str, str], name: str, default: int) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise LakeError(f"{name} is a number above 0, not {text!r}")
     return int(text)
+
+
+def _seconds(given: Mapping[str, str], mode: str) -> float:
+    default = LAKE_UPSERT_ROUND_SECONDS if mode == "upsert" else LAKE_ROUND_SECONDS
+    text = given.get("intervalSeconds", str(default))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise LakeError(f"intervalSeconds is a number of seconds, not {text!r}")
+    return seconds
 
 
 __all__ = ["COLUMNS", "STORE_OPTIONS", "LakeSettings", "Layout", "Mode", "lake_settings"]

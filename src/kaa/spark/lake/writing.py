@@ -58,7 +58,8 @@ TOMBSTONE = "kaa_tombstone"
 class WriteTask:
     """One range of a round; pickled to an executor."""
 
-    source: SourceOptions = field(repr=False)
+    # None where the rows do not come from a topic.
+    source: SourceOptions | None = field(repr=False)
     task: Task
     formats: FormatPlan | None = field(repr=False)
     terms: tuple[Term, ...]
@@ -74,6 +75,7 @@ def write(task: WriteTask) -> list[WrittenFile]:
     """Writes the files of a range."""
     from kaa.spark.reading import RangeReader
 
+    assert task.source is not None, "a task that reads a topic"
     reader = RangeReader(task.source, task.task, task.source.columns)
     return write_batches(task, reader.batches())
 

@@ -249,3 +249,35 @@ def test_a_continuous_committer_waits() -> None:
     assert waiting.handle(machine.EndsFound({1: 0}, {0: 2, 1: 4})) == [
         machine.WriteRound("x", {0: 2, 1: 0}, {0: 2, 1: 4})
     ]
+
+
+def test_it_rests_when_all_is_read_and_only_then() -> None:
+    def half(starts: machine.Offsets, ends: machine.Offsets) -> machine.Offsets:
+        return {0: min(ends[0], starts[0] + 5)}
+
+    running: Committer[None] = Committer(half, lambda: "x", is_once=False)
+    running.handle(machine.Loaded("1", {0: 0}, "before"))
+    running.handle(machine.EndsFound({}, {0: 8}))
+    running.handle(machine.Written(None))
+    assert running.handle(machine.Committed()) == [machine.LoadTable()]
+    assert running.handle(machine.Loaded("2", {0: 5}, "x")) == [machine.FindEnds({0: 5})]
+    running.handle(machine.EndsFound({}, {0: 8}))
+    running.handle(machine.Written(None))
+    running.handle(machine.Committed())
+    assert running.handle(machine.Loaded("3", {0: 8}, "x")) == [machine.Wait()]
+    running.handle(machine.Waited())
+    assert running.handle(machine.Loaded("3", {0: 8}, "x")) == [machine.FindEnds({0: 8})]
+
+
+def test_it_gives_up_when_no_commit_is_answered() -> None:
+    silent: Committer[None] = Committer(lambda _, ends: ends, lambda: "x", is_once=True)
+    silent.handle(machine.Loaded("1", {0: 0}, "before"))
+    silent.handle(machine.EndsFound({}, {0: 8}))
+    effects = silent.handle(machine.Written(None))
+    for _ in range(LAKE_ATTEMPTS_MAX - 1):
+        assert effects == [machine.Commit("1", "x", None, {0: 8})]
+        assert silent.handle(machine.OutcomeUnknown()) == [machine.LoadTable()]
+        effects = silent.handle(machine.Loaded("1", {0: 0}, "before"))
+    (stop,) = silent.handle(machine.OutcomeUnknown())
+    assert isinstance(stop, machine.Stop)
+    assert stop.reason is not None

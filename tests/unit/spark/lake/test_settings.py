@@ -59,6 +59,12 @@ def test_upsert_is_divided_by_key() -> None:
     assert set(settings.columns) == {"value", "partition", "offset", "timestamp", "key"}
 
 
+def test_upserts_rest_longer() -> None:
+    assert lake_settings(GIVEN).interval_seconds == 10
+    assert lake_settings({**GIVEN, "mode": "upsert"}).interval_seconds == 60
+    assert lake_settings({**GIVEN, "intervalSeconds": "0.5"}).interval_seconds == 0.5
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -69,6 +75,8 @@ def test_upsert_is_divided_by_key() -> None:
         ({"columns": "price"}, "no column of a record: price"),
         ({"mode": "upsert", "partitionBy": "topic"}, "partitionBy cannot be chosen"),
         ({"buckets": "none"}, "a number above 0"),
+        ({"intervalSeconds": "soon"}, "intervalSeconds is a number of seconds"),
+        ({"intervalSeconds": "-1"}, "intervalSeconds is a number of seconds"),
     ],
 )
 def test_refused(options: dict[str, Any], message: str) -> None:

@@ -1,0 +1,44 @@
+"""Committers of tables killed with new seeds for a while: `python -m tests.soak.lake --seconds N`.
+
+A failure names its seed; `--seed` runs that one again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import SystemRandom
+
+from kaa.testing import Broker
+from tests.spark.lake import kills
+
+KILLS_PER_SEED = 10
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak.lake", description=__doc__)
+    parser.add_argument("--seconds", type=int, required=True)
+    parser.add_argument("--seed", type=int, default=SystemRandom().randrange(2**31))
+    options = parser.parse_args(arguments)
+    deadline = time.monotonic() + options.seconds
+    with Broker() as broker:
+        for seed in itertools.count(options.seed):
+            layout = ("iceberg", "parquet")[seed % 2]
+            try:
+                with tempfile.TemporaryDirectory(prefix="kaa-lake-") as folder:
+                    kills.run(broker, Path(folder), layout, seed, KILLS_PER_SEED)
+            except BaseException:
+                print(f"failed: python -m tests.soak.lake --seconds 1 --seed {seed}", flush=True)
+                raise
+            print(f"seed {seed}, {layout}: {KILLS_PER_SEED} kills", flush=True)
+            if time.monotonic() > deadline:
+                break
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

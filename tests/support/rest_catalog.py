@@ -1,0 +1,164 @@
+"""A catalog of Iceberg that speaks its REST protocol on loopback, as far as tables need it.
+
+Behind it is pyiceberg's catalog in SQLite, which checks the requirements of commits. A test may let
+the answer of a commit get lost, before or after the commit was made.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Self
+
+from pyiceberg.catalog.rest import CreateTableRequest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.table import CommitTableRequest
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_STATUS = {
+    NoSuchTableError: 404,
+    NamespaceAlreadyExistsError: 409,
+    TableAlreadyExistsError: 409,
+    CommitFailedException: 409,
+}
+
+
+class RestCatalog:
+    """The server; ``token`` is what clients must show."""
+
+    def __init__(self, folder: Path, warehouse: str, properties: dict[str, str]) -> None:
+        self.token = "let me in"
+        self.lock = threading.Lock()
+        # What becomes of the next commits: "" (made), "lost before" or "lost after".
+        self.fates: list[str] = []
+        self.commits = 0
+        self.tables: Any = SqlCatalog(
+            "behind", uri=f"sqlite:///{folder}/rest.db", warehouse=warehouse, **properties
+        )
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        self.tables.close()
+
+    # --- what is asked
+
+    def answer(self, method: str, path: list[str], body: dict[str, Any]) -> tuple[int, Any]:
+        match method, path:
+            case "GET", ["config"]:
+                return 200, {"defaults": {}, "overrides": {}}
+            case "POST", ["namespaces"]:
+                self.tables.create_namespace(tuple(body["namespace"]))
+                return 200, {"namespace": body["namespace"], "properties": {}}
+            case "POST", ["namespaces", namespace, "tables"]:
+                whole = {"location": None, "partition-spec": None, "write-order": None, **body}
+                return 200, self._create(namespace, CreateTableRequest.model_validate(whole))
+            case "GET" | "HEAD", ["namespaces", namespace, "tables", name]:
+                return 200, _described(self.tables.load_table((namespace, name)))
+            case "POST", ["namespaces", namespace, "tables", name]:
+                return self._commit((namespace, name), CommitTableRequest.model_validate(body))
+        return 404, {}
+
+    def _create(self, namespace: str, wanted: CreateTableRequest) -> dict[str, Any]:
+        arguments = (
+            (namespace, wanted.name),
+            wanted.table_schema,
+            wanted.location,
+            wanted.partition_spec or UNPARTITIONED_PARTITION_SPEC,
+            wanted.write_order or UNSORTED_SORT_ORDER,
+            wanted.properties,
+        )
+        if wanted.stage_create:
+            if self.tables.table_exists((namespace, wanted.name)):
+                raise TableAlreadyExistsError(wanted.name)
+            return _described(self.tables._create_staged_table(*arguments))
+        return _described(self.tables.create_table(*arguments))
+
+    def _commit(self, name: tuple[str, str], wanted: CommitTableRequest) -> tuple[int, Any]:
+        self.commits += 1
+        fate = self.fates.pop(0) if self.fates else ""
+        if fate == "lost before":
+            return 0, None
+        named = _Named(name)
+        done = self.tables.commit_table(named, wanted.requirements, wanted.updates)
+        return (0, None) if fate == "lost after" else (200, json.loads(done.model_dump_json()))
+
+
+class _Named:
+    """All that the catalog behind asks of the table of a commit."""
+
+    def __init__(self, name: tuple[str, str]) -> None:
+        self._name = name
+
+    def name(self) -> tuple[str, str]:
+        return self._name
+
+
+def _described(table: Any) -> dict[str, Any]:
+    return {
+        "metadata-location": table.metadata_location,
+        "metadata": json.loads(table.metadata.model_dump_json()),
+        "config": {},
+    }
+
+
+def _handler(catalog: RestCatalog) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _do(self) -> None:
+            size = int(self.headers.get("Content-Length", "0"))
+            body = json.loads(self.rfile.read(size) or b"{}")
+            path = self.path.partition("?")[0].removeprefix("/v1/").split("/")
+            if self.headers.get("Authorization") != f"Bearer {catalog.token}":
+                self._send(401, {"error": {"message": "no", "type": "Unauthorized", "code": 401}})
+                return
+            try:
+                with catalog.lock:
+                    status, content = catalog.answer(self.command, path, body)
+            except tuple(_STATUS) as error:
+                status = _STATUS[type(error)]
+                kind = type(error).__name__
+                content = {"error": {"message": str(error), "type": kind, "code": status}}
+            if status == 0:
+                self.close_connection = True  # The client never hears of it.
+                return
+            self._send(status, content)
+
+        def _send(self, status: int, content: Any) -> None:
+            data = json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(data)
+
+        do_GET = do_POST = do_HEAD = _do  # noqa: N815  Names of the base class.
+
+        def log_message(self, *_: Any) -> None:
+            """Says nothing."""
+
+    return Handler
