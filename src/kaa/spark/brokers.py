@@ -7,18 +7,25 @@ decodes, the loop receives what was asked for next.
 
 Processes are forked by Spark before any of this is imported; should one be forked later all the
 same, it makes a loop of its own.
+
+Spark's workers collect garbage after each task, which walks through every object that was ever
+imported: some 45 ms of processor time, longer than a small task takes. So a worker that has done
+its first task freezes what it has by then.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+import sys
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kaa.client.consumer import Consumer
-from kaa.config.client import ADMIN, CONSUMER
+from kaa.client.cluster import Cluster
+from kaa.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from kaa.config.client import ADMIN, CONSUMER, consumer_values
 from kaa.limits import SPARK_CLUSTERS_CONNECTED_MAX
 
 if TYPE_CHECKING:
@@ -26,7 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from kaa.client.admin import Admin
-    from kaa.client.cluster import Cluster
+    from kaa.client.fetch_request import FetchedBatches
+    from kaa.client.metadata import TopicPartition
     from kaa.spark.options import ClientSettings
 
 Answer = TypeVar("Answer")
@@ -38,13 +46,26 @@ class Brokers:
     def __init__(self, settings: ClientSettings, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._settings = settings
-        # Only single calls of this are used, and of the admin, so that their tasks need not run.
-        self.consumer = Consumer(_consumer_settings(settings))
+        self._values = consumer_values(_consumer_settings(settings))
+        self.cluster = Cluster(self._values)
+        # Only single calls of this are used, so that its tasks need not run.
         self._admin: Admin | None = None
 
-    @property
-    def cluster(self) -> Cluster:
-        return self.consumer.cluster
+    async def fetch_batches(
+        self, partition: TopicPartition, offset: int, max_bytes: int, *, max_wait_ms: int = 0
+    ) -> FetchedBatches:
+        """One fetch from the leader, undecoded."""
+        from kaa.client.fetch_request import FetchBounds, fetch_batches
+
+        is_committed = self._values.get_string("isolation.level") == "read_committed"
+        bounds = FetchBounds(
+            partition_bytes_max=max_bytes,
+            bytes_max=max_bytes,
+            wait_ms=max_wait_ms,
+            isolation_level=READ_COMMITTED if is_committed else READ_UNCOMMITTED,
+            rack_id=self._values.get_string("client.rack"),
+        )
+        return await fetch_batches(self.cluster, partition, offset, bounds, self.timeout_ms)
 
     @property
     def admin(self) -> Admin:
@@ -58,7 +79,7 @@ class Brokers:
     @property
     def timeout_ms(self) -> int:
         """How long a call with all its retries may take."""
-        return self.consumer.values.get_int("default.api.timeout.ms")
+        return self._values.get_int("default.api.timeout.ms")
 
     def submit(self, work: Coroutine[Any, Any, Answer]) -> concurrent.futures.Future[Answer]:
         """Starts work on the loop."""
@@ -85,6 +106,7 @@ class _Process:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self.is_settled = False
         self.lock = threading.Lock()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, name="kaa", daemon=True)
@@ -114,6 +136,17 @@ def brokers_of(settings: ClientSettings) -> Brokers:
         if _process is None or _process.pid != os.getpid():
             _process = _Process()
     return _process.find(settings)
+
+
+def settle() -> None:
+    """Lets the garbage collector pass over all that a worker of Spark has by now, once."""
+    process = _process
+    tasks = sys.modules.get("pyspark.taskcontext")
+    if process is None or process.is_settled or tasks is None or tasks.TaskContext.get() is None:
+        return
+    process.is_settled = True
+    gc.collect()
+    gc.freeze()
 
 
 def _consumer_settings(settings: ClientSettings) -> dict[str, str]:

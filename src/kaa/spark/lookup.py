@@ -3,6 +3,9 @@
 Every question is asked as often as ``fetchOffset.numRetries`` says, with
 ``fetchOffset.retryIntervalMs`` between attempts; within each, the client itself tries again what
 may pass. Under ``read_committed`` the latest offset is the last stable one.
+
+Each streaming query has a Python process of its own for this, which starts with the query. So what
+few queries ask for is imported when they do.
 """
 
 from __future__ import annotations
@@ -14,17 +17,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kaa.client.errors import ClientError, KafkaError, check
-from kaa.client.group_offsets import fetch_offsets
 from kaa.client.metadata import NO_NODE, TopicPartition
 from kaa.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 from kaa.limits import SPARK_SAMPLE_BYTES, SPARK_SAMPLED_PARTITIONS_MAX
-from kaa.records.legacy import iter_any_batches
 from kaa.spark.brokers import brokers_of
 from kaa.spark.errors import OptionError
 from kaa.spark.offsets import EARLIEST, LATEST, nested
 from kaa.spark.plan import Density
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k35_describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -162,6 +162,8 @@ class Lookup:
         return found | self.latest(late)
 
     def _of_group(self, group: str, partitions: list[TopicPartition]) -> PartitionOffsets:
+        from kaa.client.group_offsets import fetch_offsets
+
         async def question() -> PartitionOffsets:
             found = await fetch_offsets(
                 self._brokers.cluster, group, partitions, self._brokers.timeout_ms
@@ -202,9 +204,19 @@ class Lookup:
             densities[partition] = sampled or Density(whole, 0)
         return densities
 
+    def mean_record_bytes(self) -> float:
+        """The stored bytes per record over all that the query's topics hold; 0 if that is none."""
+        partitions = self.partitions().partitions
+        sizes: dict[TopicPartition, int] = self._ask(lambda: self._sizes(partitions))
+        earliest, latest = self.earliest(partitions), self.latest(partitions)
+        records = sum(latest[one] - earliest[one] for one in partitions)
+        return sum(sizes.values()) / records if records else 0.0
+
     def _sample(self, partition: TopicPartition, offset: int) -> Density | None:
+        from kaa.records.legacy import iter_any_batches
+
         fetched = self._ask(
-            lambda: self._brokers.consumer.fetch_batches(partition, offset, SPARK_SAMPLE_BYTES)
+            lambda: self._brokers.fetch_batches(partition, offset, SPARK_SAMPLE_BYTES)
         )
         size = 0
         first_end = end = 0
@@ -215,6 +227,11 @@ class Lookup:
         return Density(size / max(1, end - offset), first_end) if size else None
 
     async def _sizes(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        from kaa.wire.messages.k35_describe_log_dirs import (
+            DescribableLogDirTopic,
+            DescribeLogDirsRequest,
+        )
+
         cluster = self._brokers.cluster
         by_leader: dict[int, dict[str, list[int]]] = {}
         for name, number in partitions:

@@ -19,10 +19,7 @@ from typing import TYPE_CHECKING, Any
 import kaa
 from kaa.client.errors import KafkaError
 from kaa.limits import SPARK_BATCH_BYTES_MAX, SPARK_BATCH_ROWS_MAX, SPARK_FETCH_WAIT_MS
-from kaa.records.arrow import ColumnReader
-from kaa.records.arrow_pyarrow import record_batch
-from kaa.records.errors import RecordsError
-from kaa.spark.brokers import brokers_of
+from kaa.spark.brokers import brokers_of, settle
 from kaa.spark.errors import DataLossError, SparkSourceError, VersionMismatchError
 from kaa.spark.offsets import EARLIEST
 from kaa.spark.schema import flags_of
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from kaa.client.consumer import FetchedBatches
+    from kaa.client.fetch_request import FetchedBatches
     from kaa.spark.options import SourceOptions
     from kaa.spark.plan import OffsetRange
 
@@ -105,8 +102,14 @@ class RangeReader:
         finally:
             if pending is not None:
                 pending.cancel()
+            settle()
 
     def _decode(self, data: memoryview, aborted: list[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
+        # The driver, which plans, does without the kernel and pyarrow.
+        from kaa.records.arrow import ColumnReader
+        from kaa.records.arrow_pyarrow import record_batch
+        from kaa.records.errors import RecordsError
+
         reader = ColumnReader(
             data,
             partition=self._partition.partition,
@@ -140,7 +143,7 @@ class RangeReader:
         deadline = time.monotonic() + self._options.poll_timeout_ms / 1000
         wait_ms = 0
         while True:
-            fetched = await self._brokers.consumer.fetch_batches(
+            fetched = await self._brokers.fetch_batches(
                 self._partition, offset, self._options.fetch_bytes, max_wait_ms=wait_ms
             )
             if fetched.next_offset > offset or fetched.log_start_offset > offset:

@@ -23,11 +23,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kaa.records.arrow import Columns
 from kaa.spark.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from kaa.records.arrow import Columns
 
 COLUMN_TYPES: Final = {
     "key": "binary",
@@ -42,16 +43,6 @@ COLUMN_TYPES: Final = {
 """Types as Spark writes them itself."""
 
 HEADERS: Final = "headers"
-
-_COLUMNS: Final = {
-    "key": Columns.KEY,
-    "value": Columns.VALUE,
-    "partition": Columns.PARTITION,
-    "offset": Columns.OFFSET,
-    "timestamp": Columns.TIMESTAMP,
-    "timestampType": Columns.TIMESTAMP_TYPE,
-    "headers": Columns.HEADERS,
-}
 
 
 def columns_of(text: str | None, *, include_headers: bool) -> tuple[str, ...]:
@@ -92,9 +83,18 @@ def check_schema(fields: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 def flags_of(columns: Iterable[str]) -> Columns:
     """What the decoder has to fill."""
-    flags = Columns(0)
-    for name in columns:
-        if name in _COLUMNS:
-            flags |= _COLUMNS[name]
+    from kaa.records.arrow import Columns
+
+    known = {
+        "key": Columns.KEY,
+        "value": Columns.VALUE,
+        "partition": Columns.PARTITION,
+        "timestamp": Columns.TIMESTAMP,
+        "timestampType": Columns.TIMESTAMP_TYPE,
+        HEADERS: Columns.HEADERS,
+    }
     # Offsets cost little and give even a row without columns its number.
-    return flags | Columns.OFFSET
+    flags = Columns.OFFSET
+    for name in columns:
+        flags |= known.get(name, Columns(0))
+    return flags

@@ -33,8 +33,8 @@ def test_the_least_used_are_closed() -> None:
 def test_what_is_for_others_is_left_out() -> None:
     given = {"group.id": "g", "acks": "1", "client.id": "me", "group.protocol": "consumer"}
     found = brokers_of(settings(1, given))
-    assert found.consumer.values.value("group.id") is None
-    assert found.consumer.values.get_string("client.id") == "me"
+    assert found.cluster.values.value("group.id") is None
+    assert found.cluster.values.get_string("client.id") == "me"
     assert found.admin.cluster.values.get_string("client.id") == "me"
 
 

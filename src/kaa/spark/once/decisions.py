@@ -103,7 +103,7 @@ class Decisions:
         offset = await self._offset(EARLIEST, READ_COMMITTED)
         newest: Decision | None = None
         while offset < end:
-            fetched = await self._brokers.consumer.fetch_batches(
+            fetched = await self._brokers.fetch_batches(
                 self._partition, offset, SPARK_FETCH_BYTES, max_wait_ms=SPARK_FETCH_WAIT_MS
             )
             records = FetchedRecords(fetched.data, offset, aborted=fetched.aborted or ())
