@@ -152,6 +152,21 @@ class TestInstaller:
         progress.feed("Installing collected packages: py4j, pyspark\n")
         assert progress.is_copying
 
+    def test_after_a_large_download_it_is_installing(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        progress = _installer.Progress("lake")
+        progress.feed("Downloading pyarrow.whl\n")
+        progress.feed("Progress 47000000 of 47000000\n")
+        progress.feed("Installing collected packages: numpy, pyarrow\n")
+        # Newer package managers count the packages in the same words as bytes.
+        progress.feed("Progress 47000000 of 47000000\n")
+        lines = capsys.readouterr().err.splitlines()
+        assert lines == [
+            "lake: downloading pyarrow.whl, 47 of 47 MB",
+            "lake: installing 2 packages",
+        ]
+
     def test_end_of_a_process_is_noticed(self) -> None:
         process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         assert _installer._is_alive(process.pid)
