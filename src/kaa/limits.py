@@ -118,6 +118,9 @@ NET_ACCEPT_PAUSE_SECONDS = 0.2
 # A batch of the metadata log, as in Kafka, and the records of one operation of the controller.
 METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024
 METADATA_RECORDS_PER_OPERATION_MAX = 10_000
+# Records that are decided, encoded or applied at once, a millisecond or two; then others are served
+# before the operation goes on.
+METADATA_RECORDS_PER_PIECE = 200
 # A batch of a snapshot is closed when it has this much; what writes it pauses there.
 METADATA_SNAPSHOT_BATCH_BYTES = 1024 * 1024
 # A snapshot is read as a whole: five million partitions at 200 bytes.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kaa.controller.bootstrap import bootstrap_records, read_bootstrap_records
 from kaa.controller.brokers import fence_stale_broker
@@ -21,6 +21,7 @@ from kaa.controller.elections import balance_leaders, elect_unclean_leaders
 from kaa.controller.feature_table import METADATA_VERSION
 from kaa.controller.loader import MetadataLoader
 from kaa.controller.machine import ControllerMachine
+from kaa.controller.pieces import finish
 from kaa.controller.port import ControllerPort
 from kaa.controller.reassignments import list_partition_reassignments
 from kaa.controller.refusals import error_response
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import ClusterImage, Delta
+    from kaa.controller.pieces import Pieces
     from kaa.controller.state import ControllerState, RequestContext
     from kaa.log.dirs import LogDirectory
     from kaa.quorum.driver import QuorumDriver
@@ -55,7 +57,11 @@ if TYPE_CHECKING:
     from kaa.quorum.snapshots import SnapshotContent
     from kaa.wire.schema import MetadataRecord, Request
 
+Found = TypeVar("Found")
+
 _CLEAN_INTERVAL_MS = 60_000
+# How long a duty waits for a command that is being decided.
+_BUSY_SECONDS = 0.01
 
 
 class _Waiting(NamedTuple):
@@ -100,6 +106,8 @@ class LocalController(ControllerPort):
             ControllerSettings(config.node_id, node.cluster_id, config), random
         )
         self._bootstrap: list[MetadataRecord] = []
+        # Held by the command that decides: the newest image is not changed under it.
+        self._turn = asyncio.Lock()
         self._waiting: deque[_Waiting] = deque()
         # What this leader has written and is not committed yet.
         self._written: deque[_Written] = deque()
@@ -219,19 +227,44 @@ class LocalController(ControllerPort):
             return error_response(request, context.api_version, refusal.error, refusal.message)
 
     async def _decide_and_write(self, request: Request, context: RequestContext) -> Any:
-        self._check_active()
-        result = self._machine.decide(
+        async with self._turn:
+            self._check_active()
+            response, answer = await self._in_turns(self._execute(request, context))
+        if answer is not None:
+            await answer
+        return response
+
+    def _execute(
+        self, request: Request, context: RequestContext
+    ) -> Pieces[tuple[Any, asyncio.Future[None] | None]]:
+        result = yield from self._machine.decide(
             request,
             context,
             now_ms=self.driver.monotonic_ms(),
             next_offset=self.driver.log.end().offset,
         )
-        answer = self._write(result)
+        answer = yield from self._write(result)
         if isinstance(request, BrokerHeartbeatRequest):
             self._note_controlled_shutdown(request.broker_id)
-        if answer is not None:
-            await answer
-        return result.response
+        return result.response, answer
+
+    async def _in_turns(self, pieces: Pieces[Found]) -> Found:
+        """Does work with turns for others in between, who cannot decide anything meanwhile."""
+        epoch = self._epoch
+        while True:
+            try:
+                next(pieces)
+            except StopIteration as stop:
+                found: Found = stop.value
+                return found
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                # What is in the log must be in the image too, whoever still waits for it.
+                finish(pieces)
+                raise
+            if self._epoch != epoch:
+                raise ControllerError(Errors.NOT_CONTROLLER)
 
     def _note_controlled_shutdown(self, broker_id: int) -> None:
         broker = self._machine.state.image.brokers.get(broker_id)
@@ -244,11 +277,11 @@ class LocalController(ControllerPort):
         if self._epoch is None or not self._machine.is_active:
             raise ControllerError(Errors.NOT_CONTROLLER)
 
-    def _write(self, result: Result[Any]) -> asyncio.Future[None] | None:
+    def _write(self, result: Result[Any]) -> Pieces[asyncio.Future[None] | None]:
         """Writes and applies; the future tells when all of it is committed, None if it is."""
         epoch = self._epoch
         assert epoch is not None
-        batches = batches_of(
+        batches = yield from batches_of(
             result,
             self._machine.state.image.features,
             epoch=epoch,
@@ -257,15 +290,22 @@ class LocalController(ControllerPort):
         if result.kraft_version is not None:
             self._expect(self.driver.raise_kraft_version(epoch, result.kraft_version))
             self._machine.state.kraft_version = result.kraft_version
+        if not batches:
+            return self._answer_at(self._waiting[-1].offset) if self._waiting else None
+        answer = None
         for batch in batches:
             self._expect(self.driver.append(epoch, batch.data))
-            self._machine.replay(batch.records)
-            self._written.append(_Written(self.driver.log.end().offset - 1, batch.records))
-        if not batches and not self._waiting:
-            return None
+            last_offset = self.driver.log.end().offset - 1
+            # Noted before the next turn, in which it may be committed.
+            self._written.append(_Written(last_offset, batch.records))
+            if batch is batches[-1]:
+                answer = self._answer_at(last_offset)
+            yield from self._machine.replay(batch.records)
+        return answer
+
+    def _answer_at(self, offset: int) -> asyncio.Future[None]:
         answer = self._loop.create_future()
-        last_offset = self.driver.log.end().offset - 1 if batches else self._waiting[-1].offset
-        self._waiting.append(_Waiting(last_offset, answer))
+        self._waiting.append(_Waiting(offset, answer))
         return answer
 
     def _expect(self, offset: int | None) -> None:
@@ -277,7 +317,7 @@ class LocalController(ControllerPort):
     # --- timers ----------------------------------------------------------------------------------
 
     def _write_no_op(self) -> None:
-        if self._machine.is_active:
+        if self._machine.is_active and not self._turn.locked():
             self._write_unasked(Result([NoOpRecord()], None))
 
     def _elections(self) -> Iterator[tuple[int, Callable[[], None]]]:
@@ -296,6 +336,9 @@ class LocalController(ControllerPort):
     def _decide_unasked(self, decide: Callable[[ControllerState], Result[bool]]) -> None:
         """Lets a periodic duty decide, and again if it says that there may be more to do."""
         if not self._machine.is_active:
+            return
+        if self._turn.locked():
+            self._loop.call_later(_BUSY_SECONDS, self._decide_unasked, decide)
             return
         state = self._machine.state
         state.now_ms = self.driver.monotonic_ms()
@@ -316,7 +359,7 @@ class LocalController(ControllerPort):
         if not result.records:
             return
         try:
-            answer = self._write(result)
+            answer = finish(self._write(result))
         except ControllerError:
             return
         if answer is not None:
@@ -378,7 +421,7 @@ class LocalController(ControllerPort):
             now_ms=self.driver.monotonic_ms(),
         )
         try:
-            answer = self._write(result)
+            answer = finish(self._write(result))
         except ControllerError as error:
             self._report(f"cannot write the first records of epoch {epoch}: {error}")
             return

@@ -24,7 +24,9 @@ from kaa.controller import (
     topics,
 )
 from kaa.controller.bootstrap import activation_records
+from kaa.controller.result import Result
 from kaa.controller.state import ControllerState
+from kaa.limits import METADATA_RECORDS_PER_PIECE
 from kaa.wire.messages import (
     k19_create_topics,
     k20_delete_topics,
@@ -48,11 +50,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kaa.controller.image import ClusterImage
-    from kaa.controller.result import Result
+    from kaa.controller.pieces import Pieces
     from kaa.controller.state import ControllerSettings, RandomSource, RequestContext
     from kaa.wire.schema import MetadataRecord, Request
 
-COMMANDS: Final[dict[type[Request], Callable[..., Result[Any]]]] = {
+COMMANDS: Final[dict[type[Request], Callable[..., Result[Any] | Pieces[Result[Any]]]]] = {
     k19_create_topics.CreateTopicsRequest: topics.create_topics,
     k20_delete_topics.DeleteTopicsRequest: topics.delete_topics,
     k33_alter_configs.AlterConfigsRequest: configs.alter_configs,
@@ -125,16 +127,19 @@ class ControllerMachine:
 
     def decide(
         self, request: Request, context: RequestContext, *, now_ms: int, next_offset: int
-    ) -> Result[Any]:
+    ) -> Pieces[Result[Any]]:
         """What a request comes to if it is written at ``next_offset``; ControllerError refuses."""
         state = self.state
         state.now_ms, state.next_offset = now_ms, next_offset
-        return COMMANDS[type(request)](state, request, context)
+        decided = COMMANDS[type(request)](state, request, context)
+        return decided if isinstance(decided, Result) else (yield from decided)
 
-    def replay(self, records: Iterable[MetadataRecord]) -> None:
+    def replay(self, records: Iterable[MetadataRecord]) -> Pieces[None]:
         """Applies records that were written."""
         image, heartbeats = self.state.image, self.state.heartbeats
-        for record in records:
+        for number, record in enumerate(records, 1):
+            if number % METADATA_RECORDS_PER_PIECE == 0:
+                yield
             image.replay(record)
             broker_id = getattr(record, "broker_id", None)
             broker = None if broker_id is None else image.brokers.get(broker_id)

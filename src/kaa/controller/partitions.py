@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kaa.controller.assignments import check_assignment
 from kaa.controller.image_records import partition_record
+from kaa.controller.pieces import mapped
 from kaa.controller.result import ControllerError, Result, check_record_count
 from kaa.controller.topics import new_partition, placed_partitions
+from kaa.limits import METADATA_RECORDS_PER_PIECE
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k37_create_partitions import (
     CreatePartitionsResponse,
@@ -16,6 +19,7 @@ from kaa.wire.messages.k37_create_partitions import (
 
 if TYPE_CHECKING:
     from kaa.controller.image import PartitionImage
+    from kaa.controller.pieces import Pieces
     from kaa.controller.state import ControllerState, RequestContext
     from kaa.wire.messages.k37_create_partitions import (
         CreatePartitionsRequest,
@@ -26,27 +30,29 @@ if TYPE_CHECKING:
 
 def create_partitions(
     state: ControllerState, request: CreatePartitionsRequest, context: RequestContext
-) -> Result[CreatePartitionsResponse]:
+) -> Pieces[Result[CreatePartitionsResponse]]:
     response = CreatePartitionsResponse(results=[])
     records: list[MetadataRecord] = []
-    names = [topic.name for topic in request.topics]
-    repeated = {name for name in names if names.count(name) > 1}
+    names = Counter(topic.name for topic in request.topics)
+    repeated = {name for name, count in names.items() if count > 1}
     response.results += [
         CreatePartitionsTopicResult(
             name=name,
             error_code=Errors.INVALID_REQUEST,
             error_message="the topic is named twice",
         )
-        for name in dict.fromkeys(names)
+        for name in names
         if name in repeated
     ]
-    for topic in request.topics:
+    for number, topic in enumerate(request.topics, 1):
+        if number % METADATA_RECORDS_PER_PIECE == 0:
+            yield
         if topic.name in repeated:
             continue
         result = CreatePartitionsTopicResult(name=topic.name)
         try:
-            created = _create(state, topic, context)
-            check_record_count(records + created)
+            created = yield from _create(state, topic, context)
+            check_record_count(records, created)
             records += created
         except ControllerError as problem:
             result.error_code, result.error_message = problem.error, problem.message
@@ -56,7 +62,7 @@ def create_partitions(
 
 def _create(
     state: ControllerState, topic: CreatePartitionsTopic, context: RequestContext
-) -> list[MetadataRecord]:
+) -> Pieces[list[MetadataRecord]]:
     image = state.image.topics.get(topic.name)
     if image is None:
         raise ControllerError(Errors.UNKNOWN_TOPIC_OR_PARTITION, is_silent=True)
@@ -75,16 +81,18 @@ def _create(
     context.charge(additional)
     replication_factor = len(next(iter(image.partitions.values())).replicas)
     if topic.assignments is None:
-        partitions = placed_partitions(state, additional, replication_factor)
+        partitions = yield from placed_partitions(state, additional, replication_factor)
     else:
         partitions = [
             _assigned(state, count + index, assignment.broker_ids, replication_factor)
             for index, assignment in enumerate(topic.assignments)
         ]
-    return [
-        partition_record(image.id, count + index, partition)
-        for index, partition in enumerate(partitions)
-    ]
+    topic_id = image.id
+    records: list[MetadataRecord] = []
+    records += yield from mapped(
+        lambda each: partition_record(topic_id, *each), enumerate(partitions, count)
+    )
+    return records
 
 
 def _assigned(

@@ -15,15 +15,20 @@ from kaa.controller.result import ControllerError
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kaa.controller.image import BrokerImage
     from kaa.controller.state import ControllerState, RandomSource
 
 
-def place(state: ControllerState, partition_count: int, replication_factor: int) -> list[list[int]]:
+def place(
+    state: ControllerState, partition_count: int, replication_factor: int
+) -> Iterator[list[int]]:
     """The replicas of each new partition, the first to lead. INVALID_REPLICATION_FACTOR."""
     placer = _Placer(_usable_brokers(state), state.random)
     placer.check(replication_factor)
-    return [placer.next(replication_factor) for _ in range(partition_count)]
+    for _ in range(partition_count):
+        yield placer.next(replication_factor)
 
 
 def _usable_brokers(state: ControllerState) -> list[BrokerImage]:

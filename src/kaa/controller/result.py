@@ -40,9 +40,9 @@ class Result(NamedTuple, Generic[Response]):
     """A new level of kraft.version, which the quorum writes ahead of the records."""
 
 
-def check_record_count(records: list[MetadataRecord]) -> None:
+def check_record_count(*parts: list[MetadataRecord]) -> None:
     """Refuses an operation that would write more than a batch may hold."""
-    if len(records) > METADATA_RECORDS_PER_OPERATION_MAX:
+    if sum(map(len, parts)) > METADATA_RECORDS_PER_OPERATION_MAX:
         raise ControllerError(
             Errors.POLICY_VIOLATION,
             f"the operation would write more than {METADATA_RECORDS_PER_OPERATION_MAX} records;"

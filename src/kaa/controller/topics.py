@@ -7,6 +7,7 @@ them is answered with the first.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from kaa.config.describe import describe_created_topic
@@ -21,9 +22,10 @@ from kaa.controller.names import (
     topic_name_problem,
     unified,
 )
+from kaa.controller.pieces import mapped
 from kaa.controller.placement import place
 from kaa.controller.result import ControllerError, Result, check_record_count
-from kaa.limits import METADATA_PARTITIONS_PER_REQUEST_MAX
+from kaa.limits import METADATA_PARTITIONS_PER_REQUEST_MAX, METADATA_RECORDS_PER_PIECE
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopicConfigs,
@@ -35,6 +37,7 @@ from kaa.wire.messages.metadata_topics import RemoveTopicRecord, TopicRecord
 from kaa.wire.primitives import UUID_ZERO, random_uuid
 
 if TYPE_CHECKING:
+    from kaa.controller.pieces import Pieces
     from kaa.controller.state import ControllerState, RequestContext
     from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
     from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest
@@ -53,29 +56,31 @@ _DELETION_DISABLED_VERSION_MIN: Final = 3
 
 def create_topics(
     state: ControllerState, request: CreateTopicsRequest, context: RequestContext
-) -> Result[CreateTopicsResponse]:
+) -> Pieces[Result[CreateTopicsResponse]]:
     _check_partition_total(state, request)
-    names = [topic.name for topic in request.topics]
-    repeated = {name for name in names if names.count(name) > 1}
-    collisions = _collision_names(state, names)
+    names = Counter(topic.name for topic in request.topics)
+    repeated = {name for name, count in names.items() if count > 1}
+    collisions = _collision_names(state, list(names))
     response = CreateTopicsResponse(topics=[])
     records: list[MetadataRecord] = []
     # Many topics of one request have the same settings, and a report of them is long.
     described: _Described = {}
-    for topic in request.topics:
+    for number, topic in enumerate(request.topics, 1):
+        if number % METADATA_RECORDS_PER_PIECE == 0:
+            yield
         if topic.name in repeated:
             continue
         try:
             _check_name(state, topic.name, collisions)
-            created, result = _create_topic(state, topic, context, described)
-            check_record_count(records + created)
+            created, result = yield from _create_topic(state, topic, context, described)
+            check_record_count(records, created)
             records += created
         except ControllerError as problem:
             result = _refused(topic.name, problem.error, problem.message)
         response.topics.append(result)
     response.topics += [
         _refused(name, Errors.INVALID_REQUEST, "the topic is named twice")
-        for name in dict.fromkeys(names)
+        for name in names
         if name in repeated
     ]
     return Result([] if request.validate_only else records, response)
@@ -129,9 +134,12 @@ def _create_topic(
     topic: CreatableTopic,
     context: RequestContext,
     described: _Described,
-) -> tuple[list[MetadataRecord], CreatableTopicResult]:
+) -> Pieces[tuple[list[MetadataRecord], CreatableTopicResult]]:
     config_records = _config_records(state, topic)
-    partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic)
+    if topic.assignments:
+        partitions = _assigned(state, topic)
+    else:
+        partitions = yield from _placed(state, topic)
     context.charge(len(partitions))
     topic_id = random_uuid(state.random.randbytes)
     result = CreatableTopicResult(
@@ -145,10 +153,9 @@ def _create_topic(
         result.topic_config_error_code = Errors.TOPIC_AUTHORIZATION_FAILED
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += config_records
-    records += [
-        partition_record(topic_id, number, partition)
-        for number, partition in sorted(partitions.items())
-    ]
+    records += yield from mapped(
+        lambda each: partition_record(topic_id, *each), sorted(partitions.items())
+    )
     return records, result
 
 
@@ -216,7 +223,7 @@ def _assigned(state: ControllerState, topic: CreatableTopic) -> dict[int, Partit
     return partitions
 
 
-def _placed(state: ControllerState, topic: CreatableTopic) -> dict[int, PartitionImage]:
+def _placed(state: ControllerState, topic: CreatableTopic) -> Pieces[dict[int, PartitionImage]]:
     """Partitions that the controller spreads over the brokers."""
     replication_factor, count = topic.replication_factor, topic.num_partitions
     if replication_factor < _DEFAULT or replication_factor == 0:
@@ -232,21 +239,22 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> dict[int, Partitio
         count = state.settings.get_int("num.partitions")
     if replication_factor == _DEFAULT:
         replication_factor = state.settings.get_int("default.replication.factor")
-    return dict(enumerate(placed_partitions(state, count, replication_factor)))
+    partitions = yield from placed_partitions(state, count, replication_factor)
+    return dict(enumerate(partitions))
 
 
 def placed_partitions(
     state: ControllerState, count: int, replication_factor: int
-) -> list[PartitionImage]:
-    partitions = []
-    for replicas in place(state, count, replication_factor):
+) -> Pieces[list[PartitionImage]]:
+    def placed(replicas: list[int]) -> PartitionImage:
         isr = [replica for replica in replicas if state.is_active(replica)]
         if not isr:
             raise ControllerError(
                 Errors.INVALID_REPLICATION_FACTOR, "all brokers are fenced or shut down"
             )
-        partitions.append(new_partition(state, replicas, isr))
-    return partitions
+        return new_partition(state, replicas, isr)
+
+    return (yield from mapped(placed, place(state, count, replication_factor)))
 
 
 def new_partition(state: ControllerState, replicas: list[int], isr: list[int]) -> PartitionImage:

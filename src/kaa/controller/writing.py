@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from kaa.controller.feature_table import record_version
 from kaa.controller.framing import encode_record
 from kaa.controller.result import ControllerError
-from kaa.limits import METADATA_BATCH_BYTES_MAX, METADATA_RECORDS_PER_OPERATION_MAX
+from kaa.limits import (
+    METADATA_BATCH_BYTES_MAX,
+    METADATA_RECORDS_PER_OPERATION_MAX,
+    METADATA_RECORDS_PER_PIECE,
+)
 from kaa.records.build import BatchBuilder
 from kaa.wire.errors import Errors
 from kaa.wire.schema import MetadataRecord
@@ -15,6 +19,7 @@ from kaa.wire.schema import MetadataRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kaa.controller.pieces import Pieces
     from kaa.controller.result import Result
 
 
@@ -27,14 +32,16 @@ class RecordBatch(NamedTuple):
 
 def batches_of(
     result: Result[object], features: Mapping[str, int], *, epoch: int, timestamp: int
-) -> list[RecordBatch]:
+) -> Pieces[list[RecordBatch]]:
     """One batch if the result is atomic or fits, else as few as possible.
 
     UNKNOWN_SERVER_ERROR if records that must stay together do not fit a batch.
     """
     batches: list[RecordBatch] = []
     builder, records = BatchBuilder(partition_leader_epoch=epoch), list[MetadataRecord]()
-    for record in result.records:
+    for number, record in enumerate(result.records, 1):
+        if number % METADATA_RECORDS_PER_PIECE == 0:
+            yield
         value = encode_record(record, record_version(record, features))
         is_full = (
             builder.record_count >= METADATA_RECORDS_PER_OPERATION_MAX

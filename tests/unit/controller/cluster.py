@@ -11,6 +11,7 @@ from kaa.controller.bootstrap import bootstrap_records
 from kaa.controller.feature_table import METADATA_VERSION_MAX, supported_ranges
 from kaa.controller.image import ClusterImage
 from kaa.controller.machine import ControllerMachine
+from kaa.controller.pieces import finish
 from kaa.controller.result import Result
 from kaa.controller.state import ControllerSettings, ControllerState, RequestContext
 from kaa.wire.messages.k19_create_topics import (
@@ -108,12 +109,13 @@ class Cluster:
         return result.response
 
     def decide(self, request: Request, api_version: int, **context: Any) -> Result[Any]:
-        return self.machine.decide(
+        decided = self.machine.decide(
             request,
             RequestContext(api_version, **context),
             now_ms=self.now_ms,
             next_offset=self.next_offset,
         )
+        return finish(decided)
 
     def run(self, result: Result[Any]) -> Any:
         """Writes what a periodic duty decided."""
@@ -121,7 +123,7 @@ class Cluster:
         return result.response
 
     def _write(self, result: Result[Any]) -> None:
-        self.machine.replay(result.records)
+        finish(self.machine.replay(result.records))
         self.written = list(result.records)
         self.next_offset += len(result.records)
 

@@ -18,6 +18,7 @@ from kaa.controller.image import ClusterImage, Delta
 from kaa.controller.local import LocalController
 from kaa.controller.result import Result
 from kaa.controller.state import RequestContext
+from kaa.limits import METADATA_RECORDS_PER_PIECE
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import StorageError
 from kaa.log.sim_files import Fault, SimFiles
@@ -287,6 +288,66 @@ def test_a_failed_append_answers_and_forgets_what_was_not_written(operation: Any
         again = Node(files.restart("lost"))
         await again.controller.start()
         assert list(again.controller.image.topics) == ["a"]
+
+    asyncio.run(scenario())
+
+
+MANY = 5 * METADATA_RECORDS_PER_PIECE
+
+
+def test_a_long_decision_leaves_turns_for_others_but_not_for_other_decisions() -> None:
+    async def scenario() -> None:
+        files = new_disk()
+        async with running(files) as node:
+            await node.register()
+            turns = 0
+            creation = asyncio.ensure_future(node.create("a", partitions=MANY))  # noqa: TID251
+            again = asyncio.ensure_future(node.create("a", partitions=MANY))  # noqa: TID251
+            while not creation.done():
+                await asyncio.sleep(0)
+                turns += 1
+                # A topic is there as a whole, or not at all.
+                topics = node.controller.image.topics.values()
+                assert [len(found.partitions) for found in topics] in ([], [MANY])
+            assert turns > 10
+            assert await creation == [Errors.NONE]
+            assert await again == [Errors.TOPIC_ALREADY_EXISTS]
+            image = image_of(node.controller.image)
+        async with running(files) as node:
+            found = image_of(node.controller.image)
+            assert found["topics"] == image["topics"]
+
+    asyncio.run(scenario())
+
+
+def test_who_gives_up_on_a_long_decision_leaves_it_whole() -> None:
+    async def scenario() -> None:
+        async with running(new_disk()) as node:
+            await node.register()
+            for pauses in range(3, 16, 3):
+                name = f"t{pauses}"
+                creation = asyncio.ensure_future(node.create(name, partitions=MANY))  # noqa: TID251
+                for _ in range(pauses):
+                    await asyncio.sleep(0)
+                creation.cancel()
+                await asyncio.wait([creation])
+                assert await node.create(name) == [Errors.TOPIC_ALREADY_EXISTS]
+                assert len(node.controller.image.topics[name].partitions) == MANY
+
+    asyncio.run(scenario())
+
+
+def test_leadership_lost_within_a_long_decision() -> None:
+    async def scenario() -> None:
+        async with running(new_disk()) as node:
+            await node.register()
+            creation = asyncio.ensure_future(node.create("a", partitions=MANY))  # noqa: TID251
+            for _ in range(4):
+                await asyncio.sleep(0)
+            assert not creation.done()
+            node.controller.follow(2, None)
+            assert await creation == [Errors.NOT_CONTROLLER]
+            assert node.controller.image.topics == {}
 
     asyncio.run(scenario())
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.controller.machine import COMMANDS
+from kaa.controller.pieces import finish
 from kaa.controller.state import RequestContext
 from kaa.wire.messages.k19_create_topics import CreateTopicsRequest
 from kaa.wire.messages.k62_broker_registration import BrokerRegistrationRequest
@@ -38,7 +39,7 @@ def test_a_decision_changes_nothing_until_it_is_replayed() -> None:
     result = cluster.decide(CreateTopicsRequest(topics=[topic("t")]), 7)
     assert result.response.topics[0].error_code == 0
     assert image_of(cluster.image) == before
-    cluster.machine.replay(result.records)
+    finish(cluster.machine.replay(result.records))
     assert list(cluster.image.topics) == ["t"]
 
 
@@ -60,6 +61,8 @@ def test_it_decides_only_while_it_is_active() -> None:
     cluster = Cluster(0)
     cluster.machine.deactivate()
     with pytest.raises(AssertionError):
-        cluster.machine.decide(
-            BrokerRegistrationRequest(), RequestContext(4), now_ms=0, next_offset=0
+        finish(
+            cluster.machine.decide(
+                BrokerRegistrationRequest(), RequestContext(4), now_ms=0, next_offset=0
+            )
         )

@@ -13,11 +13,11 @@ from tests.unit.controller.cluster import Cluster
 
 
 def test_one_broker_gets_everything() -> None:
-    assert place(Cluster(1).state, 3, 1) == [[0], [0], [0]]
+    assert list(place(Cluster(1).state, 3, 1)) == [[0], [0], [0]]
 
 
 def test_leaders_are_spread_evenly() -> None:
-    placed = place(Cluster(4).state, 40, 3)
+    placed = list(place(Cluster(4).state, 40, 3))
     leaders = Counter(replicas[0] for replicas in placed)
     assert set(leaders.values()) == {10}
     assert set(Counter(each for replicas in placed for each in replicas).values()) == {30}
@@ -32,7 +32,7 @@ def test_replicas_are_spread_over_racks() -> None:
 def test_fenced_brokers_come_last_and_never_first() -> None:
     cluster = Cluster(3)
     cluster.fence(0)
-    placed = place(cluster.state, 20, 2)
+    placed = list(place(cluster.state, 20, 2))
     assert all(0 not in replicas for replicas in placed)
     assert all(replicas[-1] == 0 for replicas in place(cluster.state, 20, 3))
 
@@ -44,7 +44,7 @@ def test_what_cannot_be_placed(brokers: int, fenced: int, factor: int) -> None:
     cluster = Cluster(brokers)
     cluster.fence(*range(fenced))
     with pytest.raises(ControllerError) as refused:
-        place(cluster.state, 1, factor)
+        list(place(cluster.state, 1, factor))
     assert refused.value.error is Errors.INVALID_REPLICATION_FACTOR
 
 

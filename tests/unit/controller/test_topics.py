@@ -6,6 +6,7 @@ import pytest
 
 from kaa.config.describe import ConfigSource
 from kaa.controller.result import ControllerError
+from kaa.controller.state import RequestContext
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import CreatableReplicaAssignment, CreateTopicsRequest
 from kaa.wire.messages.k20_delete_topics import (
@@ -285,3 +286,17 @@ def test_deletion_is_charged() -> None:
     response = cluster.send(request, charge_partition_mutations=refuse)
     assert response.responses[0].error_code == Errors.THROTTLING_QUOTA_EXCEEDED
     assert "a" in cluster.image.topics
+
+
+def test_very_many_topics_in_one_request_are_refused_quickly() -> None:
+    """Each of them is looked at once, whatever the others are, with turns for others."""
+    topics = [topic(f"t{number % 15_000}", partitions=0) for number in range(20_000)]
+    cluster = Cluster(1)
+    decided = cluster.machine.decide(
+        CreateTopicsRequest(topics=topics), RequestContext(7), now_ms=0, next_offset=0
+    )
+    assert sum(1 for _ in decided) >= 50
+    response = cluster.send(CreateTopicsRequest(topics=topics))
+    errors = [Errors.of(each.error_code) for each in response.topics]
+    assert errors.count(Errors.INVALID_PARTITIONS) == 10_000
+    assert errors.count(Errors.INVALID_REQUEST) == 5_000

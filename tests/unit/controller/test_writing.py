@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.controller.framing import decode_record
+from kaa.controller.pieces import finish
 from kaa.controller.result import ControllerError, Result
 from kaa.controller.writing import batches_of
 from kaa.records.batch import RecordBatch
@@ -17,7 +18,7 @@ FEATURES = {"metadata.version": 30}
 
 def test_one_batch_where_it_fits() -> None:
     records: list[MetadataRecord] = [NoOpRecord(), ConfigRecord(name="a", value="b")]
-    (batch,) = batches_of(Result(records, None), FEATURES, epoch=3, timestamp=5)
+    (batch,) = finish(batches_of(Result(records, None), FEATURES, epoch=3, timestamp=5))
     assert batch.records == records
     read = RecordBatch(batch.data)
     assert (read.partition_leader_epoch, read.max_timestamp) == (3, 5)
@@ -25,7 +26,7 @@ def test_one_batch_where_it_fits() -> None:
 
 
 def test_nothing_is_no_batch() -> None:
-    assert batches_of(Result([], None), FEATURES, epoch=1, timestamp=0) == []
+    assert finish(batches_of(Result([], None), FEATURES, epoch=1, timestamp=0)) == []
 
 
 @pytest.mark.parametrize(
@@ -36,9 +37,11 @@ def test_nothing_is_no_batch() -> None:
     ],
 )
 def test_what_need_not_stay_together_is_split(records: list[MetadataRecord]) -> None:
-    batches = batches_of(Result(records, None, is_atomic=False), FEATURES, epoch=1, timestamp=0)
+    batches = finish(
+        batches_of(Result(records, None, is_atomic=False), FEATURES, epoch=1, timestamp=0)
+    )
     assert len(batches) == 2
     assert sum(len(batch.records) for batch in batches) == len(records)
     with pytest.raises(ControllerError) as refused:
-        batches_of(Result(records, None), FEATURES, epoch=1, timestamp=0)
+        finish(batches_of(Result(records, None), FEATURES, epoch=1, timestamp=0))
     assert refused.value.error is Errors.UNKNOWN_SERVER_ERROR
