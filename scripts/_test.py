@@ -174,7 +174,7 @@ def main(arguments: list[str]) -> int:
         files[group.name].append(path)
     if any(path.startswith("tests/spark") for path in files["Spark"]):
         try:
-            ensure(["lake", "protobuf", "spark"])
+            ensure(["connect", "java", "lake", "protobuf", "spark"])
         except SetupError as error:
             print(error)
             return 1
