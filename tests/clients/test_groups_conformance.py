@@ -1,65 +1,56 @@
 """The requests of groups and offsets in every version, told to Kafka and to Kaa.
 
-The same conversation is held with both, and every answer is compared. The ids of members are made
-by chance: what stands behind the name of the client is left out.
+The same conversation is held with both, and every answer is compared. `tests/differential` has the
+same APIs in its table, at three versions each.
 """
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from kaa.wire.errors import Errors
-from kaa.wire.messages.k08_offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
+from kaa.wire.messages.k08_offset_commit import OffsetCommitRequest
 from kaa.wire.messages.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
 from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
-from kaa.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kaa.wire.messages.k11_join_group import JoinGroupRequest
 from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
-from kaa.wire.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
-from kaa.wire.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kaa.wire.messages.k13_leave_group import LeaveGroupRequest
+from kaa.wire.messages.k14_sync_group import SyncGroupRequest
 from kaa.wire.messages.k15_describe_groups import DescribeGroupsRequest
 from kaa.wire.messages.k16_list_groups import ListGroupsRequest, ListGroupsResponse
 from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kaa.wire.messages.k42_delete_groups import DeleteGroupsRequest
-from kaa.wire.messages.k47_offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from kaa.wire.primitives import UUID_ZERO, Uuid
+from kaa.wire.messages.k47_offset_delete import OffsetDeleteRequest
+from kaa.wire.primitives import Uuid
 from kaa.wire.registry import ApiKey
-from kaa.wire.schema import Request
+from tests.differential.case import Ask
+from tests.differential.group_requests import (
+    TOPIC,
+    commit,
+    delete,
+    delete_offsets,
+    describe,
+    fetch,
+    heartbeat,
+    join,
+    leave,
+    sync,
+    wait_for_coordinator,
+)
 from tests.differential.normal import differences, normal
 from tests.differential.peers import Peer
 from tests.differential.running import kaa_peer, kafka_peer
-from tests.unit.coordinators.group.bench import subscription
 
 pytestmark = [pytest.mark.oracle, pytest.mark.xdist_group("differential groups")]
 
-TOPIC = "groups-conformance"
 LISTED = "groups-conformance-listed"
 NOWHERE = Uuid(b"nobody-has-this!")
-CHANCE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
-class Ask(NamedTuple):
-    """A request, and the version that is wanted or the next lower one that there is."""
-
-    request: Request
-    version: int
 
 
 Story = Generator[Ask, Any, None]
@@ -73,22 +64,8 @@ def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Peer, Peer
                 name=TOPIC, num_partitions=2, replication_factor=1, assignments=[], configs=[]
             )
             peer.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
-            _wait_for_coordinator(peer)
+            wait_for_coordinator(peer)
         yield kafka, kaa
-
-
-def _wait_for_coordinator(peer: Peer) -> None:
-    """Until every partition of the offsets topic is served."""
-    deadline = time.monotonic() + 30
-    names = [f"probe-{number}" for number in range(50)]
-    waiting = {Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR}
-    waiting.add(Errors.COORDINATOR_LOAD_IN_PROGRESS)
-    while time.monotonic() < deadline:
-        peer.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 6)
-        groups = peer.ask(DescribeGroupsRequest(groups=names), 5).groups
-        if not waiting & {group.error_code for group in groups}:
-            return
-    raise AssertionError("the group coordinator did not come up")
 
 
 def tell(peers: tuple[Peer, Peer], story: Callable[[], Story]) -> None:
@@ -97,128 +74,19 @@ def tell(peers: tuple[Peer, Peer], story: Callable[[], Story]) -> None:
     asks = [next(one) for one in stories]
     while True:
         answers = [
-            peer.ask(ask.request, ask.version) for peer, ask in zip(peers, asks, strict=True)
+            peer.ask(ask.request, ask.version or 0) for peer, ask in zip(peers, asks, strict=True)
         ]
         for answer in answers:
             if isinstance(answer, ListGroupsResponse):
                 # Others may have groups on the same Kafka.
                 answer.groups = [group for group in answer.groups if group.group_id == LISTED]
-        kafka, kaa = (_without_chance(normal(answer)) for answer in answers)
+        kafka, kaa = (normal(answer) for answer in answers)
         found = differences(kafka, kaa)
         assert not found, f"{asks[1].request} in version {asks[1].version}: {found}"
         try:
             asks = [one.send(answer) for one, answer in zip(stories, answers, strict=True)]
         except StopIteration:
             return
-
-
-def _without_chance(value: Any) -> Any:
-    if isinstance(value, str):
-        return CHANCE.sub("chance", value)
-    if isinstance(value, list):
-        return [_without_chance(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _without_chance(item) for key, item in value.items()}
-    return value
-
-
-# --- requests
-
-
-def commit(group: str, version: int, partition: int = 0, **fields: Any) -> Ask:
-    topic = OffsetCommitRequestTopic(
-        name=fields.get("topic", TOPIC) if version < 10 else "",
-        topic_id=fields.get("topic_id", UUID_ZERO),
-        partitions=[
-            OffsetCommitRequestPartition(
-                partition_index=partition,
-                committed_offset=5,
-                committed_leader_epoch=3,
-                committed_metadata=fields.get("metadata", "note"),
-            )
-        ],
-    )
-    request = OffsetCommitRequest(
-        group_id=group,
-        member_id=fields.get("member", ""),
-        generation_id_or_member_epoch=fields.get("generation", -1),
-        group_instance_id=fields.get("instance"),
-        topics=[topic],
-    )
-    return Ask(request, version)
-
-
-def fetch(group: str, version: int, *topics: tuple[str, list[int]], stable: bool = False) -> Ask:
-    if version < 8:
-        named = [OffsetFetchRequestTopic(name=name, partition_indexes=ps) for name, ps in topics]
-        return Ask(OffsetFetchRequest(group_id=group, topics=named or None), version)
-    many = [OffsetFetchRequestTopics(name=name, partition_indexes=ps) for name, ps in topics]
-    asked = OffsetFetchRequestGroup(group_id=group, topics=many or None)
-    return Ask(OffsetFetchRequest(groups=[asked], require_stable=stable), version)
-
-
-def join(group: str, version: int, member: str = "", **fields: Any) -> Ask:
-    data = subscription(fields.get("topic", TOPIC))
-    request = JoinGroupRequest(
-        group_id=group,
-        member_id=member,
-        group_instance_id=fields.get("instance"),
-        session_timeout_ms=fields.get("session", 10_000),
-        rebalance_timeout_ms=10_000,
-        protocol_type=fields.get("kind", "consumer"),
-        protocols=[
-            JoinGroupRequestProtocol(name=name, metadata=data)
-            for name in fields.get("protocols", ("range",))
-        ],
-    )
-    return Ask(request, version)
-
-
-def sync(group: str, version: int, member: str, generation: int, **fields: Any) -> Ask:
-    request = SyncGroupRequest(
-        group_id=group,
-        member_id=member,
-        generation_id=generation,
-        group_instance_id=fields.get("instance"),
-        protocol_type=fields.get("kind", "consumer"),
-        protocol_name=fields.get("protocol", "range"),
-        assignments=[
-            SyncGroupRequestAssignment(member_id=one, assignment=data)
-            for one, data in fields.get("assignments", {}).items()
-        ],
-    )
-    return Ask(request, min(version, 5))
-
-
-def heartbeat(
-    group: str, version: int, member: str, generation: int, instance: str | None = None
-) -> Ask:
-    request = HeartbeatRequest(
-        group_id=group, member_id=member, generation_id=generation, group_instance_id=instance
-    )
-    return Ask(request, min(version, 4))
-
-
-def leave(group: str, version: int, *members: tuple[str, str | None]) -> Ask:
-    if version < 3:
-        return Ask(LeaveGroupRequest(group_id=group, member_id=members[0][0]), version)
-    found = [MemberIdentity(member_id=one, group_instance_id=two) for one, two in members]
-    return Ask(LeaveGroupRequest(group_id=group, members=found), min(version, 5))
-
-
-def describe(version: int, *groups: str) -> Ask:
-    asked = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=version >= 3)
-    return Ask(asked, min(version, 6))
-
-
-def delete(version: int, *groups: str) -> Ask:
-    return Ask(DeleteGroupsRequest(groups_names=list(groups)), min(version, 2))
-
-
-def delete_offsets(group: str, topic: str, *partitions: int) -> Ask:
-    found = [OffsetDeleteRequestPartition(partition_index=number) for number in partitions]
-    topics = [OffsetDeleteRequestTopic(name=topic, partitions=found)]
-    return Ask(OffsetDeleteRequest(group_id=group, topics=topics), 0)
 
 
 # --- stories

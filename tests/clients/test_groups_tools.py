@@ -11,6 +11,7 @@ from tests.clients.groups import Audit, LibrdkafkaMember, wait_for
 from tests.clients.librdkafka import create_topic, produce
 from tests.clients.samples import Sample
 from tests.oracle import Oracle
+from tests.support.broker_process import BrokerProcess
 
 # ConsoleConsumer counts in a static variable: two at once in one JVM disturb each other.
 pytestmark = [pytest.mark.oracle, pytest.mark.xdist_group("console consumer")]
@@ -19,7 +20,7 @@ RECORDS = 10
 
 
 def fill(bootstrap: str, topic: str) -> None:
-    create_topic(bootstrap, topic, 2)
+    create_topic(bootstrap, topic, 2, retention_ms="-1")
     produce(
         bootstrap,
         topic,
@@ -105,27 +106,14 @@ def test_listing_and_describing(groups: Groups, bootstrap: str, topic: str) -> N
     }
 
 
-def test_resetting_offsets(groups: Groups, bootstrap: str, topic: str) -> None:
-    fill(bootstrap, topic)
-    assert groups.reset(topic, topic, "--to-latest", execute=False) == {0: RECORDS, 1: 0}
-    assert groups.reset(topic, topic, "--to-latest") == {0: RECORDS, 1: 0}
-    assert groups.positions(topic) == {0: str(RECORDS), 1: "0"}
-    assert groups.reset(topic, topic, "--shift-by", "-3") == {0: RECORDS - 3, 1: 0}
-    assert groups.reset(topic, topic, "--to-offset", "4") == {0: 4, 1: 0}
-    assert groups.reset(topic, topic, "--to-current") == {0: 4, 1: 0}
-    assert groups.reset(topic, topic, "--to-earliest") == {0: 0, 1: 0}
-    assert groups.reset(topic, topic, "--to-datetime", "1970-01-01T00:00:01.005") == {0: 5, 1: 0}
-    assert groups.positions(topic) == {0: "5", 1: "0"}
-
-
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_every_other_way_to_reset(
-    groups: Groups, bootstrap: str, topic: str, tmp_path: Path, protocol: str
+def test_offsets_of_a_consumer_group_are_reset_when_it_has_lost_its_members(
+    groups: Groups, bootstrap: str, topic: str, tmp_path: Path
 ) -> None:
-    """Of a group that has lost its members, of either protocol."""
+    """`test_groups_tools_conformance` has every form, of groups that never had members."""
     fill(bootstrap, topic)
     audit = Audit()
-    member = LibrdkafkaMember(audit, bootstrap, topic, "m", group_id=topic, group_protocol=protocol)
+    settings = {"group_id": topic, "group_protocol": "consumer"}
+    member = LibrdkafkaMember(audit, bootstrap, topic, "m", **settings)
     wait_for(lambda: len(audit.read) == RECORDS)
     member.leave()
     assert groups.reset(topic, topic, "--by-duration", "PT1H") == {0: RECORDS, 1: 0}
@@ -160,6 +148,23 @@ def test_deleting_offsets_and_groups(groups: Groups, bootstrap: str, topic: str)
     assert topic not in groups.run("--list")
 
 
+def test_all_groups_at_once(oracle: Oracle, own_broker: BrokerProcess, topic: str) -> None:
+    bootstrap = own_broker.bootstrap_servers
+    groups = Groups(oracle, bootstrap)
+    fill(bootstrap, topic)
+    names = {f"{topic}.{number}" for number in range(3)}
+    for name in names:
+        groups.reset(name, topic, "--to-latest")
+    resetting = ("--all-groups", "--reset-offsets", "--topic", f"{topic}:0", "--to-offset", "4")
+    rows = groups.rows(*resetting, "--execute")
+    assert {(row[0], row[3]) for row in rows} == {(name, "4") for name in names}
+    rows = groups.rows("--describe", "--all-groups", "--state")
+    assert {row[0] for row in rows if row[0] != "GROUP"} == names
+    assert set(groups.run("--list", "--state", "empty").split()) >= names
+    assert groups.run("--delete", "--all-groups").count("'") == 2 * len(names)
+    assert groups.run("--list").split() == []
+
+
 def test_a_group_with_members_is_not_reset_or_deleted(
     groups: Groups, bootstrap: str, topic: str
 ) -> None:
@@ -167,6 +172,10 @@ def test_a_group_with_members_is_not_reset_or_deleted(
     audit = Audit()
     member = LibrdkafkaMember(audit, bootstrap, topic, "m", group_id=topic)
     wait_for(lambda: audit.is_balanced(["m"], 2))
+    asked = ("--reset-offsets", "--group", topic, "--topic", topic, "--to-earliest", "--execute")
+    told = groups.oracle.run_tool("ConsumerGroupCommand", "--bootstrap-server", bootstrap, *asked)
+    assert "the current state is Stable" in told.out + told.err, told
+    wait_for(lambda: len(audit.read) == RECORDS)
     refused = groups.oracle.run_tool(
         "ConsumerGroupCommand", "--bootstrap-server", bootstrap, "--delete", "--group", topic
     )

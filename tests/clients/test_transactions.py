@@ -6,7 +6,9 @@ Java speaks transaction version 2 (KIP-890), the others the versions before.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
+from kaa.handlers.registry import Router
+from kaa.wire.frames import read_request_header
 from kaa.wire.messages.k18_api_versions import ApiVersionsRequest
 from kaa.wire.messages.k61_describe_producers import (
     DescribeProducersRequest,
@@ -34,6 +38,7 @@ from tests.clients.librdkafka import create_topic
 from tests.oracle import Oracle
 from tests.oracle.environment import wait_until
 from tests.support.broker_process import BrokerProcess
+from tests.support.broker_thread import broker_thread
 from tests.support.raw import RawClient
 
 SECONDS_MAX = 30
@@ -166,9 +171,8 @@ def java(oracle: Oracle, bootstrap: str, name: str, *steps: tuple[Any, ...]) -> 
     return answers
 
 
-@pytest.mark.oracle
-def test_transactions_of_version_2(oracle: Oracle, bootstrap: str, topic: str) -> None:
-    create_topic(bootstrap, topic, PARTITIONS)
+def run_java(oracle: Oracle, bootstrap: str, topic: str) -> None:
+    """As the other libraries do it."""
     steps: list[tuple[Any, ...]] = [("p", "init")]
     for number in range(TRANSACTIONS):
         steps.append(("p", "begin"))
@@ -176,6 +180,61 @@ def test_transactions_of_version_2(oracle: Oracle, bootstrap: str, topic: str) -
         steps.append(("p", "offsets", topic, topic, 0, number))
         steps.append(("p", "commit" if number % 2 == 0 else "abort"))
     assert java(oracle, bootstrap, topic, *steps) == ["ok"] * len(steps)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[int, set[int]]:
+    """The versions of requests to nodes within this process, by API key."""
+    versions: dict[int, set[int]] = defaultdict(set)
+    answer = Router.__call__
+
+    def noted(self: Router, connection: Any, frame: memoryview) -> Any:
+        header = read_request_header(frame)
+        versions[header.api_key].add(header.api_version)
+        return answer(self, connection, frame)
+
+    monkeypatch.setattr(Router, "__call__", noted)
+    return versions
+
+
+@pytest.mark.oracle
+def test_java_speaks_version_2(
+    oracle: Oracle, asked: dict[int, set[int]], tmp_path: Path, topic: str
+) -> None:
+    with broker_thread(tmp_path / "data") as node:
+        create_topic(node.bootstrap_servers, topic, PARTITIONS)
+        with RawClient(node.bootstrap_servers) as client:
+            named = {"client_software_name": "test", "client_software_version": "1"}
+            features = client.ask(ApiVersionsRequest(**named), 4).finalized_features
+        asked.clear()
+        run_java(oracle, node.bootstrap_servers, topic)
+    levels = {feature.name: feature.max_version_level for feature in features}
+    assert levels["transaction.version"] == 2
+    assert min(asked[ApiKey.PRODUCE]) >= 12
+    assert asked[ApiKey.TXN_OFFSET_COMMIT] == asked[ApiKey.END_TXN] == {5}
+    # The leader of a partition and the coordinator of a group add what is written.
+    assert ApiKey.ADD_PARTITIONS_TO_TXN not in asked
+    assert ApiKey.ADD_OFFSETS_TO_TXN not in asked
+
+
+def test_librdkafka_speaks_the_version_before(
+    asked: dict[int, set[int]], tmp_path: Path, topic: str
+) -> None:
+    with broker_thread(tmp_path / "data") as node:
+        create_topic(node.bootstrap_servers, topic, PARTITIONS)
+        asked.clear()
+        librdkafka(node.bootstrap_servers, topic, topic)
+    assert max(asked[ApiKey.PRODUCE]) < 12
+    assert max(asked[ApiKey.END_TXN]) < 5
+    assert max(asked[ApiKey.TXN_OFFSET_COMMIT]) < 5
+    assert asked[ApiKey.ADD_PARTITIONS_TO_TXN]
+    assert asked[ApiKey.ADD_OFFSETS_TO_TXN]
+
+
+@pytest.mark.oracle
+def test_transactions_of_version_2(oracle: Oracle, bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic, PARTITIONS)
+    run_java(oracle, bootstrap, topic)
     assert values(bootstrap, topic) == expected()
     assert committed_offset(bootstrap, topic, topic) == TRANSACTIONS - 2
     # What tells the versions apart: every end has raised the epoch.

@@ -2,7 +2,8 @@
 
 Left out of the comparison, because it must differ between two nodes:
 
-- ids: of clusters, topics, directories, incarnations. Whether there is one is compared.
+- ids: of clusters, topics, directories, incarnations. Whether there is one is compared. Of the ids
+  of members, what was made by chance.
 - ports, directories, sizes of disks, times of the clock, epochs of brokers, offsets in the metadata
   log, producer ids, session ids, epochs of finalized features.
 - words: of errors and of documentation. Whether there are any, and whether null or empty stands for
@@ -17,6 +18,7 @@ A closed connection is compared as such.
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Any, Final
 
@@ -50,6 +52,7 @@ _MASKED: Final = frozenset(
         "usable_bytes",
     }
 )
+_CHANCE: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # What is no value: it must be the same on both sides.
 _NOTHING: Final = (None, "", 0, -1)
 # Settings whose values hold ports and directories.
@@ -84,7 +87,7 @@ def normal(value: Any, name: str = "") -> Normal:
         return value if value in {None, ""} else "words"
     if name in _MASKED:
         return value if value in _NOTHING else "some value"
-    return value
+    return _CHANCE.sub("chance", value) if isinstance(value, str) else value
 
 
 def _struct(value: Struct) -> dict[str, Normal]:

@@ -1,0 +1,157 @@
+"""Kafka's tool for groups against Kafka and against Kaa: what it prints must be the same.
+
+Every form of `--reset-offsets`, and what it says of groups, topics and offsets that are not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kaa.wire.messages.k19_create_topics import CreateTopicsRequest
+from tests.clients.groups import wait_for
+from tests.differential.case import Ask
+from tests.differential.group_requests import commit, wait_for_coordinator
+from tests.differential.helpers import creatable, records
+from tests.differential.peers import BROKER, Peer
+from tests.differential.running import kaa_peer, kafka_peer
+from tests.oracle import Oracle
+from tests.support.ports import LOOPBACK
+
+# With the other module that starts both nodes, since a worker has one Kafka for it.
+pytestmark = [pytest.mark.oracle, pytest.mark.xdist_group("differential groups")]
+
+TOPIC, OTHER = "groups-tool", "groups-tool-other"
+GROUP, SECOND = "groups-tool", "groups-tool-second"
+RECORDS = 10
+BEFORE, AMONG, AFTER = (
+    "2020-01-01T00:00:00.000",
+    "2023-11-14T22:13:20.005",
+    "2035-01-01T00:00:00.000",
+)
+
+
+@pytest.fixture(scope="module")
+def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Peer, Peer]]:
+    with kafka_peer() as kafka, kaa_peer(tmp_path_factory.mktemp("kaa")) as kaa:
+        for peer in (kafka, kaa):
+            fill(peer)
+        yield kafka, kaa
+
+
+def fill(peer: Peer) -> None:
+    """Two topics with records in their first partitions, and two groups with offsets."""
+    topics = [creatable(name, 2, retention_ms="-1") for name in (TOPIC, OTHER)]
+    peer.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7)
+    data = records(*[b"value"] * RECORDS)
+
+    def is_filled(topic: str) -> bool:
+        partition = PartitionProduceData(index=0, records=data)
+        found = TopicProduceData(name=topic, partition_data=[partition])
+        answer = peer.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[found]), 12)
+        return bool(answer.responses[0].partition_responses[0].error_code == Errors.NONE)
+
+    def is_committed(ask: Ask) -> bool:
+        answer = peer.ask(ask.request, 9)
+        return bool(answer.topics[0].partitions[0].error_code == Errors.NONE)
+
+    for topic in (TOPIC, OTHER):
+        wait_for(lambda topic=topic: is_filled(topic))  # type: ignore[misc]
+    wait_for_coordinator(peer)
+    for group in (GROUP, SECOND):
+        for topic, number in ((TOPIC, 0), (TOPIC, 1), (OTHER, 0)):
+            asked = commit(group, 9, number, topic=topic)
+            wait_for(lambda asked=asked: is_committed(asked))  # type: ignore[misc]
+
+
+def run(oracle: Oracle, peer: Peer, *arguments: str) -> tuple[int, list[str]]:
+    """The exit code and the lines that it prints, without what must differ between two nodes."""
+    address = f"{LOOPBACK}:{peer.port(BROKER)}"
+    done = oracle.run_tool("ConsumerGroupCommand", "--bootstrap-server", address, *arguments)
+    text = re.sub(r"(?<=:)\d{4,5}\b", "port", done.out + done.err)
+    # Sentences of errors are the broker's own.
+    text = re.sub(r"(?<=Exception: ).*", "words", text)
+    # The width of a column is that of an address, and rows come from hash tables.
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return done.code, sorted(line for line in lines if line and not line.startswith("at "))
+
+
+def reset(*how: str, topic: str = TOPIC, execute: bool = True) -> tuple[str, ...]:
+    done = "--execute" if execute else "--dry-run"
+    return ("--reset-offsets", "--group", GROUP, "--topic", topic, *how, done)
+
+
+STEPS: dict[str, tuple[str, ...]] = {
+    "a plan": reset("--to-latest", execute=False),
+    "nothing came of it": ("--describe", "--group", GROUP),
+    "to the end": reset("--to-latest"),
+    "back by some": reset("--shift-by", "-3"),
+    "on, beyond the end": reset("--shift-by", "100"),
+    "back, before the start": reset("--shift-by", "-100"),
+    "to an offset": reset("--to-offset", "4"),
+    "to one behind the end": reset("--to-offset", "99"),
+    "to a time before all": reset("--to-datetime", BEFORE),
+    "to a time among the records": reset("--to-datetime", AMONG),
+    "to a time with a zone": reset("--to-datetime", f"{AMONG}+00:00"),
+    "to a time after all": reset("--to-datetime", AFTER),
+    "to the start": reset("--to-earliest"),
+    "by a duration": reset("--by-duration", "PT1H"),
+    "to where it is": reset("--to-current"),
+    "one partition": reset("--to-offset", "7", topic=f"{TOPIC}:0"),
+    "a topic that is not there": reset("--to-earliest", topic="groups-tool-nowhere"),
+    "a partition that is not there": reset("--to-earliest", topic=f"{TOPIC}:7"),
+    "every topic of the group": (
+        *("--reset-offsets", "--group", GROUP, "--all-topics", "--to-offset", "2", "--execute"),
+    ),
+    "a group that is not there": (
+        *("--reset-offsets", "--group", "groups-tool-new", "--topic", TOPIC),
+        *("--to-earliest", "--execute"),
+    ),
+    "offsets": ("--describe", "--group", GROUP, "--offsets", "--verbose"),
+    "members": ("--describe", "--group", GROUP, "--members", "--verbose"),
+    "state": ("--describe", "--group", GROUP, "--state"),
+    "nobody": ("--describe", "--group", "groups-tool-nobody"),
+    "two groups": ("--describe", "--group", GROUP, "--group", SECOND),
+    "offsets of one partition go": (
+        *("--delete-offsets", "--group", GROUP, "--topic", f"{TOPIC}:0"),
+    ),
+    "offsets of a topic go": ("--delete-offsets", "--group", GROUP, "--topic", OTHER),
+    "offsets that are not there go": (
+        *("--delete-offsets", "--group", GROUP, "--topic", "groups-tool-nowhere:0"),
+    ),
+    "offsets of nobody go": ("--delete-offsets", "--group", "groups-tool-nobody", "--topic", TOPIC),
+    "what is left": ("--describe", "--group", GROUP),
+    "groups go": ("--delete", "--group", GROUP, "--group", "groups-tool-nobody"),
+    "it is gone": ("--describe", "--group", GROUP),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_same_is_printed(oracle: Oracle, peers: tuple[Peer, Peer], step: str) -> None:
+    kafka, kaa = (run(oracle, peer, *STEPS[step]) for peer in peers)
+    assert kaa == kafka
+
+
+def test_plans_in_files(oracle: Oracle, peers: tuple[Peer, Peer], tmp_path: Path) -> None:
+    """Of one group, and of two, which have a column more."""
+    for groups in ((SECOND,), (SECOND, "groups-tool-third")):
+        named = [word for group in groups for word in ("--group", group)]
+        plan = ("--reset-offsets", *named, "--topic", f"{TOPIC}:0", "--to-offset", "3", "--export")
+        exported = [run(oracle, peer, *plan) for peer in peers]
+        assert exported[0] == exported[1]
+        code, lines = exported[1]
+        lines = [line for line in lines if not line.startswith("WARN")]
+        assert (code, len(lines)) == (0, len(groups)), lines
+        file = tmp_path / f"{len(groups)}.csv"
+        file.write_text("\n".join(lines) + "\n")
+        for done in ("--dry-run", "--execute"):
+            told = ("--reset-offsets", *named, "--from-file", str(file), done)
+            kafka, kaa = (run(oracle, peer, *told) for peer in peers)
+            assert kaa == kafka
+        kafka, kaa = (run(oracle, peer, "--describe", *named) for peer in peers)
+        assert kaa == kafka
