@@ -60,6 +60,8 @@ CONFIG_SHOWN_CHARACTERS_MAX = 512
 # Streamed decompression hands out at most this much at a time where the codec leaves the choice
 # (an lz4 block may have 4 MiB, a snappy block 64/3 times its input), from input slices this long.
 DECOMPRESSION_CHUNK_BYTES = 64 * 1024
+# What a thread keeps of zstd between two batches; Kafka's levels need a window of 2 MiB.
+DECOMPRESSOR_KEPT_BYTES_MAX = 8 * 1024 * 1024
 DECOMPRESSION_INPUT_SLICE_BYTES = 16 * 1024
 # A batch or a record expanded in memory as a whole. Validation never does that.
 BATCH_EXPANDED_BYTES_MAX = 512 * 1024 * 1024

@@ -18,12 +18,13 @@ offset bytes field
 
 from __future__ import annotations
 
+import threading
 from struct import Struct
 from typing import TYPE_CHECKING
 
 import zstandard
 
-from kaa.limits import DECOMPRESSION_CHUNK_BYTES
+from kaa.limits import DECOMPRESSION_CHUNK_BYTES, DECOMPRESSOR_KEPT_BYTES_MAX
 from kaa.records.errors import CompressionError
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ _UINT32_LE = Struct("<I")
 
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_SKIPPABLE_MAGIC = 0x184D2A50
+
+_kept = threading.local()
 
 
 class ZstdCompressor:
@@ -49,7 +52,25 @@ class ZstdCompressor:
 
 
 def read_zstd(data: memoryview) -> Iterator[Buffer]:
-    reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
+    return _read(data, zstandard.ZstdDecompressor())
+
+
+def read_zstd_at_once(data: memoryview) -> Iterator[Buffer]:
+    """For those who take all chunks before they read anything else.
+
+    They share a decompressor for each thread: to make one costs more than to expand a small batch.
+    One that had to make a large window is not kept.
+    """
+    decompressor = getattr(_kept, "decompressor", None)
+    if decompressor is None:
+        decompressor = _kept.decompressor = zstandard.ZstdDecompressor()
+    yield from _read(data, decompressor)
+    if decompressor.memory_size() > DECOMPRESSOR_KEPT_BYTES_MAX:
+        _kept.decompressor = None
+
+
+def _read(data: memoryview, decompressor: zstandard.ZstdDecompressor) -> Iterator[Buffer]:
+    reader = decompressor.stream_reader(data, read_across_frames=True)
     try:
         while chunk := reader.read(DECOMPRESSION_CHUNK_BYTES):
             yield chunk

@@ -15,7 +15,7 @@ from kaa.limits import BATCH_EXPANDED_BYTES_MAX
 from kaa.records._codec_gzip import GzipCompressor, read_gzip
 from kaa.records._codec_lz4 import LZ4_LEVELS, Lz4Compressor, read_lz4
 from kaa.records._codec_snappy import SnappyCompressor, read_snappy
-from kaa.records._codec_zstd import ZstdCompressor, read_zstd
+from kaa.records._codec_zstd import ZstdCompressor, read_zstd, read_zstd_at_once
 from kaa.records.batch import CompressionType
 from kaa.records.errors import CompressionError
 
@@ -40,7 +40,9 @@ def decompress_all(
     """What ``data`` expands to as a whole; an error above ``limit`` bytes."""
     chunks = []
     size = 0
-    for chunk in decompress_chunks(codec, data):
+    is_zstd = codec is CompressionType.ZSTD
+    expanded = read_zstd_at_once(memoryview(data)) if is_zstd else decompress_chunks(codec, data)
+    for chunk in expanded:
         size += len(chunk)
         if size > limit:
             raise CompressionError(f"{codec.name.lower()} data expands beyond {limit} bytes")

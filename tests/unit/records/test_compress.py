@@ -142,3 +142,17 @@ def test_cut_off_data_is_an_error(codec: CompressionType) -> None:
         else:
             with pytest.raises(CompressionError):
                 decompress_all(codec, data[:size])
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_good_batch_after_a_bad_one(codec: CompressionType) -> None:
+    """Whatever is kept from one batch to the next, nothing of a bad one stays."""
+    first, second = random.Random(1).randbytes(300_000), b"second" * 1_000
+    whole = compress(codec, first)
+    for bad in (whole[:-5], whole[:1_000], b"\xff" * 50):
+        with contextlib.suppress(CompressionError):
+            decompress_all(codec, bad)
+        assert decompress_all(codec, compress(codec, second)) == second
+    with pytest.raises(CompressionError):
+        decompress_all(codec, whole, limit=70_000)
+    assert decompress_all(codec, whole) == first
