@@ -342,7 +342,8 @@ def story_of(error: Exception) -> Story:
     found = next((code for kind, code in names.items() if isinstance(error, kind)), None)
     what, _, next_step = str(error).partition("; ")
     refused = error.__cause__ if isinstance(error, UnreachableError) else None
-    if isinstance(refused, OSError) and refused.errno is not None and refused.errno > 0:
+    is_of_system = type(refused) is OSError or isinstance(refused, ConnectionError)
+    if isinstance(refused, OSError) and is_of_system and refused.errno:
         # The system's own words, instead of the loop's.
         what = f"cannot connect to {getattr(error, 'address', '')}: {os.strerror(refused.errno)}"
         if refused.errno == errno.ECONNREFUSED:

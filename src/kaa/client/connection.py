@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections import deque
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -32,6 +33,7 @@ from kaa.client.errors import (
     RequestTimeoutError,
     UnreachableError,
     UnsupportedApiError,
+    UntrustedError,
     check,
 )
 from kaa.client.sasl import SaslError, mechanism_of
@@ -44,8 +46,6 @@ from kaa.wire.primitives import WireError
 from kaa.wire.registry import ApiKey, api
 
 if TYPE_CHECKING:
-    import ssl
-
     from kaa.client.sasl import Credentials
     from kaa.wire.messages.k18_api_versions import ApiVersionsResponse
     from kaa.wire.registry import Api
@@ -193,6 +193,10 @@ class Connection(asyncio.BufferedProtocol):
             raise UnreachableError(
                 address, f"no answer within {settings.setup_timeout_ms} ms"
             ) from None
+        except ssl.SSLCertVerificationError as error:
+            raise UntrustedError(address, error.verify_message) from error
+        except ssl.SSLError as error:
+            raise UnreachableError(address, f"no TLS ({error.reason})") from error
         except OSError as error:
             raise UnreachableError(address, error.strerror or str(error)) from error
         except BaseException:

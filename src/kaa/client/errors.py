@@ -20,17 +20,32 @@ class ClientError(Exception):
     retriable = False
 
 
+_CHECK_LISTENER: Final = (
+    "check that a broker listens there and that security.protocol is the one of its listener"
+)
+
+
 class UnreachableError(ClientError):
     """No connection could be opened."""
 
     retriable = True
 
+    def __init__(self, address: str, reason: str, hint: str = _CHECK_LISTENER) -> None:
+        super().__init__(f"cannot connect to {address}: {reason}; {hint}")
+        self.address = address
+
+
+class UntrustedError(UnreachableError):
+    """Nobody that this client trusts vouches for the broker; trying again does not help."""
+
+    retriable = False
+
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(
-            f"cannot connect to {address}: {reason}; check that a broker listens there and that "
-            "security.protocol is the one of its listener"
+            address,
+            f"its certificate is not trusted ({reason})",
+            "set ssl.truststore.location to the certificate of whoever vouches for it",
         )
-        self.address = address
 
 
 class DisconnectedError(ClientError):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaa.client.admin import Admin
-from kaa.client.errors import ClientError, SecurityConfigError
+from kaa.client.errors import SecurityConfigError, UntrustedError
 from kaa.client.security import tls_context
 from kaa.config.client import admin_values
 
@@ -152,5 +152,9 @@ def test_certificate_that_nobody_vouches_for_is_refused(bootstrap: str, pem: Pat
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(pem)
     port = int(bootstrap.rpartition(":")[2])
-    with pytest.raises(ClientError, match="certificate"):
+    with pytest.raises(
+        UntrustedError, match=r"certificate is not trusted.*ssl\.truststore"
+    ) as told:
         asyncio.run(forward(port, server, {"security.protocol": "SSL"}))
+    # It does not become trusted by waiting.
+    assert not told.value.retriable
