@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import time
-from collections.abc import Iterator
 from hashlib import pbkdf2_hmac
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -20,45 +17,14 @@ from kaa.wire.messages.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
-from tests.oracle.broker import RealKafka
+from tests.support.secured_kafka import MODULE, OAUTH_MODULE, Secured, plain_settings, sasl_kafka
 from tests.unit.client.provider import Provider
 from tests.unit.client.waiting import until
 
+__all__ = ["sasl_kafka"]
+
 # The broker with SASL is started once, so its tests stay on one worker.
 pytestmark = pytest.mark.xdist_group("sasl")
-
-MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-
-
-OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
-
-
-class Secured(NamedTuple):
-    """A cluster with TLS, and the file with the certificate that its clients trust."""
-
-    servers: str
-    certificate: Path
-
-    def tls(self) -> dict[str, str]:
-        return {
-            "bootstrap.servers": self.servers,
-            "security.protocol": "SASL_SSL",
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.certificate),
-            "default.api.timeout.ms": "10000",
-        }
-
-    def user(self, mechanism: str, user: str, password: str) -> dict[str, str]:
-        return {**settings("", mechanism, user, password), **self.tls()}
-
-
-def settings(servers: str, mechanism: str, user: str, password: str) -> dict[str, str]:
-    return {
-        "bootstrap.servers": servers,
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": mechanism,
-        "sasl.jaas.config": f'{MODULE} username="{user}" password="{password}";',
-    }
 
 
 def machine(given: Credentials, nonce: str) -> Mechanism:
@@ -66,7 +32,7 @@ def machine(given: Credentials, nonce: str) -> Mechanism:
 
 
 def test_credentials_from_settings() -> None:
-    given = settings("h:1", "PLAIN", "me", 'a\\"b')
+    given = plain_settings("h:1", "PLAIN", "me", 'a\\"b')
     assert credentials(admin_values(given)) == Credentials("PLAIN", "me", 'a"b')
     assert "secret" not in repr(Credentials("PLAIN", "me", "secret"))
     assert credentials(admin_values({"bootstrap.servers": "h:1"})) is None
@@ -100,47 +66,6 @@ def test_server_without_the_password_is_refused() -> None:
     scram.answer(b"r=mine2,s=AAAA,i=4096")
     with pytest.raises(SaslError, match="does not know the password"):
         scram.answer(b"v=AAAA")
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate for the loopback address that signs itself, alone and with its key."""
-    key, alone, both = folder / "key.pem", folder / "certificate.pem", folder / "both.pem"
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
-    names = ["subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    files = ["-keyout", str(key), "-out", str(alone)]
-    subprocess.run([*command.split(), *names, *files], check=True, capture_output=True)
-    both.write_text(key.read_text() + alone.read_text())
-    return alone, both
-
-
-@pytest.fixture(scope="module")
-def sasl_kafka(
-    tmp_path_factory: pytest.TempPathFactory, real_kafka: RealKafka
-) -> Iterator[Secured]:
-    """A Kafka whose clients authenticate, inside of TLS."""
-    folder: Path = tmp_path_factory.mktemp("sasl")
-    alone, both = certificate(folder)
-    users = f'{MODULE} username="admin" password="secret" user_admin="secret" user_me="mine";'
-    scram = users.replace("plain.PlainLoginModule", "scram.ScramLoginModule")
-    listener = "listener.name.plaintext"
-    overrides = {
-        "listener.security.protocol.map": "PLAINTEXT:SASL_SSL,CONTROLLER:PLAINTEXT",
-        "inter.broker.listener.name": "PLAINTEXT",
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        f"{listener}.plain.sasl.jaas.config": users,
-        f"{listener}.scram-sha-256.sasl.jaas.config": scram,
-        f"{listener}.scram-sha-512.sasl.jaas.config": scram,
-        f"{listener}.oauthbearer.sasl.jaas.config": f"{OAUTH_MODULE} "
-        'unsecuredLoginStringClaim_sub="admin";',
-        f"{listener}.oauthbearer.connections.max.reauth.ms": "2000",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(both),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(alone),
-    }
-    with RealKafka(folder / "node", "sasl", **overrides) as running:
-        yield Secured(running.bootstrap_servers, alone)
 
 
 async def cluster_id(given: dict[str, str]) -> str:
