@@ -59,7 +59,7 @@ STRACE_KINDS: Final = tuple(SYSTEM_CALLS)
 TICK_SECONDS: Final = 0.1
 STOPS_MAX: Final = 3
 # A node that recovers on a busy machine takes its time.
-PATIENCE_SECONDS: Final = 90
+PATIENCE_SECONDS: Final = 240
 SEGMENT_BYTES: Final = 2_048
 RECORDS: Final = 60
 KEYS: Final = 7

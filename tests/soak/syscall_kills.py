@@ -93,6 +93,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(2**31))
+    parser.add_argument("--first", type=int, default=0, help="leave out so many of the order")
     parser.add_argument("--point", nargs=3, metavar=("KIND", "NUMBER", "MEANS"))
     options = parser.parse_args(arguments)
     if options.point:
@@ -106,6 +107,7 @@ def main(arguments: list[str]) -> int:
     deadline = float("inf") if options.all else time.monotonic() + options.seconds
     points = all_points()
     Random(options.seed).shuffle(points)
+    points = points[options.first :]
     done, killed, failed = run_points(points, options.jobs, deadline)
     print(
         f"seed {options.seed}: {done} of {len(points)} calls, {killed} kills, {failed} failed",
