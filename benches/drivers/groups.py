@@ -27,6 +27,7 @@ from kaa.wire.messages.k08_offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
 from kaa.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
 from kaa.wire.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
@@ -46,7 +47,15 @@ if TYPE_CHECKING:
 
 NEWS_SECONDS: Final = 0.02
 SETTLE_SECONDS_MAX: Final = 60.0
-JOIN, SYNC, HEARTBEAT, LEAVE, COMMIT, CONSUMER_HEARTBEAT = 7, 5, 4, 4, 8, 0
+JOIN, SYNC, HEARTBEAT, LEAVE, COMMIT, CONSUMER_HEARTBEAT, FIND = 7, 5, 4, 4, 8, 0, 3
+# What a coordinator answers while its topic is being made or loaded.
+_NOT_READY: Final = frozenset(
+    {
+        Errors.COORDINATOR_LOAD_IN_PROGRESS,
+        Errors.COORDINATOR_NOT_AVAILABLE,
+        Errors.NOT_COORDINATOR,
+    }
+)
 _SIZE: Final = struct.Struct(">i")
 
 
@@ -210,13 +219,7 @@ class ConsumerMember:
 
 def _raise_unless_retriable(error_code: int) -> None:
     error = Errors.of(error_code)
-    if error not in {
-        Errors.REBALANCE_IN_PROGRESS,
-        Errors.COORDINATOR_LOAD_IN_PROGRESS,
-        Errors.COORDINATOR_NOT_AVAILABLE,
-        Errors.NOT_COORDINATOR,
-        Errors.ILLEGAL_GENERATION,
-    }:
+    if error not in {*_NOT_READY, Errors.REBALANCE_IN_PROGRESS, Errors.ILLEGAL_GENERATION}:
         raise AssertionError(f"the coordinator answered {error.name}")
 
 
@@ -278,10 +281,16 @@ async def _commit(task: dict[str, Any], number: int, peer: Peer) -> None:
         group_id=f"{task['group']}-{number}",
         topics=[OffsetCommitRequestTopic(name=task["topic"], partitions=partitions)],
     )
-    answer = await peer.ask(request, COMMIT)
-    error = Errors.of(answer.topics[0].partitions[0].error_code)
-    if error is not Errors.NONE:
-        raise AssertionError(f"a commit was refused: {error.name}")
+    while True:
+        answer = await peer.ask(request, COMMIT)
+        error = Errors.of(answer.topics[0].partitions[0].error_code)
+        if error is Errors.NONE:
+            return
+        if error not in _NOT_READY:
+            raise AssertionError(f"a commit was refused: {error.name}")
+        # The first question makes the topic of offsets.
+        await peer.ask(FindCoordinatorRequest(key=request.group_id), FIND)
+        await asyncio.sleep(NEWS_SECONDS)
 
 
 async def _commits(task: dict[str, Any], begin: Callable[[], None]) -> dict[str, Any]:
