@@ -204,8 +204,8 @@ def test_java_speaks_version_2(
     with broker_thread(tmp_path / "data") as node:
         create_topic(node.bootstrap_servers, topic, PARTITIONS)
         with RawClient(node.bootstrap_servers) as client:
-            named = {"client_software_name": "test", "client_software_version": "1"}
-            features = client.ask(ApiVersionsRequest(**named), 4).finalized_features
+            asking = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+            features = client.ask(asking, 4).finalized_features
         asked.clear()
         run_java(oracle, node.bootstrap_servers, topic)
     levels = {feature.name: feature.max_version_level for feature in features}
