@@ -26,13 +26,18 @@ _numbers = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder share one session, so one worker runs them all."""
+    """The tests of this folder share one session, so one worker runs them all.
+
+    Those that start programs of their own are in another group, which they name themselves.
+    """
     folder = Path(__file__).parent
     for item in items:
         if item.path.parent == folder:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            # The first of them starts Java and Python workers.
-            item.add_marker(pytest.mark.timeout(300))
+            if item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group("spark"))
+            if item.get_closest_marker("timeout") is None:
+                # The first of them starts Java and Python workers.
+                item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ It copies a topic exactly once, in small batches, until there is nothing left.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from kaa.spark import session
 
@@ -27,7 +28,8 @@ def main(servers: str, topic: str, out: str, checkpoint: str) -> None:
         .trigger(availableNow=True)
         .start()
     )
-    sys.stdout.write("started\n")
+    java: Any = spark._jvm
+    sys.stdout.write(f"java {java.System.getProperty('java.version')}\n")
     sys.stdout.flush()
     query.awaitTermination()
 

@@ -155,6 +155,46 @@ def test_a_topic_that_was_created_again_is_noticed(
     assert table.values() == expected((0, 5), (10, 20))
 
 
+def test_partitions_and_topics_may_change_while_a_query_runs(
+    spark: SparkSession, servers: str, topic: str, tmp_path: Path
+) -> None:
+    cluster = Cluster(servers)
+    cluster.create(topic)
+    cluster.send(topic, numbered(0, 10))
+    frame = read_stream(
+        spark,
+        servers,
+        subscribe=topic,
+        startingOffsets="earliest",
+        failOnDataLoss=False,
+        # For a moment there will be no such topic.
+        **{"fetchOffset.numRetries": 200, "fetchOffset.retryIntervalMs": 100},
+    )
+    seen: list[bytes] = []
+
+    def keep(rows: DataFrame, _: int) -> None:
+        seen.extend(bytes(row.value) for row in rows.select("value").collect())
+
+    query = (
+        frame.writeStream.foreachBatch(keep)
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(processingTime="200 milliseconds")
+        .start()
+    )
+    try:
+        wait_for(lambda: sorted(seen) == expected((0, 10)))
+        cluster.admin(lambda one: one.create_partitions({topic: 3}))
+        cluster.send(topic, numbered(10, 20), partition=2)
+        wait_for(lambda: sorted(seen) == expected((0, 20)))
+        cluster.admin(lambda one: one.delete_topics([topic]))
+        cluster.create(topic)
+        cluster.send(topic, numbered(20, 30))
+        wait_for(lambda: sorted(seen) == expected((0, 30)))
+        assert query.isActive
+    finally:
+        query.stop()
+
+
 def test_bytes_per_batch(spark: SparkSession, servers: str, topic: str, table: Table) -> None:
     cluster = Cluster(servers)
     cluster.create(topic)
