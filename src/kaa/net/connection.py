@@ -18,7 +18,7 @@ frame has a while to finish it, longer the more of it has arrived. Time in which
 does not read does not count.
 
 **Turns.** A client that sends many small frames at once gets a number of them dispatched per turn
-of the loop, and then the others have theirs.
+of the loop, and is sent a number of bytes, and then the others have theirs.
 
 **Buffers.** A dispatcher may keep views of a frame only until it returns, or, if it returns `Later`
 with `keeps_frame`, until that is done or freed: the scratch buffer is then left to it and a new one

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from kaa.limits import NET_SENT_PER_TURN_BYTES_MAX
 from kaa.net.pages import ColdPages, is_cached
 from kaa.net.transport import FILE_PIECE_BYTES
 
@@ -72,16 +73,19 @@ class Outbox:
             self.bytes_queued += len(part)
 
     def send(self) -> bool:
-        """Sends what can be sent; True if nothing sendable is left.
+        """Sends what can be sent in a turn; True if nothing sendable is left.
 
         Raises OSError if the connection is gone, EOFError if a file had fewer bytes than promised,
         and ColdPages if a piece of a file must be warmed first (`warmed` tells that it was).
         """
+        end = self.bytes_queued - NET_SENT_PER_TURN_BYTES_MAX
         try:
             while True:
                 self._advance()
                 if not self._parts:
                     return True
+                if self.bytes_queued <= end:
+                    return False
                 if isinstance(self._parts[0], _BUFFERS):
                     self._send_buffers()
                 else:

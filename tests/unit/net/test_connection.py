@@ -153,7 +153,6 @@ def test_many_frames_at_once_leave_turns_for_others() -> None:
             greedy, modest = await system.connect(), await system.connect()
             assert await modest.ask(frame(ECHO, "before")) == frame(ECHO, "before")
             count = 20 * limits.NET_FRAMES_PER_TURN_MAX
-            await greedy.send(b"".join(sized(frame(ECHO, str(n))) for n in range(count)))
             turns: list[int] = []
 
             def turn() -> None:
@@ -162,6 +161,7 @@ def test_many_frames_at_once_leave_turns_for_others() -> None:
                     asyncio.get_running_loop().call_soon(turn)
 
             turn()
+            await greedy.send(b"".join(sized(frame(ECHO, str(n))) for n in range(count)))
             for number in range(count):
                 assert await greedy.answer() == frame(ECHO, str(number))
             steps = [after - before for before, after in itertools.pairwise(turns)]

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kaa.limits import NET_SENT_PER_TURN_BYTES_MAX
 from kaa.net.outbox import Outbox
 from tests.unit.net.support import Region
 
@@ -85,6 +86,29 @@ def test_head_of_a_file_travels_with_it() -> None:
         pass
     assert transport.sent == b"abcfiled"
     assert transport.promised == [b"bc"], "nothing follows the empty one, nor the last part"
+
+
+def test_a_large_answer_leaves_turns_for_others() -> None:
+    """Also if its client takes all that it is given."""
+
+    class QuickTransport(SlowTransport):
+        def send(
+            self, parts: Sequence[bytes | bytearray | memoryview], *, is_more: bool = False
+        ) -> int:
+            self.sent += b"".join(parts)
+            return sum(map(len, parts))
+
+    step = NET_SENT_PER_TURN_BYTES_MAX // 4
+    transport = QuickTransport(step)
+    outbox = Outbox(transport)
+    region = Region(bytes(10 * step))
+    outbox.fill(outbox.open(), [b"head", region])
+    sent = []
+    while not outbox.send():
+        sent.append(len(transport.sent))
+    assert sent == [4 * step, 8 * step] or sent == [4 * step + 4, 8 * step + 4]
+    assert len(transport.sent) == 10 * step + 4
+    assert region.released == 1
 
 
 def test_release_gives_back_every_region() -> None:
