@@ -269,6 +269,7 @@ def abort_batch(
         return
     for entry in entries:
         yield End(entry, is_commit=False)
+    yield Await(tuple(entries))
     if last is not None and (last.batch_id > batch_id or not last.is_done):
         # A newer run is at work, or has to complete what it decided: what is open may be its own.
         return
