@@ -63,8 +63,11 @@ async def partitions_of(
         found = await consumer.partitions_for(topic)
         for partition in partitions:
             if not 0 <= partition < len(found):
-                what = f"partition {topic}-{partition}"
-                raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, what)
+                raise KafkaError(
+                    Errors.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"partition {topic}-{partition}",
+                    message=f"the topic has partitions 0 to {len(found) - 1}",
+                )
         names += [one for one in found if not partitions or one.partition in partitions]
     return names
 

@@ -182,7 +182,9 @@ class Producer:
             partition = self._partitioner.choose(topic, key, size)
         elif not 0 <= partition < len(topic.partitions):
             raise KafkaError(
-                Errors.UNKNOWN_TOPIC_OR_PARTITION, f"partition {topic.name}-{partition}"
+                Errors.UNKNOWN_TOPIC_OR_PARTITION,
+                f"partition {topic.name}-{partition}",
+                message=f"the topic has partitions 0 to {len(topic.partitions) - 1}",
             )
         target = self._partitions.get((topic.name, partition))
         if target is None:
