@@ -13,10 +13,14 @@ import sys
 import time
 from pathlib import Path
 
+from scripts._environment import SetupError, ensure
+
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS_EACH = 60
-# Programs that look for drift need more than the others.
-SECONDS_BY_NAME = {"mixed": 600}
+# Programs that look for drift or go through many points need more than the others.
+SECONDS_BY_NAME = {"mixed": 600, "spark": 1200}
+# What programs need beside the tools of developers.
+EXTRAS_BY_NAME = {"spark": ["spark"]}
 GRACE_SECONDS = 120
 
 
@@ -55,7 +59,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--seconds",
         type=int,
-        help=f"time of each program; {SECONDS_EACH} unless told, mixed {SECONDS_BY_NAME['mixed']}",
+        help=f"time of each program; {SECONDS_EACH} unless told, but {SECONDS_BY_NAME}",
     )
     parser.add_argument("name", nargs="*", help="what to run; all if nothing is named")
     options = parser.parse_args(arguments)
@@ -63,9 +67,16 @@ def main(arguments: list[str]) -> int:
     unknown = set(options.name) - set(found)
     if unknown:
         parser.error(f"no such program: {', '.join(sorted(unknown))}; there are {', '.join(found)}")
+    names = options.name or list(found)
+    if extras := {extra for name in names for extra in EXTRAS_BY_NAME.get(name, ())}:
+        try:
+            ensure(extras)
+        except SetupError as error:
+            print(error)
+            return 1
     results = [
         run(name, found[name], options.seconds or SECONDS_BY_NAME.get(name, SECONDS_EACH))
-        for name in options.name or found
+        for name in names
     ]
     print(f"{results.count(True)} passed, {results.count(False)} failed")
     return 0 if all(results) else 1
