@@ -79,7 +79,6 @@ WITHOUT_OWN_TEST = {
     "spark/once/transactions.py": "run by the tests of the driver against running brokers",
     "spark/produce.py": "run by the tests of writing against running brokers",
     "spark/source.py": "an interface of Spark, run in it by tests/spark",
-    "spark/stream.py": "an interface of Spark, run in it by tests/spark",
     "testing/spark.py": "needs a running Spark: tests/spark/test_testing.py",
     "wire/messages/*": "every message is compared with its schema by one suite over all of them",
     "wire/version.py": "one constant",
