@@ -1,12 +1,13 @@
-"""Where Spark finds the data source ``kaa_table``: tables that ``kaa lake`` keeps, as rows.
+"""Where Spark finds the data source ``kaa_table``: tables that ``kaa lake`` keeps, and own ones.
 
 ::
 
     spark.read.format("kaa_table").option("warehouse", "lake").option("table", "orders").load()
+    totals.writeStream.format("kaa_table").option("warehouse", "lake").option("table", "totals")...
 
-``atOffsets`` reads the state at an offset of each partition, ``version`` one version. Spark alone
-reads neither Iceberg nor the manifests of a folder. As in ``pyspark_kaa``, nothing is imported here
-that may be missing.
+``atOffsets`` reads the state at an offset of each partition, ``version`` one version. What queries
+write, streaming or not, is a table of the same kind. Spark alone reads and writes neither Iceberg
+nor the manifests of a folder. As in ``pyspark_kaa``, nothing is imported here that may be missing.
 """
 
 from __future__ import annotations
@@ -41,3 +42,13 @@ class DefaultSource(DataSource):
         from kaa.spark.lake.spark_table import TableReader
 
         return TableReader(self.options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> Any:
+        from kaa.spark.lake.spark_sink import TableWriter
+
+        return TableWriter(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
+        from kaa.spark.lake.spark_sink import TableStreamWriter
+
+        return TableStreamWriter(self.options, schema, overwrite=overwrite)

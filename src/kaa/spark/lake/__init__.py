@@ -22,5 +22,6 @@ The modules, from what decides to what acts:
 ``maintenance``   compaction, expiry and removal of orphans, each with a plan first
 ``reading``       state at an offset; table and live tail as one
 ``spark_table``   the same as the format ``kaa_table`` of Spark
+``spark_sink``    tables that queries write, as the same format
 ``status``        offsets, lag and last commit
 """
