@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kaa.cli.client import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_UNHEALTHY
+from kaa.cli.client import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_UNHEALTHY, EXIT_USAGE
 from kaa.cli.root import root
 from kaa.spark.pipeline.progress import PartStatus, write_status
 from kaa.testing import Broker
@@ -79,3 +79,18 @@ def test_wrong_files(tmp_path: Path) -> None:
     assert answer.exit_code == EXIT_FAILED
     assert "sinks is missing" in answer.stderr
     assert kaa("run", str(tmp_path / "none.yaml")).exit_code == EXIT_FAILED
+
+
+def test_a_first_pipeline(tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    made = kaa("init", str(folder), "--topic", "orders", "-o", "json")
+    file = folder / "pipeline.yaml"
+    assert json.loads(made.stdout) == [{"folder": str(folder), "next": f"kaa pipeline run {file}"}]
+    assert kaa("validate", str(file)).exit_code == 0
+    again = kaa("init", str(folder))
+    assert again.exit_code == EXIT_FAILED
+    assert "File exists" in again.stderr
+    project = tmp_path / "sdp"
+    assert kaa("init", str(project), "--sdp", "--from", str(file)).exit_code == 0
+    assert "'subscribe': 'orders'" in (project / "transformations" / "shop.py").read_text()
+    assert kaa("init", str(project), "--from", str(file)).exit_code == EXIT_USAGE

@@ -86,7 +86,8 @@ def test_from_topic_to_topic_and_tables(
         (b"k%d" % one, json.dumps({"who": "ab"[one % 2], "n": one}).encode()) for one in range(20)
     ]
     cluster.send(topic, values)
-    PipelineRun(spark, pipeline, shown.extend).run()
+    running = PipelineRun(spark, pipeline, shown.extend)
+    running.run()
     found = read(spark, servers, subscribe=f"{topic}-out").orderBy("offset").collect()
     latest = {bytes(row.key): json.loads(row.value) for row in found}
     assert latest == {
@@ -101,7 +102,31 @@ def test_from_topic_to_topic_and_tables(
     assert status is not None
     assert status["state"] == "stopped"
     assert [one["state"] for one in status["sinks"]] == ["done", "done", "done"]
-    assert shown[-1].rows
+    # Rows, bytes, times and the lag of each source are told of every part.
+    for one in shown[-3:]:
+        assert (one.rows > 0, one.batch_seconds > 0) == (True, True), one
+        assert one.kind == "topic" or one.size_bytes_per_second > 0
+        assert set(one.lag.values()) == {0}
+    assert running._record_bytes()[topic] > len(values[0][1])
+
+
+def test_a_step_as_a_table(spark: SparkSession, servers: str, topic: str, tmp_path: Path) -> None:
+    cluster = Cluster(servers)
+    cluster.create(topic, 2)
+    given = document(servers, topic, tmp_path)
+    given["steps"] = {"odd": {"sql": "select who, n from numbers where n % 2 = 1"}}
+    place = {"warehouse": str(tmp_path / "lake"), "partitionBy": "who"}
+    given["sinks"] = {"odd": {"from": "odd", "table": "odd", "options": place}}
+    pipeline = parse(given, {})
+    # What was there is not read again, and what is new comes in by itself.
+    for first, last in ((0, 20), (20, 22)):
+        values = [(None, json.dumps({"who": "ab"[one % 2], "n": one}).encode())
+                  for one in range(first, last)]  # fmt: skip
+        cluster.send(topic, values)
+        PipelineRun(spark, pipeline, lambda _: None).run()
+        found = rows(tmp_path, "odd", "iceberg")
+        expected = [("b", one) for one in range(1, last, 2)]
+        assert sorted((row["who"], row["n"]) for row in found) == expected
 
 
 def test_a_part_that_fails_fails_the_run(

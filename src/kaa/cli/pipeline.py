@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 _COLUMNS = ["sink", "kind", "state", "rows", "rows_per_second", "mib_per_second"]
-_COLUMNS += ["batch", "batch_seconds", "lag"]
+_COLUMNS += ["batch", "batch_seconds", "lag", "lag_by_source"]
+_TITLES = {
+    "rows_per_second": "rows/s",
+    "mib_per_second": "MiB/s",
+    "batch_seconds": "batch s",
+    "lag_by_source": "lag",
+}
 
 
 @click.group(name="pipeline")
@@ -78,6 +84,38 @@ def _read(file: Path) -> Pipeline:
 
 
 @command.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--sdp", is_flag=True, help="A project of Spark Declarative Pipelines.")
+@click.option("--from", "file", type=click.Path(path_type=Path), help="With --sdp: of this file.")
+@click.option("--servers", default="localhost:9092", show_default=True)
+@click.option("--topic", default="events", show_default=True, help="The topic of the sample.")
+@local_options
+def init(output: str, folder: Path, sdp: bool, file: Path | None, servers: str, topic: str) -> None:
+    """Write a pipeline to begin with, or one as a project for `spark-pipelines`.
+
+    \b
+    Examples:
+      kaa pipeline init shop
+      kaa pipeline init shop --sdp
+      kaa pipeline init shop-sdp --sdp --from orders.yaml
+    """
+
+    def work() -> None:
+        from kaa.spark.pipeline.sdp import write_project, write_sample
+
+        if file is not None and not sdp:
+            raise click.UsageError("--from is for --sdp")
+        made = file or write_sample(folder, servers, topic)
+        next_command = f"kaa pipeline run {made}"
+        if sdp:
+            write_project(made, folder)
+            next_command = f"cd {folder} && spark-pipelines run"
+        show(output, ["folder", "next"], [{"folder": str(folder), "next": next_command}], "folder")
+
+    _guarded(work)
+
+
+@command.command()
 @_FILE
 @local_options
 def validate(output: str, file: Path) -> None:
@@ -96,7 +134,7 @@ def validate(output: str, file: Path) -> None:
             if step.function is not None:
                 step.load()
         for sink in pipeline.sinks:
-            if sink.table is not None:
+            if sink.table is not None and pipeline.topic_of(sink.origin) is not None:
                 table_settings(pipeline, sink)
         rows = [{"name": pipeline.name, "valid": True}]
         show(output, ["name", "valid"], rows)
@@ -222,9 +260,10 @@ class _Screen:
         if self._live is not None:
             from rich.table import Table
 
-            table = Table(*(name.replace("_", " ") for name in _COLUMNS))
+            shown = [name for name in _COLUMNS if name != "lag"]
+            table = Table(*(_TITLES.get(name, name.replace("_", " ")) for name in shown))
             for row in rows:
-                table.add_row(*(str(row[name]) for name in _COLUMNS))
+                table.add_row(*(str(row[name]) for name in shown))
             self._live.update(table)
             return
         for row in rows:
@@ -232,7 +271,8 @@ class _Screen:
                 self._last[row["sink"]] = row["batch"]
                 say(
                     f"{row['sink']}: batch {row['batch']}, {row['rows']} rows, "
-                    f"{row['rows_per_second']} rows/s, {row['batch_seconds']} s, lag {row['lag']}"
+                    f"{row['rows_per_second']} rows/s, {row['mib_per_second']} MiB/s, "
+                    f"{row['batch_seconds']} s, lag {row['lag_by_source'] or 0}"
                 )
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+import sys
+import types
 from concurrent.futures import CancelledError
 
 import pytest
 
 from kaa.limits import SPARK_CLUSTERS_CONNECTED_MAX
-from kaa.spark.brokers import brokers_of
+from kaa.spark.brokers import brokers_of, settle
 from kaa.spark.options import ClientSettings
 
 
@@ -65,3 +68,21 @@ def test_a_forked_process_makes_a_loop_of_its_own(monkeypatch: pytest.MonkeyPatc
     pid = os.getpid() + 1
     monkeypatch.setattr(os, "getpid", lambda: pid)
     assert brokers_of(settings()) is not first
+
+
+def test_workers_of_spark_freeze_what_they_have_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pid = os.getpid() + 2  # As in a process that is new.
+    monkeypatch.setattr(os, "getpid", lambda: pid)
+    brokers_of(settings())
+    frozen: list[str] = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append("freeze"))
+    contexts: list[object] = []
+    fake: object = types.SimpleNamespace(get=lambda: contexts[-1] if contexts else None)
+    module = types.SimpleNamespace(TaskContext=fake)
+    monkeypatch.setitem(sys.modules, "pyspark.taskcontext", module)  # type: ignore[arg-type]
+    settle()
+    assert frozen == []
+    contexts.append(object())
+    settle()
+    settle()
+    assert frozen == ["freeze"]

@@ -12,6 +12,7 @@
     sinks:
       totals: {from: totals, topic: totals, mode: update, key: customer}
       archive: {from: orders, table: shop.orders}
+      latest: {from: totals, table: shop.totals, mode: upsert}
 
 ``schema.json`` is the whole of it. Where Spark Declarative Pipelines have the same thing it has the
 same name (``name``, ``storage``, ``configuration``). ``${NAME}`` is a variable of the environment,
@@ -21,5 +22,6 @@ and there is no other templating: what a pipeline computes is said in SQL or Pyt
 ``shape``     JSON Schema, as far as ``schema.json`` uses it
 ``frames``    sources and steps as DataFrames
 ``running``   the queries and tables of a pipeline, until they are done or stopped
+``sdp``       the same pipeline as a project of Spark Declarative Pipelines
 ``progress``  what a run tells: on the terminal, and in a file for other terminals
 """

@@ -18,7 +18,7 @@ def build(spark: Any, pipeline: Pipeline) -> dict[str, Any]:
         if step.sql is not None:
             frame = spark.sql(step.sql)
         else:
-            names = step.inputs or tuple(frames)
+            names = step.inputs or frames
             frame = step.load()(**{name: frames[name] for name in names})
         frame.createOrReplaceTempView(step.name)
         frames[step.name] = frame
@@ -32,7 +32,8 @@ def _read(spark: Any, pipeline: Pipeline, source: Source) -> Any:
     reader = spark.readStream.format("kaa").options(**pipeline.kafka_options)
     reader = reader.option("subscribe", source.topic).option("startingOffsets", "earliest")
     frame = reader.options(**source.options).load()
-    return frame if source.watermark is None else frame.withWatermark(*source.watermark)
+    mark = source.watermark
+    return frame if mark is None else frame.withWatermark(mark["column"], mark["delay"])
 
 
 def rows_for_topic(frame: Any, sink: Sink) -> Any:

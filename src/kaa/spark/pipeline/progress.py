@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kaa.limits import PIPELINE_STALE_SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 STATUS_FILE: Final = "_status.json"
@@ -30,6 +31,7 @@ class PartStatus:
     state: str = "starting"
     rows: int = 0
     rows_per_second: float = 0.0
+    # Of queries the stored bytes that were read, estimated; of tables of topics what was written.
     size_bytes_per_second: float = 0.0
     batch: int = -1
     batch_seconds: float = 0.0
@@ -38,27 +40,27 @@ class PartStatus:
     error: str | None = None
 
 
-def update_from_progress(part: PartStatus, progress: dict[str, Any]) -> None:
-    """Takes over what Spark says of a batch."""
+def update_from_progress(
+    part: PartStatus, progress: dict[str, Any], record_bytes: Mapping[str, float]
+) -> None:
+    """Takes over what Spark says of a batch; it says nothing of bytes, so the mean size of the
+    records of each topic has to do.
+    """
     is_new = progress["batchId"] != part.batch
     part.batch = progress["batchId"]
     part.batch_seconds = progress.get("durationMs", {}).get("triggerExecution", 0) / 1000
     part.rows_per_second = progress.get("processedRowsPerSecond") or 0.0
     if is_new:
         part.rows += progress.get("numInputRows", 0)
+    size_bytes = 0.0
     for source in progress.get("sources", ()):
-        for topic, lag in _lag(source.get("endOffset"), source.get("latestOffset")).items():
-            part.lag[topic] = lag
-
-
-def _lag(end: Any, latest: Any) -> dict[str, int]:
-    reached, newest = _offsets(end), _offsets(latest)
-    return {
-        topic: sum(
-            max(0, at - reached.get(topic, {}).get(number, 0)) for number, at in numbers.items()
-        )
-        for topic, numbers in newest.items()
-    }
+        reached, newest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        for topic, ends in newest.items():
+            at = reached.get(topic, {})
+            part.lag[topic] = sum(max(0, end - at.get(one, 0)) for one, end in ends.items())
+        sizes = [record_bytes.get(topic, 0.0) for topic in reached]
+        size_bytes += source.get("numInputRows", 0) * sum(sizes) / max(1, len(sizes))
+    part.size_bytes_per_second = size_bytes / part.batch_seconds if part.batch_seconds else 0.0
 
 
 def _offsets(text: Any) -> dict[str, dict[str, int]]:
@@ -114,6 +116,7 @@ def table_rows(parts: list[PartStatus]) -> list[dict[str, Any]]:
             "batch": one.batch,
             "batch_seconds": round(one.batch_seconds, 2),
             "lag": sum(one.lag.values()),
+            "lag_by_source": ", ".join(f"{name} {lag}" for name, lag in sorted(one.lag.items())),
             "error": one.error,
         }
         for one in parts

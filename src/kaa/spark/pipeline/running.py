@@ -1,4 +1,5 @@
-"""Runs a pipeline: a streaming query for each topic that is written, a committer for each table.
+"""Runs a pipeline: a streaming query for each topic or table that a step is written to, and a
+committer for each table of a topic.
 
 With ``availableNow`` the queries end when they have read what was there, and then the tables are
 brought up to date, so that a table of a topic that the pipeline itself writes has all of it.
@@ -9,13 +10,17 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kaa.limits import PIPELINE_LOOK_SECONDS
+from kaa.client.errors import ClientError
+from kaa.limits import PIPELINE_LOOK_SECONDS, PIPELINE_SIZES_SECONDS
 from kaa.spark.lake.driver import LakeDriver, open_table
 from kaa.spark.lake.running import SparkRunner
 from kaa.spark.lake.settings import lake_settings
+from kaa.spark.lookup import Lookup
+from kaa.spark.options import source_options
 from kaa.spark.pipeline.frames import build, rows_for_topic
 from kaa.spark.pipeline.progress import PartStatus, update_from_progress, write_status
 from kaa.spark.pipeline.spec import PipelineError
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def table_settings(pipeline: Pipeline, sink: Sink) -> LakeSettings:
-    """The table of a sink."""
+    """The table of a topic."""
     found = pipeline.topic_of(sink.origin)
     assert found is not None, "a checked pipeline"
     topic, options = found
@@ -64,6 +69,8 @@ class PipelineRun:
         self._queries: list[tuple[PartStatus, Any]] = []
         self._tables: list[tuple[PartStatus, Sink]] = []
         self._threads: list[threading.Thread] = []
+        self._sizes: dict[str, float] = {}
+        self._sizes_until = 0.0
         self.parts: list[PartStatus] = []
 
     def stop(self) -> None:
@@ -90,27 +97,30 @@ class PipelineRun:
         for sink in self._pipeline.sinks:
             part = PartStatus(sink.name, "topic" if sink.topic is not None else "table")
             self.parts.append(part)
-            if sink.topic is not None:
+            if sink.table is not None and self._pipeline.topic_of(sink.origin) is not None:
+                self._tables.append((part, sink))
+            else:
                 self._queries.append((part, self._query(sink, frames[sink.origin])))
                 part.state = "running"
-            else:
-                self._tables.append((part, sink))
         if not self._pipeline.available_now:
             self._start_tables()
 
     def _query(self, sink: Sink, frame: Any) -> Any:
         checkpoint = self._storage / "_checkpoints" / sink.name
-        options = {**self._pipeline.kafka_options, "topic": str(sink.topic), **sink.options}
+        if sink.topic is not None:
+            frame, kind = rows_for_topic(frame, sink), "kaa"
+            options = {**self._pipeline.kafka_options, "topic": sink.topic, **sink.options}
+        else:
+            kind, options = "kaa_table", {"table": str(sink.table), **sink.options}
         writer = (
-            rows_for_topic(frame, sink)
-            .writeStream.queryName(f"{self._pipeline.name}.{sink.name}")
+            frame.writeStream.queryName(f"{self._pipeline.name}.{sink.name}")
             .outputMode(sink.mode)
             .option("checkpointLocation", str(checkpoint))
         )
-        if sink.mode == "append":
-            writer = writer.format("kaa").options(**options)
-        else:
+        if sink.mode == "update":
             writer = writer.foreachBatch(_batch_writer(options, checkpoint))
+        else:
+            writer = writer.format(kind).options(**options)
         if self._pipeline.available_now:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=self._pipeline.processing_time).start()
@@ -164,13 +174,30 @@ class PipelineRun:
             for progress in query.recentProgress:
                 text = progress if isinstance(progress, dict) else json.loads(progress.json)
                 if text["batchId"] >= part.batch:
-                    update_from_progress(part, text)
+                    update_from_progress(part, text, self._record_bytes())
             if not query.isActive and part.state == "running":
                 problem = query.exception()
                 part.error = None if problem is None else _first_line(str(problem))
                 part.state = "failed" if part.error else "done"
         write_status(self._storage, self._pipeline.name, self.parts, is_running=True)
         self._show(self.parts)
+
+    def _record_bytes(self) -> dict[str, float]:
+        """The mean stored size of the records of each topic that is read, looked up now and then;
+        a cluster that does not tell sizes is asked no further.
+        """
+        now = time.monotonic()
+        if now >= self._sizes_until:
+            self._sizes_until = now + PIPELINE_SIZES_SECONDS
+            for source in self._pipeline.sources:
+                if source.topic is not None:
+                    options = {**self._pipeline.kafka_options, "subscribe": source.topic}
+                    lookup = Lookup(source_options(options, is_stream=False))
+                    try:
+                        self._sizes[source.topic] = lookup.mean_record_bytes()
+                    except ClientError:
+                        self._sizes_until = float("inf")
+        return self._sizes
 
     def _end(self) -> None:
         self._stop.set()

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kaa.spark.pipeline.shape import problems
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _BOOTSTRAP: Final = "bootstrap.servers"
 
 
@@ -28,10 +28,11 @@ class Source:
     """A topic or a table."""
 
     name: str
-    topic: str | None
-    table: str | None
     options: Mapping[str, str]
-    watermark: tuple[str, str] | None
+    topic: str | None = None
+    table: str | None = None
+    # The column and the delay.
+    watermark: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,9 @@ class Step:
     """SQL text, or a function on DataFrames."""
 
     name: str
-    sql: str | None
-    function: str | None
-    inputs: tuple[str, ...]
+    sql: str | None = None
+    function: str | None = None
+    inputs: Sequence[str] = ()
 
     def load(self) -> Callable[..., Any]:
         """Imports the function."""
@@ -55,16 +56,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """A topic, or a table of a topic."""
+    """A topic, or a table of a topic or of a step."""
 
     name: str
     origin: str
-    topic: str | None
-    table: str | None
-    mode: str
-    key: str | None
-    value: str | None
     options: Mapping[str, str]
+    topic: str | None = None
+    table: str | None = None
+    mode: str = "append"
+    key: str | None = None
+    value: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,17 +98,21 @@ class Pipeline:
         return None
 
 
-def read(path: Path, overrides: Mapping[str, str] | None = None) -> Pipeline:
-    """Reads a file; ``overrides`` are settings of clients that win over those of the file."""
+def read(path: Path) -> Pipeline:
+    """Reads a file."""
+    return parse(load(path), os.environ)
+
+
+def load(path: Path) -> Any:
+    """The document of a file, as it is written."""
     import yaml
 
     try:
-        document = yaml.safe_load(path.read_text())
+        return yaml.safe_load(path.read_text())
     except OSError as error:
         raise PipelineError(f"{path}: {error.strerror}") from error
     except yaml.YAMLError as error:
         raise PipelineError(f"{path} is not YAML: {error}") from error
-    return parse(document, os.environ, overrides)
 
 
 def schema() -> dict[str, Any]:
@@ -117,9 +122,7 @@ def schema() -> dict[str, Any]:
     return parsed
 
 
-def parse(
-    document: Any, environment: Mapping[str, str], overrides: Mapping[str, str] | None = None
-) -> Pipeline:
+def parse(document: Any, environment: Mapping[str, str]) -> Pipeline:
     """The pipeline of a parsed file; raises with all that is wrong."""
     found: list[str] = []
     document = _substituted(document, environment, found)
@@ -130,17 +133,25 @@ def parse(
     pipeline = Pipeline(
         name=document["name"],
         storage=document["storage"],
-        kafka={**_texts(document.get("kafka", {})), **(overrides or {})},
+        kafka=_texts(document.get("kafka", {})),
         configuration=_texts(document.get("configuration", {})),
         master=document.get("master"),
         available_now=bool(trigger.get("availableNow", False)),
         processing_time=trigger.get("processingTime", "1 second"),
-        sources=tuple(_source(name, one) for name, one in document["sources"].items()),
-        steps=tuple(
-            Step(name, one.get("sql"), one.get("function"), tuple(one.get("inputs", ())))
-            for name, one in document.get("steps", {}).items()
+        sources=tuple(
+            Source(name, **{**one, "options": _texts(one.get("options", {}))})
+            for name, one in document["sources"].items()
         ),
-        sinks=tuple(_sink(name, one) for name, one in document["sinks"].items()),
+        steps=tuple(Step(name, **one) for name, one in document.get("steps", {}).items()),
+        sinks=tuple(
+            Sink(
+                name,
+                origin=one["from"],
+                options=_texts(one.get("options", {})),
+                **{key: one[key] for key in one.keys() - {"from", "options"}},
+            )
+            for name, one in document["sinks"].items()
+        ),
     )
     found += _wiring(pipeline)
     if found:
@@ -161,39 +172,14 @@ def _substituted(value: Any, environment: Mapping[str, str], found: list[str]) -
             found.append(f"the environment has no variable {match[1]}")
         return environment.get(match[1], "")
 
-    return _VARIABLE.sub(variable, value)
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return VARIABLE.sub(variable, value)
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _text(value) for name, value in values.items()}
-
-
-def _source(name: str, one: dict[str, Any]) -> Source:
-    mark = one.get("watermark")
-    return Source(
-        name,
-        one.get("topic"),
-        one.get("table"),
-        _texts(one.get("options", {})),
-        None if mark is None else (mark["column"], mark["delay"]),
-    )
-
-
-def _sink(name: str, one: dict[str, Any]) -> Sink:
-    return Sink(
-        name,
-        one["from"],
-        one.get("topic"),
-        one.get("table"),
-        one.get("mode", "append"),
-        one.get("key"),
-        one.get("value"),
-        _texts(one.get("options", {})),
-    )
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in values.items()
+    }
 
 
 def _wiring(pipeline: Pipeline) -> list[str]:
@@ -228,11 +214,11 @@ def _sink_problems(pipeline: Pipeline, sink: Sink, seen: set[str]) -> list[str]:
     place = f"sinks.{sink.name}"
     if (sink.topic is None) == (sink.table is None):
         return [f"{place}: give either topic or table"]
-    if sink.table is not None:
-        if pipeline.topic_of(sink.origin) is None:
-            advice = "write the step to a topic, and name that sink here"
-            return [f"{place}: a table is made of a topic; {sink.origin!r} is none: {advice}"]
+    if sink.table is not None and pipeline.topic_of(sink.origin) is not None:
         return [] if sink.mode in {"append", "upsert"} else [f"{place}: append or upsert"]
     if sink.origin not in seen:
         return [f"{place}: {sink.origin!r} is no source and no step"]
+    if sink.table is not None and sink.mode in {"update", "upsert"}:
+        advice = f"write {sink.origin!r} to a topic, and name that sink here with mode upsert"
+        return [f"{place}: a table of a step is appended to, or complete; {advice}"]
     return [f"{place}: upsert is for tables"] if sink.mode == "upsert" else []

@@ -24,6 +24,7 @@ PROGRESS = {
     "durationMs": {"triggerExecution": 2000},
     "sources": [
         {
+            "numInputRows": 10,
             "endOffset": '{"@start": {"t": {"0": 0}}, "t": {"0": 10, "1": 5}}',
             "latestOffset": '{"t": {"0": 12, "1": 5, "2": 3}}',
         },
@@ -34,12 +35,16 @@ PROGRESS = {
 
 def test_progress_of_spark() -> None:
     part = PartStatus("sink", "topic")
-    update_from_progress(part, PROGRESS)
-    update_from_progress(part, PROGRESS)
+    sizes = {"t": 1000.0, "other": 7.0}
+    update_from_progress(part, PROGRESS, sizes)
+    update_from_progress(part, PROGRESS, sizes)
+    assert part.size_bytes_per_second == 10 * 1000.0 / 2
     assert (part.rows, part.lag, part.batch_seconds) == (10, {"t": 5}, 2.0)
-    update_from_progress(part, {**PROGRESS, "batchId": 1})
+    update_from_progress(part, {**PROGRESS, "batchId": 1}, {})
     assert (part.rows, part.batch) == (20, 1)
-    assert table_rows([part])[0]["lag"] == 5
+    part.lag["s"] = 2
+    row = table_rows([part])[0]
+    assert (row["lag"], row["lag_by_source"]) == (7, "s 2, t 5")
 
 
 def test_status_from_another_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
