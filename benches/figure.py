@@ -31,6 +31,8 @@ class Figure:
     peers: dict[str, float] = field(default_factory=dict)
     target: float | None = None
     higher_is_better: bool = True
+    # What each round of kaa and of the peers measured: for the plot, which shows their spread.
+    rounds: dict[str, list[float]] = field(default_factory=dict)
 
     def ratio(self, other: float) -> float:
         """How many times better than `other`; below 1 is worse."""
@@ -41,14 +43,24 @@ class Figure:
         others = [*self.peers.values()] if self.peers else []
         if self.target is not None:
             others.append(self.target)
+        if not others:
+            return ""
         return "ahead" if all(self.ratio(other) >= 1 for other in others) else "behind"
 
 
 def best_microseconds(
     calls: dict[str, Callable[[], object]], *, rounds: int = 15
 ) -> dict[str, float]:
-    """The least time of one call of each, in turn, so that a busy moment of the machine hits all
-    alike.
+    """The least time of one call of each."""
+    times = round_microseconds(calls, rounds=rounds)
+    return {name: min(values) for name, values in times.items()}
+
+
+def round_microseconds(
+    calls: dict[str, Callable[[], object]], *, rounds: int = 15
+) -> dict[str, list[float]]:
+    """The time of one call of each in every round, in turn, so that a busy moment of the machine
+    hits all alike.
     """
     numbers = {}
     for name, call in calls.items():
@@ -62,8 +74,8 @@ def best_microseconds(
             started = time.perf_counter()
             for _ in range(number):
                 call()
-            times[name].append((time.perf_counter() - started) / number)
-    return {name: min(values) * 1e6 for name, values in times.items()}
+            times[name].append((time.perf_counter() - started) / number * 1e6)
+    return times
 
 
 def median_milliseconds(run: Callable[[], object], *, rounds: int = 9) -> float:
@@ -126,6 +138,10 @@ def report(part: str, title: str, figures: list[Figure]) -> None:
     lines += ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     (RESULTS / f"{part}.md").write_text("\n".join(lines) + "\n")
+    if any(figure.rounds for figure in figures):
+        from benches.plots import bars
+
+        bars(title, [_kept(figure) for figure in figures], RESULTS / f"{part}.png")
 
 
 def _kept(figure: Figure) -> dict[str, object]:

@@ -46,6 +46,35 @@ def _save(figure: Any, path: Path, content: dict[str, Any]) -> None:
     plt.close(figure)
 
 
+def bars(title: str, figures: list[dict[str, Any]], path: Path) -> None:
+    """The figures of a part beside their peers: the median of the rounds, and their range."""
+    shown = [figure for figure in figures if figure["rounds"]]
+    picture, all_axes = plt.subplots(
+        1, len(shown), figsize=(4.6 * len(shown), 4), layout="constrained", squeeze=False
+    )
+    for axes, figure in zip(all_axes[0], shown, strict=True):
+        sides = list(figure["rounds"])
+        values = list(figure["rounds"].values())
+        middles = [statistics.median(some) for some in values]
+        below = [middle - min(some) for middle, some in zip(middles, values, strict=True)]
+        above = [max(some) - middle for middle, some in zip(middles, values, strict=True)]
+        colours = ["#2a7f62" if side == "kaa" else "#c0504d" for side in sides]
+        axes.bar(sides, middles, 0.6, yerr=[below, above], capsize=4, color=colours)
+        for peer, value in figure["peers"].items():
+            if peer not in figure["rounds"]:
+                axes.axhline(value, color="#c0504d", linestyle="--", label=f"{peer}: {value:g}")
+        if figure["target"] is not None:
+            axes.axhline(figure["target"], color="grey", linestyle=":", label="wanted")
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=8)
+        axes.set_title(figure["name"].partition(",")[0], fontsize=9)
+        axes.set_ylabel(figure["unit"])
+        axes.grid(axis="y", alpha=0.3)
+    picture.suptitle(title, fontsize=10)
+    picture.savefig(path, dpi=_DPI, metadata={"Software": None})
+    plt.close(picture)
+
+
 def throughput(content: dict[str, Any], path: Path) -> bool:
     """Bars of the cells that move as many bytes as they can."""
     figure, all_axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained", squeeze=False)
