@@ -79,7 +79,7 @@ def test_workers_of_spark_freeze_what_they_have_once(monkeypatch: pytest.MonkeyP
     contexts: list[object] = []
     fake: object = types.SimpleNamespace(get=lambda: contexts[-1] if contexts else None)
     module = types.SimpleNamespace(TaskContext=fake)
-    monkeypatch.setitem(sys.modules, "pyspark.taskcontext", module)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "pyspark.taskcontext", module)
     settle()
     assert frozen == []
     contexts.append(object())

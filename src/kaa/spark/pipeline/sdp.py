@@ -175,7 +175,7 @@ def _sink(pipeline: Pipeline, number: int, sink: Sink, streams: set[str]) -> str
         kind = "kaa"
         options = {**pipeline.kafka_options, "topic": str(sink.topic), **sink.options}
         frame += _record(pipeline, sink)
-    views = {one.name for one in (*pipeline.sources, *pipeline.steps)}
+    views = {one.name for one in pipeline.sources} | {one.name for one in pipeline.steps}
     # Views and sinks share their names there.
     name = f"{sink.name}_sink" if sink.name in views else sink.name
     return (
