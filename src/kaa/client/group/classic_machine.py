@@ -269,6 +269,10 @@ class ClassicMember:
         if not self._topics:
             return []
         self.state = MemberState.JOINING
+        if self._is_under_way:
+            # A heartbeat left while the application gave partitions up; after its answer.
+            self._retry_at_ms = now_ms
+            return []
         settings = self._settings
         request = join_request(
             settings,
@@ -392,7 +396,9 @@ class ClassicMember:
         if error is Errors.NONE:
             return []
         if error is Errors.REBALANCE_IN_PROGRESS:
-            self._rejoin("the group is rebalancing")
+            # A member that is about to join has nothing to be told.
+            if self.state is not MemberState.JOINING:
+                self._rejoin("the group is rebalancing")
             return []
         if error in _FORGOTTEN:
             if error is Errors.UNKNOWN_MEMBER_ID:

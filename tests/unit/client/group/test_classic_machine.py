@@ -179,6 +179,40 @@ def test_eager_member_gives_everything_up_before_it_rejoins() -> None:
     talk.settle(T0, generation=2)
 
 
+@pytest.mark.parametrize(
+    ("error", "member_id", "pause_ms"),
+    [
+        (Errors.NONE, "me", 0),
+        (Errors.REBALANCE_IN_PROGRESS, "me", 0),
+        (Errors.NOT_COORDINATOR, "me", 100),
+        (Errors.UNKNOWN_MEMBER_ID, "", None),
+    ],
+)
+def test_joins_behind_a_heartbeat_that_is_under_way(
+    error: Errors, member_id: str, pause_ms: int | None
+) -> None:
+    """The application may be done with what it gives up before a heartbeat is answered."""
+    talk = Conversation()
+    talk.begin()
+    talk.settle(T0)
+    talk.heartbeat(Errors.REBALANCE_IN_PROGRESS)
+    assert talk.tell(Poll()) == [Revoke((T0,))]
+    talk.now_ms += 3_000
+    talk.sent(talk.tell(Tick()), HeartbeatRequest)
+    assert talk.tell(Done()) == []
+    assert talk.member.deadline_ms() is None
+    talk.tell(Answered(HeartbeatResponse(error_code=error)))
+    if pause_ms is None:
+        request = talk.sent(talk.tell(Poll()), JoinGroupRequest)
+    else:
+        assert talk.member.deadline_ms() == talk.now_ms + pause_ms
+        talk.now_ms += pause_ms
+        request = talk.sent(talk.tell(Tick()), JoinGroupRequest)
+    assert request.member_id == member_id
+    talk.settle(T0, generation=2)
+    assert talk.tell(Poll()) == []
+
+
 def test_cooperative_member_keeps_what_it_has_and_rejoins_after_giving_up() -> None:
     talk = Conversation("cooperative-sticky")
     talk.begin()
