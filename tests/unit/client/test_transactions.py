@@ -12,9 +12,11 @@ from kaa.client.consumer import Consumer
 from kaa.client.errors import ClientError, CommitFailedError, KafkaError, ProducerFencedError
 from kaa.client.group.membership import GroupMetadata
 from kaa.client.metadata import TopicPartition
+from kaa.client.offsets import LATEST, READ_COMMITTED, READ_UNCOMMITTED
 from kaa.client.producer import Producer
 from kaa.client.sync import Producer as SyncProducer
 from kaa.wire.errors import Errors
+from tests.unit.client.waiting import until
 
 
 @pytest.fixture(params=[2, 0])
@@ -41,8 +43,19 @@ async def create(servers: str, topic: str, partitions: int = 1) -> None:
 
 
 async def read(servers: str, topic: str, isolation: str = "read_committed") -> list[bytes | None]:
-    """All that a reader sees of the first partition."""
+    """All that a reader sees of the first partition, once no transaction in it is open."""
     partition = TopicPartition(topic, 0)
+    async with Admin({"bootstrap.servers": servers}) as admin:
+
+        async def is_settled() -> bool:
+            # The end of a transaction is answered before its markers are written.
+            ends = [
+                (await admin.list_offsets({partition: LATEST}, level))[partition].offset
+                for level in (READ_UNCOMMITTED, READ_COMMITTED)
+            ]
+            return ends[0] == ends[1]
+
+        await until(is_settled)
     settings = {
         "bootstrap.servers": servers,
         "isolation.level": isolation,

@@ -12,7 +12,7 @@ from kaa.client.admin import Admin
 
 async def until(ask: Callable[[], Awaitable[bool]], *, expected: bool = True) -> None:
     """Brokers learn of a change after the controller has answered; waits for it."""
-    for _ in range(200):
+    for _ in range(1200):
         if await ask() is expected:
             return
         await asyncio.sleep(0.05)
