@@ -19,15 +19,16 @@ ROWS = 1_000
 class Copy:
     """Topic, copy and checkpoint; every program that is started goes on where the last one was."""
 
-    def __init__(self, servers: str, topic: str, folder: Path) -> None:
+    def __init__(self, servers: str, topic: str, folder: Path, row_count: int = ROWS) -> None:
         self.servers = servers
+        self._rows = numbered(0, row_count)
         self.topic = topic
         self.out = f"{topic}-out"
         self.folder = folder
         self._cluster = Cluster(servers)
         self._cluster.create(topic, 2)
         self._cluster.create(self.out, 2)
-        self._cluster.send(topic, numbered(0, ROWS))
+        self._cluster.send(topic, self._rows)
 
     def start(self, **environment: str) -> Program:
         """Starts a program of the copy; variables come on top of those of a plain shell."""
@@ -40,9 +41,15 @@ class Copy:
         found = self._cluster.admin(lambda one: one.list_offsets(ends))
         return sum(answer.offset for answer in found.values())
 
+    def check_so_far(self) -> int:
+        """No row may be visible twice; gives how many are."""
+        found = visible(self.servers, self.out)
+        assert len(found) == len(set(found)), f"{len(found)} rows, {len(set(found))} different"
+        return len(found)
+
     def check(self) -> None:
         """Every row must be visible, once."""
-        expected = sorted(value for _, value in numbered(0, ROWS))
+        expected = sorted(value for _, value in self._rows)
         found = visible(self.servers, self.out)
         assert found == expected, f"{len(found)} rows, {len(set(found))} of them different"
 

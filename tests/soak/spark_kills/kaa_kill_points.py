@@ -1,8 +1,8 @@
 """Points at which a query of Spark is killed, and how its processes come to do that to themselves.
 
 Each Python process of a query loads this through ``sitecustomize``. When a module of the sink is
-imported, the function that stands at the wanted point is wrapped; in the batch ``BATCH`` it kills
-every process of the session of the system that the query is.
+imported, the function that stands at the wanted point is wrapped; in the batch that is named it
+kills every process of the session of the system that the query is.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-BATCH = 3
 AT = "KAA_TEST_KILL_AT"
+BATCH = "KAA_TEST_KILL_BATCH"
 MARK = "KAA_TEST_KILL_MARK"
 
 TASK_POINTS = ("task: after init", "task: in a write", "task: before its message")
@@ -57,25 +57,26 @@ def kill() -> None:
 
 def patch_tasks(module: ModuleType, point: str) -> None:
     """``kaa.spark.once.tasks``"""
+    batch = int(os.environ[BATCH])
     opened, writing = module._open, module.write_transaction
     current: list[int] = []
 
     def open_transaction(brokers: Any, options: Any, names: Any) -> Any:
         current[:] = [names.batch_id]
         entry = opened(brokers, options, names)
-        if point == "task: after init" and names.batch_id == BATCH:
+        if point == "task: after init" and names.batch_id == batch:
             kill()
         return entry
 
     class RowWriter(module.RowWriter):  # type: ignore[misc, name-defined]  # It is patched in.
         def _wait(self) -> None:
-            if self._pending is not None and point == "task: in a write" and current == [BATCH]:
+            if self._pending is not None and point == "task: in a write" and current == [batch]:
                 kill()
             super()._wait()
 
     def write_transaction(options: Any, names: Any, batches: Any) -> Any:
         written = writing(options, names, batches)
-        if point == "task: before its message" and names.batch_id == BATCH:
+        if point == "task: before its message" and names.batch_id == batch:
             kill()
         return written
 
@@ -86,6 +87,7 @@ def patch_tasks(module: ModuleType, point: str) -> None:
 
 def patch_driver(module: ModuleType, point: str) -> None:
     """``kaa.spark.once.driver``"""
+    batch = int(os.environ[BATCH])
     perform = module.Driver._perform
     current: list[int] = []
 
@@ -94,13 +96,13 @@ def patch_driver(module: ModuleType, point: str) -> None:
         if name in {"Decide", "MarkDone"}:
             current[:] = [effect.decision.batch_id]
         if point == IN_ABORT:
-            if name == "Decide" and current == [BATCH]:
+            if name == "Decide" and current == [batch]:
                 raise RuntimeError("as a commit that fails")
             if name == "End" and not effect.is_commit:
                 kill()
             return await perform(self, effect)
         wanted, after = DRIVER_POINTS[point]
-        is_there = name == wanted and current == [BATCH]
+        is_there = name == wanted and current == [batch]
         if is_there and not after:
             kill()
         answer = await perform(self, effect)
