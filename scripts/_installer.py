@@ -222,8 +222,6 @@ class Progress:
         self.is_copying = False
         self._what = "starting"
         self._tenths_said = 0
-        # Whether a large download was told of: then it is told, too, what comes after.
-        self._has_said = False
         self._is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def feed(self, line: str) -> None:
@@ -235,6 +233,8 @@ class Progress:
         elif match := re.match(r"Downloading (\S+)", text):
             self._what = "downloading " + match[1].rsplit("/", 1)[-1]
             self._tenths_said = 0
+        elif match := re.match(r"Collecting ([\w.-]+)", text):
+            self._show(f"looking up {match[1]}")
         elif match := re.match(r"Building wheels? for (?:collected packages: )?([\w.-]+)", text):
             self._show(f"building {match[1]}")
         elif match := re.match(r"Installing collected packages: (.+)", text):
@@ -242,7 +242,7 @@ class Progress:
             count = len(match[1].split(","))
             packages = "1 package" if count == 1 else f"{count} packages"
             self._show(f"installing {packages}")
-            if not self._is_terminal and self._has_said:
+            if not self._is_terminal:
                 _say(f"{self.label}: installing {packages}")
 
     def clear(self) -> None:
@@ -258,7 +258,6 @@ class Progress:
             self._show(f"[{bar}] {size}, {self._what}")
         elif total >= LARGE_DOWNLOAD_BYTES and 10 * done // total > self._tenths_said:
             self._tenths_said = 10 * done // total
-            self._has_said = True
             _say(f"{self.label}: {self._what}, {size}")
 
     def _show(self, text: str) -> None:
