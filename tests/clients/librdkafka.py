@@ -91,8 +91,22 @@ def consume(
 ) -> list[Any]:
     """The next messages of a partition, from an offset on."""
     with consumer(bootstrap, **settings) as reader:
-        reader.assign([TopicPartition(topic, partition, offset)])
+        if offset == OFFSET_BEGINNING:
+            assign_from_the_start(reader, [(topic, partition)])
+        else:
+            reader.assign([TopicPartition(topic, partition, offset)])
         return take(reader, count)
+
+
+def assign_from_the_start(reader: Any, partitions: Iterable[tuple[str, int]]) -> None:
+    """Reads from where the logs start. OFFSET_BEGINNING says the same, but librdkafka takes half a
+    second to find out what it means.
+    """
+    assigned = []
+    for name in partitions:
+        low, _ = reader.get_watermark_offsets(TopicPartition(*name), timeout=SECONDS_MAX)
+        assigned.append(TopicPartition(*name, low))
+    reader.assign(assigned)
 
 
 def take(reader: Any, count: int) -> list[Any]:

@@ -10,7 +10,7 @@ import threading
 from random import Random
 from typing import TYPE_CHECKING, Any, Self
 
-from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 
 from tests.clients.librdkafka import (
     SECONDS_MAX,
@@ -96,7 +96,7 @@ def run(broker: BrokerProcess, seed: int, kills: int, **settings: Any) -> Load:
 def numbers(bootstrap: str, partition: int) -> dict[int, int]:
     """The numbers of the records in a partition by their offset."""
     with consumer(bootstrap, check_crcs=True) as reader:
-        where = TopicPartition(TOPIC, partition, OFFSET_BEGINNING)
+        where = TopicPartition(TOPIC, partition, 0)
         low, high = reader.get_watermark_offsets(where, timeout=SECONDS_MAX)
         assert low == 0
         reader.assign([where])
