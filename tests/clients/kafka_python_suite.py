@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.support.broker_process import BrokerProcess
 
 FETCH_SECONDS_MAX = 120
-RUN_SECONDS_MAX = 110
+RUN_SECONDS_MAX = 300
 # The tests find their way by this number; what it says of brokers they take from the broker.
 KAFKA_VERSION = "4.3.0"
 SERVICE = '''"""Brokers that run already."""
@@ -83,7 +83,7 @@ def _fetch(cache: Path, name: str) -> None:
     archive.unlink()
 
 
-def run(broker: BrokerProcess, work_folder: Path, excluded: list[str]) -> dict[str, str]:
+def run(broker: BrokerProcess, work_folder: Path) -> dict[str, str]:
     """The outcome of each test by its name: passed, failed or skipped."""
     report = work_folder / "report.xml"
     # It must exist, even if nothing is started from it.
@@ -94,10 +94,9 @@ def run(broker: BrokerProcess, work_folder: Path, excluded: list[str]) -> dict[s
         "KAFKA_URI": f"kafka://{broker.bootstrap_servers}",
         "KAFKA_VERSION": KAFKA_VERSION,
     }
-    names = " or ".join(("sasl", "ssl", *excluded))
     subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "test/integration", "-q", "-k", f"not ({names})"),
+            *(sys.executable, "-m", "pytest", "test/integration", "-q", "-k", "not (sasl or ssl)"),
             *("-p", "no:cacheprovider", "-p", "no:xdist", "--timeout", "60"),
             *("--show-capture=no", f"--junitxml={report}"),
         ],

@@ -15,11 +15,6 @@ from tests.support.ports import LOOPBACK, free_port
 if TYPE_CHECKING:
     from pathlib import Path
 
-# These would wait until their time is up.
-NOT_RUN = {
-    "test_transactional_producer_messages": "there are no transactions yet",
-    "test_transactional_producer_offsets": "there are no transactions yet",
-}
 # These must fail; one that passes has lost its reason.
 NOT_YET = {
     "test_create_describe_delete_acls": "needs an authorizer, which there is none of yet",
@@ -29,6 +24,7 @@ COUNT_MIN = 50
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(360)
 def test_suite(tmp_path: Path) -> None:
     try:
         source_folder()
@@ -45,7 +41,7 @@ def test_suite(tmp_path: Path) -> None:
         "group.min.session.timeout.ms=1000",
     )
     with BrokerProcess(tmp_path / "node", *settings, port=port) as broker:
-        outcomes = run(broker, tmp_path, list(NOT_RUN))
+        outcomes = run(broker, tmp_path)
         broker.check_health()
         broker.stop()
     assert len(outcomes) >= COUNT_MIN
