@@ -138,16 +138,38 @@ class ConsumerGroups:
             member_epoch=updated.member_epoch,
             heartbeat_interval_ms=times.heartbeat_interval_ms,
         )
-        if (
-            request.member_epoch == JOIN_EPOCH
-            or _is_full(request)
-            or updated.assigned != member.assigned
-        ):
+        is_changed = updated.assigned != member.assigned
+        if self._is_told(request, updated, now, is_changed=is_changed):
             response.assignment = _assignment(updated.assigned)
         before = self._groups.get(group.group_id)
         if isinstance(before, ClassicGroup):
             turn_away(before, outcome)
         return outcome.result(response)
+
+    def _is_told(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        member: ConsumerMember,
+        now: Moment,
+        *,
+        is_changed: bool,
+    ) -> bool:
+        """Whether the answer says what the member has."""
+        group_id, member_id = request.group_id, member.member_id
+        # A report of something else may have been sent before the member was told.
+        has_reported = _is_same(_reported(request), member.assigned)
+        if has_reported:
+            self.timers.has_reported(group_id, member_id)
+        interval_ms = self.times(group_id).heartbeat_interval_ms
+        is_told = (
+            request.member_epoch == JOIN_EPOCH
+            or _is_full(request)
+            or is_changed
+            or self.timers.is_report_missing(group_id, member_id, interval_ms, now)
+        )
+        if is_told and not has_reported:
+            self.timers.told(group_id, member_id, now)
+        return is_told
 
     def surroundings(self, group: ConsumerGroup, now: Moment) -> Surroundings:
         return Surroundings(
@@ -376,6 +398,14 @@ def _reported(request: ConsumerGroupHeartbeatRequest) -> Reported:
     if request.topic_partitions is None:
         return None
     return {topic.topic_id: topic.partitions for topic in request.topic_partitions}
+
+
+def _is_same(reported: Reported, assigned: Owned) -> bool:
+    """Whether a member reports just what it has."""
+    if reported is None:
+        return False
+    found = {topic_id: set(numbers) for topic_id, numbers in reported.items() if numbers}
+    return found == {topic_id: set(numbers) for topic_id, numbers in assigned.items() if numbers}
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:

@@ -9,17 +9,25 @@ join            the answer that a classic member is to    always; a join takes i
                 join again
 sync            the answer to a classic member's join     always; a sync takes it back
 =============== ========================================= ==========================================
+
+Beside them stands when a member was told what it has and has not reported to have it: the answer
+may be lost. After some heartbeats without a report it is told again. Kafka relies on the member,
+which is to say all about itself after an error; librdkafka does not when a heartbeat timed out, and
+would keep what it is to give up, or never read what it was given.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kaa.coordinators.group.consumer_member import ConsumerMember
     from kaa.coordinators.machine import Moment
     from kaa.coordinators.timers import Timers
+
+
+_HEARTBEATS_WITHOUT_REPORT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,22 @@ class ConsumerTimers:
 
     def __init__(self, timers: Timers[object]) -> None:
         self._timers = timers
+        # By group and member.
+        self._told_ms: dict[tuple[str, str], int] = {}
+
+    def told(self, group_id: str, member_id: str, now: Moment) -> None:
+        """The member is told what it has, and is to report it."""
+        self._told_ms[group_id, member_id] = now.monotonic_ms
+
+    def has_reported(self, group_id: str, member_id: str) -> None:
+        self._told_ms.pop((group_id, member_id), None)
+
+    def is_report_missing(
+        self, group_id: str, member_id: str, heartbeat_interval_ms: int, now: Moment
+    ) -> bool:
+        told_ms = self._told_ms.get((group_id, member_id))
+        patience_ms = _HEARTBEATS_WITHOUT_REPORT * heartbeat_interval_ms
+        return told_ms is not None and now.monotonic_ms - told_ms >= patience_ms
 
     def expect_heartbeat(self, group_id: str, member_id: str, timeout_ms: int, now: Moment) -> None:
         self._schedule("session", ConsumerExpired(group_id, member_id), timeout_ms, now)
@@ -72,6 +96,7 @@ class ConsumerTimers:
 
     def forget(self, group_id: str, member_id: str) -> None:
         """The member is gone."""
+        self.has_reported(group_id, member_id)
         for kind in ("session", "revocation", "join", "sync"):
             self._timers.cancel((f"consumer {kind}", group_id, member_id))
 

@@ -269,3 +269,43 @@ def test_an_empty_classic_group_gives_way(is_stable: bool) -> None:
         assert offsets["t", 0].offset == 7
     bench.restart()
     assert list(bench.consumer_group().members) == ["a"]
+
+
+class TestLostAnswers:
+    """A member that does not report what it was told is told again, as librdkafka needs it."""
+
+    def test_what_is_to_be_given_up(self) -> None:
+        bench = ConsumerBench()
+        bench.beat("a")
+        bench.beat("a", 2, owned=bench.owned("a"))
+        bench.beat("b")
+        bench.advance(1_000)
+        assert assigned(bench.beat("a", 2)) == {"t": [0, 1]}
+        # It does not say that it has heard.
+        assert assigned(bench.beat("a", 2, owned={"t": [0, 1, 2, 3]})) is None
+        bench.advance(9_000)
+        assert assigned(bench.beat("a", 2)) is None
+        bench.advance(1_000)
+        assert assigned(bench.beat("a", 2)) == {"t": [0, 1]}
+        assert assigned(bench.beat("a", 2)) is None
+        assert bench.beat("a", 2, owned={"t": [0, 1]}).member_epoch == 3
+        bench.advance(30_000)
+        assert assigned(bench.beat("a", 3)) is None
+
+    def test_what_is_given(self) -> None:
+        bench = ConsumerBench()
+        bench.beat("a")
+        bench.beat("a", 2, owned=bench.owned("a"))
+        bench.beat("b")
+        bench.advance(1_000)
+        bench.beat("a", 2)
+        bench.beat("b", 3)
+        bench.beat("a", 2, owned={"t": [0, 1]})
+        given = assigned(bench.beat("b", 3))
+        assert given == {"t": [2, 3]}
+        assert assigned(bench.beat("b", 3)) is None
+        bench.advance(10_000)
+        assert assigned(bench.beat("b", 3)) == given
+        assert assigned(bench.beat("b", 3, owned=given)) is None
+        bench.advance(10_000)
+        assert assigned(bench.beat("b", 3)) is None

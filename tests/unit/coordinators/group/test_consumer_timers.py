@@ -40,3 +40,21 @@ def test_they_can_be_taken_back() -> None:
     assert timers.next_deadline_ms == 30
     consumer.forget_join("g", "m")
     assert len(timers) == 0
+
+
+def test_a_report_is_missing_after_two_heartbeats() -> None:
+    consumer = ConsumerTimers(Timers())
+
+    def is_missing(now_ms: int) -> bool:
+        return consumer.is_report_missing("g", "m", 10, Moment(1_000 + now_ms, now_ms))
+
+    assert not is_missing(100)
+    consumer.told("g", "m", NOW)
+    assert [is_missing(now_ms) for now_ms in (0, 19, 20, 90)] == [False, False, True, True]
+    consumer.told("g", "m", Moment(1_020, 20))
+    assert not is_missing(39)
+    consumer.has_reported("g", "m")
+    assert not is_missing(90)
+    consumer.told("g", "m", NOW)
+    consumer.forget("g", "m")
+    assert not is_missing(90)
