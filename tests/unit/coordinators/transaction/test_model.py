@@ -116,7 +116,12 @@ class TransactionModel(RuleBasedStateMachine):
     def end(self, data: st.DataObject, is_commit: bool) -> None:
         producer = self.pick(data)
         before = len(self.bench.told)
-        self.wishes.append(((*producer, self.completed), is_commit))
+        transaction = self.bench.machine.transactions.get(NAME)
+        is_open = transaction is not None and transaction.state is State.ONGOING
+        # Before version 2 a success may be that of the transaction before, and says nothing of the
+        # next one of the same epoch.
+        number = self.completed if is_open or self.version >= 2 else -1
+        self.wishes.append(((*producer, number), is_commit))
         self.bench.end(producer, is_commit=is_commit, version=self.version)
         self.take(before)
 
