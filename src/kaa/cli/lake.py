@@ -141,9 +141,11 @@ def run(
         spark = None
         runner: LocalRunner | SparkRunner = LocalRunner()
         if not no_spark:
+            from kaa.spark.quiet import quiet_config
             from kaa.spark.sessions import session as spark_session
 
-            spark = spark_session(master, app_name=f"kaa lake {settings.table}")
+            name = f"kaa lake {settings.table}"
+            spark = spark_session(master, app_name=name, config=quiet_config())
             runner = SparkRunner(spark)
         try:
             LakeDriver(

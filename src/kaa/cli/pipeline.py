@@ -207,12 +207,13 @@ def run(output: str, file: Path, once: bool, master: str | None) -> None:
 
     def work() -> None:
         from kaa.spark.pipeline.running import PipelineRun
+        from kaa.spark.quiet import quiet_config
         from kaa.spark.sessions import session as spark_session
 
         pipeline = _read(file)
         if once:
             pipeline = replace(pipeline, available_now=True)
-        config = {"spark.ui.showConsoleProgress": "false", **pipeline.configuration}
+        config = {**quiet_config(), **pipeline.configuration}
         spark = spark_session(
             master or pipeline.master, app_name=f"kaa pipeline {pipeline.name}", config=config
         )
