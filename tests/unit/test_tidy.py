@@ -67,6 +67,7 @@ WITHOUT_OWN_TEST = {
     "spark/lake/maintenance.py": "tests/spark/lake/test_maintenance.py needs a broker",
     "spark/lake/reading.py": "tests/spark/lake/test_maintenance.py needs a broker",
     "spark/lake/running.py": "run by Spark, in tests/spark/test_lake.py",
+    "spark/lake/spark_sink.py": "written through a real session by tests/spark/test_table_sink.py",
     "spark/lake/spark_table.py": "run by Spark, in tests/spark/test_lake.py",
     "spark/lake/status.py": "tests/spark/lake/test_maintenance.py needs a broker",
     "spark/lake/table.py": "an interface and its values; tests/spark/lake runs both kinds",

@@ -145,7 +145,6 @@ def settle() -> None:
     if process is None or process.is_settled or tasks is None or tasks.TaskContext.get() is None:
         return
     process.is_settled = True
-    gc.collect()
     gc.freeze()
 
 

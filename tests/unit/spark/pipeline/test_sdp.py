@@ -1,4 +1,4 @@
-"""Pipelines as projects of Spark Declarative Pipelines; tests/spark/declarative/test_sdp.py runs one."""
+"""Pipelines as projects of Spark Declarative Pipelines; tests/spark/declarative runs one."""
 
 from __future__ import annotations
 
