@@ -18,6 +18,8 @@ from tests.simulation.quorum.scenario import (
 )
 
 SAMPLE = range(60)
+# The sample takes ten seconds of a processor, which others may want too.
+pytestmark = pytest.mark.timeout(480)
 
 
 def run(scenario: Scenario, seed: int) -> Result:

@@ -126,7 +126,8 @@ def node(node_id: int, voters: VoterSet) -> QuorumNode:
         LISTENER,
         (Endpoint(LISTENER, f"node-{node_id}", 9093),),
         voters,
-        QuorumConfig(election_timeout_ms=20, fetch_timeout_ms=40, fetch_max_wait_ms=5),
+        # Elections are quick; a leader is not given up because the machine is slow.
+        QuorumConfig(election_timeout_ms=20, fetch_timeout_ms=10_000, fetch_max_wait_ms=5),
     )
 
 

@@ -287,7 +287,7 @@ class WirePort:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 The condition is about many parts.
             await asyncio.sleep(0.002)
 
