@@ -15,6 +15,7 @@ import pytest
 from kaa.client import NewTopic
 from kaa.client.sync import Admin, Producer
 from kaa.spark.sessions import session
+from tests.spark.programs import kill_all
 from tests.spark.reference import reference_jars
 from tests.support.broker_process import BrokerProcess
 
@@ -38,6 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if item.get_closest_marker("timeout") is None:
                 # The first of them starts Java and Python workers.
                 item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(autouse=True)
+def _no_program_is_left() -> Iterator[None]:
+    yield
+    kill_all()
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kaa.client import TopicPartition
 from kaa.client.offsets import LATEST
 from kaa.client.sync import Consumer
+from tests.oracle.environment import wait_until
 from tests.spark.conftest import Cluster, numbered
 from tests.spark.programs import Program, shell
 
@@ -40,6 +43,17 @@ class Copy:
         ends = {TopicPartition(self.out, number): LATEST for number in (0, 1)}
         found = self._cluster.admin(lambda one: one.list_offsets(ends))
         return sum(answer.offset for answer in found.values())
+
+    def wait(self, program: Program, enough: int) -> None:
+        """Waits until a program has brought the copy to so many records."""
+
+        def is_reached() -> bool:
+            # A pause between two looks, which ends when the program does.
+            with suppress(subprocess.TimeoutExpired):
+                program.process.wait(0.2)
+            return self.written() >= enough
+
+        assert wait_until(is_reached, 240), program.output
 
     def check_so_far(self) -> int:
         """No row may be visible twice; gives how many are."""

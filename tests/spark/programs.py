@@ -29,6 +29,15 @@ def shell() -> dict[str, str]:
     return kept | {"PATH": f"/usr/bin:/bin:{java}"}
 
 
+_started: list[Program] = []
+
+
+def kill_all() -> None:
+    """Ends what a test that failed has left behind."""
+    while _started:
+        _started.pop().kill()
+
+
 class Program:
     """A running program; what it and Spark print goes to a file."""
 
@@ -45,6 +54,7 @@ class Program:
                 stderr=output,
                 start_new_session=True,
             )
+        _started.append(self)
 
     @property
     def output(self) -> str:

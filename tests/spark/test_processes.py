@@ -13,7 +13,7 @@ from tests.oracle.environment import wait_until
 from tests.spark.copying import Copy
 from tests.support.broker_process import BrokerProcess
 
-pytestmark = [pytest.mark.xdist_group("spark programs"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("spark programs"), pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize("seed", [20])
@@ -23,13 +23,11 @@ def test_a_query_that_is_killed_writes_every_row_once(
     copy = Copy(kaa_node.bootstrap_servers, topic, tmp_path)
     # The first run dies in the middle of its work, wherever that is.
     program = copy.start()
-    enough = Random(seed).randrange(150, 400)
-    assert wait_until(lambda: copy.written() >= enough, 150), program.output
+    copy.wait(program, Random(seed).randrange(150, 400))
     program.kill()
     # The second one is interrupted from the keyboard, and takes its Java with it.
     program = copy.start()
-    before = copy.written()
-    assert wait_until(lambda: copy.written() > before, 150), program.output
+    copy.wait(program, copy.written() + 1)
     assert len(program.family()) > 1
     os.killpg(program.process.pid, signal.SIGINT)
     program.process.wait(60)
