@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from kaa.coordinators.transaction.machine import Decision, Producer
+from kaa.coordinators.transaction.machine import Decision, End, Producer
 from kaa.coordinators.transaction.records import transaction_of_record
 from kaa.coordinators.transaction.state import DECIDED, EPOCH_MAX, State
 from kaa.wire.errors import Errors
@@ -42,9 +42,11 @@ class TransactionModel(RuleBasedStateMachine):
         # By partition, the open transaction.
         self.open: dict[int, Key] = {}
         self.outcomes: dict[Key, set[bool]] = {}
-        # Acknowledged wishes, and those whose answer is under way.
+        # Acknowledged wishes, and those whose answer is under way, by the name of the request: a
+        # refusal may come before the answer to an earlier one.
         self.acknowledged: dict[Key, bool] = {}
-        self.wishes: list[tuple[Key, bool]] = []
+        self.wishes: dict[str, tuple[Key, bool]] = {}
+        self.ends = 0
 
     @initialize(version=st.sampled_from([0, 2, 2]))
     def start(self, version: int) -> None:
@@ -57,8 +59,8 @@ class TransactionModel(RuleBasedStateMachine):
     def take(self, answers_before: int) -> None:
         """Clients learn what they were told."""
         for kind, answer in self.bench.told[answers_before:]:
-            if kind == "end":
-                key, is_commit = self.wishes.pop(0)
+            if kind in self.wishes:
+                key, is_commit = self.wishes.pop(kind)
                 if isinstance(answer, Producer):
                     self.acknowledged.setdefault(key, is_commit)
                     if answer.producer_id >= 0:
@@ -121,8 +123,11 @@ class TransactionModel(RuleBasedStateMachine):
         # Before version 2 a success may be that of the transaction before, and says nothing of the
         # next one of the same epoch.
         number = self.completed if is_open or self.version >= 2 else -1
-        self.wishes.append(((*producer, number), is_commit))
-        self.bench.end(producer, is_commit=is_commit, version=self.version)
+        self.ends += 1
+        name = f"end {self.ends}"
+        self.wishes[name] = ((*producer, number), is_commit)
+        wish = End(NAME, *producer, is_commit, self.version)
+        self.bench.run(name, lambda machine, new_id, now: machine.end(wish, new_id, now))
         self.take(before)
 
     @rule(data=st.data(), numbers=NUMBERS, is_commit=st.booleans())
