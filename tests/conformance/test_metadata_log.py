@@ -54,9 +54,10 @@ from kaa.wire.messages.k63_broker_heartbeat import (
 from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
 from kaa.wire.primitives import Uuid, random_uuid
 from tests.oracle import Oracle
-from tests.oracle.broker import RealKafka, _free_ports
+from tests.oracle.broker import RealKafka
 from tests.oracle.jvm import Jvm
 from tests.oracle.plugin import run_folder
+from tests.support.ports import free_port
 from tests.unit.quorum.disk_replica import FixedClock
 
 pytestmark = pytest.mark.oracle
@@ -353,7 +354,7 @@ def topics(oracle: Oracle, port: int) -> set[str]:
 
 
 def test_a_directory_goes_back_and_forth(oracle: Oracle, jvm: Jvm, tmp_path: Path) -> None:
-    client, controller = _free_ports(2)
+    client, controller = free_port(), free_port()
     quorum = f"controller.quorum.bootstrap.servers=127.0.0.1:{controller}\n"
     path = write_config(tmp_path / "node", quorum, (client, controller))
     kaa("format", "-t", CLUSTER_ID, "-c", str(path), "--standalone")

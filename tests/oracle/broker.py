@@ -1,18 +1,16 @@
 """A real Kafka broker to compare with: one combined node, quick to start, small, and quiet."""
 
 import json
-import socket
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Self
 
 from tests.oracle.environment import locked
 from tests.oracle.jvm import Jvm, JvmLostError
+from tests.support.ports import LOOPBACK, free_port
 
 HEAP_MB: Final = 512
 START_SECONDS_MAX: Final = 90
 NODE_ID: Final = 1
-LOOPBACK: Final = "127.0.0.1"
 
 
 class RealKafka:
@@ -52,7 +50,7 @@ class RealKafka:
     def _start(self, facts: Path, overrides: dict[str, str]) -> None:
         cluster_id = self._tool("random-uuid").strip()
         log_dir = facts.parent / "data"
-        properties = _properties(log_dir, *_free_ports(2)) | overrides
+        properties = _properties(log_dir, free_port(), free_port()) | overrides
         config = facts.with_name("server.properties")
         config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         self._tool("format", "--cluster-id", cluster_id, "--config", str(config))
@@ -83,15 +81,6 @@ class RealKafka:
 def _read(facts: Path) -> dict[str, Any]:
     values: dict[str, Any] = json.loads(facts.read_text())
     return values | {"log_dir": Path(values["log_dir"])}
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that are free now; all are held until the last is found, so that they differ."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((LOOPBACK, 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 def _properties(log_dir: Path, client_port: int, controller_port: int) -> dict[str, str]:
