@@ -29,7 +29,8 @@ def main(file: str) -> None:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={given['logging']}",
     }
     spark = session("local[2]", config=config)
-    say("java", spark._jvm.System.getProperty("java.version"))  # type: ignore[union-attr]
+    java: Any = spark._jvm
+    say("java", java.System.getProperty("java.version"))
     rows = spark.range(100).selectExpr("cast(id as string) key", "cast(id as string) value")
     written = {**options, "topic": first, "exactlyOnce": "true"}
     rows.write.format("kaa").options(**written).mode("append").save()
