@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from confluent_kafka import (
     OFFSET_BEGINNING,
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
+    KafkaError,
     KafkaException,
     Producer,
     TopicPartition,
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SECONDS_MAX = 30
+_NOT_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+)
 
 
 class Delivery:
@@ -104,9 +115,23 @@ def assign_from_the_start(reader: Any, partitions: Iterable[tuple[str, int]]) ->
     """
     assigned = []
     for name in partitions:
-        low, _ = reader.get_watermark_offsets(TopicPartition(*name), timeout=SECONDS_MAX)
+        low, _ = watermarks(reader, TopicPartition(*name))
         assigned.append(TopicPartition(*name, low))
     reader.assign(assigned)
+
+
+def watermarks(reader: Any, partition: Any) -> tuple[int, int]:
+    """Where a log starts and ends. A node that has just started may not lead it yet."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:
+        try:
+            low, high = reader.get_watermark_offsets(partition, timeout=SECONDS_MAX)
+        except KafkaException as error:
+            if time.monotonic() > deadline or error.args[0].code() not in _NOT_YET:
+                raise
+            threading.Event().wait(0.05)
+        else:
+            return low, high
 
 
 def take(reader: Any, count: int) -> list[Any]:

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, TopicP
 from confluent_kafka.admin import AdminClient
 
 from tests.clients.groups import Audit, Feed, LibrdkafkaMember, wait_for
-from tests.clients.librdkafka import create_topic
+from tests.clients.librdkafka import create_topic, watermarks
 from tests.support.broker_process import BrokerProcess
 
 PARTITIONS = 12
@@ -133,7 +133,7 @@ def test_offsets_survive_a_kill_and_a_restart(own_broker: BrokerProcess, topic: 
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": topic})
     partitions = [TopicPartition(topic, number) for number in range(3)]
     committed = reader.committed(partitions, timeout=20)
-    ends = [reader.get_watermark_offsets(one, timeout=20)[1] for one in partitions]
+    ends = [watermarks(reader, one)[1] for one in partitions]
     reader.close()
     assert [one.offset for one in committed] == ends
     assert max(audit.read.values()) <= 2, "read again at most once, after the kill"

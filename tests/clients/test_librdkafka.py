@@ -22,6 +22,7 @@ from tests.clients.librdkafka import (
     produce,
     send,
     take,
+    watermarks,
 )
 from tests.clients.samples import CODECS, FIRST_TIMESTAMP_MS, SAMPLES, Sample
 from tests.oracle.environment import wait_until
@@ -122,7 +123,7 @@ def test_offsets_by_time_and_by_position(bootstrap: str, topic: str) -> None:
         (late,) = reader.offsets_for_times([TopicPartition(topic, 0, 2**42)], timeout=SECONDS_MAX)
         assert late.offset == OFFSET_END
         partition = TopicPartition(topic, 0)
-        assert reader.get_watermark_offsets(partition, timeout=SECONDS_MAX) == (0, len(SAMPLES))
+        assert watermarks(reader, partition) == (0, len(SAMPLES))
 
 
 def test_time_of_the_broker(bootstrap: str, topic: str) -> None:

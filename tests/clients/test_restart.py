@@ -13,7 +13,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from confluent_kafka import TopicPartition
 
-from tests.clients.librdkafka import consume, consumer, create_topic, produce, take
+from tests.clients.librdkafka import consume, consumer, create_topic, produce, take, watermarks
 from tests.clients.samples import SAMPLES
 from tests.oracle.client import tool_command
 from tests.oracle.environment import wait_until
@@ -38,7 +38,7 @@ def check_values(broker: BrokerProcess, topic: str, count: int) -> None:
     found = consume(broker.bootstrap_servers, topic, count)
     assert [message.value() for message in found] == [b"%d" % number for number in range(count)]
     with consumer(broker.bootstrap_servers) as reader:
-        offsets = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=SECONDS_MAX)
+        offsets = watermarks(reader, TopicPartition(topic, 0))
     assert offsets == (0, count)
 
 

@@ -21,6 +21,7 @@ from tests.clients.librdkafka import (
     consumer,
     create_topic,
     produce,
+    watermarks,
 )
 from tests.clients.samples import CODECS, SAMPLES, Sample
 from tests.support.broker_process import BrokerProcess
@@ -59,8 +60,7 @@ def check(bootstrap: str, added: int = 0, log_start: int = LOG_START) -> dict[st
             ("plain", 1, (0, 0)),
             ("compacted", 0, (0, len(KEYED) * len(CODECS))),
         ):
-            asked = TopicPartition(topic, partition)
-            assert reader.get_watermark_offsets(asked, timeout=SECONDS_MAX) == offsets
+            assert watermarks(reader, TopicPartition(topic, partition)) == offsets
     # Cleaning may have taken records that have a successor, never the last of a key.
     last = consume(bootstrap, "compacted", 1, offset=len(KEYED) * len(CODECS) - 1)
     assert as_sample(last[0]) == KEYED[-1]

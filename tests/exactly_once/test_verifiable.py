@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from tests.clients.conftest import QUICK_SESSIONS
-from tests.clients.librdkafka import consumer, create_topic
+from tests.clients.librdkafka import consumer, create_topic, watermarks
 from tests.oracle.environment import wait_until
 from tests.support.broker_process import BrokerProcess
 
@@ -120,7 +120,7 @@ def stop(program: Program) -> None:
 def ends_and_commits(node: BrokerProcess) -> tuple[list[int], list[int]]:
     partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
     with consumer(node.bootstrap_servers, group_id=GROUP) as reader:
-        ends = [reader.get_watermark_offsets(one, timeout=20)[1] for one in partitions]
+        ends = [watermarks(reader, one)[1] for one in partitions]
         return ends, [one.offset for one in reader.committed(partitions, timeout=20)]
 
 

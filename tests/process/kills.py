@@ -20,6 +20,7 @@ from tests.clients.librdkafka import (
     dotted,
     send,
     take,
+    watermarks,
 )
 from tests.clients.samples import FIRST_TIMESTAMP_MS, Sample
 
@@ -97,7 +98,7 @@ def numbers(bootstrap: str, partition: int) -> dict[int, int]:
     """The numbers of the records in a partition by their offset."""
     with consumer(bootstrap, check_crcs=True) as reader:
         where = TopicPartition(TOPIC, partition, 0)
-        low, high = reader.get_watermark_offsets(where, timeout=SECONDS_MAX)
+        low, high = watermarks(reader, where)
         assert low == 0
         reader.assign([where])
         found = take(reader, high)
