@@ -19,6 +19,9 @@ from kaa.spark.sessions import environment
 from tests.spark.conftest import Cluster, numbered
 from tests.support.broker_process import BrokerProcess
 
+# Its server listens where that of Spark Connect does: they run one after the other.
+pytestmark = [pytest.mark.xdist_group("spark programs"), pytest.mark.timeout(900)]
+
 RUN_SECONDS = 400.0
 # One flow after the other, so that a small machine keeps up with the processes they start.
 SETTINGS = ["--conf", "spark.ui.enabled=false"]
@@ -55,7 +58,6 @@ def landed(folder: Path) -> list[str]:
     return sorted(row["value"] for row in rows)
 
 
-@pytest.mark.timeout(900)
 def test_twice_in_a_row(kaa_node: BrokerProcess, topic: str, tmp_path: Path) -> None:
     cluster = Cluster(kaa_node.bootstrap_servers)
     cluster.create(topic, 2)
