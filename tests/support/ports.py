@@ -9,7 +9,9 @@ import socket
 LOOPBACK = "127.0.0.1"
 # Below the ports that the system gives to clients: a port of ours stays free over a restart.
 _LOW, _HIGH = 18_000, 32_000
-_tried = itertools.count(os.getpid() * 37)
+# Processes that run at once have neighbouring ids; a step of the golden section keeps them from
+# taking each other's ports, of which one is free while its node is down.
+_tried = itertools.count(os.getpid() * 8_653)
 
 
 def free_port() -> int:
