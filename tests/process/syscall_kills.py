@@ -72,6 +72,8 @@ OVERRIDES: Final = (
     "replica.high.watermark.checkpoint.interval.ms=100",
     "log.segment.delete.delay.ms=0",
     "offsets.topic.num.partitions=1",
+    # A producer of an earlier story may still ask at this port, and must not make its topics here.
+    "auto.create.topics.enable=false",
     "metadata.log.max.record.bytes.between.snapshots=2000",
 )
 PLAIN: Final = {"internal.segment.bytes": SEGMENT_BYTES, "retention.ms": -1}
