@@ -21,6 +21,7 @@ _OFFSET_FETCH_VERSION = 7
 # Enough of the groups to have some in each of the fifty partitions.
 _GROUPS_ASKED_FOR = 500
 _TOPIC = "read-by-many"
+_LOAD_SECONDS_MAX = 120.0
 
 
 def rebalance_classic(stage: Stage, cell: Cell, side: str) -> Run:
@@ -75,13 +76,15 @@ def restart(stage: Stage, cell: Cell, side: str) -> Run:
 def _wait_for_offset(node: BrokerNode, group: str) -> None:
     asked = OffsetFetchRequestTopic(name=_TOPIC, partition_indexes=[0])
     request = OffsetFetchRequest(group_id=group, topics=[asked])
+    deadline = time.monotonic() + _LOAD_SECONDS_MAX
     with RawClient(node.bootstrap_servers) as client:
-        while True:
+        while time.monotonic() < deadline:
             answer = client.ask(request, _OFFSET_FETCH_VERSION)
             if answer.error_code == Errors.NONE:
                 assert answer.topics[0].partitions[0].committed_offset == 1, f"{group} lost"
                 return
             time.sleep(0.01)
+    raise TimeoutError(f"the offset of {group} was not told within {_LOAD_SECONDS_MAX} s")
 
 
 def transactions(stage: Stage, cell: Cell, side: str) -> Run:
