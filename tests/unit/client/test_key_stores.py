@@ -10,31 +10,16 @@ import pytest
 
 from kaa.client.errors import SecurityConfigError
 from kaa.client.key_stores import read_store
+from tests.support.certificates import openssl, self_signed
 
 SETTING = "ssl.truststore"
-
-
-def openssl(*words: str) -> None:
-    subprocess.run(["openssl", *words], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key with a certificate, as PEM and as PKCS12."""
     made = tmp_path_factory.mktemp("stores")
-    key, certificate = str(made / "key.pem"), str(made / "certificate.pem")
-    request = [
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    ]
-    openssl(*request, "-keyout", key, "-out", certificate)
+    key, certificate = map(str, self_signed(made))
     files = ["-inkey", key, "-in", certificate, "-out", str(made / "store.p12")]
     openssl("pkcs12", "-export", *files, "-passout", "pass:secret")
     return made

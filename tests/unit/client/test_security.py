@@ -11,6 +11,7 @@ from kaa.client.admin import Admin
 from kaa.client.errors import SecurityConfigError, UntrustedError
 from kaa.client.security import tls_context
 from kaa.config.client import admin_values
+from tests.support.certificates import self_signed
 
 BASE = {"bootstrap.servers": "localhost:9092"}
 
@@ -19,22 +20,7 @@ BASE = {"bootstrap.servers": "localhost:9092"}
 def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key with a certificate for localhost that signs itself, both in one file."""
     folder = tmp_path_factory.mktemp("pem")
-    key, certificate = folder / "key.pem", folder / "certificate.pem"
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    ]
-    names = ["-addext", "subjectAltName=DNS:localhost"]
-    files = ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([*command, *names, *files], check=True, capture_output=True)
+    key, certificate = self_signed(folder)
     both = folder / "both.pem"
     both.write_text(key.read_text() + certificate.read_text())
     return both

@@ -14,6 +14,16 @@ from kaa.client.metadata import TopicPartition
 from kaa.client.sync import Admin, Consumer, Producer
 
 
+def reading(bootstrap: str, group: str) -> dict[str, str]:
+    """Settings of a member that reads from the start and commits when it is told to."""
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": "false",
+    }
+
+
 def test_script(bootstrap: str, topic_name: str) -> None:
     settings = {"bootstrap.servers": bootstrap}
     partition = TopicPartition(topic_name, 0)
@@ -54,12 +64,7 @@ def test_errors_reach_the_caller(bootstrap: str) -> None:
 
 def test_group_with_a_listener_that_commits(bootstrap: str, topic_name: str) -> None:
     """A listener is called by the thread that polls, so that it may use the consumer."""
-    settings = {
-        "bootstrap.servers": bootstrap,
-        "group.id": topic_name,
-        "auto.offset.reset": "earliest",
-        "enable.auto.commit": "false",
-    }
+    settings = reading(bootstrap, topic_name)
     partition = TopicPartition(topic_name, 0)
     threads: set[int] = set()
 
@@ -95,12 +100,7 @@ def test_group_with_a_listener_that_commits(bootstrap: str, topic_name: str) -> 
 
 
 def test_commit_without_waiting(bootstrap: str, topic_name: str) -> None:
-    settings = {
-        "bootstrap.servers": bootstrap,
-        "group.id": topic_name,
-        "auto.offset.reset": "earliest",
-        "enable.auto.commit": "false",
-    }
+    settings = reading(bootstrap, topic_name)
     partition = TopicPartition(topic_name, 0)
     with Producer(settings_of(settings)) as writer:
         for number in range(3):
