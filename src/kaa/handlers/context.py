@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine, Generator
 
     from kaa.net.connection import Connection
     from kaa.wire.frames import RequestFrame
@@ -38,10 +38,17 @@ class RequestContext(NamedTuple):
 
 class Parked(NamedTuple):
     """Returned by a handler whose work is done in order but whose answer waits: later requests of
-    the connection go on. The future gives the response.
+    the connection go on. `respond` makes the response of the future once that is done, however it
+    ended.
     """
 
-    response: asyncio.Future[Any]
+    done: asyncio.Future[Any]
+    respond: Callable[[asyncio.Future[Any]], Any]
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if not self.done.done():
+            yield from asyncio.wait([self.done]).__await__()
+        return self.respond(self.done)
 
 
 class KeepsFrame(NamedTuple):

@@ -144,7 +144,7 @@ def _answer(
     waiting = [item for item in produce.appended if not item[0].is_replicated(item[1])]
     if request.acks != _ACKS_ALL or not waiting:
         return response
-    return Parked(_park(produce.services, waiting, request.timeout_ms, response))
+    return _park(produce.services, waiting, request.timeout_ms, response)
 
 
 class _Overdue(NamedTuple):
@@ -376,7 +376,7 @@ def _park(
     waiting: list[tuple[Partition, int, PartitionProduceResponse]],
     timeout_ms: int,
     response: ProduceResponse,
-) -> asyncio.Future[ProduceResponse]:
+) -> Parked:
     """The response, once every batch is replicated, or never will be, or time is up."""
 
     def is_done() -> bool:
@@ -385,9 +385,7 @@ def _park(
             for partition, offset, _ in waiting
         )
 
-    answer: asyncio.Future[ProduceResponse] = services.loop.create_future()
-
-    def finish(_: asyncio.Future[bool]) -> None:
+    def respond(_: asyncio.Future[bool]) -> ProduceResponse:
         for partition, offset, part in waiting:
             if partition.is_replicated(offset):
                 continue
@@ -395,9 +393,7 @@ def _park(
                 Errors.REQUEST_TIMED_OUT if partition.is_leader else Errors.NOT_LEADER_OR_FOLLOWER
             )
             part.base_offset = -1
-        if not answer.done():
-            answer.set_result(response)
+        return response
 
     wait = Wait(services.loop, [item[0] for item in waiting], timeout_ms, is_done)
-    wait.done.add_done_callback(finish)
-    return answer
+    return Parked(wait.done, respond)

@@ -10,8 +10,11 @@ leader epochs (KIP-320), 7 static members (KIP-345), 9 the errors of the consume
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kaa.coordinators.group.coordinator import commit_response
+from kaa.handlers.context import Parked
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k08_offset_commit import (
     OffsetCommitRequestTopic,
@@ -21,6 +24,8 @@ from kaa.wire.messages.k08_offset_commit import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
+
     from kaa.controller.image import TopicImage
     from kaa.handlers.context import RequestContext
     from kaa.serving.services import Services
@@ -47,7 +52,8 @@ def handle(services: Services, request: OffsetCommitRequest, context: RequestCon
     if not known:
         return OffsetCommitResponse(topics=refused)
     request.topics = known
-    return _commit(services, request, refused, context.api_version)
+    done = services.groups.commit_offsets(request, context.api_version)
+    return Parked(done, partial(_response, request, refused))
 
 
 def _split(
@@ -77,13 +83,12 @@ def _refused(topic: OffsetCommitRequestTopic, error: Errors) -> OffsetCommitResp
     )
 
 
-async def _commit(
-    services: Services,
+def _response(
     request: OffsetCommitRequest,
     refused: list[OffsetCommitResponseTopic],
-    version: int,
+    done: asyncio.Future[Any],
 ) -> OffsetCommitResponse:
-    response = await services.groups.commit_offsets(request, version)
+    response = commit_response(request, done)
     by_name = {topic.name: topic for topic in refused}
     for topic in response.topics:
         same = by_name.get(topic.name)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa.coordinators.group.coordinator import heartbeat_response
+from kaa.handlers.context import Parked
+
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
     from kaa.serving.services import Services
-    from kaa.wire.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+    from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
 
 
-async def handle(
-    services: Services, request: HeartbeatRequest, _: RequestContext
-) -> HeartbeatResponse:
-    return await services.groups.heartbeat(request)
+def handle(services: Services, request: HeartbeatRequest, _: RequestContext) -> Parked:
+    return Parked(services.groups.heartbeat(request), heartbeat_response)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.coordinators.group.coordinator import GROUP_FEATURE
+from kaa.coordinators.group.coordinator import GROUP_FEATURE, consumer_heartbeat_response
 from kaa.coordinators.group.outcome import Client
+from kaa.handlers.context import Parked
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
-async def handle(
+def handle(
     services: Services, request: ConsumerGroupHeartbeatRequest, context: RequestContext
-) -> ConsumerGroupHeartbeatResponse:
+) -> ConsumerGroupHeartbeatResponse | Parked:
     if services.image.features.get(GROUP_FEATURE, 0) < 1:
         error = Errors.UNSUPPORTED_VERSION
         return ConsumerGroupHeartbeatResponse(error_code=error, error_message=error.message)
     client = Client(context.client_id, context.client_host, context.api_version)
-    return await services.groups.consumer_heartbeat(request, client)
+    done = services.groups.consumer_heartbeat(request, client)
+    return Parked(done, consumer_heartbeat_response)

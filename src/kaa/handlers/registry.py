@@ -218,7 +218,7 @@ class Router:
         if result is None:
             return []
         if isinstance(result, Parked):
-            return Later(self._start(result.response, header), is_parked=True)
+            return Later(result.done, is_parked=True, encode=self._encoder(result, header))
         if isinstance(result, KeepsFrame):
             freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             parts = self._start(result.response, header, freed)
@@ -266,7 +266,7 @@ class Router:
             response = await result
             if isinstance(response, Parked):
                 _free(freed)
-                response = await response.response
+                response = await response
             parts = []
             if isinstance(response, list):
                 parts = response
@@ -281,6 +281,20 @@ class Router:
             answer.set_result(parts)
         finally:
             _free(freed)
+
+    def _encoder(
+        self, parked: Parked, header: RequestFrame
+    ) -> Callable[[asyncio.Future[Any]], list[Any]]:
+        """Makes the parts of an answer that was parked; needs no task of its own."""
+
+        def encode(done: asyncio.Future[Any]) -> list[Any]:
+            try:
+                response = parked.respond(done)
+                return encode_response(response, header.api_version, header.correlation_id)
+            except Exception as error:
+                raise CloseConnectionError(self._failed(header, error)) from error
+
+        return encode
 
     def _failed(self, header: RequestFrame, error: Exception) -> str:
         where = error.__traceback__

@@ -48,13 +48,16 @@ _SIZE: Final = struct.Struct(">i")
 class Later(NamedTuple):
     """An answer that is not known yet."""
 
-    parts: asyncio.Future[list[Any]]
+    # Gives the parts, or what `encode` makes them of.
+    parts: asyncio.Future[Any]
     # Later frames of the connection are dispatched meanwhile.
     is_parked: bool = False
     # Views of the frame are in use until `freed` is done, or `parts` where there is no such thing.
     keeps_frame: bool = False
     # Done as soon as the answer is parked after all: from then on it is as with `is_parked`.
     freed: asyncio.Future[None] | None = None
+    # Makes the parts once the future is done, however it ended; CloseConnectionError if it cannot.
+    encode: Callable[[asyncio.Future[Any]], list[Any]] | None = None
 
 
 class CloseConnectionError(Exception):
@@ -280,7 +283,8 @@ class Connection:
         if answer.keeps_frame and self._buffer is None:
             self._surroundings.replace_scratch()
         is_busy = not answer.is_parked and answer.freed is None
-        answer.parts.add_done_callback(self._answered(place, is_busy=is_busy))
+        encode = answer.encode or _parts
+        answer.parts.add_done_callback(self._answered(place, encode, is_busy=is_busy))
         if answer.freed is not None:
             answer.freed.add_done_callback(self._freed)
 
@@ -288,15 +292,23 @@ class Connection:
         self._outbox.fill(self._outbox.open(), parts)
         self._flush()
 
-    def _answered(self, place: Place, *, is_busy: bool) -> Callable[[asyncio.Future[Any]], None]:
-        def done(future: asyncio.Future[list[Any]]) -> None:
+    def _answered(
+        self,
+        place: Place,
+        encode: Callable[[asyncio.Future[Any]], list[Any]],
+        *,
+        is_busy: bool,
+    ) -> Callable[[asyncio.Future[Any]], None]:
+        def done(future: asyncio.Future[Any]) -> None:
             if self.is_closed:
                 _drop(future)
                 return
-            if future.cancelled() or future.exception() is not None:
-                self.close("a request could not be answered")
+            try:
+                parts = encode(future)
+            except CloseConnectionError as error:
+                self.close(str(error))
                 return
-            self._outbox.fill(place, future.result())
+            self._outbox.fill(place, parts)
             if is_busy:
                 self._is_busy = False
             self._flush()
@@ -423,10 +435,19 @@ class Connection:
         self._surroundings.closed(self, reason)
 
 
+def _parts(future: asyncio.Future[Any]) -> list[Any]:
+    """The parts that a future gives by itself."""
+    if future.cancelled() or future.exception() is not None:
+        raise CloseConnectionError("a request could not be answered")
+    parts: list[Any] = future.result()
+    return parts
+
+
 def _drop(future: asyncio.Future[Any]) -> None:
     """Takes the result of a future that nobody waits for, and gives back the files in it."""
     if future.cancelled() or future.exception() is not None:
         return
-    for part in future.result() or ():
+    result = future.result()
+    for part in result if isinstance(result, list) else ():
         if hasattr(part, "release") and not isinstance(part, bytes | bytearray | memoryview):
             part.release()

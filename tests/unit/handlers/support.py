@@ -245,9 +245,7 @@ class Node:
         response = served[asked.key].handle(self.services, received, context)
         if isinstance(response, KeepsFrame):
             response = await response.response
-        if isinstance(response, Parked):
-            response = await response.response
-        elif inspect.isawaitable(response):
+        if isinstance(response, Parked) or inspect.isawaitable(response):
             response = await response
         if isinstance(response, list):
             # Encoded already, with its size and header.

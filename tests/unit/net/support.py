@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kaa.net.transport import Transport
 
-ECHO, PARK, HOLD, SILENT, REFUSE, KEEP, FILE, FREE = range(8)
+ECHO, PARK, HOLD, SILENT, REFUSE, KEEP, FILE, FREE, ENCODE = range(9)
 
 
 class Node:
@@ -58,10 +58,20 @@ class Node:
         if kind == FREE:
             self.freed[copy] = asyncio.get_running_loop().create_future()
             return Later(future, keeps_frame=True, freed=self.freed[copy])
+        if kind == ENCODE:
+            return Later(future, is_parked=True, encode=_encode)
         return Later(future, is_parked=kind == PARK, keeps_frame=kind == KEEP)
 
     def answer(self, frame: bytes) -> None:
         self.waiting.pop(frame).set_result([sized(frame)])
+
+
+def _encode(done: asyncio.Future[list[Any]]) -> list[Any]:
+    """The parts twice; a failure is told to the client too."""
+    error = done.exception()
+    if isinstance(error, LookupError):
+        raise CloseConnectionError("cannot be encoded")
+    return [sized(str(error).encode())] if error is not None else 2 * done.result()
 
 
 class Region:

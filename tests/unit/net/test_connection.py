@@ -11,6 +11,7 @@ import pytest
 from kaa import limits
 from tests.unit.net.support import (
     ECHO,
+    ENCODE,
     FILE,
     FREE,
     HOLD,
@@ -110,6 +111,25 @@ def test_next_frame_waits_for_a_request_that_is_not_parked() -> None:
             system.node.answer(frame(HOLD))
             assert await client.answer() == frame(HOLD)
             assert await client.answer() == frame(ECHO)
+
+    asyncio.run(main())
+
+
+def test_answers_that_are_made_when_they_are_known() -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            frames = [frame(ENCODE, "a"), frame(ENCODE, "b"), frame(ECHO, "c")]
+            await client.send(b"".join(map(sized, frames)))
+            await system.until(lambda: len(system.node.frames) == 3)
+            system.node.waiting[frames[1]].set_exception(ValueError("late"))
+            system.node.answer(frames[0])
+            answers = [await client.answer() for _ in range(4)]
+            assert answers == [frames[0], frames[0], b"late", frames[2]]
+            await client.send(sized(frames[0]))
+            await system.until(lambda: frames[0] in system.node.waiting)
+            system.node.waiting[frames[0]].set_exception(LookupError())
+            await system.until(lambda: system.node.closed == ["cannot be encoded"])
 
     asyncio.run(main())
 

@@ -39,6 +39,7 @@ from kaa.wire.messages.k69_consumer_group_describe import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable
 
     from kaa.coordinators.group.outcome import Client
@@ -98,6 +99,21 @@ class GroupCoordinator:
         gone = tuple(topics)
         self.runtime.write_all(lambda machine, _: machine.topics_deleted(gone))
 
+    def _begin(
+        self, group_id: str, command: Callable[[GroupMachine, Moment], Result]
+    ) -> asyncio.Future[Any]:
+        """Runs a command of one group at once; the future gives its response when committed, or
+        CoordinatorError.
+        """
+        if group_id:
+            return self.runtime.write(self.partition_for(group_id), command)
+        return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
+
+    def _refuse(self, refusal: CoordinatorError) -> asyncio.Future[Any]:
+        refused: asyncio.Future[Any] = self._host.loop.create_future()
+        refused.set_exception(refusal)
+        return refused
+
     async def _write(self, group_id: str, command: Callable[[GroupMachine, Moment], Result]) -> Any:
         """CoordinatorError with the error that the client is told."""
         try:
@@ -151,18 +167,9 @@ class GroupCoordinator:
             return SyncGroupResponse(error_code=told(refusal.error))
         return response
 
-    async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
-        if not request.group_id:
-            return HeartbeatResponse(error_code=Errors.INVALID_GROUP_ID)
-        try:
-            response: HeartbeatResponse = await self._write(
-                request.group_id, lambda machine, now: machine.heartbeat(request, now)
-            )
-        except CoordinatorError as refusal:
-            # Nobody loses its place because the group is being loaded.
-            is_loading = refusal.error is Errors.COORDINATOR_LOAD_IN_PROGRESS
-            return HeartbeatResponse(error_code=Errors.NONE if is_loading else refusal.error)
-        return response
+    def heartbeat(self, request: HeartbeatRequest) -> asyncio.Future[Any]:
+        """What `heartbeat_response` makes the response of."""
+        return self._begin(request.group_id, lambda machine, now: machine.heartbeat(request, now))
 
     async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
         if not request.group_id:
@@ -191,21 +198,18 @@ class GroupCoordinator:
 
     # --- the consumer protocol
 
-    async def consumer_heartbeat(
+    def consumer_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, client: Client
-    ) -> ConsumerGroupHeartbeatResponse:
+    ) -> asyncio.Future[Any]:
+        """What `consumer_heartbeat_response` makes the response of."""
         try:
             validate_heartbeat(request, client.api_version, self._settings().consumer_assignors)
-            response: ConsumerGroupHeartbeatResponse = await self.runtime.write(
-                self.partition_for(request.group_id),
-                lambda machine, now: machine.consumer.heartbeat(request, client, now),
-            )
         except CoordinatorError as refusal:
-            error = told(refusal.error)
-            # An error of the log means nothing to the client, nor does its text.
-            message = (refusal.message or error.message) if error is refusal.error else None
-            return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
-        return response
+            return self._refuse(refusal)
+        return self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda machine, now: machine.consumer.heartbeat(request, client, now),
+        )
 
     def describe_consumer_groups(self, group_ids: Iterable[str]) -> list[DescribedConsumerGroup]:
         described: list[DescribedConsumerGroup] = []
@@ -229,17 +233,12 @@ class GroupCoordinator:
 
     # --- offsets
 
-    async def commit_offsets(
-        self, request: OffsetCommitRequest, api_version: int
-    ) -> OffsetCommitResponse:
-        try:
-            response: OffsetCommitResponse = await self._write(
-                request.group_id,
-                lambda machine, now: machine.commit_offsets(request, api_version, now),
-            )
-        except CoordinatorError as refusal:
-            return refused_commit(request, refusal.error)
-        return response
+    def commit_offsets(self, request: OffsetCommitRequest, api_version: int) -> asyncio.Future[Any]:
+        """What `commit_response` makes the response of."""
+        return self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda machine, now: machine.commit_offsets(request, api_version, now),
+        )
 
     async def fetch_offsets(
         self, request: OffsetFetchRequestGroup, *, require_stable: bool
@@ -364,6 +363,40 @@ def _join_problem(request: ConsumerGroupHeartbeatRequest) -> str | None:
 
 def _delete_groups(group_ids: list[str], machine: GroupMachine, _: Moment) -> Result:
     return machine.delete_groups(group_ids)
+
+
+def heartbeat_response(done: asyncio.Future[Any]) -> HeartbeatResponse:
+    """The response to a heartbeat of the classic protocol."""
+    try:
+        response: HeartbeatResponse = done.result()
+    except CoordinatorError as refusal:
+        # Nobody loses its place because the group is being loaded.
+        is_loading = refusal.error is Errors.COORDINATOR_LOAD_IN_PROGRESS
+        return HeartbeatResponse(error_code=Errors.NONE if is_loading else told(refusal.error))
+    return response
+
+
+def consumer_heartbeat_response(done: asyncio.Future[Any]) -> ConsumerGroupHeartbeatResponse:
+    """The response to a heartbeat of the consumer protocol."""
+    try:
+        response: ConsumerGroupHeartbeatResponse = done.result()
+    except CoordinatorError as refusal:
+        error = told(refusal.error)
+        # An error of the log means nothing to the client, nor does its text.
+        message = (refusal.message or error.message) if error is refusal.error else None
+        return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
+    return response
+
+
+def commit_response(
+    request: OffsetCommitRequest, done: asyncio.Future[Any]
+) -> OffsetCommitResponse:
+    """The response to a commit of offsets; a refusal is the same error for every partition."""
+    try:
+        response: OffsetCommitResponse = done.result()
+    except CoordinatorError as refusal:
+        return refused_commit(request, told(refusal.error))
+    return response
 
 
 def refused_commit(request: OffsetCommitRequest, error: Errors) -> OffsetCommitResponse:
