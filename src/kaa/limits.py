@@ -165,6 +165,10 @@ COORDINATOR_LOAD_RETRY_SECONDS_MIN = 1.0
 COORDINATOR_LOAD_RETRY_SECONDS_MAX = 60.0
 # Deadlines that a machine acts on before the loop serves others.
 COORDINATOR_DEADLINES_PER_TURN_MAX = 100
+# A coordinator that comes later than this to its deadlines has not read its clients either, and
+# gives the loop this long to do so before it believes that they are gone.
+COORDINATOR_LATE_MS_MAX = 250
+COORDINATOR_PATIENCE_MS = 50
 # What a record costs in a batch besides its key and value: varints and attributes.
 COORDINATOR_RECORD_OVERHEAD_BYTES_MAX = 32
 # How long a member whose first JoinGroup waits is kept without a sign of life. Fixed in Kafka.

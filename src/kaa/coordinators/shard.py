@@ -34,6 +34,8 @@ from kaa.coordinators.machine import CoordinatorError, Machine, Result
 from kaa.coordinators.records import encode_key, encode_value
 from kaa.limits import (
     COORDINATOR_DEADLINES_PER_TURN_MAX,
+    COORDINATOR_LATE_MS_MAX,
+    COORDINATOR_PATIENCE_MS,
     COORDINATOR_RECORD_OVERHEAD_BYTES_MAX,
     COORDINATOR_RECORDS_PER_SLICE_MAX,
 )
@@ -155,6 +157,8 @@ class Shard(Generic[MachineType]):
         # Looks for deadlines of the machine at `_armed_ms`.
         self._machine_timer: asyncio.TimerHandle | None = None
         self._armed_ms = 0
+        # It came late, and waits until the loop has read what came in meanwhile.
+        self._is_patient = False
 
     # --- requests
 
@@ -440,8 +444,13 @@ class Shard(Generic[MachineType]):
     # --- appends
 
     def _flush_now(self) -> None:
+        """What the append itself commits is answered at once."""
         self._flush_handle = None
-        self._flush()
+        self._is_advancing = True
+        try:
+            self._flush()
+        finally:
+            self._advance()
 
     def _flush(self) -> Errors | None:
         """Appends what is gathered; the error if it was refused."""
@@ -540,6 +549,13 @@ class Shard(Generic[MachineType]):
         self._machine_timer = self._loop.call_later(seconds, self._expire)
 
     def _expire(self) -> None:
+        """A node that comes late did not read either: whoever wrote in time is heard first."""
+        late_ms = self._host.now().monotonic_ms - self._armed_ms
+        self._is_patient = late_ms > COORDINATOR_LATE_MS_MAX and not self._is_patient
+        if self._is_patient:
+            seconds = COORDINATOR_PATIENCE_MS / 1000
+            self._machine_timer = self._loop.call_later(seconds, self._expire)
+            return
         self._machine_timer = None
         for _ in range(COORDINATOR_DEADLINES_PER_TURN_MAX):
             deadline_ms = self.machine.next_deadline_ms

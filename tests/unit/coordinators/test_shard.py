@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from kaa.coordinators.machine import CoordinatorError, Moment, Result
 from kaa.coordinators.shard import ShardState
+from kaa.limits import COORDINATOR_LATE_MS_MAX, COORDINATOR_PATIENCE_MS
 from kaa.log.errors import LogError
 from kaa.records.build import BatchBuilder
 from kaa.records.control import (
@@ -236,6 +239,50 @@ def test_deadlines_on_the_loop_that_nodes_run_on() -> None:
         cluster.host.moment = Moment(1_000_000, 10)
         await asyncio.sleep(0.05)
         assert cluster.committed("a") == 2
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
+
+
+def test_a_node_that_comes_late_hears_its_clients_first() -> None:
+    """On the loop of nodes timers come before input, however long both were ready."""
+
+    async def main() -> None:
+        cluster = Cluster()
+        await cluster.load()
+        loop = asyncio.get_running_loop()
+
+        def at(deadline_ms: int) -> Callable[[Any], Result]:
+            def command(machine: Any) -> Result:
+                machine.timers.schedule("session", deadline_ms, "expired")
+                return Result(response=True)
+
+            return command
+
+        node, client = socket.socketpair()
+        renewed: list[asyncio.Future[Any]] = []
+
+        def read() -> None:
+            node.recv(1)
+            renewed.append(cluster.runtime.write(0, lambda machine, _: at(500)(machine)))
+
+        with node, client:
+            loop.add_reader(node, read)
+            assert await cluster.write(at(10))
+            client.send(b"h")
+            # The node gets no processor for a while: the deadline has passed, the heartbeat waits.
+            threading.Event().wait(0.02)
+            cluster.host.moment = Moment(1_000_000, 10 + COORDINATOR_LATE_MS_MAX + 1)
+            await asyncio.sleep(3 * COORDINATOR_PATIENCE_MS / 1000)
+            loop.remove_reader(node)
+        assert [await one for one in renewed] == [True]
+        assert cluster.committed("expired") is None
+
+        # Nobody writes: patience ends.
+        cluster.host.moment = Moment(1_000_000, 500 + COORDINATOR_LATE_MS_MAX + 1)
+        await asyncio.sleep(0.5 + 3 * COORDINATOR_PATIENCE_MS / 1000)
+        await turns()
+        assert cluster.committed("expired") == 1
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())
