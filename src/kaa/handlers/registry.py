@@ -218,7 +218,10 @@ class Router:
         if result is None:
             return []
         if isinstance(result, Parked):
-            return Later(result.done, is_parked=True, encode=self._encoder(result, header))
+            encode = self._encoder(result, header)
+            if result.done.done():
+                return encode(result.done)
+            return Later(result.done, is_parked=True, encode=encode)
         if isinstance(result, KeepsFrame):
             freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             parts = self._start(result.response, header, freed)

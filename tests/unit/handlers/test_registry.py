@@ -89,12 +89,22 @@ def test_later_answers_hold_the_connection_unless_parked() -> None:
         return ApiVersionsResponse()
 
     def parked(*_: object) -> Parked:
-        future = asyncio.get_running_loop().create_future()
-        future.set_result(ApiVersionsResponse())
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        loop.call_soon(future.set_result, ApiVersionsResponse())
         return Parked(future, asyncio.Future.result)
 
     assert asyncio.run(route(later))[0] is False
     assert asyncio.run(route(parked))[0] is True
+
+
+def test_what_is_known_already_is_not_parked() -> None:
+    def known(*_: object) -> Parked:
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(ApiVersionsResponse())
+        return Parked(future, asyncio.Future.result)
+
+    assert asyncio.run(route(known)) == asyncio.run(route(lambda *_: ApiVersionsResponse()))
 
 
 def test_handler_may_go_on_reading_its_frame() -> None:
