@@ -80,7 +80,9 @@ def read_request_header(frame: bytes | bytearray | memoryview) -> RequestFrame:
     except ValueError:
         raise UnknownApiError(f"there is no API with key {key}") from None
     if header_version == 2:
-        position = _skip_tags(frame, position)
+        # Clients send none: a single 0.
+        has_none = position < len(frame) and frame[position] == 0
+        position = position + 1 if has_none else _skip_tags(frame, position)
     return RequestFrame(key, version, correlation_id, client_id, position)
 
 
