@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 from kaa.cli.client import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_UNHEALTHY, EXIT_USAGE
+from kaa.cli.pipeline import progress_table
 from kaa.cli.root import root
 from kaa.spark.pipeline.progress import PartStatus, write_status
 from kaa.testing import Broker
@@ -67,9 +70,26 @@ def test_from_a_file_to_its_status(broker: Broker, tmp_path: Path) -> None:
     status = kaa("status", str(file))
     assert status.exit_code == 0
     assert "sample: running" in status.stderr
+    # The storage says as much, and needs no variable that the file may name.
+    assert kaa("status", str(storage)).stdout == status.stdout
     part.error = "as told"
     write_status(storage, "sample", [part], is_running=False)
-    assert kaa("status", str(file), "-o", "json").exit_code == EXIT_UNHEALTHY
+    failed = kaa("status", str(file), "-o", "json")
+    assert failed.exit_code == EXIT_UNHEALTHY
+    assert "out: as told" in failed.stderr
+
+
+def test_the_moving_table() -> None:
+    parts = [PartStatus("out", "topic"), PartStatus("in", "table", "running", 12_345, batch=7)]
+    parts[1].lag = {"numbers": 3}
+    text = StringIO()
+    Console(width=100, file=text).print(progress_table(parts))
+    head, _, *rows = text.getvalue().strip().splitlines()
+    assert " ".join(head.split()) == "sink kind state rows rows/s MiB/s batch batch s lag"
+    assert [" ".join(row.split()) for row in rows] == [
+        "out topic starting 0 0 0.0 - 0.0",
+        "in table running 12,345 0 0.0 7 0.0 numbers 3",
+    ]
 
 
 def test_wrong_files(tmp_path: Path) -> None:

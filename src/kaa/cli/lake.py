@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from kaa.cli.client import Session
     from kaa.spark.lake.driver import RoundReport
+    from kaa.spark.lake.running import Runner
     from kaa.spark.lake.settings import LakeSettings
 
 
@@ -131,37 +132,39 @@ def run(
 
     def work() -> None:
         from kaa.spark.lake.driver import LakeDriver, open_table
-        from kaa.spark.lake.running import LocalRunner, SparkRunner
+        from kaa.spark.lake.running import LocalRunner
 
         settings = _settings(session, topic, {**given, "interval": interval})
         table = open_table(settings)
-        stop = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stop.set())
-        spark = None
-        runner: LocalRunner | SparkRunner = LocalRunner()
-        if not no_spark:
-            from kaa.spark.quiet import quiet_config
-            from kaa.spark.sessions import session as spark_session
 
-            name = f"kaa lake {settings.table}"
-            spark = spark_session(master, app_name=name, config=quiet_config())
-            runner = SparkRunner(spark)
-        try:
-            LakeDriver(
-                settings,
-                table,
-                runner,
-                is_once=once,
-                report=_say_round,
-                stop=stop,
-            ).run()
-        finally:
-            if spark is not None:
-                spark.stop()
+        def land(runner: Runner, stop: threading.Event) -> None:
+            LakeDriver(settings, table, runner, is_once=once, report=_say_round, stop=stop).run()
+
+        if no_spark:
+            stop = threading.Event()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: stop.set())
+            land(LocalRunner(), stop)
+        else:
+            _land_by_spark(f"kaa lake {settings.table}", master, land)
         say(f"{settings.table} is up to date" if once else "stopped")
 
     _guarded(work)
+
+
+def _land_by_spark(
+    name: str, master: str | None, land: Callable[[Runner, threading.Event], None]
+) -> None:
+    from kaa.cli.spark_run import run_on_spark
+    from kaa.spark.lake.running import SparkRunner
+    from kaa.spark.quiet import StandardErrorAside, quiet_config
+    from kaa.spark.sessions import session as spark_session
+
+    with StandardErrorAside():
+        run_on_spark(
+            lambda: spark_session(master, app_name=name, config=quiet_config()),
+            lambda spark, stop: land(SparkRunner(spark), stop),
+        )
 
 
 def _say_round(report: RoundReport) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,23 +13,30 @@ from kaa.cli.client import (
     EXIT_FAILED,
     EXIT_NOT_FOUND,
     EXIT_UNHEALTHY,
+    QUIET_KEY,
     complain,
     exit_code,
     local_options,
     say,
     tell,
 )
-from kaa.cli.output import show
+from kaa.cli.output import NO_PROGRESS_KEY, is_asked, show
+from kaa.cli.progress import is_welcome
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from rich.table import Table
 
     from kaa.spark.pipeline.progress import PartStatus
     from kaa.spark.pipeline.spec import Pipeline
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 _COLUMNS = ["sink", "kind", "state", "rows", "rows_per_second", "mib_per_second"]
-_COLUMNS += ["batch", "batch_seconds", "lag", "lag_by_source"]
+_COLUMNS += ["batch", "batch_seconds", "lag"]
+_WIDE = ["lag_by_source"]
 _TITLES = {
     "rows_per_second": "rows/s",
     "mib_per_second": "MiB/s",
@@ -206,6 +212,7 @@ def run(output: str, file: Path, once: bool, master: str | None) -> None:
     """
 
     def work() -> None:
+        from kaa.cli.spark_run import run_on_spark
         from kaa.spark.pipeline.running import PipelineRun
         from kaa.spark.quiet import quiet_config
         from kaa.spark.sessions import session as spark_session
@@ -213,62 +220,85 @@ def run(output: str, file: Path, once: bool, master: str | None) -> None:
         pipeline = _read(file)
         if once:
             pipeline = replace(pipeline, available_now=True)
-        config = {**quiet_config(), **pipeline.configuration}
-        spark = spark_session(
-            master or pipeline.master, app_name=f"kaa pipeline {pipeline.name}", config=config
-        )
-        spark.sparkContext.setLogLevel("ERROR")
+        parts: list[PartStatus] = []
+
+        def start() -> SparkSession:
+            spark = spark_session(
+                master or pipeline.master,
+                app_name=f"kaa pipeline {pipeline.name}",
+                config={**quiet_config(), **pipeline.configuration},
+            )
+            spark.sparkContext.setLogLevel("ERROR")
+            return spark
+
+        def go(spark: SparkSession, stop: threading.Event) -> None:
+            screen.wait("Spark runs, its queries start")
+            running = PipelineRun(spark, pipeline, screen.show, stop)
+            running.run()
+            parts.extend(running.parts)
+
         with _Screen() as screen:
-            running = PipelineRun(spark, pipeline, screen.show)
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: running.stop())
-            try:
-                running.run()
-            finally:
-                spark.stop()
+            run_on_spark(start, go)
+        if any(one.state == "stopped" for one in parts):
+            say("stopped; the same command goes on from there")
         if output != "table":
             from kaa.spark.pipeline.progress import table_rows
 
-            show(output, _COLUMNS, table_rows(running.parts), "sink")
+            show(output, _COLUMNS, table_rows(parts), "sink", wide=_WIDE)
 
     _guarded(work)
 
 
 class _Screen:
-    """The moving table on a terminal; elsewhere a line when something is new."""
+    """The moving table on a terminal; elsewhere a line when something is new.
+
+    What Spark says meanwhile comes out above the table.
+    """
 
     def __init__(self) -> None:
+        from kaa.spark.quiet import StandardErrorAside
+
         self._live: Any = None
         self._last: dict[str, int] = {}
-
-    def __enter__(self) -> Self:
-        if sys.stderr.isatty():
+        is_drawn = is_welcome(sys.stderr) and not (is_asked(NO_PROGRESS_KEY) or is_asked(QUIET_KEY))
+        self._aside = StandardErrorAside()
+        if is_drawn:
             from rich.console import Console
             from rich.live import Live
 
-            self._live = Live(console=Console(stderr=True), refresh_per_second=4)
+            console = Console(file=self._aside.stream)
+            self._aside.write = lambda line: console.print(line, markup=False, highlight=False)
+            self._live = Live(
+                console=console, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False
+            )
+
+    def __enter__(self) -> Self:
+        self._aside.__enter__()
+        if self._live is not None:
             self._live.start()
+        self.wait("Spark starts, which takes a few seconds")
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self._live is not None:
             self._live.stop()
+        self._aside.__exit__(*exception)
+
+    def wait(self, text: str) -> None:
+        """Says what has to come before there is something to show."""
+        if self._live is not None:
+            from rich.spinner import Spinner
+
+            self._live.update(Spinner("dots", text))
 
     def show(self, parts: list[PartStatus]) -> None:
         from kaa.spark.pipeline.progress import table_rows
 
-        rows = table_rows(parts)
         if self._live is not None:
-            from rich.table import Table
-
-            shown = [name for name in _COLUMNS if name != "lag"]
-            table = Table(*(_TITLES.get(name, name.replace("_", " ")) for name in shown))
-            for row in rows:
-                table.add_row(*(str(row[name]) for name in shown))
-            self._live.update(table)
+            self._live.update(progress_table(parts))
             return
-        for row in rows:
-            if row["batch"] > self._last.get(row["sink"], -1):
+        for row in table_rows(parts):
+            if row["batch"] is not None and row["batch"] > self._last.get(row["sink"], -1):
                 self._last[row["sink"]] = row["batch"]
                 say(
                     f"{row['sink']}: batch {row['batch']}, {row['rows']} rows, "
@@ -277,30 +307,59 @@ class _Screen:
                 )
 
 
+def progress_table(parts: list[PartStatus]) -> Table:
+    """How the parts of a run are doing, for a terminal."""
+    from rich import box
+    from rich.table import Table
+
+    from kaa.spark.pipeline.progress import table_rows
+
+    table = Table(box=box.SIMPLE_HEAD)
+    shown = [*_COLUMNS[:-1], *_WIDE]
+    for name in shown:
+        is_text = name in {"sink", "kind", "state", "lag_by_source"}
+        table.add_column(_TITLES.get(name, name), justify="left" if is_text else "right")
+    for row in table_rows(parts):
+        table.add_row(*(_cell(row[name]) for name in shown))
+    return table
+
+
+def _cell(value: str | float | None) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else f"{value:,}"
+
+
 @command.command()
 @_FILE
 @local_options
 def status(output: str, file: Path) -> None:
     """Show how a pipeline is doing, from any terminal. Ends with 7 if its run was lost or failed.
 
+    FILE is its file, or the folder of its storage.
+
     \b
     Examples:
       kaa pipeline status orders.yaml
+      kaa pipeline status kaa-data/pipelines/orders
       kaa pipeline status orders.yaml -o json
     """
 
     def work() -> int:
         from kaa.spark.pipeline.progress import PartStatus, read_status, table_rows
 
-        pipeline = _read(file)
-        found = read_status(Path(pipeline.storage))
+        storage = file if file.is_dir() else Path(_read(file).storage)
+        found = read_status(storage)
         if found is None:
-            complain(f"{pipeline.name} has not run yet, or not with this storage")
+            complain(f"no pipeline has run yet with the storage {storage}")
             return EXIT_NOT_FOUND
         parts = [PartStatus(**one) for one in found["sinks"]]
-        show(output, _COLUMNS, table_rows(parts), "sink", document=found)
+        show(output, _COLUMNS, table_rows(parts), "sink", wide=_WIDE, document=found)
+        for part in parts:
+            if part.error is not None:
+                complain(f"{part.name}: {part.error}")
         if output == "table":
-            say(f"{pipeline.name}: {found['state']}, {found['age_seconds']:.0f} s ago")
+            say(f"{found['name']}: {found['state']}, {found['age_seconds']:.0f} s ago")
         has_failed = found["state"] == "lost" or any(one.error for one in parts)
         return EXIT_UNHEALTHY if has_failed else 0
 

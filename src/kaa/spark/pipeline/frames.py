@@ -38,12 +38,8 @@ def _read(spark: Any, pipeline: Pipeline, source: Source) -> Any:
 
 def rows_for_topic(frame: Any, sink: Sink) -> Any:
     """The columns of records: what the sink says, else the row as JSON."""
+    key = [] if sink.key is None else [f"cast({sink.key} as string) as key"]
     if sink.value is None and "value" in frame.columns:
-        if sink.key is None:
-            return frame
-        return frame.selectExpr(f"cast({sink.key} as string) as key", "value")
+        return frame.selectExpr(*key, "value") if key else frame
     value = sink.value or "to_json(struct(*))"
-    columns = [f"cast({value} as string) as value"]
-    if sink.key is not None:
-        columns.insert(0, f"cast({sink.key} as string) as key")
-    return frame.selectExpr(*columns)
+    return frame.selectExpr(*key, f"cast({value} as string) as value")

@@ -47,6 +47,8 @@ def update_from_progress(
     records of each topic has to do.
     """
     is_new = progress["batchId"] != part.batch
+    if part.state == "starting":
+        part.state = "running"
     part.batch = progress["batchId"]
     part.batch_seconds = progress.get("durationMs", {}).get("triggerExecution", 0) / 1000
     part.rows_per_second = progress.get("processedRowsPerSecond") or 0.0
@@ -112,8 +114,8 @@ def table_rows(parts: list[PartStatus]) -> list[dict[str, Any]]:
             "state": one.state,
             "rows": one.rows,
             "rows_per_second": round(one.rows_per_second),
-            "mib_per_second": round(one.size_bytes_per_second / 2**20, 1),
-            "batch": one.batch,
+            "mib_per_second": round(one.size_bytes_per_second / 2**20, 2),
+            "batch": None if one.batch < 0 else one.batch,
             "batch_seconds": round(one.batch_seconds, 2),
             "lag": sum(one.lag.values()),
             "lag_by_source": ", ".join(f"{name} {lag}" for name, lag in sorted(one.lag.items())),

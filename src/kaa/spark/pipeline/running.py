@@ -12,7 +12,7 @@ import json
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kaa.client.errors import ClientError
 from kaa.limits import PIPELINE_LOOK_SECONDS, PIPELINE_SIZES_SECONDS
@@ -32,50 +32,40 @@ if TYPE_CHECKING:
     from kaa.spark.lake.settings import LakeSettings
     from kaa.spark.pipeline.spec import Pipeline, Sink
 
+    Show = Callable[[list[PartStatus]], None]
+
+# What the options of a source begin with that say how its records are decoded.
+_FORMATS: Final = ("value", "key", "schemaregistry.")
+
 
 def table_settings(pipeline: Pipeline, sink: Sink) -> LakeSettings:
     """The table of a topic."""
     found = pipeline.topic_of(sink.origin)
     assert found is not None, "a checked pipeline"
-    topic, options = found
     formats = {
-        name: value
-        for name, value in options.items()
-        if name.lower().startswith(("value", "key", "schemaregistry."))
+        name: value for name, value in found.options.items() if name.lower().startswith(_FORMATS)
     }
-    return lake_settings(
-        {
-            **pipeline.kafka_options,
-            **formats,
-            "topic": topic,
-            "table": sink.table,
-            "mode": sink.mode,
-            **sink.options,
-        }
-    )
+    named = {"topic": found.topic, "table": sink.table, "mode": sink.mode}
+    return lake_settings({**pipeline.kafka_options, **formats, **named, **sink.options})
 
 
 class PipelineRun:
-    """One run of a pipeline."""
+    """One run of a pipeline, until all is done or ``stop`` is set."""
 
     def __init__(
-        self, spark: Any, pipeline: Pipeline, show: Callable[[list[PartStatus]], None]
+        self, spark: Any, pipeline: Pipeline, show: Show, stop: threading.Event | None = None
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
         self._show = show
         self._storage = Path(pipeline.storage)
-        self._stop = threading.Event()
+        self._stop = stop or threading.Event()
         self._queries: list[tuple[PartStatus, Any]] = []
         self._tables: list[tuple[PartStatus, Sink]] = []
         self._threads: list[threading.Thread] = []
         self._sizes: dict[str, float] = {}
         self._sizes_until = 0.0
         self.parts: list[PartStatus] = []
-
-    def stop(self) -> None:
-        """Lets the run end soon; may be called from a signal handler."""
-        self._stop.set()
 
     def run(self) -> None:
         """Runs until all is done or stopped; raises PipelineError if a part failed."""
@@ -101,7 +91,6 @@ class PipelineRun:
                 self._tables.append((part, sink))
             else:
                 self._queries.append((part, self._query(sink, frames[sink.origin])))
-                part.state = "running"
         if not self._pipeline.available_now:
             self._start_tables()
 
@@ -133,6 +122,7 @@ class PipelineRun:
 
     def _land(self, part: PartStatus, sink: Sink) -> None:
         def report(one: RoundReport) -> None:
+            part.state = "running"
             part.rows += one.rows
             part.batch += 1
             part.batch_seconds = one.seconds
@@ -140,20 +130,15 @@ class PipelineRun:
             part.size_bytes_per_second = one.size_bytes / one.seconds if one.seconds else 0.0
             part.lag = {sink.origin: one.lag}
 
-        part.state = "running"
         try:
             settings = table_settings(self._pipeline, sink)
-            LakeDriver(
-                settings,
-                open_table(settings),
-                SparkRunner(self._spark),
-                is_once=self._pipeline.available_now,
-                report=report,
-                stop=self._stop,
-            ).run()
+            table, runner = open_table(settings), SparkRunner(self._spark)
+            once = self._pipeline.available_now
+            LakeDriver(settings, table, runner, is_once=once, report=report, stop=self._stop).run()
         except Exception as error:  # noqa: BLE001  The run tells it, and stops the other parts.
             part.error = str(error) or type(error).__name__
-        part.state = "failed" if part.error else "done"
+        done = "stopped" if self._stop.is_set() else "done"
+        part.state = "failed" if part.error else done
 
     # --- looking
 
@@ -175,11 +160,14 @@ class PipelineRun:
                 text = progress if isinstance(progress, dict) else json.loads(progress.json)
                 if text["batchId"] >= part.batch:
                     update_from_progress(part, text, self._record_bytes())
-            if not query.isActive and part.state == "running":
+            if not query.isActive and part.state in {"starting", "running"}:
                 problem = query.exception()
                 part.error = None if problem is None else _first_line(str(problem))
                 part.state = "failed" if part.error else "done"
-        write_status(self._storage, self._pipeline.name, self.parts, is_running=True)
+        self._tell(is_running=True)
+
+    def _tell(self, *, is_running: bool) -> None:
+        write_status(self._storage, self._pipeline.name, self.parts, is_running=is_running)
         self._show(self.parts)
 
     def _record_bytes(self) -> dict[str, float]:
@@ -201,17 +189,20 @@ class PipelineRun:
 
     def _end(self) -> None:
         self._stop.set()
-        for _, query in self._queries:
+        for part, query in self._queries:
             if query.isActive:
+                part.state = "stopping"
+        self._show(self.parts)
+        for part, query in self._queries:
+            if part.state == "stopping":
                 query.stop()
         for thread in self._threads:
             thread.join()
         self._look()
         for part in self.parts:
-            if part.state == "running":
+            if part.state in {"starting", "stopping"}:
                 part.state = "stopped"
-        write_status(self._storage, self._pipeline.name, self.parts, is_running=False)
-        self._show(self.parts)
+        self._tell(is_running=False)
 
 
 def _batch_writer(options: dict[str, str], checkpoint: Path) -> Callable[[Any, int], None]:

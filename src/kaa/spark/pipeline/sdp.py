@@ -168,7 +168,7 @@ def _sink(pipeline: Pipeline, number: int, sink: Sink, streams: set[str]) -> str
         found = pipeline.topic_of(sink.origin)
         if found is None:
             raise PipelineError(f"sinks.{sink.name}: {sink.origin!r} is no stream")
-        frame = _topic(pipeline, found[0])
+        frame = _topic(pipeline, found.topic)
     if sink.table is not None:
         kind, options = "kaa_table", {"table": sink.table, **sink.options}
     else:

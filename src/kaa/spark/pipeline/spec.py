@@ -87,15 +87,10 @@ class Pipeline:
     def kafka_options(self) -> dict[str, str]:
         return {f"kafka.{name}": value for name, value in self.kafka.items()}
 
-    def topic_of(self, name: str) -> tuple[str, Mapping[str, str]] | None:
-        """The topic behind a source or a sink, with the options of its formats."""
-        for source in self.sources:
-            if source.name == name and source.topic is not None:
-                return source.topic, source.options
-        for sink in self.sinks:
-            if sink.name == name and sink.topic is not None:
-                return sink.topic, {}
-        return None
+    def topic_of(self, name: str) -> Source | Sink | None:
+        """The source or else the sink of this name, if it is a topic."""
+        parts: tuple[Source | Sink, ...] = (*self.sources, *self.sinks)
+        return next((one for one in parts if one.name == name and one.topic is not None), None)
 
 
 def read(path: Path) -> Pipeline:
@@ -138,20 +133,9 @@ def parse(document: Any, environment: Mapping[str, str]) -> Pipeline:
         master=document.get("master"),
         available_now=bool(trigger.get("availableNow", False)),
         processing_time=trigger.get("processingTime", "1 second"),
-        sources=tuple(
-            Source(name, **{**one, "options": _texts(one.get("options", {}))})
-            for name, one in document["sources"].items()
-        ),
+        sources=tuple(Source(name, **_fields(one)) for name, one in document["sources"].items()),
         steps=tuple(Step(name, **one) for name, one in document.get("steps", {}).items()),
-        sinks=tuple(
-            Sink(
-                name,
-                origin=one["from"],
-                options=_texts(one.get("options", {})),
-                **{key: one[key] for key in one.keys() - {"from", "options"}},
-            )
-            for name, one in document["sinks"].items()
-        ),
+        sinks=tuple(Sink(name, **_fields(one)) for name, one in document["sinks"].items()),
     )
     found += _wiring(pipeline)
     if found:
@@ -173,6 +157,12 @@ def _substituted(value: Any, environment: Mapping[str, str], found: list[str]) -
         return environment.get(match[1], "")
 
     return VARIABLE.sub(variable, value)
+
+
+def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a source or a sink: ``from`` is no name that Python lets a field have."""
+    fields = {"origin" if name == "from" else name: one for name, one in given.items()}
+    return {**fields, "options": _texts(given.get("options", {}))}
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:
