@@ -19,6 +19,7 @@ from tests.support.object_store import emulated_s3
 from tests.support.rest_catalog import RestCatalog
 
 ROWS = 40
+SCHEMA = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +88,37 @@ def test_every_record_once_though_answers_get_lost(
     topic.seed([("k1", "again")])
     assert land(settings) == 1
     assert len(places(settings)) == ROWS + 1
+
+
+@pytest.mark.parametrize("store", ["disk"], indirect=True)
+@pytest.mark.parametrize("offer", ["listed", "refused"])
+def test_dead_letters_come_with_their_rounds_though_answers_get_lost(
+    broker: Broker, catalog: RestCatalog, store: Store, offer: str
+) -> None:
+    catalog.transactions = offer
+    topic = broker.topic(partitions=1)
+    values = ["no number" if one % 10 == 0 else f'{{"n": {one}}}' for one in range(ROWS)]
+    topic.seed([("k", one) for one in values])
+    formats = {"valueFormat": "json", "valueSchema": SCHEMA}
+    settings = settings_of(broker, catalog, store, topic.name, **formats)
+    table: Any = open_table(settings)
+    table.load()
+    table.prepare(table.schema())
+    before = len(catalog.made)
+    catalog.fates = ["lost after", "lost before", "expired", "", "lost after"]
+    assert land(settings) == 3
+    assert not catalog.fates
+    rows, letters = (
+        sorted(one.handle.scan().to_arrow().column("offset").to_pylist())
+        for one in (table.data, table.dead)
+    )
+    assert letters == [0, 10, 20, 30]
+    assert rows == [one for one in range(ROWS) if one % 10]
+    name, dead = table.data.handle.name()[1], table.dead.handle.name()[1]
+    commits = [(dead, name)] if offer == "listed" else [(dead,), (name,)]
+    assert catalog.made[before:] == commits * 3
+    if offer == "refused":
+        assert catalog.transactions_asked == 1
 
 
 def test_a_catalog_that_answers_no_commit_ends_the_run(

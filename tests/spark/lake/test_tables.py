@@ -262,13 +262,11 @@ def test_one_row_per_key(make: Make, broker: Broker) -> None:
         run(make(topic.name))
 
 
-def test_dead_letters_once_though_the_data_commit_failed(make: Make, broker: Broker) -> None:
+def test_rows_and_dead_letters_come_together_or_not_at_all(make: Make, broker: Broker) -> None:
     topic = broker.topic(partitions=1)
     topic.seed([("k", "v"), (None, "no key")])
     settings = make(topic.name, mode="upsert")
     table: Any = open_table(settings)
-    target = table._data if settings.layout == "iceberg" else table
-    commit = target.commit
 
     class CrashError(Exception):
         pass
@@ -276,13 +274,48 @@ def test_dead_letters_once_though_the_data_commit_failed(make: Make, broker: Bro
     def crash(*_: Any) -> None:
         raise CrashError
 
-    target.commit = crash
+    if settings.layout == "iceberg":
+        table._publisher.publish = crash
+    else:
+        table.commit = crash
     with pytest.raises(CrashError):
         run(settings, table=table)
-    target.commit = commit
+    assert (rows(settings), dead_letters(settings)) == ([], [])
     run(settings)
     assert len(rows(settings)) == 1
     assert len(dead_letters(settings)) == 1
+
+
+@pytest.mark.parametrize("make", ["iceberg"], indirect=True)
+@pytest.mark.parametrize("mover", ["another committer", "a stranger"])
+def test_a_round_goes_on_though_one_of_its_tables_moved(
+    make: Make, broker: Broker, mover: str
+) -> None:
+    topic = broker.topic(partitions=1)
+    topic.seed([("k", "v"), (None, "no key")])
+    settings = make(topic.name, mode="upsert")
+    run(settings)
+    topic.seed([("other", "v"), (None, "no key")])
+    table: Any = open_table(settings)
+    publish = table._publisher.publish
+
+    def late(staged: Any) -> None:
+        table._publisher.publish = publish
+        other: Any = open_table(settings)
+        if mover == "another committer":
+            run(settings)
+        else:
+            transaction = other.dead.handle.transaction()
+            with transaction.update_snapshot().fast_append():
+                pass
+            transaction.commit_transaction()
+        publish(staged)
+
+    table._publisher.publish = late
+    reports = run(settings, table=table)
+    assert [one.dead_letters for one in reports] == ([] if mover == "another committer" else [1])
+    assert [row["key"] for row in rows(settings)] == [b"k", b"other"]
+    assert sorted(row["offset"] for row in dead_letters(settings)) == [1, 3]
 
 
 def test_a_topic_that_was_made_anew_is_noticed(make: Make, broker: Broker) -> None:

@@ -19,9 +19,10 @@ they would add files of a round again on top of another committer's.
 Files are added with explicit values of their parts and with statistics out of their footers; field
 ids are in the files, so that renamed columns keep their data.
 
-Two tables cannot be committed at once. Dead letters are committed first, under the same commit id,
-and their table carries offsets of its own: bad records before them are never written again, so each
-is there once, wherever a committer crashed.
+A round with dead letters changes two tables, at once where the catalog can do that (``together``
+says how). Where it cannot, the dead letters are committed first, under the same commit id. Their
+table carries offsets of its own: bad records before them are never written again, so each is there
+once, wherever a committer crashed.
 """
 
 from __future__ import annotations
@@ -34,12 +35,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.exceptions import (
     CommitFailedException,
-    CommitStateUnknownException,
     NamespaceAlreadyExistsError,
     NoSuchTableError,
+    NotInstalledError,
     RESTError,
-    ServerError,
-    ServiceUnavailableError,
     TableAlreadyExistsError,
 )
 
@@ -56,6 +55,7 @@ from kaa.spark.lake.table import (
     UnknownOutcomeError,
     WritePlace,
 )
+from kaa.spark.lake.together import Publisher, Staged, no_answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,6 @@ TOPIC_ID: Final = "kaa.topic-id"
 MODE: Final = "kaa.mode"
 DEAD_SUFFIX: Final = "_dead_letters"
 _NO_VERSION: Final = "none"
-_NO_ANSWER: Final = (CommitStateUnknownException, ServerError, ServiceUnavailableError)
 _PROPERTIES: Final = {
     "format-version": "2",
     "commit.retry.num-retries": "0",
@@ -96,7 +95,8 @@ def open_catalog(settings: LakeSettings) -> Any:
         if not settings.store.is_local:
             raise LakeError(
                 "a warehouse on an object store needs a catalog: catalog.type=rest with "
-                "catalog.uri, or catalog.type=sql with catalog.uri=sqlite:////path/catalog.db"
+                "catalog.uri, catalog.type=glue, or catalog.type=sql with "
+                "catalog.uri=sqlite:////path/catalog.db"
             )
         from pathlib import Path
 
@@ -106,7 +106,7 @@ def open_catalog(settings: LakeSettings) -> Any:
     properties.setdefault("warehouse", settings.store.url)
     try:
         return load_catalog(name, **properties)
-    except (RESTError, OSError) as error:
+    except _unusable() as error:
         kind = properties.get("type", "rest")
         raise LakeError(f"the {kind} catalog cannot be used: {error}") from error
 
@@ -117,6 +117,7 @@ class IcebergLake:
     def __init__(self, settings: LakeSettings, schema: Schema, dead_schema: Schema) -> None:
         self._settings = settings
         self._catalog = open_catalog(settings)
+        self._publisher = Publisher(self._catalog)
         self.terms: tuple[Term, ...] = settings.terms
         check_terms(settings.terms, schema)
         self._first_schema = schema
@@ -152,22 +153,21 @@ class IcebergLake:
 
     def commit(self, version: str, commit: TableCommit) -> None:
         letters = [one for one in commit.added if one.is_dead_letters]
-        if letters:
-            self._commit_letters(commit, letters)
         data = [one for one in commit.added if not one.is_dead_letters]
-        self._data.commit(version, commit, data, commit.removed)
+        dead_version = self._dead_version(commit, letters) if letters else None
+        staged = [self._data.stage(version, commit, data, commit.removed)]
+        if dead_version is not None:
+            staged.insert(0, self._dead.stage(dead_version, commit, letters))
+        self._publisher.publish(staged)
 
-    def _commit_letters(self, commit: TableCommit, letters: Sequence[WrittenFile]) -> None:
+    def _dead_version(self, commit: TableCommit, letters: Sequence[WrittenFile]) -> str | None:
+        """The version that the letters are committed to; None if they are there already."""
         state = self._dead.state()
-        if state.commit_id == commit.commit_id:
-            return
-        reached = state.offsets
-        if any(one.first_offset < reached.get(one.partition, 0) for one in letters):
-            raise StaleRoundError("another committer wrote these dead letters")
-        try:
-            self._dead.commit(state.version, commit, letters)
-        except ConflictError as error:
-            raise StaleRoundError("the dead-letter table was committed to meanwhile") from error
+        if all(one.first_offset >= state.offsets.get(one.partition, 0) for one in letters):
+            return state.version
+        if any(one.commit_id == commit.commit_id for one in self._dead.history()):
+            return None
+        raise StaleRoundError("another committer wrote these dead letters")
 
     def files(self, offset_state: TableState | None = None) -> list[DataFileInfo]:
         return self._data.files(None if offset_state is None else offset_state.version)
@@ -312,15 +312,16 @@ class IcebergTable:
 
     # --- commits
 
-    def commit(
+    def stage(
         self,
         version: str,
         commit: TableCommit,
         files: Sequence[WrittenFile],
         removed: Sequence[DataFileInfo] = (),
-    ) -> None:
-        """One snapshot, if the table is at the version."""
+    ) -> Staged:
+        """One snapshot that the catalog does not know yet, if the table is at the version."""
         table = self._loaded if _version_or_none(self._loaded) == version else self.handle
+        self._loaded = None
         if _version(table) != version:
             raise ConflictError(version)
         properties = {
@@ -339,18 +340,9 @@ class IcebergTable:
                     snapshot.delete_data_file(one.handle)
                 for file in added:
                     snapshot.append_data_file(file)
-            transaction.commit_transaction()
-        except (
-            CommitStateUnknownException,
-            ServerError,
-            ServiceUnavailableError,
-            OSError,
-        ) as error:
+        except no_answer() as error:
             raise UnknownOutcomeError(str(error)) from error
-        except CommitFailedException as error:
-            raise ConflictError(str(error)) from error
-        finally:
-            self._loaded = None
+        return Staged(table, transaction, snapshot.snapshot_id)
 
     def _data_file(self, table: Any, file: WrittenFile) -> Any:
         from pyiceberg.io.pyarrow import (
@@ -379,6 +371,11 @@ class IcebergTable:
             key_metadata=None,
             **statistics.to_serialized_dict(),
         )
+
+
+def _unusable() -> tuple[type[Exception], ...]:
+    """What says that a catalog cannot be used; which there are depends on what it has loaded."""
+    return (RESTError, NotInstalledError, *no_answer())
 
 
 def _part_values(part: Part) -> list[Any]:
