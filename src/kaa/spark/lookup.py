@@ -29,7 +29,7 @@ from kaa.wire.errors import Errors
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
-    from kaa.client.metadata import Topic
+    from kaa.client.metadata import Metadata, Topic
     from kaa.client.offsets import OffsetAndTimestamp
     from kaa.spark.offsets import PartitionOffsets
     from kaa.spark.options import Bound, SourceOptions
@@ -83,10 +83,9 @@ class Lookup:
 
     async def _find(self) -> Found:
         wanted = self._options.topics
-        cluster = self._brokers.cluster
         topics: list[Topic] = []
         if wanted.pattern is not None:
-            metadata = await cluster.fetch_metadata(None)
+            metadata = await self._metadata(None)
             pattern = re.compile(wanted.pattern)
             topics = [
                 topic
@@ -95,7 +94,7 @@ class Lookup:
             ]
         else:
             names = wanted.names or sorted({one.topic for one in wanted.assigned or ()})
-            metadata = await cluster.fetch_metadata(names)
+            metadata = await self._metadata(names)
             for name in names:
                 topic = metadata.topics.get(name)
                 if topic is None:
@@ -108,6 +107,17 @@ class Lookup:
             for one in topic.partitions
         ]
         return Found(sorted(partitions), {topic.name: str(topic.topic_id) for topic in topics})
+
+    async def _metadata(self, names: Iterable[str] | None) -> Metadata:
+        cluster = self._brokers.cluster
+        if not cluster.metadata.brokers:
+            # It was never reached: the address may be wrong, which nobody wants to wait for.
+            return await cluster.fetch_metadata(names)
+        # Brokers that were there before come back, after a restart for instance.
+        found: Metadata = await cluster.repeat(
+            lambda: cluster.fetch_metadata(names), "metadata of topics", self._brokers.timeout_ms
+        )
+        return found
 
     # --- offsets
 
@@ -246,9 +256,9 @@ class Lookup:
                     for name, numbers in topics.items()
                 ]
             )
-            connection = await cluster.connection(leader)
-            response = await connection.request(request)
-            check(response.error_code, "sizes of partitions", node=connection.address)
+            what = "sizes of partitions"
+            response = await cluster.call(request, what, self._brokers.timeout_ms, node_id=leader)
+            check(response.error_code, what)
             for result in response.results:
                 for topic in result.topics:
                     for replica in topic.partitions:

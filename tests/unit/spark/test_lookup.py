@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from kaa.client import TopicPartition
-from kaa.client.errors import KafkaError
+from kaa.client.errors import KafkaError, UnreachableError
 from kaa.client.group_offsets import OffsetAndMetadata
 from kaa.client.sync import Admin
 from kaa.spark.errors import OptionError
@@ -15,6 +17,7 @@ from kaa.spark.lookup import Lookup
 from kaa.spark.offsets import EARLIEST, LATEST
 from kaa.spark.options import Bound, SourceOptions, source_options
 from tests.support.both_clusters import bootstrap, kaa_node, topic_name
+from tests.support.broker_process import BrokerProcess
 from tests.unit.spark.nodes import Topic
 
 __all__ = ["bootstrap", "kaa_node", "topic_name"]
@@ -57,6 +60,28 @@ def test_metadata_is_kept_as_long_as_asked(topic: Topic) -> None:
     assert lookup.partitions() is lookup.partitions()
     lookup = lookup_of(topic)[0]
     assert lookup.partitions() is not lookup.partitions()
+
+
+def test_brokers_that_were_there_are_waited_for(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as node, ThreadPoolExecutor(1) as pool:
+        topic = Topic(node.bootstrap_servers, "t", partitions=2)
+        topic.send([b"x"] * 5)
+        lookup, _ = lookup_of(topic, **{"fetchOffset.numRetries": "0"})
+        both = lookup.partitions().partitions
+        node.kill()
+        found = pool.submit(lambda: (lookup.partitions().partitions, lookup.latest(both)))
+        node.start()
+        assert found.result(90) == (both, {both[0]: 5, both[1]: 0})
+
+
+def test_brokers_that_never_were_there_are_not() -> None:
+    given = {
+        "kafka.bootstrap.servers": "127.0.0.1:1",
+        "subscribe": "t",
+        "fetchOffset.numRetries": "0",
+    }
+    with pytest.raises(UnreachableError, match="cannot connect"):
+        Lookup(source_options(given, is_stream=True)).partitions()
 
 
 def test_a_topic_that_is_not_there(topic: Topic) -> None:

@@ -86,7 +86,11 @@ class Decisions:
 
     async def _ensure_topic(self) -> None:
         cluster = self._brokers.cluster
-        metadata = await cluster.fetch_metadata([COMMITS_TOPIC])
+        metadata = await cluster.repeat(
+            lambda: cluster.fetch_metadata([COMMITS_TOPIC]),
+            f"metadata of topic {COMMITS_TOPIC!r}",
+            self._brokers.timeout_ms,
+        )
         if COMMITS_TOPIC in metadata.topics:
             return
         wanted = NewTopic(COMMITS_TOPIC, SPARK_COMMITS_PARTITIONS, -1, _CONFIGS)

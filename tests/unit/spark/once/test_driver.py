@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from kaa.client import NewTopic
 from kaa.client.errors import KafkaError
 from kaa.client.sync import Admin, Consumer
 from kaa.spark.errors import LostTransactionError, SupersededError
+from kaa.spark.once import driver as module
 from kaa.spark.once.driver import Driver
 from kaa.spark.once.machine import (
     Decide,
@@ -244,6 +247,39 @@ def test_a_task_that_fails_leaves_nothing_open(query: Query) -> None:
         write_transaction(query.options, names, failing())
     assert query.ongoing() == []
     assert write_transaction(query.options, names, iter([])) == (0, None)
+
+
+def test_markers_that_take_too_long_are_told_and_the_batch_is_committed(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No broker is that slow on demand: transactions that are complete count as not yet so."""
+    monkeypatch.setattr(module, "_ENDING", frozenset({"CompleteCommit", "PrepareCommit"}))
+    monkeypatch.setattr(module, "SPARK_MARKERS_WAIT_MS", 50)
+    entry = query.write("run", 0)
+    told = rf"markers of 1 transactions \({re.escape(entry.transactional_id)}, .* after 50 ms"
+    with pytest.warns(UserWarning, match=told):
+        query.commit(0, [entry])
+    # The decision stands, only the wait for the readers' sake was given up.
+    assert wait_until(lambda: query.visible() == rows(0), 30)
+    assert query.ongoing() == []
+    monkeypatch.undo()
+    query.commit(1, [query.write("run", 1)])
+    assert query.visible() == rows(0, 1)
+
+
+def test_a_broker_that_is_killed_before_a_batch_is_committed(
+    tmp_path: Path, topic_name: str
+) -> None:
+    with BrokerProcess(tmp_path) as node, ThreadPoolExecutor(1) as pool:
+        query = Query(node.bootstrap_servers, topic_name)
+        query.commit(0, [query.write("run", 0)])
+        entries = [query.write("run", 1), query.write("run", 1, task=1)]
+        node.kill()
+        committed = pool.submit(query.commit, 1, entries)
+        node.start()
+        committed.result(90)
+        assert query.visible() == sorted([*rows(0), *rows(1, tasks=2)])
+        assert query.ongoing() == []
 
 
 def test_two_phase_transactions_have_no_timeout(tmp_path: Path, topic_name: str) -> None:
