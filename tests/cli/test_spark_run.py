@@ -21,10 +21,13 @@ def start():
     return Session()
 
 def work(spark, stop):
-    if sys.argv[1] == "late":
+    if sys.argv[1] in ("late", "twice"):
         os.kill(os.getpid(), signal.SIGTERM)
         stop.wait()
         print("ended", flush=True)
+    if sys.argv[1] == "twice":
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait()
     elif sys.argv[1] == "fails":
         raise ValueError("as told")
 
@@ -51,6 +54,11 @@ def test_a_signal_while_spark_starts_leaves_at_once() -> None:
 def test_a_signal_brings_the_work_to_an_end() -> None:
     answer = run("late")
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "ended\nstopped\n", "")
+
+
+def test_a_second_signal_leaves_at_once() -> None:
+    answer = run("twice")
+    assert (answer.returncode, answer.stdout, answer.stderr) == (143, "ended\n", "")
 
 
 def test_a_failure_is_raised_where_the_work_was_given() -> None:

@@ -25,8 +25,8 @@ def run_on_spark(
 
     All of it runs in a thread of its own: in the main thread PySpark would put its handler of
     Ctrl-C in place of ours, and that one breaks into whatever PySpark does at the moment. While
-    Spark starts there is nothing to bring to an end, so that a signal leaves at once; Java notices
-    that its Python is gone.
+    Spark starts there is nothing to bring to an end, so that a signal leaves at once, and a second
+    signal always does; Java notices that its Python is gone.
     """
     stop, is_started = threading.Event(), threading.Event()
     context = click.get_current_context()
@@ -56,7 +56,7 @@ def run_on_spark(
     thread.start()
     while thread.is_alive():
         thread.join(_LOOK_SECONDS)
-        if received and not is_started.is_set():
+        if received and (not is_started.is_set() or len(received) > 1):
             sys.exit(128 + received[0])
     if failures:
         raise failures[0]
