@@ -276,7 +276,7 @@ class _Screen:
         self._aside.__enter__()
         if self._live is not None:
             self._live.start()
-        self.wait("Spark starts, which takes a few seconds")
+        self.wait("Spark starts: some ten seconds on a quiet machine")
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -309,12 +309,11 @@ class _Screen:
 
 def progress_table(parts: list[PartStatus]) -> Table:
     """How the parts of a run are doing, for a terminal."""
-    from rich import box
     from rich.table import Table
 
     from kaa.spark.pipeline.progress import table_rows
 
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=None, pad_edge=False)  # So that it fits 80 columns.
     shown = [*_COLUMNS[:-1], *_WIDE]
     for name in shown:
         is_text = name in {"sink", "kind", "state", "lag_by_source"}
