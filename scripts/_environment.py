@@ -51,6 +51,9 @@ def main(arguments: list[str]) -> int:
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nStopped installing; the next run goes on with it.", file=sys.stderr)
+        return 130
     return 0
 
 
