@@ -7,12 +7,15 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pytest
 
+from kaa.cli.root import root
 from scripts import _pictures
 from tests.support.broker_process import BrokerProcess
 
@@ -116,6 +119,61 @@ def test_python_of_the_readme_runs(broker: BrokerProcess, tmp_path: Path) -> Non
         timeout=60,
     )
     assert "1 passed" in ran.stdout, ran.stdout
+
+
+def typed_commands(text: str) -> Iterator[list[str]]:
+    """Every command line of ``kaa`` that a page has, in a block or in a sentence, word by word."""
+    text = text.replace("\\\n", " ")
+    for one in re.finditer(r"`(kaa [a-z][^`]*)`|^(?:.*? )?(kaa [a-z].*)$", text, re.MULTILINE):
+        if one[2] is None or is_in_block(text, one.start()):
+            lexer = shlex.shlex(one[1] or one[2], posix=True, punctuation_chars=True)
+            lexer.whitespace_split = True
+            words = list(lexer)
+            for index, word in enumerate(words):
+                if word == "kaa":
+                    rest = words[index + 1 :]
+                    end = (at for at, found in enumerate(rest) if set(found) <= set("|&;<>()"))
+                    yield rest[: next(end, len(rest))]
+
+
+def is_in_block(text: str, position: int) -> bool:
+    return len(re.findall(r"^```", text[:position], re.MULTILINE)) % 2 == 1
+
+
+def unknown_word(words: list[str]) -> str | None:
+    """The first word that no command, and no option of the command, is called."""
+    command: click.Command = root
+    context = click.Context(root)
+    left = deque(words)
+    while left and isinstance(command, click.Group) and not left[0].startswith("-"):
+        word = left.popleft()
+        found = command.get_command(context, word)
+        if found is None:
+            return word
+        command = found
+    options = {name: one for one in command.get_params(context) for name in one.opts}
+    while left:
+        word = left.popleft()
+        if re.fullmatch(r"--?[a-zA-Z].*", word):
+            name = word.partition("=")[0] if word.startswith("--") else word[:2]
+            option = options.get(name)
+            if option is None:
+                return word
+            if isinstance(option, click.Option) and not option.is_flag and name == word and left:
+                left.popleft()
+    return None
+
+
+def test_commands_are_there() -> None:
+    for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md")):
+        for words in typed_commands(path.read_text("utf-8")):
+            assert unknown_word(words) is None, f"{path.name}: kaa {shlex.join(words)}"
+
+
+def test_commands_are_found() -> None:
+    block = "```\n$ kaa tail -x | kaa tail --frm a\nkaa tail --from -10 -n 2 t  # All.\n```\n"
+    page = f"see `kaa topic lst`\n{block}kaa is no command here\n"
+    assert [unknown_word(one) for one in typed_commands(page)] == ["lst", "-x", "--frm", None]
 
 
 def test_patterns() -> None:
