@@ -17,6 +17,8 @@ Three things stand in the way from a plain ``SparkSession.builder``, each withou
 - Spark binds to the address that the host's name stands for, which on many machines cannot be
   reached. In local mode everything stays on the loopback address.
 
+In local mode ``SPARK_HOME`` is set too: Python processes start sooner then (``kaa.spark.home``).
+
 ``problems`` names what of this is wrong in an environment, for those who start Spark themselves.
 
 Spark hides settings in its logs, plans and pages whose names look like secrets. Passwords for SASL
@@ -32,6 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.spark.errors import SparkSourceError
+from kaa.spark.home import quick_spark_home
 from kaa.spark.java import JAVA_MAJOR_VERSION_MIN, candidates, find_java, spark_java_home
 
 if TYPE_CHECKING:
@@ -86,6 +89,10 @@ def environment(present: Mapping[str, str], *, is_local: bool = True) -> dict[st
     }
     if is_local:
         wanted["SPARK_LOCAL_IP"] = present.get("SPARK_LOCAL_IP") or LOOPBACK
+        runs_this_python = wanted["PYSPARK_PYTHON"] == sys.executable
+        home = None if present.get("SPARK_HOME") or not runs_this_python else quick_spark_home()
+        if home is not None:
+            wanted["SPARK_HOME"] = str(home)
     return wanted
 
 

@@ -24,6 +24,11 @@ def java(monkeypatch: pytest.MonkeyPatch) -> list[Java]:
     return found
 
 
+@pytest.fixture(autouse=True)
+def _spark_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "quick_spark_home", lambda: Path("/shim"))
+
+
 def test_workers_run_this_python_and_stay_on_loopback(java: list[Java]) -> None:
     java.append(Java(Path("/opt/java"), 21, "PATH"))
     assert environment({}) == {
@@ -31,10 +36,23 @@ def test_workers_run_this_python_and_stay_on_loopback(java: list[Java]) -> None:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "JAVA_HOME": "/opt/java",
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_HOME": "/shim",
     }
     chosen = environment({"PYSPARK_PYTHON": "other", "SPARK_LOCAL_IP": "::1"})
     assert (chosen["PYSPARK_PYTHON"], chosen["SPARK_LOCAL_IP"]) == ("other", "::1")
     assert "SPARK_LOCAL_IP" not in environment({}, is_local=False)
+
+
+def test_the_quick_home_is_for_this_python_in_local_mode(
+    java: list[Java], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java.append(Java(Path("/opt/java"), 21, "PATH"))
+    # Others need the archives, and who has chosen a home keeps it.
+    assert "SPARK_HOME" not in environment({"PYSPARK_PYTHON": "other"})
+    assert "SPARK_HOME" not in environment({}, is_local=False)
+    assert "SPARK_HOME" not in environment({"SPARK_HOME": "/spark"})
+    monkeypatch.setattr(module, "quick_spark_home", lambda: None)
+    assert "SPARK_HOME" not in environment({})
 
 
 def test_an_old_java_is_passed_over_with_a_message(java: list[Java]) -> None:
