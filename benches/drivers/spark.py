@@ -86,7 +86,8 @@ def _write(spark: SparkSession, task: dict[str, Any], folder: str) -> dict[str, 
     del folder
     value = f"repeat('x', {task['record_bytes']})"
     frame = spark.range(task["count"]).selectExpr("cast(id as string) key", f"{value} value")
-    frame.write.format(task["connector"]).options(**_options(task), topic=task["topic"]).save()
+    writer = frame.write.format(task["connector"]).mode("append")
+    writer.options(**_options(task), topic=task["topic"]).save()
     return {}
 
 
