@@ -294,6 +294,8 @@ class _Screen:
     def show(self, parts: list[PartStatus]) -> None:
         from kaa.spark.pipeline.progress import table_rows
 
+        if any(one.state == "stopping" for one in parts):
+            self._aside.hush()
         if self._live is not None:
             self._live.update(progress_table(parts))
             return

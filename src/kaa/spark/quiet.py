@@ -55,6 +55,10 @@ class StandardErrorAside:
         os.dup2(self.stream.fileno(), 2)
         self._has_ended.wait(_END_WAIT_SECONDS)
 
+    def hush(self) -> None:
+        """Drops what comes from now on: Java's complaints about work that is broken off."""
+        self.write = lambda _line: None
+
     def _forward(self, reading: int) -> None:
         with os.fdopen(reading, errors="replace") as lines:
             for line in lines:

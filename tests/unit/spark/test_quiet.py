@@ -18,6 +18,8 @@ if sys.argv[1] == "collected":
     aside.write = lambda line: print("above:", line, file=aside.stream, flush=True)
 with aside:
     subprocess.run([sys.executable, "-c", java], check=True)
+    if sys.argv[1] == "hushed":
+        aside.hush()
     sys.stderr.write("from here")
 sys.stderr.write("after\\n")
 """
@@ -38,4 +40,6 @@ def said(how: str) -> str:
 
 def test_standard_error_goes_aside() -> None:
     assert said("printed") == "from a child\nfrom here\nafter\n"
+    assert said("hushed").endswith("after\n")
+    assert "from here" not in said("hushed")
     assert said("collected") == "above: from a child\nabove: from here\nafter\n"
