@@ -15,7 +15,7 @@ import pytest
 from kaa.client import NewTopic
 from kaa.client.sync import Admin, Producer
 from kaa.spark.sessions import session
-from tests.spark.programs import kill_all
+from tests.spark.programs import JAVA_OPTIONS, kill_all
 from tests.spark.reference import reference_jars
 from tests.support.broker_process import BrokerProcess
 
@@ -29,7 +29,7 @@ _numbers = itertools.count(1)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests of this folder share one session, so one worker runs them all.
 
-    Those that start programs of their own are in another group, which they name themselves.
+    Those that start programs of their own name other groups, so that any worker runs them.
     """
     folder = Path(__file__).parent
     for item in items:
@@ -56,6 +56,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.streaming.metricsEnabled": "false",
     }

@@ -17,6 +17,8 @@ from tests.oracle.environment import wait_until
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
+# Java starts sooner when it compiles only lightly, and none of what is run here runs for long.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _KEPT = ("HOME", "LANG", "JAVA_HOME", "TMPDIR", "XDG_CACHE_HOME", "PYTHONPATH")
 
 
@@ -26,7 +28,7 @@ def shell() -> dict[str, str]:
     before = psutil.Process().environ()
     java = Path(before.get("JAVA_HOME", ""), "bin")
     kept = {name: value for name, value in before.items() if name in _KEPT}
-    return kept | {"PATH": f"/usr/bin:/bin:{java}"}
+    return kept | {"PATH": f"/usr/bin:/bin:{java}", "JDKJAVA_OPTIONS": JAVA_OPTIONS}
 
 
 _started: list[Program] = []

@@ -18,7 +18,7 @@ from tests.spark.copying import Copy
 from tests.spark.programs import Program, shell
 from tests.support.broker_process import BrokerProcess
 
-pytestmark = [pytest.mark.xdist_group("spark programs"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("spark cluster"), pytest.mark.timeout(600)]
 
 SPARK_HOME = Path(pyspark.__file__).parent
 LOOPBACK = "127.0.0.1"
@@ -30,8 +30,8 @@ class Daemon:
     def __init__(self, folder: Path, name: str, *arguments: str) -> None:
         self.output_file = folder / name
         variables = shell()
-        variables |= environment(variables) | {
-            "SPARK_HOME": str(SPARK_HOME),
+        variables |= {"SPARK_HOME": str(SPARK_HOME)} | environment(variables)
+        variables |= {
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_NO_DAEMONIZE": "1",
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",

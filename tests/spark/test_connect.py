@@ -11,7 +11,8 @@ from tests.spark.copying import ROWS, Copy
 from tests.spark.programs import Program
 from tests.support.broker_process import BrokerProcess
 
-pytestmark = [pytest.mark.xdist_group("spark programs"), pytest.mark.timeout(600)]
+# Only one server at a time can listen where those of Spark Connect do.
+pytestmark = [pytest.mark.xdist_group("spark connect"), pytest.mark.timeout(600)]
 
 
 def test_topics_are_read_and_written_over_connect(

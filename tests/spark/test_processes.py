@@ -13,7 +13,7 @@ from tests.oracle.environment import wait_until
 from tests.spark.copying import Copy
 from tests.support.broker_process import BrokerProcess
 
-pytestmark = [pytest.mark.xdist_group("spark programs"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.xdist_group("spark processes"), pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize("seed", [20])

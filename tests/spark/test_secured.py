@@ -21,7 +21,7 @@ from tests.support.secured_kafka import Secured, sasl_kafka
 __all__ = ["sasl_kafka"]
 
 pytestmark = [
-    pytest.mark.xdist_group("spark programs"),
+    pytest.mark.xdist_group("spark secured"),
     pytest.mark.timeout(600),
     pytest.mark.oracle,
 ]

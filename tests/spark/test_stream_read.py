@@ -221,12 +221,17 @@ def test_a_batch_waits_for_enough_rows(
         spark, servers, subscribe=topic, startingOffsets="earliest", minOffsetsPerTrigger=10
     )
     seen: list[int] = []
-    query = (
-        frame.writeStream.foreachBatch(lambda rows, _: seen.append(rows.count()))
-        .option("checkpointLocation", str(tmp_path))
-        .trigger(processingTime="200 milliseconds")
-        .start()
-    )
+    # Without this, a query that only waits tells of it every ten seconds.
+    spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "200")
+    try:
+        query = (
+            frame.writeStream.foreachBatch(lambda rows, _: seen.append(rows.count()))
+            .option("checkpointLocation", str(tmp_path))
+            .trigger(processingTime="200 milliseconds")
+            .start()
+        )
+    finally:
+        spark.conf.unset("spark.sql.streaming.noDataProgressEventInterval")
     try:
         wait_for(lambda: seen == [5])
         cluster.send(topic, numbered(5, 9))

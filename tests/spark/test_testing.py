@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.programs import JAVA_OPTIONS
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "test_spark_streaming.py"
 
 
+@pytest.mark.xdist_group("spark testing")
 @pytest.mark.timeout(300)
 def test_a_streaming_job_is_tested_with_the_fixtures() -> None:
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment["JDK_JAVA_OPTIONS"] = JAVA_OPTIONS
     options = ["-p", "kaa.testing.plugin", "-p", "no:cacheprovider", "-W", "error", "-q"]
     command = [sys.executable, "-m", "pytest", "-c", os.devnull, *options, str(EXAMPLE)]
     done = subprocess.run(

@@ -17,10 +17,11 @@ from kaa.client.sync import Consumer
 from kaa.spark.lake.reading import open_existing, plan_read, read_file
 from kaa.spark.sessions import environment
 from tests.spark.conftest import Cluster, numbered
+from tests.spark.programs import shell
 from tests.support.broker_process import BrokerProcess
 
 # Its server listens where that of Spark Connect does: they run one after the other.
-pytestmark = [pytest.mark.xdist_group("spark programs"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.xdist_group("spark connect"), pytest.mark.timeout(900)]
 
 RUN_SECONDS = 400.0
 # One flow after the other, so that a small machine keeps up with the processes they start.
@@ -30,7 +31,7 @@ SETTINGS += ["--conf", "spark.sql.pipelines.execution.maxConcurrentFlows=1"]
 
 def run(folder: Path) -> None:
     home = Path(pyspark.__file__).parent
-    variables = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "SPARK_HOME": str(home)}
+    variables = {**shell(), "HOME": str(folder), "SPARK_HOME": str(home)}
     source = str(Path(__file__).parents[3] / "src")
     output = folder / "output"
     with output.open("wb") as file:
