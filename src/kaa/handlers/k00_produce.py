@@ -21,6 +21,7 @@ version what is new
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa.handlers.context import KeepsFrame, Parked
@@ -42,8 +43,6 @@ from kaa.wire.messages.k00_produce import (
 )
 
 if TYPE_CHECKING:
-    import asyncio
-
     from kaa.coordinators.transaction.state import PartitionName
     from kaa.handlers.context import RequestContext
     from kaa.log.append import AppendInfo
@@ -208,8 +207,15 @@ class _Produce:
         answers.append(PartitionProduceResponse(index=data.index))
 
     async def finish_overdue(self) -> None:
+        """A request of many partitions is finished in turns of the loop: a hop to the writer's
+        thread and back costs more than the append of a small batch.
+        """
         services = self.services
         for answers, place, topic, data, known in self.overdue:
+            size = 0 if data.records is None else len(data.records)
+            if self.bytes_on_loop + size > PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX:
+                self.bytes_on_loop = 0
+                await asyncio.sleep(0)
             verdict: Validated | Refusal | None = known
             partition = self.find(topic, data)
             if verdict is None and data.records is not None and isinstance(partition, Partition):
@@ -221,8 +227,10 @@ class _Produce:
             admitted = self.admit(topic, data, verdict)
             if isinstance(admitted, PartitionProduceResponse):
                 answers[place] = admitted
-            else:
+            elif self.is_long_write(*admitted):
                 answers[place] = await self.append_later(*admitted)
+            else:
+                answers[place] = self.append(*admitted)
 
     def find(self, topic: TopicProduceData, data: PartitionProduceData) -> Partition | Errors:
         if self.version <= 12:
@@ -241,6 +249,9 @@ class _Produce:
         partition, verdict = admitted
         if self.is_long_write(partition, verdict):
             raise _LongWriteError(verdict)
+        return self.append(partition, verdict)
+
+    def append(self, partition: Partition, verdict: Validated) -> PartitionProduceResponse:
         try:
             info = partition.append(
                 _stamped(verdict), now_ms=self.now_ms, guard=self.guard(partition)

@@ -233,6 +233,32 @@ def test_a_large_batch_is_written_by_a_thread(
     assert threaded.partition("t").leader_log().high_watermark == 5
 
 
+def test_many_small_batches_are_written_in_turns_of_the_loop(
+    threaded: Node, threads: list[str]
+) -> None:
+    """Three times what is written at once, and one batch in the middle that is too long."""
+    threaded.create_topic("t", partitions=13)
+    threads.clear()
+    asked = request(threaded, None)
+    value_bytes = PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX // 4
+    asked.topic_data[0].partition_data = [
+        PartitionProduceData(
+            index=index,
+            records=large()
+            if index == 6
+            else batch(2, timestamp=NOW_MS, value_bytes=value_bytes // 2),
+        )
+        for index in range(13)
+    ]
+    answers = threaded.ask(asked, 12).responses[0].partition_responses
+    assert [(one.index, one.error_code, one.base_offset) for one in answers] == [
+        (index, 0, 0) for index in range(13)
+    ]
+    assert sorted(threads) == ["MainThread"] * 12 + ["writer"]
+    ends = [threaded.partition("t", index).leader_log().log_end_offset for index in range(13)]
+    assert ends == [1 if index == 6 else 2 for index in range(13)]
+
+
 def test_a_batch_that_is_flushed_is_written_by_a_thread(threaded: Node, threads: list[str]) -> None:
     threaded.create_topic("t", flush_messages="2")
     threads.clear()
@@ -259,21 +285,3 @@ def test_a_broken_disk_is_told_by_a_thread_too(threaded: Node) -> None:
     threaded.files.faults.append(Fault("write", ".log"))
     assert produce(threaded, large()).error_code == Errors.KAFKA_STORAGE_ERROR
     assert produce(threaded, fresh()).error_code == Errors.KAFKA_STORAGE_ERROR
-
-
-def test_many_small_batches_of_a_request_are_one_large_write(threaded: Node) -> None:
-    threaded.create_topic("t", partitions=3)
-    size = PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX // 2
-    image = threaded.services.image.topics["t"]
-    data = [
-        PartitionProduceData(index=n, records=batch(1, timestamp=NOW_MS, value_bytes=size))
-        for n in range(3)
-    ]
-    topic = TopicProduceData(name="t", topic_id=image.id, partition_data=data)
-    response = threaded.ask(ProduceRequest(acks=-1, timeout_ms=100, topic_data=[topic]), 12)
-    answers = response.responses[0].partition_responses
-    assert [(a.index, a.error_code, a.base_offset) for a in answers] == [
-        (0, 0, 0),
-        (1, 0, 0),
-        (2, 0, 0),
-    ]
