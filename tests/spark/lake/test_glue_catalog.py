@@ -32,12 +32,15 @@ def broker() -> Iterator[Broker]:
 def make(request: pytest.FixtureRequest, broker: Broker) -> Make:
     """Makes settings of tables in the emulator's object store and catalog."""
     store = emulated_s3(request)
+    # The emulator lives longer than the broker, whose topics have the same names again.
+    namespace = store.url.split("/")[2].replace("-", "_")
 
     def settings(topic: str, **options: str) -> LakeSettings:
         return lake_settings(
             {
                 "topic": topic,
                 "warehouse": store.url,
+                "table": f"{namespace}.rows",
                 "kafka.bootstrap.servers": broker.bootstrap_servers,
                 "catalog.type": "glue",
                 **{f"catalog.glue.{name}": value for name, value in store.options.items()},
