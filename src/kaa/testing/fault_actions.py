@@ -115,16 +115,30 @@ def _then(result: Any, change: Callable[[Any], Any], seconds: float = 0.0) -> An
         return change(response)
 
     if isinstance(result, Parked):
-        return Parked(later())  # type: ignore[arg-type]
+        done = _put_off(result.done, seconds) if seconds else result.done
+        return Parked(done, lambda _: change(result.respond(result.done)))
     if isinstance(result, KeepsFrame):
         return KeepsFrame(later())
     return later() if seconds or hasattr(result, "__await__") else change(result)
 
 
+def _put_off(done: asyncio.Future[Any], seconds: float) -> asyncio.Future[None]:
+    """Done so much later."""
+    loop = asyncio.get_running_loop()
+    later: asyncio.Future[None] = loop.create_future()
+
+    def end() -> None:
+        if not later.done():
+            later.set_result(None)
+
+    done.add_done_callback(lambda _: loop.call_later(seconds, end))
+    return later
+
+
 async def _settled(result: Any) -> Any:
     """The response that stands at the end of whatever a handler returned."""
     while True:
-        if isinstance(result, Parked | KeepsFrame):
+        if isinstance(result, KeepsFrame):
             result = await result.response
         elif hasattr(result, "__await__"):
             result = await result

@@ -25,15 +25,22 @@ async def _soon() -> HeartbeatResponse:
     return ANSWER
 
 
+def _parked() -> Parked:
+    loop = asyncio.get_running_loop()
+    known: asyncio.Future[HeartbeatResponse] = loop.create_future()
+    loop.call_soon(known.set_result, ANSWER)
+    return Parked(known, asyncio.Future.result)
+
+
 async def _parked_soon() -> Parked:
     await asyncio.sleep(0)
-    return Parked(_soon())  # type: ignore[arg-type]
+    return _parked()
 
 
 KINDS: dict[str, Callable[[], Any]] = {
     "response": lambda: ANSWER,
     "awaitable": _soon,
-    "parked": lambda: Parked(_soon()),  # type: ignore[arg-type]
+    "parked": _parked,
     "keeps frame": lambda: KeepsFrame(_soon()),
     "keeps frame, then parked": lambda: KeepsFrame(_parked_soon()),
 }
@@ -59,8 +66,8 @@ class Scene:
 
         async def run() -> Any:
             result = ACTIONS[verb.name](fault, self.handle, None, REQUEST, self.context)
-            while isinstance(result, Parked | KeepsFrame) or hasattr(result, "__await__"):
-                is_wrapped = isinstance(result, Parked | KeepsFrame)
+            while isinstance(result, KeepsFrame) or hasattr(result, "__await__"):
+                is_wrapped = isinstance(result, KeepsFrame)
                 result = await (result.response if is_wrapped else result)
             return result
 
