@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from kaa.spark.lake.driver import LakeDriver, open_table
-from kaa.spark.lake.reading import open_existing, plan_read, read_file, table_options
-from kaa.spark.lake.running import LocalRunner
+from kaa.spark.lake.driver import open_table
 from kaa.spark.lake.settings import LakeSettings, lake_settings
 from kaa.spark.lake.table import ConflictError, TableCommit
 from kaa.testing import Broker
+from tests.spark.lake.landing import land, places
 from tests.support.object_store import emulated_s3
 
 Make = Callable[..., LakeSettings]
@@ -50,18 +49,6 @@ def make(request: pytest.FixtureRequest, broker: Broker) -> Make:
         )
 
     return settings
-
-
-def land(settings: LakeSettings) -> int:
-    return LakeDriver(settings, open_table(settings), LocalRunner(), is_once=True).run()
-
-
-def places(settings: LakeSettings) -> list[tuple[int, int, bytes]]:
-    """What a reader with no more than the options of the table sees."""
-    options: dict[str, Any] = table_options(settings)
-    plan = plan_read(*open_existing(options))
-    rows = [row for url in plan.urls for one in read_file(plan, url) for row in one.to_pylist()]
-    return sorted((row["partition"], row["offset"], row["value"]) for row in rows)
 
 
 def test_every_record_once_and_new_ones_later(make: Make, broker: Broker) -> None:

@@ -29,6 +29,7 @@ from kaa.spark.lake.settings import LakeSettings, lake_settings
 from kaa.spark.lake.status import table_status
 from kaa.spark.lake.table import LakeError
 from kaa.testing import Broker, Topic
+from tests.spark.lake.landing import land
 
 ROUNDS = 6
 
@@ -60,10 +61,6 @@ def filled(
         topic.seed([(f"k{number % 2}", f"v{number}a"), ("same", f"v{number}b")])
         land(settings)
     return topic, settings, open_table(settings)
-
-
-def land(settings: LakeSettings) -> int:
-    return LakeDriver(settings, open_table(settings), LocalRunner(), is_once=True).run()
 
 
 def values(settings: LakeSettings, below: dict[int, int] | None = None) -> list[bytes]:

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from kaa.spark.lake.driver import LakeDriver, open_table
-from kaa.spark.lake.reading import open_existing, plan_read, read_file, table_options
-from kaa.spark.lake.running import LocalRunner
+from kaa.spark.lake.driver import open_table
 from kaa.spark.lake.settings import LakeSettings, lake_settings
 from kaa.spark.lake.store import Store
 from kaa.spark.lake.table import LakeError
 from kaa.testing import Broker
+from tests.spark.lake.landing import land, places
 from tests.support.object_store import emulated_s3
 from tests.support.rest_catalog import RestCatalog
 
@@ -56,18 +55,6 @@ def settings_of(
             **options,
         }
     )
-
-
-def land(settings: LakeSettings) -> int:
-    return LakeDriver(settings, open_table(settings), LocalRunner(), is_once=True).run()
-
-
-def places(settings: LakeSettings) -> list[tuple[int, int, bytes]]:
-    """What a reader with no more than the options of the table sees."""
-    options: dict[str, Any] = table_options(settings)
-    plan = plan_read(*open_existing(options))
-    rows = [row for url in plan.urls for one in read_file(plan, url) for row in one.to_pylist()]
-    return sorted((row["partition"], row["offset"], row["value"]) for row in rows)
 
 
 def test_every_record_once_though_answers_get_lost(
