@@ -346,7 +346,9 @@ def test_connections_that_come_and_go(address: str, module_broker: BrokerProcess
     assert wait_until(lambda: module_broker.descriptor_count < 200, 10)
 
 
-def test_fetches_of_everything(address: str) -> None:
+def test_fetches_of_everything(module_broker: BrokerProcess) -> None:
+    # 50,000 partitions are 46 to 50 MiB of objects on a node that has done nothing before.
+    growth_bytes_max = 64 << 20
     partition = FetchPartition(
         partition=0, fetch_offset=0, partition_max_bytes=2**31 - 1, log_start_offset=-1
     )
@@ -366,7 +368,10 @@ def test_fetches_of_everything(address: str) -> None:
             for number in range(500)
         ],
     )
-    with RawClient(address) as client:
+    with (
+        HealthyClient(module_broker, growth_bytes_max),
+        RawClient(module_broker.bootstrap_servers) as client,
+    ):
         response = client.ask(everything, 12)
         errors = {found.error_code for topic in response.responses for found in topic.partitions}
         assert errors == {Errors.UNKNOWN_TOPIC_OR_PARTITION}
