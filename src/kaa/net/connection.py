@@ -6,9 +6,9 @@ What is left of an unfinished frame moves into a buffer of the connection's own,
 what was received and never with what was announced. An idle connection owns no buffer.
 
 **Order.** As in Kafka, a frame is dispatched when the one before it is done, with one exception: an
-answer may be *parked* (a produce that was appended and now waits for replication), and then later
-frames go on. Answers leave in the order of their requests whatever the order in which they become
-known.
+answer may be *parked* (what was appended, or decided by a coordinator, and now waits to be
+committed), and then later frames go on. Answers leave in the order of their requests whatever the
+order in which they become known.
 
 **Back-pressure.** With too many parked answers, too many queued bytes, or a frame under way that is
 not parked, the socket is not read; the client's own buffers fill, and it waits.

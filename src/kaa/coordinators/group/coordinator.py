@@ -99,16 +99,6 @@ class GroupCoordinator:
         gone = tuple(topics)
         self.runtime.write_all(lambda machine, _: machine.topics_deleted(gone))
 
-    def _begin(
-        self, group_id: str, command: Callable[[GroupMachine, Moment], Result]
-    ) -> asyncio.Future[Any]:
-        """Runs a command of one group at once; the future gives its response when committed, or
-        CoordinatorError.
-        """
-        if group_id:
-            return self.runtime.write(self.partition_for(group_id), command)
-        return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
-
     def _refuse(self, refusal: CoordinatorError) -> asyncio.Future[Any]:
         refused: asyncio.Future[Any] = self._host.loop.create_future()
         refused.set_exception(refusal)
@@ -169,7 +159,12 @@ class GroupCoordinator:
 
     def heartbeat(self, request: HeartbeatRequest) -> asyncio.Future[Any]:
         """What `heartbeat_response` makes the response of."""
-        return self._begin(request.group_id, lambda machine, now: machine.heartbeat(request, now))
+        if not request.group_id:
+            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
+        return self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda machine, now: machine.heartbeat(request, now),
+        )
 
     async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
         if not request.group_id:
