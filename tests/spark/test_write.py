@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kaa.spark import session
 from tests.spark.conftest import Cluster, numbered, read, read_stream, run_to_end, values
 
 if TYPE_CHECKING:
@@ -127,3 +129,20 @@ def test_a_stream_from_topic_to_topic(
     # The same keys, so the same partitions.
     first = read(spark, both_servers, subscribe=topic).select("key", "partition")
     assert first.exceptAll(back.select("key", "partition")).count() == 0
+
+
+def test_a_stream_that_a_thread_starts(
+    spark: SparkSession, servers: str, topic: str, tmp_path: Path
+) -> None:
+    Cluster(servers).create(topic, 1)
+    folder = tmp_path / "in"
+    spark.range(3).selectExpr("cast(id as string) value").write.text(str(folder))
+
+    def start() -> None:
+        assert session("local[2]", app_name="tests") is spark
+        frame = spark.readStream.text(str(folder))
+        run_to_end(frame, tmp_path, "kaa", **{"kafka.bootstrap.servers": servers, "topic": topic})
+
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(start).result()
+    assert values(read(spark, servers, subscribe=topic)) == [b"0", b"1", b"2"]

@@ -19,6 +19,10 @@ Three things stand in the way from a plain ``SparkSession.builder``, each withou
 
 In local mode ``SPARK_HOME`` is set too: Python processes start sooner then (``kaa.spark.home``).
 
+A stream that a thread starts looks for its sink in the session of that thread, which no thread but
+the first has: Spark then knows none of the formats that are written in Python. ``session`` called in
+the thread gives it the session that runs.
+
 ``problems`` names what of this is wrong in an environment, for those who start Spark themselves.
 
 Spark hides settings in its logs, plans and pages whose names look like secrets. Passwords for SASL
@@ -29,6 +33,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -77,7 +82,15 @@ def session(
         builder = builder.config("spark.driver.bindAddress", LOOPBACK)
     for name, value in {**_REDACTION, **(config or {})}.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    if threading.current_thread() is not threading.main_thread():
+        _make_active(spark)
+    return spark
+
+
+def _make_active(spark: SparkSession) -> None:
+    """``createDataFrame`` is what makes a session that of the calling thread, in public."""
+    spark.createDataFrame([], "nothing int")
 
 
 def environment(present: Mapping[str, str], *, is_local: bool = True) -> dict[str, str]:
