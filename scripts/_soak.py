@@ -56,10 +56,11 @@ def run(name: str, command: list[str], seconds: int) -> bool:
 def main(arguments: list[str]) -> int:
     """Runs the named programs, or all, one after the other."""
     parser = argparse.ArgumentParser(prog="scripts/soak", description=__doc__)
+    longer = ", ".join(f"{seconds} for {name}" for name, seconds in SECONDS_BY_NAME.items())
     parser.add_argument(
         "--seconds",
         type=int,
-        help=f"time of each program; {SECONDS_EACH} unless told, but {SECONDS_BY_NAME}",
+        help=f"time of each program; {SECONDS_EACH} unless told, {longer}",
     )
     parser.add_argument("name", nargs="*", help="what to run; all if nothing is named")
     options = parser.parse_args(arguments)

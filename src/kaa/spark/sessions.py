@@ -20,8 +20,8 @@ Three things stand in the way from a plain ``SparkSession.builder``, each withou
 In local mode ``SPARK_HOME`` is set too: Python processes start sooner then (``kaa.spark.home``).
 
 A stream that a thread starts looks for its sink in the session of that thread, which no thread but
-the first has: Spark then knows none of the formats that are written in Python. ``session`` called in
-the thread gives it the session that runs.
+the first has: Spark then knows none of the formats that are written in Python. ``session``, called
+in the thread, gives it the session that runs.
 
 ``problems`` names what of this is wrong in an environment, for those who start Spark themselves.
 
