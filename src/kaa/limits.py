@@ -109,6 +109,8 @@ NET_QUEUED_BYTES_MAX = 8 << 20
 # Bytes of answers that one connection is sent before others have their turn, a millisecond or two:
 # a client that reads as fast as it is written to would take the whole of a large answer at once.
 NET_SENT_PER_TURN_BYTES_MAX = 1 << 20
+# Regions of files up to this size are copied rather than sent by `sendfile`.
+NET_COPIED_REGION_BYTES_MAX = 8 << 10
 # Frames of one connection that are dispatched before others have their turn.
 NET_FRAMES_PER_TURN_MAX = 32
 # How long a client may take to send its first request, and how long it may take to finish a request

@@ -47,6 +47,18 @@ def _is_byte_cached(descriptor: int, position: int) -> bool:
     return True
 
 
+def read_cached(descriptor: int, position: int, length: int) -> bytearray | None:
+    """The bytes if all of them can be read without waiting, and that can be known."""
+    if _NOWAIT is None:
+        return None
+    copy = bytearray(length)
+    try:
+        read = os.preadv(descriptor, [copy], position, _NOWAIT)
+    except OSError:
+        return None
+    return copy if read == length else None
+
+
 def warm(descriptor: int, position: int, length: int) -> None:
     """Reads the bytes and drops them, which leaves them in the page cache; runs in a thread."""
     scratch = bytearray(min(length, _WARM_BYTES))

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kaa.limits import NET_SENT_PER_TURN_BYTES_MAX
+from kaa.limits import NET_COPIED_REGION_BYTES_MAX, NET_SENT_PER_TURN_BYTES_MAX
+from kaa.net import pages
 from kaa.net.outbox import Outbox
+from kaa.net.pages import ColdPages
 from tests.unit.net.support import Region
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from kaa.net.transport import FileRegion
 
@@ -86,6 +90,46 @@ def test_head_of_a_file_travels_with_it() -> None:
         pass
     assert transport.sent == b"abcfiled"
     assert transport.promised == [b"bc"], "nothing follows the empty one, nor the last part"
+
+
+@pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="everything leaves by sendfile here")
+@pytest.mark.parametrize("step", [3, 100_000])
+def test_small_regions_travel_with_their_heads(tmp_path: Path, step: int) -> None:
+    transport = SlowTransport(step)
+    outbox = Outbox(transport)
+    contents = [b"one", b"", b"x" * NET_COPIED_REGION_BYTES_MAX]
+    large = b"y" * (NET_COPIED_REGION_BYTES_MAX + 1)
+    regions = [Region(content, tmp_path / str(len(content))) for content in (*contents, large)]
+    parts = [part for region in regions for part in (b"head", region)]
+    outbox.fill(outbox.open(), parts)
+    while not outbox.send():
+        pass
+    assert transport.sent == b"head" + b"head".join([*contents, large])
+    assert [region.released for region in regions] == [1, 1, 1, 1]
+    assert outbox.bytes_queued == 0
+    expected = b"head" + b"head".join(contents) + b"head"
+    assert all(expected.endswith(promised) for promised in transport.promised)
+    if step == 100_000:
+        assert transport.promised == [expected], "all in one call, and then the large one"
+
+
+def test_a_small_region_that_is_cold_leaves_as_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = Outbox(SlowTransport(100))
+    region = Region(b"cold", tmp_path / "file")
+
+    def preadv(*_: object) -> int:
+        raise BlockingIOError
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    monkeypatch.setattr(pages, "_NOWAIT", 8)
+    outbox.fill(outbox.open(), [b"head", region])
+    with pytest.raises(ColdPages):
+        outbox.send()
+    assert region.released == 0
+    outbox.release()
+    assert region.released == 1
 
 
 def test_a_large_answer_leaves_turns_for_others() -> None:
