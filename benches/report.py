@@ -190,6 +190,7 @@ COST_HEADER: Final = (
     "memory MB",
     "context switches",
     "waited s",
+    "machine late ms",
     "loop lag p99.9 ms",
     "driver CPU s",
     "busiest driver thread",
@@ -236,6 +237,7 @@ def cost_rows(results: Results) -> list[list[str]]:
                 _pair(outcome, "resident_mb_max"),
                 _pair(outcome, "context_switches"),
                 _pair(outcome, "broker_waited_seconds"),
+                _pair(outcome, "machine_late_max_ms"),
                 "" if lag is None else number(lag.median),
                 _pair(outcome, "driver_cpu_seconds"),
                 _pair(outcome, "driver_busiest_share") + _saturated(outcome),
@@ -291,7 +293,8 @@ Medians with half the distance between best and worst round. The verdict compare
 its default heap: *even* where the intervals meet. A driver is saturated if its busiest thread had
 no time left: then throughput is a lower bound for the broker, and its CPU seconds tell more. How
 long the threads of a broker were ready and had no processor (*waited*) is the noise of the
-machine."""
+machine; so is the longest stall that a sleeper of real-time priority saw meanwhile (*machine
+late*), which no broker can be quicker than."""
 _LIMIT: Final = """\
 What the same bytes cost a bare loop: `recv` and `pwrite` into a file, and `sendfile` out of it,
 over loopback, without a protocol. Beside it the broker with the baseline load."""

@@ -16,6 +16,7 @@ from benches.brokers import make_node
 from benches.cells import Load
 from benches.driving import Driver, create_topic
 from benches.histogram import Latencies
+from benches.lateness import Lateness
 from benches.sampling import SATURATED_SHARE, Sampler, usage
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Stage:
     _nodes: dict[tuple[str, tuple[tuple[str, str], ...]], BrokerNode] = field(default_factory=dict)
     _filled: dict[tuple[int, Load, int], Filled] = field(default_factory=dict)
     _started: float = field(default_factory=time.monotonic)
+    _lateness: Lateness = field(default_factory=Lateness)
     _count: int = 0
     # Brokers that a kind of cell keeps for its later rounds.
     kept: dict[str, BrokerNode] = field(default_factory=dict)
@@ -65,6 +67,7 @@ class Stage:
     memory: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
+        self._stack.enter_context(self._lateness)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -143,6 +146,7 @@ class Stage:
     def measure(self, node: BrokerNode, work: Callable[[Sampler], dict[str, Any]]) -> Run:
         """Runs `work` and adds what it cost the broker."""
         node.loop_lag()
+        self._lateness.take()
         before = usage(node.pid)
         started = time.monotonic()
         with Sampler(brokers=(node.pid,)) as sampler:
@@ -161,6 +165,7 @@ class Stage:
             "context_switches": after.context_switches - before.context_switches,
             "descriptors": after.descriptors,
             "driver_busiest_share": sampler.busiest_thread_share,
+            **self._lateness.take(),
             **node.loop_lag(),
         }
         if figures.get("bytes"):

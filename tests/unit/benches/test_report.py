@@ -71,7 +71,7 @@ def test_verdicts(results: Results) -> None:
 
 
 def test_tables_leave_nothing_out(results: Results) -> None:
-    console = Console(width=200, file=io.StringIO(), record=True)
+    console = Console(width=240, file=io.StringIO(), record=True)
     report.print_table(results, console)
     text = console.export_text()
     for outcome in results.outcomes:
