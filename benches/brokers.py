@@ -112,7 +112,12 @@ class BrokerNode:
 
     def __enter__(self) -> Self:
         self.prepare()
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            # Ctrl-C too leaves nothing behind.
+            self.kill()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -127,7 +132,6 @@ class BrokerNode:
         )
         while not self._is_ready():
             if not self.is_running or time.monotonic() - started > START_SECONDS_MAX:
-                self.kill()
                 raise StartFailedError(f"{self.side} did not start\n{self.output[-3000:]}")
             time.sleep(0.01)
         self.start_seconds = time.monotonic() - started

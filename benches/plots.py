@@ -67,7 +67,7 @@ def bars(title: str, figures: list[dict[str, Any]], path: Path) -> None:
             axes.axhline(figure["target"], color="grey", linestyle=":", label="wanted")
         if axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize=8)
-        axes.set_title(figure["name"].partition(",")[0], fontsize=9)
+        axes.set_title(figure["name"].partition(", ")[0], fontsize=9)
         axes.set_ylabel(figure["unit"])
         axes.grid(axis="y", alpha=0.3)
     picture.suptitle(title, fontsize=10)
