@@ -2,8 +2,8 @@
 
 One process fetches from a broker, decodes and writes Parquet, as a Spark task does; its processor
 time counts, so that the broker and others on the machine do not. Values are 1 KiB, half of it
-random and half of it one letter, and small Avro orders. Iceberg table, zstd, one commit; the size of
-the values alone counts, and the median of several rounds.
+random and half of it one letter, and small Avro orders. Iceberg table, zstd, one commit; the size
+of the values alone counts, and the median of several rounds.
 """
 
 from __future__ import annotations
