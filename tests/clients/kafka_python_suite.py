@@ -98,7 +98,8 @@ def run(broker: BrokerProcess, work_folder: Path) -> dict[str, str]:
         [
             *(sys.executable, "-m", "pytest", "test/integration", "-q", "-k", "not (sasl or ssl)"),
             *("-p", "no:cacheprovider", "-p", "no:xdist", "--timeout", "60"),
-            *("--show-capture=no", f"--junitxml={report}"),
+            # What clients did in a test that failed is the only trace of the reason.
+            *("--show-capture=log", "--log-level=DEBUG", f"--junitxml={report}"),
         ],
         cwd=source_folder(),
         check=False,

@@ -94,17 +94,18 @@ def coordinated(world: World, partitions: int = 4) -> Story:
     return topic_id
 
 
-def subscribable(world: World) -> None:
-    """Waits until the group's shard knows of the topic, which Metadata may tell before it.
+def subscribable(world: World, word: str = "t") -> None:
+    """Waits until the group's shard knows of a topic, which Metadata may tell before it.
 
     A member of another group of that shard is given partitions then; each time it is a new
     group, since one group's assignments keep a distance in time.
     """
     shard = partition_for(world.name("g"), OFFSETS_PARTITIONS)
-    names = (f"probe.{world.prefix}.{number}" for number in count())
+    names = (f"probe.{world.name(word)}.{number}" for number in count())
     groups = (one for one in names if partition_for(one, OFFSETS_PARTITIONS) == shard)
     for group in islice(groups, 500):
-        joined = world.peer.ask(beat(world, group_id=group), 1)
+        topics = [world.name(word)]
+        joined = world.peer.ask(beat(world, group_id=group, subscribed_topic_names=topics), 1)
         world.peer.ask(beat(world, epoch=-1, group_id=group), 1)
         if joined.assignment is not None and joined.assignment.topic_partitions:
             return
@@ -220,6 +221,7 @@ def _(world: World) -> Story:
 def _(world: World) -> Story:
     yield from coordinated(world)
     yield from create(world, "u", 2)
+    subscribable(world, "u")
     both = [world.name(), world.name("u")]
     for member_id, topics in (("a", both), ("b", both), ("c", both), ("d", both[1:])):
         yield beat(world, member_id, subscribed_topic_names=topics, server_assignor="range")
@@ -239,6 +241,7 @@ def _(world: World) -> Story:
 def _(world: World) -> Story:
     topic_id = yield from coordinated(world)
     other_id = yield from create(world, "u", 2)
+    subscribable(world, "u")
     yield beat(world)
     changed: dict[str, Any] = {"subscribed_topic_names": [world.name("u"), world.name("absent")]}
     yield beat(world, epoch=2, **changed, **owned(topic_id, 0, 1, 2, 3))
