@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING
 
 from kaa.log.errors import LogError
 from kaa.log.producer_state import NO_OFFSET, AppendOrigin
-from kaa.records.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, iter_batches
+from kaa.records.batch import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_TIMESTAMP,
+    iter_batches,
+)
 from kaa.records.control import read_end_transaction_marker
 from kaa.wire.errors import Errors
 
@@ -86,7 +91,7 @@ class AppendPlan:
         "info",
         "producers",
         "segment",
-        "verified_producer_ids",
+        "verified",
     )
 
     def __init__(self, info: AppendInfo) -> None:
@@ -99,8 +104,9 @@ class AppendPlan:
         self.extents: list[tuple[int, int, int]] = []
         """Last offset, greatest timestamp and size of each batch."""
         self.producers: dict[int, ProducerAppend] = {}
-        self.verified_producer_ids: set[int] = set()
-        """Their transactions are in the log now, or over: the verification has served."""
+        self.verified: dict[int, int] = {}
+        """By producer id: its transaction is in the log now, or over, and the verification has
+        served. The epoch is that of the marker, or none if the batch has records."""
         self.completed: list[CompletedTransaction] = []
         self.flush: FlushJob | None = None
         """Set if the flush policy of the topic wants these batches durable at once."""
@@ -241,7 +247,8 @@ def _track_producer(
         append = log.producer_state.prepare(batch.producer_id, origin)
         plan.producers[batch.producer_id] = append
     if batch.is_transactional:
-        plan.verified_producer_ids.add(batch.producer_id)
+        epoch = batch.producer_epoch if batch.is_control else NO_PRODUCER_EPOCH
+        plan.verified[batch.producer_id] = epoch
     if not batch.is_control:
         append.append_data(batch)
         return

@@ -250,8 +250,8 @@ class UnifiedLog(LocalLog):
         state = self.producer_state
         for append in plan.producers.values():
             state.update(append)
-        for producer_id in plan.verified_producer_ids:
-            state.end_verification(producer_id)
+        for producer_id, marker_epoch in plan.verified.items():
+            state.end_verification(producer_id, marker_epoch)
         if plan.completed:
             self._complete_transactions(segment, plan.completed)
         state.end_offset = self.log_end_offset

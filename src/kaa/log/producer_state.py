@@ -420,8 +420,18 @@ class ProducerState:
         entry = self._verifications.get(producer_id)
         return entry is not None and entry.guard is guard
 
-    def end_verification(self, producer_id: int) -> None:
-        self._verifications.pop(producer_id, None)
+    def end_verification(self, producer_id: int, marker_epoch: int = NO_PRODUCER_EPOCH) -> None:
+        """A transaction has begun here, or is over by a marker.
+
+        Where each transaction has its own epoch, the marker has the one of the next: a verification
+        of that epoch is for the next one, which waits for this marker, and goes on.
+        """
+        entry = self._verifications.get(producer_id)
+        if entry is None:
+            return
+        is_of_next = entry.supports_epoch_bump and entry.epoch == marker_epoch
+        if not is_of_next:
+            del self._verifications[producer_id]
 
     # --- life ------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ def _write(sequence: int) -> bytearray:
     return batch(2, producer_id=7, producer_epoch=0, sequence=sequence, timestamp=500)
 
 
-def _transactional(sequence: int) -> bytearray:
-    return batch(1, producer_id=7, producer_epoch=0, sequence=sequence, transactional=True)
+def _transactional(sequence: int, epoch: int = 0) -> bytearray:
+    return batch(1, producer_id=7, producer_epoch=epoch, sequence=sequence, transactional=True)
 
 
 def test_a_retry_gets_the_offsets_of_the_first_attempt() -> None:
@@ -68,6 +68,28 @@ def test_transactions_need_a_verified_guard() -> None:
     log.append(end, leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
     with pytest.raises(LogError):
         log.append(_transactional(2), leader_epoch=0, now_ms=0, guard=guard)
+
+
+@pytest.mark.parametrize("bumps", [True, False])
+def test_the_marker_of_one_transaction_leaves_the_verification_of_the_next(bumps: bool) -> None:
+    """With transaction version 2 a client begins the next one, with the next epoch, when the end of
+    this one is decided; its marker may come while the next one is being verified.
+    """
+    log = new_log(new_disk(), manager=LogManagerConfig())
+    state = log.producer_state
+    first = state.start_verification(7, 0, 0, supports_epoch_bump=bumps, now_ms=0)
+    log.append(_transactional(0), leader_epoch=0, now_ms=0, guard=first)
+    end = log.prepare_append(
+        marker(ABORT, 7, 1), leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR
+    )
+    # Also if it begins after the marker was planned.
+    following = state.start_verification(7, 0, 1, supports_epoch_bump=bumps, now_ms=0)
+    end.write()
+    log.complete_append(end, now_ms=0)
+    assert state.is_verified(7, following) == bumps
+    if bumps:
+        log.append(_transactional(0, 1), leader_epoch=0, now_ms=0, guard=following)
+        assert not state.is_verified(7, following)
 
 
 def test_followers_learn_producers_and_transactions() -> None:
