@@ -15,14 +15,10 @@ if TYPE_CHECKING:
 _numbers = itertools.count(1)
 
 
-# Samples are years old: nobody looks for them while tests read them.
-KEEPS_RECORDS = "log.retention.check.interval.ms=36000000"
-
-
 @pytest.fixture(scope="session")
 def session_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """One node for all tests of a worker that do not restart it."""
-    with BrokerProcess(tmp_path_factory.mktemp("broker"), KEEPS_RECORDS) as running:
+    with BrokerProcess(tmp_path_factory.mktemp("broker")) as running:
         yield running
 
 

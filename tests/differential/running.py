@@ -56,6 +56,8 @@ def kaa_peer(folder: Path) -> Iterator[Peer]:
         "share.coordinator.state.topic.min.isr": "1",
         "share.coordinator.state.topic.num.partitions": "4",
         "group.initial.rebalance.delay.ms": "0",
+        # Tests write records that are years old, and are not to lose them by chance.
+        "log.retention.check.interval.ms": "86400000",
         "log.cleaner.dedupe.buffer.size": "8388608",
     }
     config_file = folder / "server.properties"

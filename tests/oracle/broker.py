@@ -105,6 +105,8 @@ def _properties(log_dir: Path, client_port: int, controller_port: int) -> dict[s
         "share.coordinator.state.topic.min.isr": "1",
         "share.coordinator.state.topic.num.partitions": "4",
         "group.initial.rebalance.delay.ms": "0",
+        # Tests write records that are years old, and are not to lose them by chance.
+        "log.retention.check.interval.ms": "86400000",
         # The default of 128 MiB would take most of the heap.
         "log.cleaner.dedupe.buffer.size": "8388608",
     }

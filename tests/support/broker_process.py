@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # Far more than a start or a stop takes, even on a machine that has much else to do.
 START_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 60
+# Tests write records that are years old, and are not to lose them by chance.
+KEEPS_RECORDS = "log.retention.check.interval.ms=86400000"
 
 _PROGRAM = "from kaa.cli import main; main()"
 # Ends as soon as the other end of its standard input is gone, which only this process holds.
@@ -89,10 +91,10 @@ class BrokerProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.config_file is None:
             arguments = ["--data-dir", str(self.data_dir)]
-            listeners = [f"listeners=PLAINTEXT://{self.bootstrap_servers}"]
+            own = [KEEPS_RECORDS, f"listeners=PLAINTEXT://{self.bootstrap_servers}"]
         else:
-            arguments, listeners = [str(self.config_file)], []
-        for override in (*listeners, *self.overrides, *more_overrides):
+            arguments, own = [str(self.config_file)], []
+        for override in (*own, *self.overrides, *more_overrides):
             arguments += ["--override", override]
         with self.output_file.open("wb") as output:
             program = f"{self.preamble}\n{_PROGRAM_WITH_PARENT}"
