@@ -129,6 +129,21 @@ def test_a_step_as_a_table(spark: SparkSession, servers: str, topic: str, tmp_pa
         assert sorted((row["who"], row["n"]) for row in found) == expected
 
 
+def test_a_table_of_a_topic_that_no_row_has_made_yet(
+    spark: SparkSession, servers: str, topic: str, tmp_path: Path
+) -> None:
+    Cluster(servers).create(topic, 1)
+    given = document(servers, topic, tmp_path)
+    given["steps"] = {"odd": {"sql": "select who, n from numbers where n % 2 = 1"}}
+    given["sinks"] = {
+        "odd": {"from": "odd", "topic": f"{topic}-odd"},
+        "kept": {"from": "odd", "table": "kept", "options": {"warehouse": str(tmp_path / "lake")}},
+    }
+    PipelineRun(spark, parse(given, {}), lambda _: None).run()
+    assert rows(tmp_path, "kept", "iceberg") == []
+    assert read(spark, servers, subscribe=f"{topic}-odd").count() == 0
+
+
 def test_a_part_that_fails_fails_the_run(
     spark: SparkSession, servers: str, topic: str, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kaa.client.errors import ClientError
 from kaa.limits import PIPELINE_LOOK_SECONDS, PIPELINE_SIZES_SECONDS
+from kaa.spark.brokers import brokers_of
 from kaa.spark.lake.driver import LakeDriver, open_table
 from kaa.spark.lake.running import SparkRunner
 from kaa.spark.lake.settings import lake_settings
@@ -132,6 +133,7 @@ class PipelineRun:
 
         try:
             settings = table_settings(self._pipeline, sink)
+            self._await_topic(settings.topic)
             table, runner = open_table(settings), SparkRunner(self._spark)
             once = self._pipeline.available_now
             LakeDriver(settings, table, runner, is_once=once, report=report, stop=self._stop).run()
@@ -139,6 +141,15 @@ class PipelineRun:
             part.error = str(error) or type(error).__name__
         done = "stopped" if self._stop.is_set() else "done"
         part.state = "failed" if part.error else done
+
+    def _await_topic(self, topic: str) -> None:
+        """One that the pipeline itself writes may not be there yet: it is made as the first row
+        would make it.
+        """
+        if topic in {sink.topic for sink in self._pipeline.sinks}:
+            options = {**self._pipeline.kafka_options, "subscribe": topic}
+            brokers = brokers_of(source_options(options, is_stream=False).settings)
+            brokers.call(brokers.cluster.topic(topic, brokers.timeout_ms, create=True))
 
     # --- looking
 
