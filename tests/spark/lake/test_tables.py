@@ -330,6 +330,16 @@ def test_a_topic_that_was_made_anew_is_noticed(make: Make, broker: Broker) -> No
     broker.delete_topics(["anew"])
 
 
+def test_a_round_that_writes_nothing_takes_its_own_time_alone(make: Make, broker: Broker) -> None:
+    """The first commit of a topic without records says where the table starts."""
+    settings = make(broker.topic(partitions=1).name)
+    reports: list[RoundReport] = []
+    LakeDriver(
+        settings, open_table(settings), LocalRunner(), is_once=True, report=reports.append
+    ).run()
+    assert all(one.rows == 0 and one.seconds < 60 for one in reports)
+
+
 def test_it_keeps_running_and_stops_when_told(make: Make, broker: Broker) -> None:
     topic = broker.topic(partitions=1)
     topic.seed(["a"])

@@ -186,6 +186,8 @@ class LakeDriver:
         return machine.Loaded(state.version, state.offsets, state.commit_id)
 
     def _find_ends(self, effect: machine.FindEnds) -> machine.EndsFound:
+        # A round begins; the first one may commit where the table starts, and write nothing.
+        self._round_started = time.monotonic()
         partitions = self._lookup.partitions().partitions
         latest = self._lookup.latest(partitions)
         self._ends = {one.partition: end for one, end in latest.items()}
@@ -198,7 +200,6 @@ class LakeDriver:
         return machine.EndsFound(starts, self._ends)
 
     def _write(self, effect: machine.WriteRound) -> object:
-        self._round_started = time.monotonic()
         try:
             plan = format_plan(self._settings)
             self._place = self._table.prepare(table_schema(self._settings, plan))
