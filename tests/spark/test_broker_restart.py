@@ -118,7 +118,8 @@ def test_a_stream_is_copied_exactly_once(
         "startingOffsets": "earliest",
         "kafka.max.partition.fetch.bytes": FETCH_BYTES,
         # The process of a new query has never seen a broker, and is told to be patient.
-        "fetchOffset.numRetries": 60,
+        "fetchOffset.numRetries": 120,
+        "fetchOffset.retryIntervalMs": 500,
     }
     frame = read_stream(spark, cluster.servers, **options).select("key", "value")
     frame = frame.mapInArrow(waiting(tmp_path), frame.schema)
