@@ -112,12 +112,7 @@ class BrokerNode:
 
     def __enter__(self) -> Self:
         self.prepare()
-        try:
-            self.start()
-        except BaseException:
-            # Ctrl-C too leaves nothing behind.
-            self.kill()
-            raise
+        self.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -130,10 +125,15 @@ class BrokerNode:
         self._process = subprocess.Popen(
             self.command(), stdin=subprocess.PIPE, stdout=self._output, stderr=subprocess.STDOUT
         )
-        while not self._is_ready():
-            if not self.is_running or time.monotonic() - started > START_SECONDS_MAX:
-                raise StartFailedError(f"{self.side} did not start\n{self.output[-3000:]}")
-            time.sleep(0.01)
+        try:
+            while not self._is_ready():
+                if not self.is_running or time.monotonic() - started > START_SECONDS_MAX:
+                    raise StartFailedError(f"{self.side} did not start\n{self.output[-3000:]}")
+                time.sleep(0.01)
+        except BaseException:
+            # Ctrl-C too leaves nothing behind.
+            self.kill()
+            raise
         self.start_seconds = time.monotonic() - started
         return self.start_seconds
 
