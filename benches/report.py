@@ -271,6 +271,8 @@ def print_table(results: Results, console: Console | None = None) -> None:
         colour = colours.get(row[6].partition(" ")[0], "dim")
         table.add_row(*row[:6], f"[{colour}]{row[6]}[/]")
     costs = Table(*COST_HEADER, title="What it cost, Kaa : Kafka")
+    # The names of cells, and which side was saturated, are worth more than the width of figures.
+    costs.columns[0].no_wrap = costs.columns[-1].no_wrap = True
     for row in cost_rows(results):
         costs.add_row(*row)
     console.print(table, costs)

@@ -70,8 +70,17 @@ def test_verdicts(results: Results) -> None:
     assert found["restart/clean"]["cut"].startswith("needs about")
 
 
+def test_the_table_of_costs_has_whole_names_in_a_narrow_terminal(results: Results) -> None:
+    console = Console(width=150, file=io.StringIO(), record=True)
+    report.print_table(results, console)
+    costs = console.export_text().partition("What it cost")[2]
+    for row in report.cost_rows(results):
+        assert row[0] in costs
+    assert "saturated by kafka" in costs
+
+
 def test_tables_leave_nothing_out(results: Results) -> None:
-    console = Console(width=240, file=io.StringIO(), record=True)
+    console = Console(width=200, file=io.StringIO(), record=True)
     report.print_table(results, console)
     text = console.export_text()
     for outcome in results.outcomes:
