@@ -4,7 +4,7 @@ A request takes its place when it is dispatched (`open`), and its answer may fil
 later, or with nothing. Only the filled places at the front are sent. An answer is a list of buffers
 and file regions.
 
-A region leaves by `sendfile`, after a look whether its pages are in memory. For a small one three
+A region leaves by `sendfile`, after a look whether its pages are in memory. For a small one four
 calls cost more than copying it, so it is read and sent together with the buffers around it: half of
 the time for 1 KiB, and no gain any more from 16 KiB on.
 """
