@@ -133,7 +133,7 @@ class PipelineRun:
 
         try:
             settings = table_settings(self._pipeline, sink)
-            self._await_topic(settings.topic)
+            self._ensure_topic(settings.topic)
             table, runner = open_table(settings), SparkRunner(self._spark)
             once = self._pipeline.available_now
             LakeDriver(settings, table, runner, is_once=once, report=report, stop=self._stop).run()
@@ -142,7 +142,7 @@ class PipelineRun:
         done = "stopped" if self._stop.is_set() else "done"
         part.state = "failed" if part.error else done
 
-    def _await_topic(self, topic: str) -> None:
+    def _ensure_topic(self, topic: str) -> None:
         """One that the pipeline itself writes may not be there yet: it is made as the first row
         would make it.
         """
