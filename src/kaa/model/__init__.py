@@ -1,0 +1,14 @@
+"""The nouns that every layer shares, each defined once. Pure: nothing here imports another
+package but `limits`.
+
+| Module | What it names |
+|---|---|
+| `kinds` | `ResourceType`, `AppendOrigin` |
+| `nodes` | `SecurityProtocol`, `Endpoint`, `VersionRange` |
+| `ordered` | `OrderedSet`, whose order does not depend on hashes |
+| `pieces` | work that is done in pieces, so that the one who does it can serve others in between |
+| `seams` | `Clock`, `RandomSource`: what is handed in so that a run can be repeated |
+| `steady_date` | `SteadyDate`: by which things expire although somebody sets the date ahead |
+| `topics` | `TopicPartition`, and the topics that belong to Kafka itself |
+| `words` | `count_text`: words of messages that people read |
+"""
