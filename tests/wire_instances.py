@@ -1,6 +1,6 @@
 """Instances of every message, drawn from a seed, for the proofs of `kaa.wire`.
 
-What an instance is like is told by its `Shape`: with every field at its default, with every field
+What an instance is like is said by its `Shape`: with every field at its default, with every field
 empty (or null where that is allowed), with every field set, or drawn field by field. Values are
 drawn from the edges of their types far more often than chance would: the least and the greatest
 integers, lengths around the borders of the varint, text outside of ASCII, null beside empty.

@@ -4,8 +4,6 @@ and writes it.
 Pure: bytes in, messages out, and back. Start reading at `schema` (what a message class is), then
 any module of `messages`, then `codec` (how a class becomes code).
 
-::
-
     from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
 
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=["my-group"])
@@ -21,6 +19,9 @@ any module of `messages`, then `codec` (how a class becomes code).
 | `registry` | API keys, their messages, headers, listeners, served and advertised versions |
 | `frames` | size, header and body on a connection |
 | `errors` | the table of error codes |
+| `plan` | turns message classes into plans for the compiled decoder, where that was built |
+| `record_frames` | records that say their own type |
+| `version` | the one Kafka version that Kaa speaks, and that its tests compare it with |
 """
 
 from kaa.wire.codec import Codec

@@ -17,3 +17,13 @@ class StructPlan:
         tags_max: int,
         /,
     ) -> tuple[Any, int]: ...
+
+class EncodePlan:
+    def __init__(
+        self,
+        cls: type,
+        fields: list[tuple[Any, ...]],
+        tagged: list[tuple[Any, ...]],
+        is_flexible: bool,
+    ) -> None: ...
+    def encode(self, message: Any, out: bytearray, splices: list[tuple[int, Any]], /) -> None: ...

@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Decodes messages by a plan, in C: twin of the generated Python decoder, with the same results.
+"""Decodes and encodes messages by plans, in C: twin of the generated Python, with the same results.
+
+Encoding is in `_kernel_encode.pxi`. Decoding:
 
 A `StructPlan` is made once per (struct, version) from the message class. It lists, in wire order,
 what to read and at which place inside the instance to store it: instances have slots, a slot is a
@@ -11,6 +13,10 @@ Safety. Every read compares the position with the end first (`need`). A count is
 remaining bytes and with the budget of elements before a list is made. A slot that was not reached
 stays NULL, which the interpreter treats as an unset attribute, so that a half-read instance can be
 dropped at any point. The buffer is held for the whole call.
+
+Turns. Very large requests and answers are handled by a thread, and C code keeps the interpreter to
+itself until it lets go: it does so after every so many structs, or the loop would stand still for
+all of them.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -21,18 +27,23 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 )
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 from types import MemberDescriptorType
 
-from kaa.wire.primitives import Uuid, WireError
+from kaa.wire.primitives import Uuid, WireError, write_tags
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         pass
     int PyGC_Disable()
     int PyGC_Enable()
+    int PyByteArray_Resize(object array, Py_ssize_t size) except -1
+    char* PyByteArray_AS_STRING(object array)
+    object PyByteArray_FromStringAndSize(const char* data, Py_ssize_t size)
+    long long PyLong_AsLongLong(object value) except? -1
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     object PyType_GenericAlloc(PyTypeObject* type, Py_ssize_t items)
     object PyUnicode_DecodeUTF8(const char* data, Py_ssize_t size, const char* errors)
     ctypedef struct PyMemberDef:
@@ -60,6 +71,10 @@ cdef enum Kind:
     # or made anew by a call, because it is mutable.
     ABSENT_FRESH = 14
 
+# A millisecond or less of work.
+cdef enum:
+    STRUCTS_PER_TURN = 1024
+
 cdef struct Op:
     int kind
     bint is_array
@@ -79,6 +94,7 @@ cdef struct Reader:
     Py_ssize_t end
     int64_t budget
     int64_t tags_max
+    int64_t structs
     PyObject* view
 
 
@@ -152,6 +168,7 @@ cdef class StructPlan:
             reader.end = end
             reader.budget = budget
             reader.tags_max = tags_max
+            reader.structs = 0
             reader.view = <PyObject*>buffer
             return read_struct(self, &reader), reader.position
         finally:
@@ -249,6 +266,10 @@ cdef object read_array(Op* op, Reader* reader):
     for index in range(<Py_ssize_t>count):
         if op.kind == STRUCT:
             item = read_struct(<StructPlan>op.plan, reader)
+            reader.structs += 1
+            if reader.structs % STRUCTS_PER_TURN == 0:
+                with nogil:
+                    pass
         elif op.kind >= STRING:
             item = read_variable(op, reader, False)
         else:
@@ -359,3 +380,6 @@ cdef object read_fixed(int kind, Reader* reader):
     bits = read_big_endian(reader, 8)
     memcpy(&number, &bits, 8)
     return number
+
+
+include "_kernel_encode.pxi"

@@ -1,10 +1,10 @@
 """A codec reads and writes one version of one message, with code compiled at its first use.
 
 A schema is never interpreted while a message passes. For each version the fields are walked once
-and a function of straight-line Python is written and compiled (`decoder`, `encoder`), with nested
-structs as loops inside it, so that a message costs one call whatever its shape. Neighbouring fields
-of fixed width, and the length or count that follows them in the old encoding, are packed and
-unpacked by one `struct` call.
+and made into a plan for compiled code (`plan`) or, where there is none, a function of straight-line
+Python is written and compiled (`decoder`, `encoder`), with nested structs as loops inside it, so
+that a message costs one call whatever its shape. There neighbouring fields of fixed width, and the
+length or count that follows them in the old encoding, are packed and unpacked by one `struct` call.
 
 What a codec promises:
 
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from kaa import limits
 from kaa.wire.decoder import compile_decoder, has_records
 from kaa.wire.encoder import compile_encoder
-from kaa.wire.plan import compile_plan
+from kaa.wire.plan import compile_encode_plan, compile_plan
 from kaa.wire.primitives import WireError
 from kaa.wire.schema import Request
 
@@ -46,6 +46,7 @@ class Codec:
         "_encode",
         "_keeps_view",
         "_needs_bytes",
+        "is_flexible",
         "message",
         "version",
     )
@@ -53,6 +54,7 @@ class Codec:
     def __init__(self, message: type[Message], version: int) -> None:
         self.message = message
         self.version = version
+        self.is_flexible = version in message.flexible_versions
         self._decode: Decoder | None = None
         self._encode: Encoder | None = None
         self._keeps_view = has_records(message, version)
@@ -109,7 +111,7 @@ class Codec:
         return b"".join(self.encode_parts(message))
 
     def encode_parts(self, message: Struct, prefix: bytes | bytearray = b"") -> list[Any]:
-        """The message behind `prefix` as buffers in order; the records among them are the caller's
+        """The message after `prefix` as buffers in order; the records among them are the caller's
         own objects.
         """
         out = bytearray(prefix)
@@ -133,7 +135,8 @@ class Codec:
         """
         encode = self._encode
         if encode is None:
-            encode = self._encode = compile_encoder(self.message, self.version)
+            encode = compile_encode_plan(self.message, self.version)
+            encode = self._encode = encode or compile_encoder(self.message, self.version)
         try:
             encode(message, out, splices)
         except WireError as error:

@@ -1,8 +1,8 @@
 """Kafka's error codes: the int16 in every response, its name, and whether trying again can help.
 
-The table is Kafka's own, code for code and name for name; the sentences are ours. ``retriable``
+The table is Kafka's own, code for code and name for name; the sentences are ours. `retriable`
 says that the same request may succeed later without any change by the sender (in Java: the
-exception behind the code is a ``RetriableException``). Codes run without a gap from -1, and a
+exception of the code is a `RetriableException`). Codes run without a gap from -1, and a
 released code never changes its meaning.
 """
 

@@ -1,7 +1,5 @@
 """Frames: what stands between two parties on a connection.
 
-::
-
     request    size            int32    of all that follows
                api key         int16
                api version     int16
@@ -28,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa import limits
 from kaa.wire.primitives import WireError, read_uvarint
-from kaa.wire.registry import api
+from kaa.wire.registry import ApiKey, api
 
 if TYPE_CHECKING:
     from kaa.wire.registry import Api
@@ -56,7 +54,7 @@ class UnknownApiError(WireError):
 def read_request_header(frame: bytes | bytearray | memoryview) -> RequestFrame:
     """Reads the header of a frame (without its size); raises WireError on anything malformed.
 
-    A version that the API does not have is no error here: the header of an unknown newer version is
+    A version that the API does not have is accepted here: the header of an unknown newer version is
     read like that of the newest, so that ApiVersions can be answered with what is supported.
     """
     if len(frame) < _HEADER.size:
@@ -132,17 +130,20 @@ def encode_request(
     prefix = bytearray(_SIZE.size)
     prefix += _HEADER.pack(request.api_key, version, correlation_id, client_size)
     prefix += client
-    if version in request.flexible_versions:
+    codec = request.codec(version)
+    if codec.is_flexible:
         prefix.append(0)
-    return _sized(request.codec(version).encode_parts(request, prefix))
+    return _sized(codec.encode_parts(request, prefix))
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> list[Any]:
     """A response frame with its size, as buffers to send in order."""
+    codec = response.codec(version)
     prefix = bytearray(_CORRELATION.pack(0, correlation_id))
-    if api(response.api_key).response_header_version(version) == 1:
+    # As `Api.response_header_version` says.
+    if codec.is_flexible and response.api_key != ApiKey.API_VERSIONS:
         prefix.append(0)
-    return _sized(response.codec(version).encode_parts(response, prefix))
+    return _sized(codec.encode_parts(response, prefix))
 
 
 def _sized(parts: list[Any]) -> list[Any]:

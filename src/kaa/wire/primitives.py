@@ -4,7 +4,7 @@ An unsigned varint holds seven bits a byte, lowest first, with the high bit set 
 the last; Kafka allows five bytes. Compact strings, bytes and arrays (KIP-482) write their length
 plus one so, and 0 for null.
 
-A tagged-field section stands at the end of every struct of a flexible version::
+A tagged-field section stands at the end of every struct of a flexible version:
 
     count   uvarint
     count x tag      uvarint, ascending
@@ -90,6 +90,13 @@ class Uuid(bytes):
 
 
 UUID_ZERO: Final = Uuid(16)
+
+
+class PartitionId(NamedTuple):
+    """A partition of a topic that may be gone, or be another of the same name."""
+
+    topic_id: Uuid
+    number: int
 
 
 def random_uuid(randbytes: Callable[[int], bytes]) -> Uuid:

@@ -4,7 +4,7 @@ The message classes are the source; this table adds only the names, from which a
 when an API is first used (`FETCH = 1` is `FetchRequest` and `FetchResponse` in
 `messages/k01_fetch.py`).
 
-Two ranges are told apart. *Served* are the versions that a node accepts. *Advertised* is what
+There are two ranges. *Served* are the versions that a node accepts. *Advertised* is what
 ApiVersions tells clients, and differs for one API: Produce says it starts at 0, because librdkafka
 would otherwise refuse to use compression, though versions 0 to 2 are refused (KAFKA-18659). A
 highest version that is still unstable is in neither unless unstable versions are enabled.
@@ -154,7 +154,8 @@ class Api:
         return served
 
     def request_header_version(self, version: int) -> int:
-        return 2 if version in self.request.flexible_versions else 1
+        low, high = self.request.flexible_versions
+        return 2 if low <= version <= high else 1
 
     def response_header_version(self, version: int) -> int:
         """ApiVersions keeps version 0: a client reads its answer before it knows what a node

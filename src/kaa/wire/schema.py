@@ -1,8 +1,8 @@
 """Message classes: the class body is the schema, and the only place where a message is described.
 
-::
-
-    class FindCoordinatorRequest(Request, key=10, versions="0-6", flexible="3+"):
+    class FindCoordinatorRequest(
+        Request["FindCoordinatorResponse"], key=10, versions="0-6", flexible="3+"
+    ):
         key: str = field("0-3")
         key_type: Int8 = field("1+", default=0)
         coordinator_keys: list[str] = field("4+")
@@ -25,6 +25,7 @@ from typing import (
     Annotated,
     Any,
     ClassVar,
+    Final,
     NamedTuple,
     Self,
     Union,
@@ -36,7 +37,13 @@ from typing import (
 from kaa.wire.primitives import NO_VERSIONS, UUID_ZERO, Uuid, Versions, WireError
 
 if TYPE_CHECKING:
+    from typing import Generic
+
+    from typing_extensions import TypeVar
+
     from kaa.wire.codec import Codec
+
+    Answer_co = TypeVar("Answer_co", covariant=True, default=Any)
 
 
 class Fixed(NamedTuple):
@@ -258,10 +265,15 @@ def _shown(value: object) -> str:
     return repr(value)
 
 
+# Asked of the class itself, whose annotations are evaluated when somebody wants them (PEP 649):
+# `struct.__annotations__` would find those of its metaclass first, which are a plain attribute.
+annotations_of: Final = vars(type)["__annotations__"].__get__
+
+
 def fields_of(struct: type[Struct]) -> list[Field]:
     """The fields of a struct class in wire order, with their annotations resolved."""
     if struct.resolved is None:
-        annotations = struct.__annotations__
+        annotations = annotations_of(struct)
         struct.resolved = [
             Field(name, annotations[name], spec) for name, spec in struct.specs.items()
         ]
@@ -323,8 +335,34 @@ class ApiMessage(Message):
         cls.api_key = key
 
 
-class Request(ApiMessage):
-    """A request. `listener_types` says which kinds of listener serve it, as Kafka's schema does."""
+class Response(ApiMessage):
+    """The answer to the request with the same key and version."""
+
+    __slots__ = ()
+
+
+if TYPE_CHECKING:
+
+    class _Answered(ApiMessage, Generic[Answer_co]):
+        """A message with an answer."""
+
+else:
+
+    class _Answered(ApiMessage):
+        """The answer of a request is known to the type checker alone: real generics would cost
+        every process that imports messages.
+        """
+
+        __slots__ = ()
+
+        def __class_getitem__(cls, _answer: object) -> type:
+            return cls
+
+
+class Request(_Answered["Answer_co"]):
+    """A request, by its answer. `listener_types` says which kinds of listener serve it, as Kafka's
+    schema does.
+    """
 
     __slots__ = ()
     listener_types: ClassVar[tuple[str, ...]] = ()
@@ -342,12 +380,6 @@ class Request(ApiMessage):
         super().__init_subclass__(**facts)
         cls.listener_types = listeners
         cls.latest_version_unstable = latest_version_unstable
-
-
-class Response(ApiMessage):
-    """The answer to the request with the same key and version."""
-
-    __slots__ = ()
 
 
 class Data(Message):

@@ -1,4 +1,4 @@
-"""Codecs: what they keep of the input, what they copy, and how failures are told."""
+"""Codecs: what they keep of the input, what they copy, and how failures are reported."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from kaa.wire.decoder import has_records, smallest_size
 from kaa.wire.messages.k00_produce import ProduceRequest, ProduceResponse
 from kaa.wire.messages.k01_fetch import FetchRequest, FetchResponse
 from kaa.wire.primitives import WireError
-from kaa.wire.schema import Field, Message, Struct, StructType, fields_of
+from kaa.wire.schema import Field, Message, Struct, StructType, annotations_of, fields_of
 from tests.unit.wire.samples import (
     FLEXIBLE,
     OLD,
@@ -210,7 +210,7 @@ def element_size(message: type[Message], version: int, struct: type[Struct], fie
     alone: Any = StructType(
         struct.__name__,
         (Message,),
-        {"__annotations__": struct.__annotations__, **struct.specs},
+        {"__annotations__": annotations_of(struct), **struct.specs},
         versions=str(message.valid_versions),
         flexible=str(message.flexible_versions),
     )

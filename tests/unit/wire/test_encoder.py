@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -10,6 +13,13 @@ from typing import Any
 import pytest
 
 from kaa.wire import UUID_ZERO, Uuid
+from kaa.wire.codec import Codec
+from kaa.wire.messages.k61_describe_producers import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
 from kaa.wire.primitives import WireError
 from kaa.wire.schema import RECORDS, Field, Fixed, Message, Struct, fields_of
 from tests.unit.wire.samples import (
@@ -23,6 +33,18 @@ from tests.unit.wire.samples import (
     old_sample,
 )
 from tests.wire_instances import InstanceMaker, Shape, message_versions
+from tests.wire_twins import TWINS, codec_of
+
+
+@pytest.fixture(autouse=True, params=TWINS)
+def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every test runs on the compiled encoder and on the generated one."""
+
+    def codec(message: type[Message], version: int) -> Codec:
+        return codec_of(message, version, request.param)
+
+    monkeypatch.setattr(Message, "codec", classmethod(codec))
+    return str(request.param)
 
 
 def test_every_type_in_the_old_encoding() -> None:
@@ -209,3 +231,60 @@ def test_a_uuid_of_zeros_is_the_default() -> None:
     assert Sample(uuid=UUID_ZERO).encode(0) == Sample().encode(0)
     with pytest.raises(WireError, match="cannot carry uuid"):
         Sample(uuid=Uuid(b"\x01" * 16)).encode(0)
+
+
+@pytest.mark.parametrize("shape", Shape)
+def test_twins_write_the_same_bytes_and_splices(shape: Shape) -> None:
+    for number, (message, version) in enumerate(message_versions()):
+        made = InstanceMaker(Random(number), message, version).make(shape)
+        written = []
+        for twin in TWINS:
+            out, splices = bytearray(b"before"), list[tuple[int, Any]]()
+            codec_of(message, version, twin).encode_into(made, out, splices)
+            written.append((out, splices))
+        assert written == [written[0]] * len(TWINS), (message, version)
+
+
+def test_what_is_refused_leaves_no_splice(twin: str) -> None:
+    out, splices = bytearray(b"before"), list[tuple[int, Any]]()
+    with pytest.raises(WireError):
+        Sample.codec(FLEXIBLE).encode_into(Sample(records=b"r", int8=128), out, splices)
+    assert twin == "python" or (bytes(out), splices) == (b"before", [])
+
+
+@pytest.mark.parametrize("is_encoded", [True, False], ids=["encoded", "decoded"])
+def test_other_threads_have_turns_meanwhile(is_encoded: bool) -> None:
+    """A large message is encoded and decoded by a thread, so that the loop goes on."""
+    producers = [ProducerState(producer_id=number) for number in range(50_000)]
+    partition = PartitionResponse(partition_index=0, active_producers=producers)
+    topic = TopicResponse(name="t", partitions=[partition])
+    message = DescribeProducersResponse(topics=[topic])
+    data = message.encode(0)
+    turns, is_done = 0, False
+
+    def run() -> None:
+        nonlocal turns
+        while not is_done:
+            turns += 1
+            time.sleep(0)  # noqa: TID251  Another thread.
+
+    other = threading.Thread(target=run)
+    other.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+
+        def turns_during_one() -> int:
+            before = turns
+            if is_encoded:
+                message.encode(0)
+            else:
+                DescribeProducersResponse.decode(data, 0)
+            return turns - before
+
+        # A busy machine may keep the other thread from running in some of them.
+        assert any(turns_during_one() > 3 for _ in range(20))
+    finally:
+        sys.setswitchinterval(interval)
+        is_done = True
+        other.join()

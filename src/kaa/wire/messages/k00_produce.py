@@ -15,7 +15,7 @@ class TopicProduceData(Struct):
     partition_data: list[PartitionProduceData] = field("0+")
 
 
-class ProduceRequest(Request, key=0, versions="3-13", flexible="9+"):
+class ProduceRequest(Request["ProduceResponse"], key=0, versions="3-13", flexible="9+"):
     transactional_id: str | None = field("3+", default=None)
     acks: Int16 = field("0+")
     timeout_ms: Int32 = field("0+")

@@ -35,7 +35,7 @@ class ForgottenTopic(Struct):
 
 
 class FetchRequest(
-    Request,
+    Request["FetchResponse"],
     key=1,
     versions="4-18",
     flexible="12+",

@@ -16,7 +16,7 @@ class ListOffsetsTopic(Struct):
     partitions: list[ListOffsetsPartition] = field("0+")
 
 
-class ListOffsetsRequest(Request, key=2, versions="1-11", flexible="6+"):
+class ListOffsetsRequest(Request["ListOffsetsResponse"], key=2, versions="1-11", flexible="6+"):
     replica_id: Int32 = field("0+")
     isolation_level: Int8 = field("2+")
     topics: list[ListOffsetsTopic] = field("0+")

@@ -9,7 +9,7 @@ class MetadataRequestTopic(Struct):
     name: str | None = field("0+", nullable="10+")
 
 
-class MetadataRequest(Request, key=3, versions="0-13", flexible="9+"):
+class MetadataRequest(Request["MetadataResponse"], key=3, versions="0-13", flexible="9+"):
     topics: list[MetadataRequestTopic] | None = field("0+", nullable="1+")
     allow_auto_topic_creation: bool = field("4+", default=True)
     include_cluster_authorized_operations: bool = field("8-10")

@@ -17,7 +17,7 @@ class OffsetCommitRequestTopic(Struct):
     partitions: list[OffsetCommitRequestPartition] = field("0+")
 
 
-class OffsetCommitRequest(Request, key=8, versions="2-10", flexible="8+"):
+class OffsetCommitRequest(Request["OffsetCommitResponse"], key=8, versions="2-10", flexible="8+"):
     group_id: str = field("0+")
     generation_id_or_member_epoch: Int32 = field("1+", default=-1, ignorable=True)
     member_id: str = field("1+", ignorable=True)

@@ -22,7 +22,7 @@ class OffsetFetchRequestGroup(Struct):
     topics: list[OffsetFetchRequestTopics] | None = field("8+")
 
 
-class OffsetFetchRequest(Request, key=9, versions="1-10", flexible="6+"):
+class OffsetFetchRequest(Request["OffsetFetchResponse"], key=9, versions="1-10", flexible="6+"):
     group_id: str = field("0-7")
     topics: list[OffsetFetchRequestTopic] | None = field("0-7", nullable="2-7")
     groups: list[OffsetFetchRequestGroup] = field("8+")

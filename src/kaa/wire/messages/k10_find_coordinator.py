@@ -5,7 +5,9 @@ partition.
 from kaa.wire.schema import Int8, Int16, Int32, Request, Response, Struct, field
 
 
-class FindCoordinatorRequest(Request, key=10, versions="0-6", flexible="3+"):
+class FindCoordinatorRequest(
+    Request["FindCoordinatorResponse"], key=10, versions="0-6", flexible="3+"
+):
     key: str = field("0-3")
     key_type: Int8 = field("1+")
     coordinator_keys: list[str] = field("4+")

@@ -8,7 +8,7 @@ class JoinGroupRequestProtocol(Struct):
     metadata: bytes = field("0+")
 
 
-class JoinGroupRequest(Request, key=11, versions="0-9", flexible="6+"):
+class JoinGroupRequest(Request["JoinGroupResponse"], key=11, versions="0-9", flexible="6+"):
     group_id: str = field("0+")
     session_timeout_ms: Int32 = field("0+")
     rebalance_timeout_ms: Int32 = field("1+", default=-1, ignorable=True)

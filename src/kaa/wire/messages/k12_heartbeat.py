@@ -3,7 +3,7 @@
 from kaa.wire.schema import Int16, Int32, Request, Response, field
 
 
-class HeartbeatRequest(Request, key=12, versions="0-4", flexible="4+"):
+class HeartbeatRequest(Request["HeartbeatResponse"], key=12, versions="0-4", flexible="4+"):
     group_id: str = field("0+")
     generation_id: Int32 = field("0+")
     member_id: str = field("0+")

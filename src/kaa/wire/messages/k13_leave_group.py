@@ -9,7 +9,7 @@ class MemberIdentity(Struct):
     reason: str | None = field("5+", default=None, ignorable=True)
 
 
-class LeaveGroupRequest(Request, key=13, versions="0-5", flexible="4+"):
+class LeaveGroupRequest(Request["LeaveGroupResponse"], key=13, versions="0-5", flexible="4+"):
     group_id: str = field("0+")
     member_id: str = field("0-2")
     members: list[MemberIdentity] = field("3+")

@@ -8,7 +8,7 @@ class SyncGroupRequestAssignment(Struct):
     assignment: bytes = field("0+")
 
 
-class SyncGroupRequest(Request, key=14, versions="0-5", flexible="4+"):
+class SyncGroupRequest(Request["SyncGroupResponse"], key=14, versions="0-5", flexible="4+"):
     group_id: str = field("0+")
     generation_id: Int32 = field("0+")
     member_id: str = field("0+")

@@ -3,7 +3,9 @@
 from kaa.wire.schema import Int16, Int32, Request, Response, Struct, field
 
 
-class DescribeGroupsRequest(Request, key=15, versions="0-6", flexible="5+"):
+class DescribeGroupsRequest(
+    Request["DescribeGroupsResponse"], key=15, versions="0-6", flexible="5+"
+):
     groups: list[str] = field("0+")
     include_authorized_operations: bool = field("3+")
 

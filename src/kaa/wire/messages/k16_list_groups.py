@@ -3,7 +3,7 @@
 from kaa.wire.schema import Int16, Int32, Request, Response, Struct, field
 
 
-class ListGroupsRequest(Request, key=16, versions="0-5", flexible="3+"):
+class ListGroupsRequest(Request["ListGroupsResponse"], key=16, versions="0-5", flexible="3+"):
     states_filter: list[str] = field("4+")
     types_filter: list[str] = field("5+")
 

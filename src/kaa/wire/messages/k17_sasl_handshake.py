@@ -3,7 +3,9 @@
 from kaa.wire.schema import Int16, Request, Response, field
 
 
-class SaslHandshakeRequest(Request, key=17, versions="0-1", listeners=("broker", "controller")):
+class SaslHandshakeRequest(
+    Request["SaslHandshakeResponse"], key=17, versions="0-1", listeners=("broker", "controller")
+):
     mechanism: str = field("0+")
 
 

@@ -6,7 +6,7 @@ from kaa.wire.schema import Int16, Int32, Int64, Request, Response, Struct, fiel
 
 
 class ApiVersionsRequest(
-    Request,
+    Request["ApiVersionsResponse"],
     key=18,
     versions="0-4",
     flexible="3+",

@@ -23,7 +23,7 @@ class CreatableTopic(Struct):
 
 
 class CreateTopicsRequest(
-    Request,
+    Request["CreateTopicsResponse"],
     key=19,
     versions="2-7",
     flexible="5+",

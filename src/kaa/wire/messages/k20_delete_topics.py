@@ -10,7 +10,7 @@ class DeleteTopicState(Struct):
 
 
 class DeleteTopicsRequest(
-    Request,
+    Request["DeleteTopicsResponse"],
     key=20,
     versions="1-6",
     flexible="4+",

@@ -13,7 +13,7 @@ class DeleteRecordsTopic(Struct):
     partitions: list[DeleteRecordsPartition] = field("0+")
 
 
-class DeleteRecordsRequest(Request, key=21, versions="0-2", flexible="2+"):
+class DeleteRecordsRequest(Request["DeleteRecordsResponse"], key=21, versions="0-2", flexible="2+"):
     topics: list[DeleteRecordsTopic] = field("0+")
     timeout_ms: Int32 = field("0+")
 

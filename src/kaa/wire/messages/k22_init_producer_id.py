@@ -6,7 +6,7 @@ from kaa.wire.schema import Int16, Int32, Int64, Request, Response, field
 
 
 class InitProducerIdRequest(
-    Request,
+    Request["InitProducerIdResponse"],
     key=22,
     versions="0-6",
     flexible="2+",

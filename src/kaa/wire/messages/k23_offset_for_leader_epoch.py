@@ -16,7 +16,9 @@ class OffsetForLeaderTopic(Struct):
     partitions: list[OffsetForLeaderPartition] = field("0+")
 
 
-class OffsetForLeaderEpochRequest(Request, key=23, versions="2-4", flexible="4+"):
+class OffsetForLeaderEpochRequest(
+    Request["OffsetForLeaderEpochResponse"], key=23, versions="2-4", flexible="4+"
+):
     replica_id: Int32 = field("3+", default=-2, ignorable=True)
     topics: list[OffsetForLeaderTopic] = field("0+")
 

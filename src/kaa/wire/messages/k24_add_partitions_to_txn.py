@@ -16,7 +16,9 @@ class AddPartitionsToTxnTransaction(Struct):
     topics: list[AddPartitionsToTxnTopic] = field("4+")
 
 
-class AddPartitionsToTxnRequest(Request, key=24, versions="0-5", flexible="3+"):
+class AddPartitionsToTxnRequest(
+    Request["AddPartitionsToTxnResponse"], key=24, versions="0-5", flexible="3+"
+):
     transactions: list[AddPartitionsToTxnTransaction] = field("4+")
     v3_and_below_transactional_id: str = field("0-3")
     v3_and_below_producer_id: Int64 = field("0-3")

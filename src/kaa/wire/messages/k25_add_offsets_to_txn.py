@@ -3,7 +3,9 @@
 from kaa.wire.schema import Int16, Int32, Int64, Request, Response, field
 
 
-class AddOffsetsToTxnRequest(Request, key=25, versions="0-4", flexible="3+"):
+class AddOffsetsToTxnRequest(
+    Request["AddOffsetsToTxnResponse"], key=25, versions="0-4", flexible="3+"
+):
     transactional_id: str = field("0+")
     producer_id: Int64 = field("0+")
     producer_epoch: Int16 = field("0+")

@@ -3,7 +3,7 @@
 from kaa.wire.schema import Int16, Int32, Int64, Request, Response, field
 
 
-class EndTxnRequest(Request, key=26, versions="0-5", flexible="3+"):
+class EndTxnRequest(Request["EndTxnResponse"], key=26, versions="0-5", flexible="3+"):
     transactional_id: str = field("0+")
     producer_id: Int64 = field("0+")
     producer_epoch: Int16 = field("0+")

@@ -19,7 +19,9 @@ class WritableTxnMarker(Struct):
     transaction_version: Int8 = field("2+", ignorable=True)
 
 
-class WriteTxnMarkersRequest(Request, key=27, versions="1-2", flexible="1+"):
+class WriteTxnMarkersRequest(
+    Request["WriteTxnMarkersResponse"], key=27, versions="1-2", flexible="1+"
+):
     markers: list[WritableTxnMarker] = field("0+")
 
 

@@ -15,7 +15,9 @@ class TxnOffsetCommitRequestTopic(Struct):
     partitions: list[TxnOffsetCommitRequestPartition] = field("0+")
 
 
-class TxnOffsetCommitRequest(Request, key=28, versions="0-5", flexible="3+"):
+class TxnOffsetCommitRequest(
+    Request["TxnOffsetCommitResponse"], key=28, versions="0-5", flexible="3+"
+):
     transactional_id: str = field("0+")
     group_id: str = field("0+")
     producer_id: Int64 = field("0+")

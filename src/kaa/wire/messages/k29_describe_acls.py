@@ -4,7 +4,7 @@ from kaa.wire.schema import Int8, Int16, Int32, Request, Response, Struct, field
 
 
 class DescribeAclsRequest(
-    Request,
+    Request["DescribeAclsResponse"],
     key=29,
     versions="1-3",
     flexible="2+",

@@ -14,7 +14,7 @@ class AclCreation(Struct):
 
 
 class CreateAclsRequest(
-    Request,
+    Request["CreateAclsResponse"],
     key=30,
     versions="1-3",
     flexible="2+",

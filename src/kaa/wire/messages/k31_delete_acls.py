@@ -14,7 +14,7 @@ class DeleteAclsFilter(Struct):
 
 
 class DeleteAclsRequest(
-    Request,
+    Request["DeleteAclsResponse"],
     key=31,
     versions="1-3",
     flexible="2+",

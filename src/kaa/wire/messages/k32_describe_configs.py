@@ -10,7 +10,7 @@ class DescribeConfigsResource(Struct):
 
 
 class DescribeConfigsRequest(
-    Request,
+    Request["DescribeConfigsResponse"],
     key=32,
     versions="1-4",
     flexible="4+",

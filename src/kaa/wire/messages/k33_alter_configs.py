@@ -15,7 +15,7 @@ class AlterConfigsResource(Struct):
 
 
 class AlterConfigsRequest(
-    Request,
+    Request["AlterConfigsResponse"],
     key=33,
     versions="0-2",
     flexible="2+",

@@ -13,7 +13,9 @@ class AlterReplicaLogDir(Struct):
     topics: list[AlterReplicaLogDirTopic] = field("0+")
 
 
-class AlterReplicaLogDirsRequest(Request, key=34, versions="1-2", flexible="2+"):
+class AlterReplicaLogDirsRequest(
+    Request["AlterReplicaLogDirsResponse"], key=34, versions="1-2", flexible="2+"
+):
     dirs: list[AlterReplicaLogDir] = field("0+")
 
 

@@ -8,7 +8,9 @@ class DescribableLogDirTopic(Struct):
     partitions: list[Int32] = field("0+")
 
 
-class DescribeLogDirsRequest(Request, key=35, versions="1-5", flexible="2+"):
+class DescribeLogDirsRequest(
+    Request["DescribeLogDirsResponse"], key=35, versions="1-5", flexible="2+"
+):
     topics: list[DescribableLogDirTopic] | None = field("0+")
 
 

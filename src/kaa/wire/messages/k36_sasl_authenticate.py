@@ -4,7 +4,7 @@ from kaa.wire.schema import Int16, Int64, Request, Response, field
 
 
 class SaslAuthenticateRequest(
-    Request,
+    Request["SaslAuthenticateResponse"],
     key=36,
     versions="0-2",
     flexible="2+",

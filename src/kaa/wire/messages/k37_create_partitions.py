@@ -14,7 +14,7 @@ class CreatePartitionsTopic(Struct):
 
 
 class CreatePartitionsRequest(
-    Request,
+    Request["CreatePartitionsResponse"],
     key=37,
     versions="0-3",
     flexible="2+",

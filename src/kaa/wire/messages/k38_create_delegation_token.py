@@ -9,7 +9,7 @@ class CreatableRenewers(Struct):
 
 
 class CreateDelegationTokenRequest(
-    Request,
+    Request["CreateDelegationTokenResponse"],
     key=38,
     versions="1-3",
     flexible="2+",

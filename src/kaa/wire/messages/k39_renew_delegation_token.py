@@ -4,7 +4,7 @@ from kaa.wire.schema import Int16, Int32, Int64, Request, Response, field
 
 
 class RenewDelegationTokenRequest(
-    Request,
+    Request["RenewDelegationTokenResponse"],
     key=39,
     versions="1-2",
     flexible="2+",

@@ -4,7 +4,7 @@ from kaa.wire.schema import Int16, Int32, Int64, Request, Response, field
 
 
 class ExpireDelegationTokenRequest(
-    Request,
+    Request["ExpireDelegationTokenResponse"],
     key=40,
     versions="1-2",
     flexible="2+",

@@ -9,7 +9,7 @@ class DescribeDelegationTokenOwner(Struct):
 
 
 class DescribeDelegationTokenRequest(
-    Request,
+    Request["DescribeDelegationTokenResponse"],
     key=41,
     versions="1-3",
     flexible="2+",

@@ -3,7 +3,7 @@
 from kaa.wire.schema import Int16, Int32, Request, Response, Struct, field
 
 
-class DeleteGroupsRequest(Request, key=42, versions="0-2", flexible="2+"):
+class DeleteGroupsRequest(Request["DeleteGroupsResponse"], key=42, versions="0-2", flexible="2+"):
     groups_names: list[str] = field("0+")
 
 

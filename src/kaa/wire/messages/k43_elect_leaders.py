@@ -9,7 +9,7 @@ class TopicPartitions(Struct):
 
 
 class ElectLeadersRequest(
-    Request,
+    Request["ElectLeadersResponse"],
     key=43,
     versions="0-2",
     flexible="2+",

@@ -18,7 +18,7 @@ class AlterConfigsResource(Struct):
 
 
 class IncrementalAlterConfigsRequest(
-    Request,
+    Request["IncrementalAlterConfigsResponse"],
     key=44,
     versions="0-1",
     flexible="1+",

@@ -14,7 +14,7 @@ class ReassignableTopic(Struct):
 
 
 class AlterPartitionReassignmentsRequest(
-    Request,
+    Request["AlterPartitionReassignmentsResponse"],
     key=45,
     versions="0-1",
     flexible="0+",

@@ -9,7 +9,7 @@ class ListPartitionReassignmentsTopics(Struct):
 
 
 class ListPartitionReassignmentsRequest(
-    Request,
+    Request["ListPartitionReassignmentsResponse"],
     key=46,
     versions="0",
     flexible="0+",

@@ -12,7 +12,7 @@ class OffsetDeleteRequestTopic(Struct):
     partitions: list[OffsetDeleteRequestPartition] = field("0+")
 
 
-class OffsetDeleteRequest(Request, key=47, versions="0"):
+class OffsetDeleteRequest(Request["OffsetDeleteResponse"], key=47, versions="0"):
     group_id: str = field("0+")
     topics: list[OffsetDeleteRequestTopic] = field("0+")
 

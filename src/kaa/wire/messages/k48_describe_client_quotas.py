@@ -9,7 +9,9 @@ class ComponentData(Struct):
     match: str | None = field("0+")
 
 
-class DescribeClientQuotasRequest(Request, key=48, versions="0-1", flexible="1+"):
+class DescribeClientQuotasRequest(
+    Request["DescribeClientQuotasResponse"], key=48, versions="0-1", flexible="1+"
+):
     components: list[ComponentData] = field("0+")
     strict: bool = field("0+")
 

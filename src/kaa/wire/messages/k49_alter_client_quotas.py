@@ -20,7 +20,7 @@ class RequestEntryData(Struct):
 
 
 class AlterClientQuotasRequest(
-    Request,
+    Request["AlterClientQuotasResponse"],
     key=49,
     versions="0-1",
     flexible="1+",

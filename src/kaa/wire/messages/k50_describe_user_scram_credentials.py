@@ -8,7 +8,7 @@ class UserName(Struct):
 
 
 class DescribeUserScramCredentialsRequest(
-    Request,
+    Request["DescribeUserScramCredentialsResponse"],
     key=50,
     versions="0",
     flexible="0+",

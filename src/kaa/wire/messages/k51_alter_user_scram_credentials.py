@@ -17,7 +17,7 @@ class ScramCredentialUpsertion(Struct):
 
 
 class AlterUserScramCredentialsRequest(
-    Request,
+    Request["AlterUserScramCredentialsResponse"],
     key=51,
     versions="0",
     flexible="0+",

@@ -22,7 +22,9 @@ class RequestTopicData(Struct):
     partitions: list[RequestPartitionData] = field("0+")
 
 
-class VoteRequest(Request, key=52, versions="0-2", flexible="0+", listeners=("controller",)):
+class VoteRequest(
+    Request["VoteResponse"], key=52, versions="0-2", flexible="0+", listeners=("controller",)
+):
     cluster_id: str | None = field("0+", default=None)
     voter_id: Int32 = field("1+", default=-1, ignorable=True)
     topics: list[RequestTopicData] = field("0+")

@@ -23,7 +23,7 @@ class LeaderEndpoint(Struct):
 
 
 class BeginQuorumEpochRequest(
-    Request,
+    Request["BeginQuorumEpochResponse"],
     key=53,
     versions="0-1",
     flexible="1+",

@@ -29,7 +29,7 @@ class LeaderEndpoint(Struct):
 
 
 class EndQuorumEpochRequest(
-    Request,
+    Request["EndQuorumEpochResponse"],
     key=54,
     versions="0-1",
     flexible="1+",

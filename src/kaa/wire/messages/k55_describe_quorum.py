@@ -16,7 +16,7 @@ class RequestTopicData(Struct):
 
 
 class DescribeQuorumRequest(
-    Request,
+    Request["DescribeQuorumResponse"],
     key=55,
     versions="0-2",
     flexible="0+",

@@ -26,7 +26,7 @@ class RequestTopicData(Struct):
 
 
 class AlterPartitionRequest(
-    Request,
+    Request["AlterPartitionResponse"],
     key=56,
     versions="2-3",
     flexible="0+",

@@ -11,7 +11,7 @@ class FeatureUpdateKey(Struct):
 
 
 class UpdateFeaturesRequest(
-    Request,
+    Request["UpdateFeaturesResponse"],
     key=57,
     versions="0-2",
     flexible="0+",

@@ -5,7 +5,9 @@ controller.
 from kaa.wire.schema import Int16, Request, Response, field
 
 
-class EnvelopeRequest(Request, key=58, versions="0", flexible="0+", listeners=("controller",)):
+class EnvelopeRequest(
+    Request["EnvelopeResponse"], key=58, versions="0", flexible="0+", listeners=("controller",)
+):
     request_data: bytes = field("0+")
     request_principal: bytes | None = field("0+")
     client_host_address: bytes = field("0+")

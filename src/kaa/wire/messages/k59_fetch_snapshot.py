@@ -23,7 +23,7 @@ class RequestTopicSnapshot(Struct):
 
 
 class FetchSnapshotRequest(
-    Request,
+    Request["FetchSnapshotResponse"],
     key=59,
     versions="0-1",
     flexible="0+",

@@ -4,7 +4,7 @@ from kaa.wire.schema import Int8, Int16, Int32, Request, Response, Struct, field
 
 
 class DescribeClusterRequest(
-    Request,
+    Request["DescribeClusterResponse"],
     key=60,
     versions="0-2",
     flexible="0+",

@@ -8,7 +8,9 @@ class TopicRequest(Struct):
     partition_indexes: list[Int32] = field("0+")
 
 
-class DescribeProducersRequest(Request, key=61, versions="0", flexible="0+"):
+class DescribeProducersRequest(
+    Request["DescribeProducersResponse"], key=61, versions="0", flexible="0+"
+):
     topics: list[TopicRequest] = field("0+")
 
 

@@ -18,7 +18,7 @@ class Feature(Struct):
 
 
 class BrokerRegistrationRequest(
-    Request,
+    Request["BrokerRegistrationResponse"],
     key=62,
     versions="0-4",
     flexible="0+",

@@ -7,7 +7,7 @@ from kaa.wire.schema import Int16, Int32, Int64, Request, Response, field
 
 
 class BrokerHeartbeatRequest(
-    Request,
+    Request["BrokerHeartbeatResponse"],
     key=63,
     versions="0-2",
     flexible="0+",

@@ -4,7 +4,7 @@ from kaa.wire.schema import Int16, Int32, Request, Response, field
 
 
 class UnregisterBrokerRequest(
-    Request,
+    Request["UnregisterBrokerResponse"],
     key=64,
     versions="0",
     flexible="0+",

@@ -3,7 +3,9 @@
 from kaa.wire.schema import Int16, Int32, Int64, Request, Response, Struct, field
 
 
-class DescribeTransactionsRequest(Request, key=65, versions="0", flexible="0+"):
+class DescribeTransactionsRequest(
+    Request["DescribeTransactionsResponse"], key=65, versions="0", flexible="0+"
+):
     transactional_ids: list[str] = field("0+")
 
 

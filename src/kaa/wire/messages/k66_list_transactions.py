@@ -3,7 +3,9 @@
 from kaa.wire.schema import Int16, Int32, Int64, Request, Response, Struct, field
 
 
-class ListTransactionsRequest(Request, key=66, versions="0-2", flexible="0+"):
+class ListTransactionsRequest(
+    Request["ListTransactionsResponse"], key=66, versions="0-2", flexible="0+"
+):
     state_filters: list[str] = field("0+")
     producer_id_filters: list[Int64] = field("0+")
     duration_filter: Int64 = field("1+", default=-1)

@@ -4,7 +4,7 @@ from kaa.wire.schema import Int16, Int32, Int64, Request, Response, field
 
 
 class AllocateProducerIdsRequest(
-    Request,
+    Request["AllocateProducerIdsResponse"],
     key=67,
     versions="0",
     flexible="0+",

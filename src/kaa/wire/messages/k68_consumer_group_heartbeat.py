@@ -11,7 +11,9 @@ class TopicPartitions(Struct):
     partitions: list[Int32] = field("0+")
 
 
-class ConsumerGroupHeartbeatRequest(Request, key=68, versions="0-1", flexible="0+"):
+class ConsumerGroupHeartbeatRequest(
+    Request["ConsumerGroupHeartbeatResponse"], key=68, versions="0-1", flexible="0+"
+):
     group_id: str = field("0+")
     member_id: str = field("0+")
     member_epoch: Int32 = field("0+")

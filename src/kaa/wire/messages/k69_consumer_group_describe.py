@@ -4,7 +4,9 @@ from kaa.wire.primitives import Uuid
 from kaa.wire.schema import Int8, Int16, Int32, Request, Response, Struct, field
 
 
-class ConsumerGroupDescribeRequest(Request, key=69, versions="0-1", flexible="0+"):
+class ConsumerGroupDescribeRequest(
+    Request["ConsumerGroupDescribeResponse"], key=69, versions="0-1", flexible="0+"
+):
     group_ids: list[str] = field("0+")
     include_authorized_operations: bool = field("0+")
 

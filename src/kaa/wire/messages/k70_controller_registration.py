@@ -18,7 +18,7 @@ class Feature(Struct):
 
 
 class ControllerRegistrationRequest(
-    Request,
+    Request["ControllerRegistrationResponse"],
     key=70,
     versions="0",
     flexible="0+",

@@ -4,7 +4,9 @@ from kaa.wire.primitives import Uuid
 from kaa.wire.schema import Int8, Int16, Int32, Request, Response, field
 
 
-class GetTelemetrySubscriptionsRequest(Request, key=71, versions="0", flexible="0+"):
+class GetTelemetrySubscriptionsRequest(
+    Request["GetTelemetrySubscriptionsResponse"], key=71, versions="0", flexible="0+"
+):
     client_instance_id: Uuid = field("0+")
 
 

@@ -4,7 +4,7 @@ from kaa.wire.primitives import Uuid
 from kaa.wire.schema import Int8, Int16, Int32, Request, Response, field
 
 
-class PushTelemetryRequest(Request, key=72, versions="0", flexible="0+"):
+class PushTelemetryRequest(Request["PushTelemetryResponse"], key=72, versions="0", flexible="0+"):
     client_instance_id: Uuid = field("0+")
     subscription_id: Int32 = field("0+")
     terminating: bool = field("0+")

@@ -21,7 +21,7 @@ class RequestDirectoryData(Struct):
 
 
 class AssignReplicasToDirsRequest(
-    Request,
+    Request["AssignReplicasToDirsResponse"],
     key=73,
     versions="0",
     flexible="0+",

@@ -3,7 +3,9 @@
 from kaa.wire.schema import Int8, Int16, Int32, Request, Response, Struct, field
 
 
-class ListConfigResourcesRequest(Request, key=74, versions="0-1", flexible="0+"):
+class ListConfigResourcesRequest(
+    Request["ListConfigResourcesResponse"], key=74, versions="0-1", flexible="0+"
+):
     resource_types: list[Int8] = field("1+")
 
 

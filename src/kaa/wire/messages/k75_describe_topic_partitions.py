@@ -13,7 +13,9 @@ class Cursor(Struct):
     partition_index: Int32 = field("0+")
 
 
-class DescribeTopicPartitionsRequest(Request, key=75, versions="0", flexible="0+"):
+class DescribeTopicPartitionsRequest(
+    Request["DescribeTopicPartitionsResponse"], key=75, versions="0", flexible="0+"
+):
     topics: list[TopicRequest] = field("0+")
     response_partition_limit: Int32 = field("0+", default=2000)
     cursor: Cursor | None = field("0+", default=None)

@@ -4,7 +4,9 @@ from kaa.wire.primitives import Uuid
 from kaa.wire.schema import Int16, Int32, Request, Response, Struct, field
 
 
-class ShareGroupHeartbeatRequest(Request, key=76, versions="1", flexible="0+"):
+class ShareGroupHeartbeatRequest(
+    Request["ShareGroupHeartbeatResponse"], key=76, versions="1", flexible="0+"
+):
     group_id: str = field("0+")
     member_id: str = field("0+")
     member_epoch: Int32 = field("0+")

@@ -4,7 +4,9 @@ from kaa.wire.primitives import Uuid
 from kaa.wire.schema import Int16, Int32, Request, Response, Struct, field
 
 
-class ShareGroupDescribeRequest(Request, key=77, versions="1", flexible="0+"):
+class ShareGroupDescribeRequest(
+    Request["ShareGroupDescribeResponse"], key=77, versions="1", flexible="0+"
+):
     group_ids: list[str] = field("0+")
     include_authorized_operations: bool = field("0+")
 

@@ -28,7 +28,7 @@ class ForgottenTopic(Struct):
     partitions: list[Int32] = field("0+")
 
 
-class ShareFetchRequest(Request, key=78, versions="1-2", flexible="0+"):
+class ShareFetchRequest(Request["ShareFetchResponse"], key=78, versions="1-2", flexible="0+"):
     group_id: str | None = field("0+", default=None)
     member_id: str | None = field("0+")
     share_session_epoch: Int32 = field("0+")

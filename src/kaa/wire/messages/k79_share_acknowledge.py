@@ -20,7 +20,9 @@ class AcknowledgeTopic(Struct):
     partitions: list[AcknowledgePartition] = field("0+")
 
 
-class ShareAcknowledgeRequest(Request, key=79, versions="1-2", flexible="0+"):
+class ShareAcknowledgeRequest(
+    Request["ShareAcknowledgeResponse"], key=79, versions="1-2", flexible="0+"
+):
     group_id: str | None = field("0+", default=None)
     member_id: str | None = field("0+")
     share_session_epoch: Int32 = field("0+")

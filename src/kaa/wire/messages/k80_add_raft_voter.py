@@ -11,7 +11,7 @@ class Listener(Struct):
 
 
 class AddRaftVoterRequest(
-    Request,
+    Request["AddRaftVoterResponse"],
     key=80,
     versions="0-1",
     flexible="0+",

@@ -5,7 +5,7 @@ from kaa.wire.schema import Int16, Int32, Request, Response, field
 
 
 class RemoveRaftVoterRequest(
-    Request,
+    Request["RemoveRaftVoterResponse"],
     key=81,
     versions="0",
     flexible="0+",

@@ -16,7 +16,7 @@ class KRaftVersionFeature(Struct):
 
 
 class UpdateRaftVoterRequest(
-    Request,
+    Request["UpdateRaftVoterResponse"],
     key=82,
     versions="0",
     flexible="0+",

@@ -15,7 +15,9 @@ class InitializeStateData(Struct):
     partitions: list[PartitionData] = field("0+")
 
 
-class InitializeShareGroupStateRequest(Request, key=83, versions="0", flexible="0+"):
+class InitializeShareGroupStateRequest(
+    Request["InitializeShareGroupStateResponse"], key=83, versions="0", flexible="0+"
+):
     group_id: str = field("0+")
     topics: list[InitializeStateData] = field("0+")
 

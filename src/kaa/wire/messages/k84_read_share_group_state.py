@@ -14,7 +14,9 @@ class ReadStateData(Struct):
     partitions: list[PartitionData] = field("0+")
 
 
-class ReadShareGroupStateRequest(Request, key=84, versions="0", flexible="0+"):
+class ReadShareGroupStateRequest(
+    Request["ReadShareGroupStateResponse"], key=84, versions="0", flexible="0+"
+):
     group_id: str = field("0+")
     topics: list[ReadStateData] = field("0+")
 

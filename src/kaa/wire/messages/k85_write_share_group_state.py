@@ -25,7 +25,9 @@ class WriteStateData(Struct):
     partitions: list[PartitionData] = field("0+")
 
 
-class WriteShareGroupStateRequest(Request, key=85, versions="0-1", flexible="0+"):
+class WriteShareGroupStateRequest(
+    Request["WriteShareGroupStateResponse"], key=85, versions="0-1", flexible="0+"
+):
     group_id: str = field("0+")
     topics: list[WriteStateData] = field("0+")
 

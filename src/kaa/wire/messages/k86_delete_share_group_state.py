@@ -13,7 +13,9 @@ class DeleteStateData(Struct):
     partitions: list[PartitionData] = field("0+")
 
 
-class DeleteShareGroupStateRequest(Request, key=86, versions="0", flexible="0+"):
+class DeleteShareGroupStateRequest(
+    Request["DeleteShareGroupStateResponse"], key=86, versions="0", flexible="0+"
+):
     group_id: str = field("0+")
     topics: list[DeleteStateData] = field("0+")
 

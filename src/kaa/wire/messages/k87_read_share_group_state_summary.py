@@ -16,7 +16,9 @@ class ReadStateSummaryData(Struct):
     partitions: list[PartitionData] = field("0+")
 
 
-class ReadShareGroupStateSummaryRequest(Request, key=87, versions="0-1", flexible="0+"):
+class ReadShareGroupStateSummaryRequest(
+    Request["ReadShareGroupStateSummaryResponse"], key=87, versions="0-1", flexible="0+"
+):
     group_id: str = field("0+")
     topics: list[ReadStateSummaryData] = field("0+")
 

@@ -52,7 +52,9 @@ class TaskOffset(Struct):
     offset: Int64 = field("0+")
 
 
-class StreamsGroupHeartbeatRequest(Request, key=88, versions="0", flexible="0+"):
+class StreamsGroupHeartbeatRequest(
+    Request["StreamsGroupHeartbeatResponse"], key=88, versions="0", flexible="0+"
+):
     group_id: str = field("0+")
     member_id: str = field("0+")
     member_epoch: Int32 = field("0+")

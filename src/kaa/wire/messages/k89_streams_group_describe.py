@@ -3,7 +3,9 @@
 from kaa.wire.schema import Int16, Int32, Int64, Request, Response, Struct, Uint16, field
 
 
-class StreamsGroupDescribeRequest(Request, key=89, versions="0", flexible="0+"):
+class StreamsGroupDescribeRequest(
+    Request["StreamsGroupDescribeResponse"], key=89, versions="0", flexible="0+"
+):
     group_ids: list[str] = field("0+")
     include_authorized_operations: bool = field("0+")
 

@@ -14,7 +14,9 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
     topics: list[DescribeShareGroupOffsetsRequestTopic] | None = field("0+")
 
 
-class DescribeShareGroupOffsetsRequest(Request, key=90, versions="0-1", flexible="0+"):
+class DescribeShareGroupOffsetsRequest(
+    Request["DescribeShareGroupOffsetsResponse"], key=90, versions="0-1", flexible="0+"
+):
     groups: list[DescribeShareGroupOffsetsRequestGroup] = field("0+")
 
 

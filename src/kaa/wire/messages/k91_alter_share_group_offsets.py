@@ -14,7 +14,9 @@ class AlterShareGroupOffsetsRequestTopic(Struct):
     partitions: list[AlterShareGroupOffsetsRequestPartition] = field("0+")
 
 
-class AlterShareGroupOffsetsRequest(Request, key=91, versions="0", flexible="0+"):
+class AlterShareGroupOffsetsRequest(
+    Request["AlterShareGroupOffsetsResponse"], key=91, versions="0", flexible="0+"
+):
     group_id: str = field("0+")
     topics: list[AlterShareGroupOffsetsRequestTopic] = field("0+")
 

@@ -8,7 +8,9 @@ class DeleteShareGroupOffsetsRequestTopic(Struct):
     topic_name: str = field("0+")
 
 
-class DeleteShareGroupOffsetsRequest(Request, key=92, versions="0", flexible="0+"):
+class DeleteShareGroupOffsetsRequest(
+    Request["DeleteShareGroupOffsetsResponse"], key=92, versions="0", flexible="0+"
+):
     group_id: str = field("0+")
     topics: list[DeleteShareGroupOffsetsRequestTopic] = field("0+")
 
