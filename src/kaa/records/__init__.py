@@ -4,25 +4,32 @@ A broker touches batches, not records: it looks at 61 bytes of header through a 
 record of a produced batch once, patches an offset, and from then on moves bytes. The modules, in
 the order data meets them:
 
-``batch``     the byte table of magic 2; ``RecordBatch``, a view; ``iter_batches``
-``record``    the byte table of records; ``Record``, ``iter_records``, ``encode_record``
-``compress``  gzip, snappy, lz4 and zstd as bounded chunks; one module per codec beside it
-``validate``  what may enter the log, with Kafka's error codes: ``validate_produced``
-``rewrite``   another codec for a batch whose topic has its own ``compression.type``
-``analyze``   what a follower learns of fetched batches before it appends them
-``build``     ``BatchBuilder``, which writes batches as Java does
-``control``   transaction markers and the control records of the metadata quorum
-``legacy``    messages of magic 0 and 1 in old segments
-``arrow``     batches to and from Arrow columns, many at a time
-``compaction``  which records of a compacted log stay
-``partitioner``  the partition of a key, as Java clients choose it
-``kernel``    chooses between the compiled loops (``_kernel``) and their Python twins (``_pure_*``)
+| module | what it owns |
+|---|---|
+| `batch` | the byte table of magic 2; `RecordBatch`, a view; `iter_batches` |
+| `record` | the byte table of records; `Record`, `iter_records`, `encode_record` |
+| `compress` | gzip, snappy, lz4 and zstd as bounded chunks; one module per codec beside it |
+| `validate` | what may enter the log, with Kafka's error codes: `validate_produced` |
+| `rewrite` | another codec for a batch whose topic has its own `compression.type` |
+| `analyze` | what a follower learns of fetched batches before it appends them |
+| `build` | `BatchBuilder`, which writes batches as Java does |
+| `control` | transaction markers and the control records of the metadata quorum |
+| `legacy` | messages of magic 0 and 1 in old segments |
+| `arrow` | batches to and from Arrow columns, many at a time |
+| `compaction` | which records of a compacted log stay |
+| `partitioner` | the partition of a key, as Java clients choose it |
+| `kernel` | chooses between the compiled loops (`_kernel`) and their Python twins (`_pure_*`) |
+| `arrow_encode` | Arrow columns as record batches |
+| `arrow_pyarrow` | pyarrow batches from and to the raw columns of `arrow` and `arrow_encode` |
+| `errors` | what can be wrong with record bytes |
+| `varint` | zig-zag varints of records, the Python form of `_kernel_varint.pxi` |
 
-Nothing here does IO, reads a clock or keeps state between calls. Bad bytes raise ``RecordsError``
-or one of its kinds, and nothing else; only ``validate`` answers with a ``Refusal`` instead.
+Nothing here does IO, reads a clock or keeps state between calls. Bad bytes raise `RecordsError`
+or one of its kinds, and nothing else; only `validate` answers with a `Refusal` instead.
+
 """
 
-from kaa.records.analyze import AppendInfo, analyze_raft_leader, analyze_replicated
+from kaa.records.analyze import AppendableExtent, analyze_raft_leader, analyze_replicated
 from kaa.records.batch import (
     HEADER_BYTES,
     LOG_OVERHEAD_BYTES,
@@ -66,7 +73,6 @@ from kaa.records.kernel import KERNEL_NAME
 from kaa.records.legacy import LegacyBatch, iter_any_batches, iter_legacy_records, upgrade_batch
 from kaa.records.record import Header, Record, encode_record, iter_records
 from kaa.records.validate import (
-    AppendOrigin,
     AppendRules,
     RecordError,
     Refusal,
@@ -86,9 +92,8 @@ __all__ = [
     "NO_PRODUCER_ID",
     "NO_SEQUENCE",
     "NO_TIMESTAMP",
-    "AppendInfo",
-    "AppendOrigin",
     "AppendRules",
+    "AppendableExtent",
     "BatchBuilder",
     "Buffer",
     "CompressionError",

@@ -1,18 +1,16 @@
-"""gzip streams: RFC 1952 members behind each other.
+"""gzip streams: RFC 1952 members one after the other.
 
-========= ======= ==============================================================================
-offset    bytes   field
-========= ======= ==============================================================================
-0         3       ``1f 8b 08``
-3         1       flags: 2 header checksum, 4 extra field, 8 name, 16 comment
-4         6       time, extra flags, system: ignored
-10        ...     what the flags announce, in the order extra, name, comment, checksum
-...       ...     deflate data
-end - 8   4       CRC-32 of the expanded data (little-endian)
-end - 4   4       its size modulo 2^32
-========= ======= ==============================================================================
+| offset | bytes | field |
+|---|---|---|
+| 0 | 3 | `1f 8b 08` |
+| 3 | 1 | flags: 2 header checksum, 4 extra field, 8 name, 16 comment |
+| 4 | 6 | time, extra flags, system: ignored |
+| 10 | ... | what the flags announce, in the order extra, name, comment, checksum |
+| ... | ... | deflate data |
+| end - 8 | 4 | CRC-32 of the expanded data (little-endian) |
+| end - 4 | 4 | its size modulo 2^32 |
 
-Behind the first member, whatever is no member is ignored, as Java ignores it.
+After the first member, whatever is not a member is ignored, as Java ignores it.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 _GZIP_HEADER_BYTES = 10
 _GZIP_TRAILER = Struct("<II")
-# What Java leaves alone behind a member: too short for a header, data and trailer.
+# What Java leaves alone after a member: too short for a header, data and trailer.
 _GZIP_TAIL_IGNORED_BYTES = 18
 _GZIP_HAS_HEADER_CRC, _GZIP_HAS_EXTRA, _GZIP_HAS_NAME, _GZIP_HAS_COMMENT = 2, 4, 8, 16
 
@@ -89,7 +87,7 @@ def _inflate(inflater: zlib._Decompress, taken: memoryview) -> Iterator[bytes]:
 
 
 def _gzip_header_end(data: memoryview, start: int) -> int:
-    """Position behind the member header at ``start``."""
+    """Position after the member header at `start`."""
     if len(data) - start < _GZIP_HEADER_BYTES or bytes(data[start : start + 3]) != _GZIP_MAGIC:
         raise CompressionError("not a gzip header")
     flags = data[start + 3]

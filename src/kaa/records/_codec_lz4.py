@@ -1,20 +1,19 @@
 """lz4 streams: one frame of independent blocks.
 
-====== ===== ===================================================================================
-offset bytes field (little-endian)
-====== ===== ===================================================================================
-0      4     ``04 22 4d 18``
-4      1     flags: bits 6-7 version 1, 5 independent blocks, 4 block checksums, 3 content size,
-             2 content checksum, 0-1 zero. Written as ``60``
-5      1     bits 4-6 block size: 4 to 7 for 64 KiB, 256 KiB, 1 MiB, 4 MiB. Written as ``40``
-6      0, 8  content size, not looked at
-...    1     second byte of the xxHash-32 of what lies between the magic and here
-...    4     length of a block; high bit set: stored as it is; 0: end of the frame
-...    ...   the block, its xxHash-32 if the flags say so, then the next length
-end    0, 4  checksum of the content, not looked at
-====== ===== ===================================================================================
+| offset | bytes | field (little-endian) |
+|---|---|---|
+| 0 | 4 | `04 22 4d 18` |
+| 4 | 1 | flags, as below. Written as `60` |
+| 5 | 1 | bits 4-6 block size: 4 to 7 for 64 KiB, 256 KiB, 1 MiB, 4 MiB. Written as `40` |
+| 6 | 0, 8 | content size, not looked at |
+| ... | 1 | second byte of the xxHash-32 of what lies between the magic and here |
+| ... | 4 | length of a block; high bit set: stored as it is; 0: end of the frame |
+| ... | ... | the block, its xxHash-32 if the flags say so, then the next length |
+| end | 0, 4 | checksum of the content, not looked at |
 
-Linked blocks and dictionaries are refused, what follows the frame is ignored: so does Java.
+Flags: bits 6-7 version 1, 5 independent blocks, 4 block checksums, 3 content size, 2 content
+checksum, 0-1 zero. Linked blocks and dictionaries are refused, what follows the frame is
+ignored: so does Java.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class Lz4Compressor:
 
 
 def read_lz4(data: memoryview, *, checks_header: bool = True) -> Iterator[Buffer]:
-    """``checks_header`` off is for magic 0, whose writers computed that checksum wrongly."""
+    """`checks_header` off is for magic 0, whose writers computed that checksum wrongly."""
     flags, block_bytes_max, position = _lz4_header(data, checks_header)
     has_checksum = bool(flags & _LZ4_HAS_BLOCK_CHECKSUM)
     while True:
@@ -136,7 +135,7 @@ def _lz4_block(block: memoryview, size_max: int) -> bytes:
 
 
 def _lz4_checked_block(descriptor: int, block: memoryview) -> bytes:
-    """One block with its length before and its checksum behind it, as a frame of its own.
+    """One block with its length before and its checksum after it, as a frame of its own.
 
     The library then checks the checksum, which it offers no other way to do.
     """

@@ -1,14 +1,12 @@
 """snappy streams: the framing of the Java library snappy-java, or one raw block.
 
-====== ===== ===================================================================================
-offset bytes field (big-endian)
-====== ===== ===================================================================================
-0      8     ``82 53 4e 41 50 50 59 00``
-8      4     version 1 (not looked at in the first header)
-12     4     compatible version 1
-16     4     length of a block
-20     ...   the block: raw snappy of 32 KiB, the last one of less; then the next length
-====== ===== ===================================================================================
+| offset | bytes | field (big-endian) |
+|---|---|---|
+| 0 | 8 | `82 53 4e 41 50 50 59 00` |
+| 8 | 4 | version 1 (not looked at in the first header) |
+| 12 | 4 | compatible version 1 |
+| 16 | 4 | length of a block |
+| 20 | ... | the block: raw snappy of 32 KiB, the last one of less; then the next length |
 
 Another header may stand where a block may; fewer than 4 bytes at the end are ignored. Data that
 does not begin with the eight magic bytes is one raw block.

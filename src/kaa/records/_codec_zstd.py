@@ -1,19 +1,16 @@
-"""zstd streams: RFC 8878 frames behind each other; written without content size and checksum.
+"""zstd streams: RFC 8878 frames one after the other; written without content size and checksum.
 
 What the walk over a frame needs to know of it (little-endian):
 
-====== ===== ===================================================================================
-offset bytes field
-====== ===== ===================================================================================
-0      4     ``28 b5 2f fd``; ``5x 2a 4d 18`` begins a skippable frame: uint32 size, ignored data
-4      1     bits 6-7 content size width, 5 single segment, 2 content checksum, 0-1 dictionary
-             identifier width
-...    0, 1  window descriptor, unless single segment
-...    0-4   dictionary identifier
-...    0-8   content size
-...    3     block: bit 0 last, 1-2 kind (1: one byte repeated), 3-23 size; then its data
-...    0, 4  content checksum
-====== ===== ===================================================================================
+| offset | bytes | field |
+|---|---|---|
+| 0 | 4 | `28 b5 2f fd`; `5x 2a 4d 18` begins a skippable frame: uint32 size, ignored data |
+| 4 | 1 | bits 6-7 width of the size, 5 single segment, 2 checksum, 0-1 width of the identifier |
+| ... | 0, 1 | window descriptor, unless single segment |
+| ... | 0-4 | dictionary identifier |
+| ... | 0-8 | content size |
+| ... | 3 | block: bit 0 last, 1-2 kind (1: one byte repeated), 3-23 size; then its data |
+| ... | 0, 4 | content checksum |
 """
 
 from __future__ import annotations
@@ -76,7 +73,7 @@ def _read(data: memoryview, decompressor: zstandard.ZstdDecompressor) -> Iterato
             yield chunk
     except zstandard.ZstdError as error:
         raise CompressionError(f"zstd: {error}") from error
-    # Last, so that whoever finds the records wrong before their end hears of that first.
+    # Last, so that the one who finds the records wrong before their end hears of that first.
     _check_zstd_is_whole(data)
 
 
@@ -90,7 +87,7 @@ def _check_zstd_is_whole(data: memoryview) -> None:
 
 
 def _zstd_frame_end(data: memoryview, position: int) -> int:
-    """Position behind the frame at ``position``; beyond the data if the data ends inside it."""
+    """Position after the frame at `position`; beyond the data if the data ends inside it."""
     beyond = len(data) + 1
     if len(data) - position < 5:
         return beyond

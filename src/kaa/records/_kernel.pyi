@@ -11,7 +11,7 @@ from kaa.records._pure_compaction import retain_records as retain_records
 from kaa.records._pure_murmur2 import murmur2 as murmur2
 from kaa.records._pure_murmur2 import murmur2_partitions as murmur2_partitions
 
-# --- objects (_kernel_objects.pxi) ---
+# --- objects: _kernel_objects.pxi
 from kaa.records._pure_objects import decode_records as decode_records
 from kaa.records._pure_objects import encode_record as encode_record
 from kaa.records._pure_validate import RecordScanner as RecordScanner

@@ -17,8 +17,8 @@
 #   begins at or before the last offset of the batch marks its producer as aborted. An abort marker
 #   takes the mark away again. A transactional batch of a marked producer is left out.
 # - Control batches give no rows. Records below the next offset are passed over.
-# - The first record at or behind the end offset ends the read; so does the end of the buffer, where
-#   a partial batch is ignored. Then the next offset is that behind the last batch, so that offsets
+# - The first record at or after the end offset ends the read; so does the end of the buffer, where
+#   a partial batch is ignored. Then the next offset is that after the last batch, so that offsets
 #   which compaction has emptied are not asked for again.
 #
 # A run. `decode_run` works without the GIL and without allocating, over as many plain batches as
@@ -66,7 +66,7 @@ cdef struct Cursor:
     int upgrades                # older magic goes to Python instead of being refused
     int64_t next_offset
     int64_t end_offset
-    int64_t batch_next_offset   # behind the last batch that was entered
+    int64_t batch_next_offset   # after the last batch that was entered
     # The batch at hand; no records remain between batches.
     const uint8_t* records
     Py_ssize_t at

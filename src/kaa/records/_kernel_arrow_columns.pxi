@@ -7,7 +7,7 @@
 cdef enum:
     HEADER_ENTRY_BYTES = 8
 
-# --- UTF-8 ------------------------------------------------------------------------------------
+# --- UTF-8
 
 cdef inline int is_plain_ascii(const uint8_t* data, Py_ssize_t size) noexcept nogil:
     cdef uint8_t seen = 0
@@ -71,7 +71,7 @@ cdef int64_t copy_utf8(uint8_t* out, const uint8_t* data, Py_ssize_t size) noexc
     return written
 
 
-# --- buffers ----------------------------------------------------------------------------------
+# --- buffers
 
 cdef extern from *:
     """

@@ -10,7 +10,7 @@
 #              number of entries, keys, values): a list of structs, whose two children are
 #              binary columns of their own
 #
-# `encode_rows` writes records behind each other into one output buffer, without the GIL. Where a
+# `encode_rows` writes records one after the other into one output buffer, without the GIL. Where a
 # batch begins it leaves 61 bytes, so that the caller can put header and checksum there and use the
 # batch where it lies; codecs are the caller's, too.
 #
@@ -286,7 +286,7 @@ cdef inline int64_t row_number(const RowsIn* rows, int64_t row) noexcept nogil:
 cdef int encode_batch(
     const RowsIn* rows, EncodeRun* run, int64_t row_end, BatchOut* batch
 ) noexcept nogil:
-    # One batch from run.row on, behind the finished ones.
+    # One batch from run.row on, after the finished ones.
     cdef RowSpan span
     cdef int64_t row = run.row
     cdef int64_t at = run.used + BATCH_HEADER_BYTES
@@ -394,7 +394,7 @@ def encode_rows(
     int64_t first_row,
     int64_t batch_bytes_max,
 ):
-    """A buffer of at most ``capacity`` bytes with batches of the rows from ``first_row`` on.
+    """A buffer of at most `capacity` bytes with batches of the rows from `first_row` on.
 
     Returns the buffer, the batches in it, and the row to go on from.
     """
@@ -442,7 +442,7 @@ cdef tuple batch_tuple(const BatchOut* batch):
     )
 
 
-# --- rows by partition --------------------------------------------------------------------------
+# --- rows by partition
 
 cdef struct Partitions:
     const uint8_t* validity

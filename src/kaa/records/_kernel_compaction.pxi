@@ -22,7 +22,7 @@
 #   1  it has a key
 #   2  it has a value (without: a tombstone)
 #   4  its offset is not below the latest offset of its key in the map, or the map has no such key
-#   8  it lies behind the last offset the map knows about
+#   8  it lies after the last offset the map knows about
 #
 # The rules what to keep are the caller's: it maps flag bytes to 0 or 1 and hands them back.
 
@@ -248,7 +248,7 @@ def offset_map_scan(
     int64_t base_offset,
     int64_t start_offset,
 ):
-    """Puts each key from ``start_offset`` on; returns (size, latest offset put or -1, is full)."""
+    """Puts each key from `start_offset` on; returns (size, latest offset put or -1, is full)."""
     cdef BufferSet buffers = BufferSet()
     cdef OffsetTable offsets
     cdef AreaScan scan
@@ -342,7 +342,7 @@ def offset_map_get(bytearray table, bytes seed, key):
     return find_slot(&offsets, &sought).next_offset - 1
 
 
-# --- leaving records out ----------------------------------------------------------------------
+# --- leaving records out
 
 cdef struct Retain:
     int64_t base_timestamp      # of the batch as it was
@@ -407,7 +407,7 @@ cdef Py_ssize_t retain_area(
 def retain_records(
     records, int64_t record_count, keep, int64_t base_timestamp, append_time, new_base_timestamp
 ):
-    """The record area with only the records whose ``keep`` byte is not 0.
+    """The record area with only the records whose `keep` byte is not 0.
 
     Returns (records, record count, base timestamp, max timestamp). Timestamp deltas refer to the
     new base timestamp, by default that of the first record kept.

@@ -57,7 +57,7 @@ def decode_records(
     int32_t base_sequence,
     record_class,
 ):
-    """Up to ``count_max`` records from ``position`` on, and the position behind the last of them.
+    """Up to `count_max` records from `position` on, and the position after the last of them.
 
     Stops where a record is malformed or not whole; the caller finds out which.
     """

@@ -43,18 +43,18 @@ _RECORD_PROBLEMS = (
     "a record does not fit into its batch",
     "a key, value or header does not fit into its record",
     "a header count or a header key is not valid",
-    "a record has bytes behind its headers",
+    "a record has bytes after its headers",
     "the record count does not fit the size of the batch",
-    "a batch has bytes behind its records",
+    "a batch has bytes after its records",
     "a record is too large for an Arrow column",
 )
 
 
 cdef struct Record:
     Py_ssize_t start            # of the length varint
-    Py_ssize_t body             # of the attributes byte, right behind the length
+    Py_ssize_t body             # of the attributes byte, right after the length
     Py_ssize_t end
-    Py_ssize_t timestamp_end    # behind the timestamp delta
+    Py_ssize_t timestamp_end    # after the timestamp delta
     Py_ssize_t headers          # of the first header
     const uint8_t* key
     const uint8_t* value
@@ -106,7 +106,7 @@ cdef int pass_headers(
 cdef inline int parse_record(
     const uint8_t* data, Py_ssize_t* position, Py_ssize_t limit, Record* record
 ) noexcept nogil:
-    # Moves `position` behind a record that holds; leaves it alone otherwise.
+    # Moves `position` past a record that holds; leaves it alone otherwise.
     cdef Py_ssize_t at = position[0]
     cdef int32_t length
     cdef int status
@@ -142,7 +142,7 @@ cdef inline int parse_record(
     return RECORD_OK
 
 
-# --- the frame of a batch ---------------------------------------------------------------------
+# --- the frame of a batch
 
 cdef struct BatchHeader:
     int64_t base_offset, last_offset, next_offset, base_timestamp, max_timestamp, producer_id
@@ -181,7 +181,7 @@ cdef void read_batch_header(const uint8_t* data, BatchHeader* header) noexcept n
     header.is_control = attributes >> 5 & 1
 
 
-# --- buffers of callers -----------------------------------------------------------------------
+# --- buffers of callers
 
 cdef class BufferSet:
     # Holds the buffers of input columns for as long as a call uses their addresses.

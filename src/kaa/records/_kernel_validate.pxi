@@ -278,7 +278,7 @@ cdef int scan_chunk(Scan* scan, const uint8_t* data, Py_ssize_t size) noexcept n
 
 
 cdef class RecordScanner:
-    """One batch being validated: ``feed`` its records in chunks of any size, then ``finish``."""
+    """One batch being validated: `feed` its records in chunks of any size, then `finish`."""
 
     cdef Scan scan
     cdef int status
@@ -324,7 +324,7 @@ cdef class RecordScanner:
         free(self.scan.errors)
 
     def feed(self, const uint8_t[::1] chunk not None) -> int:
-        """Scans the next bytes; anything behind the last record makes the batch invalid."""
+        """Scans the next bytes; anything after the last record makes the batch invalid."""
         cdef Py_ssize_t size = chunk.shape[0]
         if size == 0 or self.status > SCAN_DONE:
             return self.status

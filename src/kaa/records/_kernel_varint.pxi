@@ -6,7 +6,7 @@
 #
 # Bits of the last byte beyond the width of the value are dropped, as Java drops them.
 #
-# Readers never read at or behind `limit`. They return VARINT_OK and move `position` behind the
+# Readers never read at or beyond `limit`. They return VARINT_OK and move `position` past the
 # varint, or VARINT_SHORT (the bytes end inside it) or VARINT_LONG (no last byte where one must be)
 # and leave `position` alone. Writers need VARINT_BYTES_MAX or VARLONG_BYTES_MAX bytes of room and
 # return the bytes written.

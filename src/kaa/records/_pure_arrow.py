@@ -1,4 +1,4 @@
-"""Record batches to Arrow columns in Python: the twin of ``_kernel_arrow.pxi``, which explains it.
+"""Record batches to Arrow columns in Python: the twin of `_kernel_arrow.pxi`, which explains it.
 
 Slower by two orders of magnitude, equal in every result, bounds and errors included.
 """
@@ -280,7 +280,7 @@ class ArrowDecoder:
                 return False
             record = parse_record(self._records, self._at, limit)
             if self._remaining == 1 and record.end != limit:
-                raise InvalidRecordError("a batch has bytes behind its records")
+                raise InvalidRecordError("a batch has bytes after its records")
             offset = wrapping_sum(header.base_offset, record.offset_delta)
             if offset >= self._end_offset:
                 self._batch_next_offset = self._end_offset

@@ -1,4 +1,4 @@
-"""Arrow columns to records in Python: the twin of ``_kernel_arrow_encode.pxi``."""
+"""Arrow columns to records in Python: the twin of `_kernel_arrow_encode.pxi`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def encode_rows(
     first_row: int,
     batch_bytes_max: int,
 ) -> EncodedRows:
-    """A buffer of at most ``capacity`` bytes with batches of the rows from ``first_row`` on.
+    """A buffer of at most `capacity` bytes with batches of the rows from `first_row` on.
 
     Returns the buffer, the batches in it, and the row to go on from.
     """

@@ -1,6 +1,6 @@
 """What goes into and comes out of the Arrow loops of both kernels: plain tuples of buffers.
 
-The layout of the buffers is told in ``_kernel_arrow.pxi`` and ``_kernel_arrow_encode.pxi``.
+The layout of the buffers is described in `_kernel_arrow.pxi` and `_kernel_arrow_encode.pxi`.
 """
 
 from kaa.records.batch import Buffer

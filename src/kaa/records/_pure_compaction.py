@@ -1,4 +1,4 @@
-"""The loops of log compaction in Python: the twin of ``_kernel_compaction.pxi``.
+"""The loops of log compaction in Python: the twin of `_kernel_compaction.pxi`.
 
 The table of the offset map is the same byte for byte: the same hash, the same slots.
 """
@@ -30,7 +30,7 @@ _MASK = 2**64 - 1
 
 
 def siphash(seed: bytes, key: bytes) -> tuple[int, int]:
-    """SipHash-2-4-128 of ``key`` as two 64-bit halves."""
+    """SipHash-2-4-128 of `key` as two 64-bit halves."""
     low, high = _SEED.unpack(seed)
     state = (
         low ^ 0x736F6D6570736575,
@@ -104,7 +104,7 @@ def _iter_area(records: Buffer, record_count: int) -> Iterator[tuple[int, Parsed
         yield position, record
         position = record.end
     if record_count > 0 and position != len(records):
-        raise InvalidRecordError("a batch has bytes behind its records")
+        raise InvalidRecordError("a batch has bytes after its records")
 
 
 def offset_map_scan(
@@ -117,7 +117,7 @@ def offset_map_scan(
     base_offset: int,
     start_offset: int,
 ) -> tuple[int, int, bool]:
-    """Puts each key from ``start_offset`` on; returns (size, latest offset put or -1, is full)."""
+    """Puts each key from `start_offset` on; returns (size, latest offset put or -1, is full)."""
     _check_table(table, seed)
     start_offset = max(start_offset, 0)
     size_max = min(size_max, len(table) // SLOT_BYTES - 1)
@@ -176,7 +176,7 @@ def retain_records(
     append_time: int | None,
     new_base_timestamp: int | None,
 ) -> tuple[bytearray, int, int, int]:
-    """The record area with only the records whose ``keep`` byte is not 0.
+    """The record area with only the records whose `keep` byte is not 0.
 
     Returns (records, record count, base timestamp, max timestamp). Timestamp deltas refer to the
     new base timestamp, by default that of the first record kept.

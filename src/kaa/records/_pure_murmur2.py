@@ -1,4 +1,4 @@
-"""Kafka's murmur2 in Python: the twin of ``_kernel_murmur2.pxi``, which tells the algorithm."""
+"""Kafka's murmur2 in Python: the twin of `_kernel_murmur2.pxi`, which tells the algorithm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as Python objects: the twin of ``_kernel_objects.pxi``, with the same results."""
+"""Records as Python objects: the twin of `_kernel_objects.pxi`, with the same results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def decode_records(
     base_sequence: int,
     record_class: type[_Record],
 ) -> tuple[list[_Record], int]:
-    """Up to ``count_max`` records from ``position`` on, and the position behind the last of them.
+    """Up to `count_max` records from `position` on, and the position after the last of them.
 
     Stops where a record is malformed or not whole; the caller finds out which.
     """
@@ -67,7 +67,7 @@ def decode_records(
 
 
 def wrap_int64(value: int) -> int:
-    """``value`` as Java's 64-bit arithmetic leaves it; only hostile batches ever wrap."""
+    """`value` as Java's 64-bit arithmetic leaves it; only hostile batches ever wrap."""
     if -(1 << 63) <= value < 1 << 63:
         return value
     return (value + (1 << 63) & (1 << 64) - 1) - (1 << 63)

@@ -1,4 +1,4 @@
-"""One record at a time, in Python: the twin of ``_kernel_record.pxi`` for the pure loops."""
+"""One record at a time, in Python: the twin of `_kernel_record.pxi` for the pure loops."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def parse_record(data: Buffer, position: int, limit: int) -> ParsedRecord:
     if header_count < 0 or header_count > end - headers:
         raise InvalidRecordError("a header count is not valid")
     if _behind_headers(data, headers, header_count, end) != end:
-        raise InvalidRecordError("a record has bytes behind its headers")
+        raise InvalidRecordError("a record has bytes after its headers")
     return ParsedRecord(
         body,
         end,

@@ -1,4 +1,4 @@
-"""The Python twin of ``_kernel_validate.pxi``: the same scanner with the same results, slower.
+"""The Python twin of `_kernel_validate.pxi`: the same scanner with the same results, slower.
 
 A record that lies whole in the chunk is scanned at once. Where a chunk ends inside a record, a
 generator goes on field by field and waits for the next chunk wherever bytes are missing; it keeps
@@ -39,16 +39,16 @@ _UINT64_MASK = (1 << 64) - 1
 
 
 class _IllegalLengthError(InvalidRecordError):
-    """The length field of a record is no varint."""
+    """The length field of a record is not a varint."""
 
 
 def _wrap(value: int) -> int:
-    """``value`` as 64-bit arithmetic leaves it."""
+    """`value` as 64-bit arithmetic leaves it."""
     return (value + _INT64 & _UINT64_MASK) - _INT64
 
 
 class RecordScanner:
-    """One batch being validated: ``feed`` its records in chunks of any size, then ``finish``."""
+    """One batch being validated: `feed` its records in chunks of any size, then `finish`."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class RecordScanner:
         )
 
     def feed(self, chunk: Buffer) -> int:
-        """Scans the next bytes; anything behind the last record makes the batch invalid."""
+        """Scans the next bytes; anything after the last record makes the batch invalid."""
         if len(chunk) == 0 or self._status > SCAN_DONE:
             return self._status
         self.scanned_bytes += len(chunk)
@@ -135,7 +135,7 @@ class RecordScanner:
                 self._spanning = None
         return SCAN_DONE if self._position == size else SCAN_INVALID
 
-    # --- a record that lies whole in the chunk -------------------------------------------
+    # --- a record that lies whole in the chunk
 
     def _scan_record(self) -> bool:
         """False, with nothing changed, if the chunk may end inside this record."""
@@ -195,7 +195,7 @@ class RecordScanner:
         self._track_length(length)
         return length, position + max(0, length)
 
-    # --- a record that spans chunks ------------------------------------------------------
+    # --- a record that spans chunks
 
     def _span_record(self) -> Generator[None, None, None]:
         """Scans one record from where the chunk stands, yielding wherever bytes are missing."""
@@ -227,7 +227,7 @@ class RecordScanner:
         self._complete_record(timestamp_delta, offset_delta, key_length)
 
     def _take(self, size: int, left: _Left | None) -> None:
-        """Moves on by ``size`` bytes, which a record of checked length must still have."""
+        """Moves on by `size` bytes, which a record of checked length must still have."""
         if left is not None:
             left.size -= size
             if left.size < 0:
@@ -268,7 +268,7 @@ class RecordScanner:
             missing -= size
         return length
 
-    # --- what a record adds up to --------------------------------------------------------
+    # --- what a record adds up to
 
     def _complete_record(self, timestamp_delta: int, offset_delta: int, key_length: int) -> None:
         timestamp = self._append_time

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 NO_OFFSET = -1
 
 
-class AppendInfo(NamedTuple):
-    """The extent of the batches that may be appended; ``valid_bytes`` is 0 if none may."""
+class AppendableExtent(NamedTuple):
+    """The extent of the batches that may be appended; `valid_bytes` is 0 if none may."""
 
+    # Base offset of the first batch; of magic 0 and 1 it is not known without expanding.
     first_offset: int = NO_OFFSET
-    """Base offset of the first batch; of magic 0 and 1 it is not known without expanding."""
     last_offset_of_first_batch: int = NO_OFFSET
     last_offset: int = NO_OFFSET
     last_leader_epoch: int | None = None
@@ -33,21 +33,21 @@ class AppendInfo(NamedTuple):
     batch_count: int = 0
 
 
-def analyze_replicated(records: Buffer, leader_epoch: int) -> AppendInfo:
-    """For a follower whose leader epoch is ``leader_epoch``.
+def analyze_replicated(records: Buffer, leader_epoch: int) -> AppendableExtent:
+    """For a follower whose leader epoch is `leader_epoch`.
 
     Raises CorruptRecordsError at a wrong checksum, InvalidRecordError at offsets that do not rise.
     """
     return _analyze(records, leader_epoch, is_raft_leader=False)
 
 
-def analyze_raft_leader(records: Buffer, leader_epoch: int) -> AppendInfo:
-    """For the quorum leader, whose own batches must all be of ``leader_epoch``."""
+def analyze_raft_leader(records: Buffer, leader_epoch: int) -> AppendableExtent:
+    """For the quorum leader, whose own batches must all be of `leader_epoch`."""
     return _analyze(records, leader_epoch, is_raft_leader=True)
 
 
-def _analyze(records: Buffer, leader_epoch: int, *, is_raft_leader: bool) -> AppendInfo:
-    info = AppendInfo()
+def _analyze(records: Buffer, leader_epoch: int, *, is_raft_leader: bool) -> AppendableExtent:
+    info = AppendableExtent()
     for batch in iter_any_batches(records):
         epoch = batch.partition_leader_epoch
         if is_raft_leader and epoch != leader_epoch:
@@ -59,7 +59,7 @@ def _analyze(records: Buffer, leader_epoch: int, *, is_raft_leader: bool) -> App
             raise CorruptRecordsError(f"wrong checksum at offset {last_offset}")
         if info.batch_count == 0:
             first_offset = batch.base_offset if batch.magic > 1 else NO_OFFSET
-            info = AppendInfo(first_offset, last_offset_of_first_batch=last_offset)
+            info = AppendableExtent(first_offset, last_offset_of_first_batch=last_offset)
         if last_offset <= info.last_offset:
             raise InvalidRecordError(f"offset {last_offset} follows {info.last_offset}")
         info = info._replace(

@@ -1,19 +1,19 @@
 """Record batches as Arrow columns.
 
-A ``ColumnReader`` takes the bytes that a fetch of one partition returned (whole batches, any codec)
-and gives them back as raw buffers in Arrow's layout, a bounded piece per ``read``::
+A `ColumnReader` takes the bytes that a fetch of one partition returned (whole batches, any codec)
+and gives them back as raw buffers in Arrow's layout, a bounded piece per `read`:
 
     reader = ColumnReader(fetched, partition=3, start_offset=500, end_offset=900, aborted=aborted)
     while not reader.is_exhausted:
         rows = reader.read(rows_max=10_000)
 
 What comes out is what Kafka's consumer returns: no control batches, no records outside of the
-range of offsets, and none of the aborted transactions that ``aborted`` names (name those of the
-fetch response for ``read_committed``, none for ``read_uncommitted``). ``next_offset`` says where to
+range of offsets, and none of the aborted transactions that `aborted` names (name those of the
+fetch response for `read_committed`, none for `read_uncommitted`). `next_offset` says where to
 go on fetching.
 
-The loops are the kernel's; ``_kernel_arrow.pxi`` tells layout, algorithm and bounds. The way back
-is ``kaa.records.arrow_encode``; ``kaa.records.arrow_pyarrow`` makes pyarrow objects of both.
+The loops are the kernel's; `_kernel_arrow.pxi` tells layout, algorithm and bounds. The way back
+is `kaa.records.arrow_encode`; `kaa.records.arrow_pyarrow` makes pyarrow objects of both.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ class ColumnBuffers:
 class ColumnReader:
     """Reads fetched batches of one partition as columns, piece by piece.
 
-    ``buffer`` may end inside a batch, as a fetch does. Where it holds bytes that are no batch, or a
-    batch with a wrong checksum, the rows before that are returned first and the read that gets
+    `buffer` may end inside a batch, as a fetch does. Where it holds bytes that are not a batch, or
+    a batch with a wrong checksum, the rows before that are returned first and the read that gets
     there raises a RecordsError.
     """
 
@@ -124,7 +124,7 @@ class ColumnReader:
         check_crcs: bool = True,
         timestamp_unit: TimestampUnit = "ms",
     ) -> None:
-        """``aborted`` has (producer id, first offset) of each aborted transaction."""
+        """`aborted` has (producer id, first offset) of each aborted transaction."""
         self.partition = partition
         self.timestamp_unit: TimestampUnit = timestamp_unit
         end_offset = max(start_offset, end_offset)
@@ -138,7 +138,7 @@ class ColumnReader:
 
     @property
     def next_offset(self) -> int:
-        """Where to go on: behind the last row, or behind the last batch when that is read up."""
+        """Where to go on: after the last row, or after the last batch when that is read up."""
         return self._decoder.next_offset
 
     @property
@@ -154,7 +154,7 @@ class ColumnReader:
     ) -> ColumnBuffers:
         """The next rows; none only at the end.
 
-        ``bytes_max`` bounds keys, values and headers together, but never keeps a first row back.
+        `bytes_max` bounds keys, values and headers together, but never keeps a first row back.
         """
         if rows_max < 1:
             raise ValueError("a read is for one row at least")

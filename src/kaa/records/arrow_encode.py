@@ -1,11 +1,11 @@
 """Arrow columns as record batches.
 
-``encode`` turns rows into finished batches of a bounded size, for one partition or for many, with
-any codec::
+`encode` turns rows into finished batches of a bounded size, for one partition or for many, with
+any codec:
 
     encoded = encode(rows, now_ms, batch_bytes_max=1_000_000, partition=3)
 
-The loop is the kernel's; ``_kernel_arrow_encode.pxi`` tells input, algorithm and bounds. It writes
+The loop is the kernel's; `_kernel_arrow_encode.pxi` tells input, algorithm and bounds. It writes
 records into buffers of some megabytes, where uncompressed batches get their headers and stay.
 """
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class ProducerFields(NamedTuple):
-    """Who writes. ``base_sequences`` has the next sequence of each partition, if idempotent."""
+    """Who writes. `base_sequences` has the next sequence of each partition, if idempotent."""
 
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -59,9 +59,9 @@ class ProducerFields(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowColumns:
-    """Rows to write, as raw Arrow buffers (``_kernel_arrow_encode.pxi`` has their layout).
+    """Rows to write, as raw Arrow buffers (`_kernel_arrow_encode.pxi` has their layout).
 
-    ``timestamps`` are int64 milliseconds, ``partitions`` int32.
+    `timestamps` are int64 milliseconds, `partitions` int32.
     """
 
     row_count: int
@@ -73,9 +73,9 @@ class RowColumns:
 
 
 class EncodedBatch(NamedTuple):
-    """A finished batch and which rows it has: see ``Encoded.order``.
+    """A finished batch and which rows it has: see `EncodedBatches.order`.
 
-    ``data`` may lie in one buffer with other batches, which stays until the last of them goes.
+    `data` may lie in one buffer with other batches, which stays until the last of them goes.
     """
 
     partition: int
@@ -84,11 +84,11 @@ class EncodedBatch(NamedTuple):
     row_count: int
 
 
-class Encoded(NamedTuple):
+class EncodedBatches(NamedTuple):
     """Batches in the order of their partitions and rows.
 
-    ``order`` is None where rows keep their places. With a partition column it has the row numbers
-    as int32, sorted by partition, and ``first_row`` of a batch counts in it.
+    `order` is None where rows keep their places. With a partition column it has the row numbers
+    as int32, sorted by partition, and `first_row` of a batch counts in it.
     """
 
     batches: list[EncodedBatch]
@@ -105,8 +105,8 @@ def encode(
     compression_type: CompressionType = CompressionType.NONE,
     compression_level: int | None = None,
     producer: ProducerFields | None = None,
-) -> Encoded:
-    """Batches of at most ``batch_bytes_max`` bytes, for ``partition`` or as the rows say.
+) -> EncodedBatches:
+    """Batches of at most `batch_bytes_max` bytes, for `partition` or as the rows say.
 
     A row without a timestamp gets the default. A batch that its codec would make larger stays
     uncompressed. A row that no batch can hold, or that is not a valid record, is an
@@ -132,7 +132,7 @@ def encode(
             raise InvalidRecordError(f"row {row}: Arrow offsets go back")
         view = memoryview(chunk)
         batches.extend(sealer.seal(ranges[piece[2]][0], view, piece) for piece in pieces)
-    return Encoded(batches, order)
+    return EncodedBatches(batches, order)
 
 
 def _chunk_bytes(rows: RowColumns, batch_bytes_max: int) -> int:

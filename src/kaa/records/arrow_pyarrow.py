@@ -1,20 +1,18 @@
-"""pyarrow batches from and to the raw columns of ``kaa.records.arrow`` and ``arrow_encode``.
+"""pyarrow batches from and to the raw columns of `kaa.records.arrow` and `arrow_encode`.
 
 Nothing is copied: pyarrow and the kernel look at the same buffers. Columns have the names and types
 of Spark's own Kafka connector, and all may be null, so that Spark takes a batch as it is:
 
-============= ============================================= =====================================
-column        type                                          null
-============= ============================================= =====================================
-key           binary                                        where a record has none
-value         binary                                        where a record has none: a tombstone
-topic         string                                        never
-partition     int32                                         never
-offset        int64                                         never
-timestamp     timestamp in UTC, milli- or microseconds      never
-timestampType int32: 0 create time, 1 log append time       never
-headers       list of (key: string, value: binary) structs  where a record has none
-============= ============================================= =====================================
+| column | type | null |
+|---|---|---|
+| key | binary | where a record has none |
+| value | binary | where a record has none: a tombstone |
+| topic | string | never |
+| partition | int32 | never |
+| offset | int64 | never |
+| timestamp | timestamp in UTC, milli- or microseconds | never |
+| timestampType | int32: 0 create time, 1 log append time | never |
+| headers | list of (key: string, value: binary) structs | where a record has none |
 
 This is the only module of the package that needs pyarrow.
 """
@@ -85,12 +83,12 @@ def _optional(validity: bytearray | None) -> pa.Buffer | None:
     return None if validity is None else pa.py_buffer(validity)
 
 
-# --- rows to write ------------------------------------------------------------------------------
+# --- rows to write
 
 
 def row_columns(batch: pa.RecordBatch) -> RowColumns:
-    """What ``encode`` takes of a batch: ``value`` and, where there are such columns, ``key``,
-    ``headers``, ``timestamp`` and ``partition``. Others are left alone.
+    """What `encode` takes of a batch: `value` and, where there are such columns, `key`,
+    `headers`, `timestamp` and `partition`. Others are left alone.
     """
     names = batch.schema.names
     return RowColumns(

@@ -1,31 +1,27 @@
 """Record batches of magic 2, read and patched where they lie.
 
-A log, a produce request and a fetch answer are the same thing: batches behind each other.
+A log, a produce request and a fetch answer are the same thing: batches one after the other.
 Every integer is big-endian.
 
-====== ===== ==================== ==============================================================
-offset bytes field                meaning
-====== ===== ==================== ==============================================================
-0      8     baseOffset           offset of the first record; assigned by the leader
-8      4     batchLength          bytes that follow this field (the whole batch has 12 more)
-12     4     partitionLeaderEpoch assigned by the leader; -1 from clients
-16     1     magic                2; 0 and 1 are older formats (``kaa.records.legacy``)
-17     4     crc                  CRC-32C (Castagnoli) from ``attributes`` to the end
-21     2     attributes           bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control,
-                                  6 delete horizon; the upper byte is unused and ignored
-23     4     lastOffsetDelta      last offset = base offset + this; survives compaction
-27     8     baseTimestamp        record timestamps are deltas to it; the delete horizon if bit 6
-35     8     maxTimestamp         the greatest record timestamp, or the append time if bit 3
-43     8     producerId           -1: not idempotent
-51     2     producerEpoch
-53     4     baseSequence         of the first record; -1: none
-57     4     recordCount
-61     ...   records              that many records (``kaa.records.record``), one stream if
-                                  compressed
-====== ===== ==================== ==============================================================
+| offset | bytes | field | meaning |
+|---|---|---|---|
+| 0 | 8 | baseOffset | offset of the first record; assigned by the leader |
+| 8 | 4 | batchLength | bytes that follow this field (the whole batch has 12 more) |
+| 12 | 4 | partitionLeaderEpoch | assigned by the leader; -1 from clients |
+| 16 | 1 | magic | 2; 0 and 1 are older formats (`kaa.records.legacy`) |
+| 17 | 4 | crc | CRC-32C (Castagnoli) from `attributes` to the end |
+| 21 | 2 | attributes | bits 0-2 codec, 3 time type, 4 transactional, 5 control, 6 delete horizon |
+| 23 | 4 | lastOffsetDelta | last offset = base offset + this; survives compaction |
+| 27 | 8 | baseTimestamp | record timestamps are deltas to it; the delete horizon if bit 6 |
+| 35 | 8 | maxTimestamp | the greatest record timestamp, or the append time if bit 3 |
+| 43 | 8 | producerId | -1: not idempotent |
+| 51 | 2 | producerEpoch |  |
+| 53 | 4 | baseSequence | of the first record; -1: none |
+| 57 | 4 | recordCount |  |
+| 61 | ... | records | that many records (`kaa.records.record`), one stream if compressed |
 
 Base offset and leader epoch lie before the checksummed part, so that a leader assigns both
-without touching the checksum. ``maxTimestamp`` and ``attributes`` lie inside: changing them
+without touching the checksum. `maxTimestamp` and `attributes` lie inside: changing them
 (append time) means a new checksum.
 
 A view is valid when its size is at least the 61 bytes of the header and the buffer holds all of
@@ -55,7 +51,7 @@ NO_PARTITION_LEADER_EPOCH = -1
 
 MAGIC_V2 = 2
 LOG_OVERHEAD_BYTES = 12
-"""Base offset and batch length, common to every magic and not counted by ``batchLength``."""
+"""Base offset and batch length, common to every magic and not counted by `batchLength`."""
 HEADER_BYTES = 61
 """Size of a batch of magic 2 without records."""
 
@@ -107,21 +103,21 @@ _TIMESTAMP_TYPES = tuple(TimestampType)
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """The sequence ``increment`` records after ``sequence``: after 2^31 - 1 comes 0."""
+    """The sequence `increment` records after `sequence`: after 2^31 - 1 comes 0."""
     result = sequence + increment
     return result - SEQUENCE_MAX - 1 if result > SEQUENCE_MAX else result
 
 
 def decrement_sequence(sequence: int, decrement: int) -> int:
-    """The sequence ``decrement`` records before ``sequence``: before 0 comes 2^31 - 1."""
+    """The sequence `decrement` records before `sequence`: before 0 comes 2^31 - 1."""
     result = sequence - decrement
     return result + SEQUENCE_MAX + 1 if result < 0 else result
 
 
 class RecordBatch:
-    """One batch of magic 2 inside ``buffer``, from ``position``. Holds the buffer, copies nothing.
+    """One batch of magic 2 inside `buffer`, from `position`. Holds the buffer, copies nothing.
 
-    The header is unpacked once; the ``set_*`` methods write to the buffer and to the fields.
+    The header is unpacked once; the `set_*` methods write to the buffer and to the fields.
     """
 
     base_offset: int
@@ -185,7 +181,7 @@ class RecordBatch:
         if self.magic != MAGIC_V2:
             raise CorruptRecordsError(f"magic {self.magic} is not {MAGIC_V2}")
 
-    # --- extent --------------------------------------------------------------------------
+    # --- extent
 
     @property
     def size_in_bytes(self) -> int:
@@ -193,7 +189,7 @@ class RecordBatch:
 
     @property
     def end(self) -> int:
-        """Position in the buffer right behind this batch."""
+        """Position in the buffer right after this batch."""
         return self.position + self.batch_length + LOG_OVERHEAD_BYTES
 
     @property
@@ -206,7 +202,7 @@ class RecordBatch:
         """What follows the header: the records, compressed or not."""
         return memoryview(self.buffer)[self.position + HEADER_BYTES : self.end]
 
-    # --- offsets and sequences -----------------------------------------------------------
+    # --- offsets and sequences
 
     @property
     def last_offset(self) -> int:
@@ -226,7 +222,7 @@ class RecordBatch:
             return NO_SEQUENCE
         return increment_sequence(self.base_sequence, self.last_offset_delta)
 
-    # --- attributes ----------------------------------------------------------------------
+    # --- attributes
 
     @property
     def compression_type(self) -> CompressionType:
@@ -260,7 +256,7 @@ class RecordBatch:
         """When tombstones and markers of this batch may go: base timestamp, if bit 6 says so."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
-    # --- checksum ------------------------------------------------------------------------
+    # --- checksum
 
     def compute_crc(self) -> int:
         return crc32c(memoryview(self.buffer)[self.position + ATTRIBUTES_POSITION : self.end])
@@ -273,7 +269,7 @@ class RecordBatch:
         if self.crc != computed:
             raise CorruptRecordsError(f"stored crc {self.crc} is not the computed {computed}")
 
-    # --- patching in place ---------------------------------------------------------------
+    # --- patching in place
 
     def set_base_offset(self, base_offset: int) -> None:
         _INT64.pack_into(self._writable(), self.position, base_offset)
@@ -316,7 +312,7 @@ class RecordBatch:
 def iter_batches(
     buffer: Buffer, position: int = 0, limit: int | None = None
 ) -> Iterator[RecordBatch]:
-    """The whole batches from ``position`` to ``limit``; stops cleanly at a partial one at the end.
+    """The whole batches from `position` to `limit`; stops cleanly at a partial one at the end.
 
     Raises CorruptRecordsError at a size no batch can have and at a magic other than 2.
     """

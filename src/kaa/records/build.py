@@ -1,4 +1,4 @@
-"""Builds batches of magic 2 (byte table in ``kaa.records.batch``), as Java's builder writes them.
+"""Builds batches of magic 2 (byte table in `kaa.records.batch`), as Java's builder writes them.
 
 Uncompressed batches are equal to Java's byte for byte, compressed ones expand to the same bytes.
 The base timestamp is that of the first record, or the delete horizon where there is one.
@@ -103,7 +103,7 @@ class BatchBuilder:
         headers: Sequence[Header] = (),
         offset: int | None = None,
     ) -> int:
-        """Adds one record, at the next offset unless told another, and returns its size."""
+        """Adds one record, at the next offset unless given another, and returns its size."""
         if offset is None:
             offset = self.last_offset + 1
         elif offset <= self.last_offset:
@@ -135,7 +135,7 @@ class BatchBuilder:
     def build(self, last_offset: int | None = None) -> bytearray:
         """The finished batch, once; nothing if there are no records.
 
-        ``last_offset`` keeps the end of a batch whose last records were removed by compaction.
+        `last_offset` keeps the end of a batch whose last records were removed by compaction.
         """
         if self.record_count == 0 or self.base_timestamp is None:
             return bytearray()

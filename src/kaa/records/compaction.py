@@ -1,25 +1,25 @@
 """What a log cleaner needs of batches: which offset is the latest of each key, and what to keep.
 
-A cleaner reads the dirty part of a log twice. First it fills an ``OffsetMap`` with the latest
-offset of every key, until the map is full::
+A cleaner reads the dirty part of a log twice. First it fills an `OffsetMap` with the latest
+offset of every key, until the map is full:
 
     offset_map = OffsetMap(memory_bytes, seed)
     for batch in iter_batches(segment):
         if offset_map.scan(batch, start_offset):
             break  # full: everything up to latest_offset can be cleaned in this round
 
-Then it asks for the flags of each record against the map, decides, and rewrites the batch::
+Then it asks for the flags of each record against the map, decides, and rewrites the batch:
 
     records = expanded_records(batch)
     flags = offset_map.flags(batch, records)
     cleaned = retain(batch, records, flags.translate(keep_table(rule)))
 
-What to keep is the cleaner's decision, so it is a table over the flag byte: of a record behind the
+What to keep is the cleaner's decision, so it is a table over the flag byte: of a record after the
 map, of a key's latest record, of a tombstone. The map needs 24 bytes per key and is bounded by the
 memory given; like Kafka's it is used up to 90 %, where searches are still short. The seed must be
 secret and random: with it nobody can make up two keys that the map takes for one.
 
-The loops are the kernel's; ``_kernel_compaction.pxi`` tells the table, the hash and the flags.
+The loops are the kernel's; `_kernel_compaction.pxi` tells the table, the hash and the flags.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ class OffsetMap:
         self._table = offset_table(self.slots * SLOT_BYTES)
 
     def scan(self, batch: RecordBatch, start_offset: int = 0, *, is_aborted: bool = False) -> bool:
-        """Puts the keys of the records from ``start_offset`` on; whether the map became full.
+        """Puts the keys of the records from `start_offset` on; whether the map became full.
 
-        In a full map everything up to ``latest_offset`` is known, and nothing behind it. Records
+        In a full map everything up to `latest_offset` is known, and nothing after it. Records
         of control batches have no keys in this sense, those of aborted transactions do not count.
         A map that met a bad batch is full until it is cleared: nobody knows how many keys it took.
         """
@@ -123,15 +123,15 @@ class OffsetMap:
         return False
 
     def advance(self, offset: int) -> None:
-        """Everything up to ``offset`` is known now."""
+        """Everything up to `offset` is known now."""
         self.latest_offset = max(self.latest_offset, offset)
 
     def get(self, key: Buffer) -> int:
-        """The latest offset of ``key``, or -1."""
+        """The latest offset of `key`, or -1."""
         return offset_map_get(self._table, self._seed, key)
 
     def flags(self, batch: RecordBatch, records: Buffer) -> bytearray:
-        """One byte for each of the expanded ``records`` of ``batch``: the ``RECORD_`` flags."""
+        """One byte for each of the expanded `records` of `batch`: the `RECORD_` flags."""
         return offset_map_flags(
             self._table,
             self._seed,
@@ -162,14 +162,14 @@ def expanded_records(batch: RecordBatch) -> Buffer:
 
 
 def keep_table(rule: Callable[[int], bool]) -> bytes:
-    """A table for ``bytes.translate`` from the flags of a record to whether ``rule`` keeps it."""
+    """A table for `bytes.translate` from the flags of a record to whether `rule` keeps it."""
     return bytes(rule(flags) for flags in range(256))
 
 
 def retain(
     batch: RecordBatch, records: Buffer, keep: Buffer, delete_horizon_ms: int | None = None
 ) -> Buffer | None:
-    """The batch with only the records whose byte in ``keep`` is not 0, or None without any.
+    """The batch with only the records whose byte in `keep` is not 0, or None without any.
 
     Offsets, the last offset and the producer's fields stay as they are; so does the whole batch if
     every record is kept. A new delete horizon takes the place of the base timestamp; a batch that

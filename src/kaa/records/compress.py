@@ -1,10 +1,10 @@
 """The four codecs of record batches, written as Kafka's Java client writes them, read as leniently.
 
-The records of a compressed batch are one stream; how each codec frames it is told in the module
-of that codec. Reading is an iterator of chunks with bounded memory: what zstd's window demands
-(128 MiB at most), one lz4 block (4 MiB at most), one snappy block (64/3 of its input at most).
-Nothing is trusted before it is checked against the bytes that are there. Every failure to read
-is a ``CompressionError``.
+The records of a compressed batch are one stream; how each codec frames it is described in the
+module of that codec. Reading is an iterator of chunks with bounded memory: what zstd's window
+demands (128 MiB at most), one lz4 block (4 MiB at most), one snappy block (64/3 of its input at
+most). Nothing is trusted before it is checked against the bytes that are there. Every failure to
+read is a `CompressionError`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ ZSTD_LEVELS = (-131072, 22, 3)
 
 
 def decompress_chunks(codec: CompressionType, data: Buffer) -> Iterator[Buffer]:
-    """What ``data`` expands to, in chunks of bounded size and in constant memory."""
+    """What `data` expands to, in chunks of bounded size and in constant memory."""
     return _READERS[codec](memoryview(data))
 
 
 def decompress_all(
     codec: CompressionType, data: Buffer, limit: int = BATCH_EXPANDED_BYTES_MAX
 ) -> bytes:
-    """What ``data`` expands to as a whole; an error above ``limit`` bytes."""
+    """What `data` expands to as a whole; an error above `limit` bytes."""
     chunks = []
     size = 0
     is_zstd = codec is CompressionType.ZSTD
@@ -59,7 +59,7 @@ class Compressor(Protocol):
 
 
 def compressor(codec: CompressionType, level: int | None = None) -> Compressor:
-    """A new stream of ``codec``; ``None`` asks for Kafka's default level."""
+    """A new stream of `codec`; `None` asks for Kafka's default level."""
     if codec is CompressionType.GZIP:
         return GzipCompressor(checked_level(codec, level))
     if codec is CompressionType.LZ4:

@@ -3,19 +3,15 @@
 A control batch has the control bit set and holds one record for each thing it says (in practice
 one). The key says what it is, the value has a layout of its own:
 
-===== ===== ====================================================================================
-bytes type  field of the key
-===== ===== ====================================================================================
-2     int16 version 0; higher versions are read as 0, negative ones are corrupt
-2     int16 ``ControlRecordType``
-===== ===== ====================================================================================
+| bytes | type | field of the key |
+|---|---|---|
+| 2 | int16 | version 0; higher versions are read as 0, negative ones are corrupt |
+| 2 | int16 | `ControlRecordType` |
 
-===== ===== ====================================================================================
-bytes type  field of the value of an abort or commit marker
-===== ===== ====================================================================================
-2     int16 version 0; higher versions are read as 0, negative ones are corrupt
-4     int32 epoch of the transaction coordinator that wrote it
-===== ===== ====================================================================================
+| bytes | type | field of the value of an abort or commit marker |
+|---|---|---|
+| 2 | int16 | version 0; higher versions are read as 0, negative ones are corrupt |
+| 4 | int32 | epoch of the transaction coordinator that wrote it |
 
 The values of the other types are the wire messages of the same names. A marker belongs to a
 transaction, so its batch is transactional, has the producer's id and epoch, and no sequence.
@@ -137,7 +133,7 @@ def build_control_batch(
     base_offset: int = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytearray:
-    """A batch with one control record of the metadata quorum; ``value`` is the encoded message."""
+    """A batch with one control record of the metadata quorum; `value` is the encoded message."""
     builder = BatchBuilder(
         base_offset=base_offset, partition_leader_epoch=partition_leader_epoch, is_control=True
     )

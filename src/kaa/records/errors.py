@@ -1,4 +1,4 @@
-"""What can be wrong with record bytes: ``RecordsError`` is the one type bad input can raise."""
+"""What can be wrong with record bytes: `RecordsError` is the one type bad input can raise."""
 
 
 class RecordsError(Exception):

@@ -1,7 +1,7 @@
 """Chooses the kernel once, at import: the compiled one where it was built, else its Python twin.
 
-Both give the same results, only the speed differs; ``KERNEL_NAME`` says which one is in use
-(``cython`` or ``python``).
+Both give the same results, only the speed differs; `KERNEL_NAME` says which one is in use
+(`cython` or `python`).
 """
 
 from typing import TYPE_CHECKING

@@ -2,18 +2,16 @@
 
 Every entry of such a log is one message with an offset (big-endian):
 
-====== ===== ===================================================================================
-offset bytes field
-====== ===== ===================================================================================
-0      8     offset; of a compressed entry, that of its last message
-8      4     length of what follows
-12     4     CRC-32 from ``magic`` to the end
-16     1     magic, 0 or 1
-17     1     attributes: bits 0-2 codec (gzip, snappy, lz4), bit 3 timestamp type (magic 1)
-18     0, 8  timestamp, in magic 1 only
-...    4     key length; negative: no key; then the key
-...    4     value length; negative: no value; then the value
-====== ===== ===================================================================================
+| offset | bytes | field |
+|---|---|---|
+| 0 | 8 | offset; of a compressed entry, that of its last message |
+| 8 | 4 | length of what follows |
+| 12 | 4 | CRC-32 from `magic` to the end |
+| 16 | 1 | magic, 0 or 1 |
+| 17 | 1 | attributes: bits 0-2 codec (gzip, snappy, lz4), bit 3 timestamp type (magic 1) |
+| 18 | 0, 8 | timestamp, in magic 1 only |
+| ... | 4 | key length; negative: no key; then the key |
+| ... | 4 | value length; negative: no value; then the value |
 
 A compressed entry has such entries as its value. Their offsets are absolute in magic 0, in magic 1
 relative to the first of them, so that the base is the entry's offset less the last inner one.
@@ -21,7 +19,7 @@ Inner messages of magic 1 take the entry's timestamp if that is an append time.
 
 Such entries are refused in produce requests. Where they lie in a segment, a broker serves them to
 consumers as they are, recovery checks them, and compaction rewrites them as magic 2
-(``upgrade_batch``).
+(`upgrade_batch`).
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ LEGACY_LENGTH_MIN = 14
 
 
 class LegacyBatch:
-    """One entry inside ``buffer`` at ``position``, with the names of ``RecordBatch``."""
+    """One entry inside `buffer` at `position`, with the names of `RecordBatch`."""
 
     __slots__ = (
         "attributes",
@@ -118,7 +116,7 @@ class LegacyBatch:
 
     @property
     def end(self) -> int:
-        """Position in the buffer right behind this entry."""
+        """Position in the buffer right after this entry."""
         return self.position + self.size_in_bytes
 
     @property

@@ -1,6 +1,6 @@
 """Which partition a keyed record belongs to, equal to Kafka's own clients in every language.
 
-The hash is murmur2 (``_kernel_murmur2.pxi`` tells the algorithm); the partition is the hash without
+The hash is murmur2 (`_kernel_murmur2.pxi` tells the algorithm); the partition is the hash without
 its sign bit, modulo the number of partitions. Records without a key may go anywhere: where, is the
 producer's choice, not made here.
 """

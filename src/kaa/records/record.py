@@ -1,20 +1,18 @@
 """Records inside a batch of magic 2.
 
-========= ======= ==============================================================================
-type      bytes   field
-========= ======= ==============================================================================
-varint    1-5     length of everything behind this field
-int8      1       attributes, unused
-varlong   1-10    timestamp delta to the batch's base timestamp
-varint    1-5     offset delta to the batch's base offset
-varint    1-5     key length; negative: no key
-...       ...     key
-varint    1-5     value length; negative: no value (a tombstone on compacted topics)
-...       ...     value
-varint    1-5     number of headers; each is
-varint    1-5         key length, then the key in UTF-8
-varint    1-5         value length (negative: no value), then the value
-========= ======= ==============================================================================
+| type | bytes | field |
+|---|---|---|
+| varint | 1-5 | length of everything after this field |
+| int8 | 1 | attributes, unused |
+| varlong | 1-10 | timestamp delta to the batch's base timestamp |
+| varint | 1-5 | offset delta to the batch's base offset |
+| varint | 1-5 | key length; negative: no key |
+| ... | ... | key |
+| varint | 1-5 | value length; negative: no value (a tombstone on compacted topics) |
+| ... | ... | value |
+| varint | 1-5 | number of headers; each is |
+| varint | 1-5 | key length, then the key in UTF-8 |
+| varint | 1-5 | value length (negative: no value), then the value |
 
 A record is valid when its fields fill its length exactly. A batch is valid when its records, as
 many as it declares, fill it exactly. In a batch with append time, every record has the batch's
@@ -57,10 +55,10 @@ class Record(NamedTuple):
 def iter_records(
     batch: RecordBatch, expanded_bytes_max: int = BATCH_EXPANDED_BYTES_MAX
 ) -> Iterator[Record]:
-    """The records of ``batch`` in order. Compressed ones are expanded as they are asked for.
+    """The records of `batch` in order. Compressed ones are expanded as they are asked for.
 
     Holds one chunk or one record at a time, and what was decoded of it; a record that goes beyond
-    its chunk and beyond ``expanded_bytes_max`` is refused.
+    its chunk and beyond `expanded_bytes_max` is refused.
     """
     if batch.record_count < 0:
         raise InvalidRecordError(f"record count {batch.record_count} is negative")
@@ -73,7 +71,7 @@ def iter_records(
 
 
 def _decode(batch: RecordBatch, data: Buffer, position: int, left: int) -> tuple[list[Record], int]:
-    """The next few of ``left`` records, as far as they are whole and well-formed."""
+    """The next few of `left` records, as far as they are whole and well-formed."""
     is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     return decode_records(
         data,
@@ -98,7 +96,7 @@ def _iter_contiguous(batch: RecordBatch) -> Iterator[Record]:
         yield from records
         left -= len(records)
     if position != len(data):
-        raise InvalidRecordError(f"{len(data) - position} bytes behind the last record")
+        raise InvalidRecordError(f"{len(data) - position} bytes after the last record")
 
 
 def _iter_streamed(batch: RecordBatch, expanded_bytes_max: int) -> Iterator[Record]:
@@ -122,11 +120,11 @@ def _iter_streamed(batch: RecordBatch, expanded_bytes_max: int) -> Iterator[Reco
             pending += chunk
             missing -= len(chunk)
     if position < len(pending) or any(chunks):
-        raise InvalidRecordError("data behind the last record")
+        raise InvalidRecordError("data after the last record")
 
 
 def _missing_bytes(pending: bytearray, position: int, size_max: int) -> int:
-    """How many bytes the record at ``position`` lacks at least; whole ones are malformed here."""
+    """How many bytes the record at `position` lacks at least; whole ones are malformed here."""
     try:
         size, start = read_varint(pending, position, len(pending))
     except VarintShortError:

@@ -2,9 +2,9 @@
 
 Three steps in Kafka's order; the first one that refuses gives the error of the partition:
 
-1. The produce request (``parse_produced``): exactly one batch of magic 2 per partition, no zstd
-   below version 7. Bytes behind the batch that are no whole batch are dropped.
-2. The frame: base offset 0 from clients, ``max.message.bytes``, checksum, a known codec.
+1. The produce request (`parse_produced`): exactly one batch of magic 2 per partition, no zstd
+   below version 7. Bytes after the batch that are not a whole batch are dropped.
+2. The frame: base offset 0 from clients, `max.message.bytes`, checksum, a known codec.
 3. The content: count and offset range agree; no control batches from clients; a producer id needs
    a sequence; then every record: structure, a key on compacted topics, timestamps.
 
@@ -14,18 +14,19 @@ no error code for (a codec that cannot read its data, inner offsets with gaps in
 batch), the answer is UNKNOWN_SERVER_ERROR here as well.
 
 What is accepted keeps its bytes if it can: offset, leader epoch and timestamps are patched in
-place by ``Validated.assign``. Only another ``compression.type`` than the producer's makes a new
+place by `Validated.assign`. Only another `compression.type` than the producer's makes a new
 batch. Compressed batches are validated as a stream, in constant memory; the new batch is written
-while the old one is read and is bounded by ``max.message.bytes``.
+while the old one is read and is bounded by `max.message.bytes`.
 """
 
 from __future__ import annotations
 
-from enum import Enum
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import KERNEL_UNLOCKED_BYTES_MIN, RECORD_ERRORS_MAX
+from kaa.model.kinds import AppendOrigin
+from kaa.model.words import count_text
 from kaa.records._pure_validate import (
     ERROR_NO_KEY,
     ERROR_TIMESTAMP,
@@ -67,19 +68,12 @@ _LAST_OFFSET_DELTA_END = 27
 _REWRITING_COST = 8
 
 
-class AppendOrigin(Enum):
-    """Who wants to append; clients are trusted with less."""
-
-    CLIENT = "client"
-    COORDINATOR = "coordinator"
-
-
 class AppendRules(NamedTuple):
     """What the settings of a topic demand of its batches."""
 
     message_bytes_max: int
+    # `compression.type`; None leaves batches as their producers compressed them.
     compression_type: CompressionType | None = None
-    """``compression.type``; None leaves batches as their producers compressed them."""
     compression_level: int | None = None
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     timestamp_before_max_ms: int = 2**63 - 1
@@ -95,7 +89,7 @@ class RecordError(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a batch may not enter. ``reason`` is for logs; clients get ``message`` where Kafka
+    """Why a batch may not enter. `reason` is for logs; clients get `message` where Kafka
     gives them one, which is where record errors are named.
     """
 
@@ -111,13 +105,19 @@ class Validated(NamedTuple):
     batch: RecordBatch
     record_count: int
     max_timestamp: int
+    # Offset delta of the first record with the greatest timestamp; -1 if none has one.
     max_timestamp_offset_delta: int
-    """Offset delta of the first record with the greatest timestamp; -1 if none has one."""
     timestamp_type: TimestampType
+    # When the batch came, on topics with append time; else -1.
     append_time_ms: int
-    """When the batch came, on topics with append time; else -1."""
     is_rewritten: bool
     expanded_bytes: int
+
+    @property
+    def stamped(self) -> memoryview:
+        """The batch with what was found out about it; its buffer must be writable."""
+        self.batch.set_max_timestamp(self.timestamp_type, self.max_timestamp)
+        return self.batch.view
 
     def assign(self, first_offset: int, partition_leader_epoch: int) -> RecordBatch:
         """Patches offset, epoch and timestamps into the batch, whose buffer must be writable."""
@@ -136,7 +136,7 @@ def validate_produced(
 ) -> Validated | Refusal:
     """All steps for one partition of a produce request of the given version.
 
-    With ``expanded_bytes_max`` it gives up (WorkLimitError) on a batch that expands beyond it, so
+    With `expanded_bytes_max` it gives up (WorkLimitError) on a batch that expands beyond it, so
     that the caller can do the work again where it has time for it.
     """
     batch = parse_produced(records, version)
@@ -170,7 +170,7 @@ def parse_produced(records: Buffer, version: int) -> RecordBatch | Refusal:
 
 
 def _next_batch_size(records: Buffer, position: int) -> int | Refusal:
-    """Bytes of the batch at ``position``, of any magic; 0 if no whole one is left."""
+    """Bytes of the batch at `position`, of any magic; 0 if no whole one is left."""
     available = len(records) - position
     if available < LOG_OVERHEAD_BYTES:
         return 0
@@ -205,13 +205,14 @@ def validate_batch(
     origin: AppendOrigin,
     expanded_bytes_max: int | None = None,
 ) -> Validated | Refusal:
-    """Everything behind the produce request, for one batch of a client or a coordinator."""
+    """All that a produce request is judged by, for one batch of a client or a coordinator."""
     refusal = _check_frame(batch, rules, origin) or _check_header(batch, origin)
     if refusal is not None:
         return refusal
     source = batch.compression_type
     target = source if rules.compression_type is None else rules.compression_type
     is_in_place = source is target or batch.is_control or batch.record_count == 0
+    stays_compressed = is_in_place and batch.is_compressed
     rewriter = None
     if not is_in_place:
         rewriter = BatchRewriter(batch, target, rules.compression_level, rules.message_bytes_max)
@@ -226,7 +227,7 @@ def validate_batch(
         is_create_time_topic=rules.timestamp_type is TimestampType.CREATE_TIME,
         requires_key=rules.is_compacted,
         # Kafka ignores the lengths of records that it only skips through.
-        checks_lengths=not (is_in_place and batch.is_compressed),
+        checks_lengths=not stays_compressed,
         tracks_canonical=rewriter is not None,
         error_count_max=RECORD_ERRORS_MAX,
         unlocked_bytes_min=KERNEL_UNLOCKED_BYTES_MIN,
@@ -234,7 +235,7 @@ def validate_batch(
     refusal = _scan(batch, scanner, rewriter, expanded_bytes_max) or _refuse_records(scanner)
     if refusal is not None:
         return refusal
-    if is_in_place and batch.is_compressed and (not scanner.is_consecutive or batch.base_offset):
+    if stays_compressed and (not scanner.is_consecutive or batch.base_offset):
         # Kafka sets out to rewrite the batch, from records it has not kept.
         return Refusal(Errors.UNKNOWN_SERVER_ERROR, "offsets in a compressed batch have gaps")
     return _accept(batch, rules, now_ms, scanner, rewriter)
@@ -298,7 +299,7 @@ def _scan(
     status = scanner.finish()
     if status == SCAN_ILLEGAL_LENGTH and not batch.is_compressed:
         # Java has no handler for this one where records are not streamed.
-        return Refusal(Errors.UNKNOWN_SERVER_ERROR, "a record length is no varint")
+        return Refusal(Errors.UNKNOWN_SERVER_ERROR, "a record length is not a varint")
     if status >= SCAN_INVALID:
         return Refusal(Errors.INVALID_RECORD, f"record {scanner.record_index} is malformed")
     return None
@@ -314,7 +315,7 @@ def _refuse_records(scanner: RecordScanner) -> Refusal | None:
         error, message = Errors.INVALID_TIMESTAMP, "Records have timestamps that are not allowed."
     else:
         error, message = Errors.INVALID_RECORD, "Records lack a key, which this topic demands."
-    return Refusal(error, f"{len(errors)} records are refused", message, record_errors)
+    return Refusal(error, f"{count_text(len(errors), 'record')} refused", message, record_errors)
 
 
 def _explain(kind: int, timestamp: int) -> str:

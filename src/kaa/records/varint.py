@@ -1,4 +1,4 @@
-"""Zig-zag varints of records, the Python form of ``_kernel_varint.pxi``.
+"""Zig-zag varints of records, the Python form of `_kernel_varint.pxi`.
 
 Seven bits per byte, lowest bits first; a set high bit says that more bytes follow. A varint has at
 most 5 bytes and 32 bits, a varlong at most 10 bytes and 64 bits; bits of the last byte beyond that
@@ -28,7 +28,7 @@ class VarintLongError(InvalidRecordError):
 
 
 def read_varint(data: Buffer, position: int, limit: int) -> tuple[int, int]:
-    """The value at ``position`` and the position behind it; reads nothing at ``limit``."""
+    """The value at `position` and the position after it; reads nothing at `limit`."""
     if position < limit and data[position] < 0x80:
         raw = data[position]
         return (raw >> 1) ^ -(raw & 1), position + 1
@@ -38,7 +38,7 @@ def read_varint(data: Buffer, position: int, limit: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Buffer, position: int, limit: int) -> tuple[int, int]:
-    """As ``read_varint``, for 64 bits."""
+    """As `read_varint`, for 64 bits."""
     if position < limit and data[position] < 0x80:
         raw = data[position]
         return (raw >> 1) ^ -(raw & 1), position + 1
@@ -61,7 +61,7 @@ def _read_unsigned(data: Buffer, position: int, limit: int, bytes_max: int) -> t
 
 
 def encode_varint(value: int) -> bytes:
-    """The shortest form of ``value``; the same for varint and varlong."""
+    """The shortest form of `value`; the same for varint and varlong."""
     raw = value << 1 if value >= 0 else (-value << 1) - 1
     if raw < 0x80:
         return _ONE_BYTE[raw]
@@ -77,6 +77,6 @@ _ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
 
 
 def varint_size(value: int) -> int:
-    """Bytes of the shortest form of ``value``."""
+    """Bytes of the shortest form of `value`."""
     raw = value << 1 if value >= 0 else (-value << 1) - 1
     return max(1, (raw.bit_length() + 6) // 7)

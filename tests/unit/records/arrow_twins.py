@@ -60,7 +60,7 @@ _USES: Final = (
 
 
 def use(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the modules of the package call the loops of ``kernel``."""
+    """Lets the modules of the package call the loops of `kernel`."""
     for module, part, names in _USES:
         for name in names:
             monkeypatch.setattr(module, name, getattr(getattr(kernel, part), name))

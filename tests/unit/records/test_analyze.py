@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.records import (
-    AppendInfo,
+    AppendableExtent,
     BatchBuilder,
     CorruptRecordsError,
     InvalidRecordError,
@@ -24,11 +24,15 @@ def batch(base_offset: int, count: int, epoch: int, timestamp: int = 5) -> bytes
 def test_extent_of_several_batches() -> None:
     records = batch(10, 3, 1, 50) + batch(13, 2, 1, 99) + batch(20, 1, 2, 60)
     info = analyze_replicated(records + batch(21, 1, 2)[:40], 2)
-    assert info == AppendInfo(10, 12, 20, 2, 99, len(records), 3)
+    assert info == AppendableExtent(10, 12, 20, 2, 99, len(records), 3)
 
 
 def test_nothing_whole() -> None:
-    assert analyze_replicated(b"", 1) == analyze_replicated(batch(0, 1, 1)[:-1], 1) == AppendInfo()
+    assert (
+        analyze_replicated(b"", 1)
+        == analyze_replicated(batch(0, 1, 1)[:-1], 1)
+        == AppendableExtent()
+    )
 
 
 def test_stops_before_a_newer_epoch() -> None:

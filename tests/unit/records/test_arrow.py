@@ -149,7 +149,7 @@ def read_all(
     return rows
 
 
-# --- the columns --------------------------------------------------------------------------------
+# --- the columns
 
 
 @pytest.mark.parametrize("codec", list(CompressionType))
@@ -224,7 +224,7 @@ def test_a_header_key_that_is_no_utf8_reads_as_replacement_characters() -> None:
         assert row.headers == (("a" + good + "z" * (4 - len(bad)), b"v"),)
 
 
-# --- pieces -------------------------------------------------------------------------------------
+# --- pieces
 
 TEN = b"".join(
     batch_of(*((b"k%d" % n, b"v" * 10) for n in range(5)), base_offset=base) for base in (0, 5)
@@ -266,7 +266,7 @@ def test_a_read_is_for_one_row_at_least() -> None:
         ColumnReader(TEN, partition=0).read(rows_max=0)
 
 
-# --- offsets ------------------------------------------------------------------------------------
+# --- offsets
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 10), (3, 7), (5, 5), (4, 6), (9, 100), (10, 20)])
@@ -308,7 +308,7 @@ def test_an_empty_buffer_has_no_rows() -> None:
     assert reader.next_offset == 17
 
 
-# --- transactions -------------------------------------------------------------------------------
+# --- transactions
 
 
 def transactional(producer_id: int, offset: int, count: int = 2) -> bytes:
@@ -384,7 +384,7 @@ def test_a_marker_without_its_key_is_invalid() -> None:
         reader.read()
 
 
-# --- bytes that are no batches ------------------------------------------------------------------
+# --- bytes that are not batches
 
 
 def test_rows_before_a_wrong_checksum_come_first() -> None:
@@ -458,7 +458,7 @@ def test_old_magic_is_read_too() -> None:
         ColumnReader(broken, partition=0).read()
 
 
-# --- any log ------------------------------------------------------------------------------------
+# --- any log
 
 texts = st.one_of(st.none(), st.binary(max_size=40))
 record_strategy = st.tuples(

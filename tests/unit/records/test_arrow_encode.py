@@ -17,7 +17,7 @@ from kaa.records import (
     RecordBatch,
     iter_records,
 )
-from kaa.records.arrow_encode import Encoded, ProducerFields, RowColumns, encode
+from kaa.records.arrow_encode import EncodedBatches, ProducerFields, RowColumns, encode
 from tests.unit.records.arrow_twins import KERNELS, Kernel, use
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> K
 
 
 class Slice(NamedTuple):
-    """What lies before and behind a slice in the buffers it is taken from."""
+    """What lies before and after a slice in the buffers it is taken from."""
 
     before: int = 0
     behind: int = 0
@@ -99,7 +99,7 @@ def header_lists(
     )
 
 
-def records_of(encoded: Encoded) -> list[Record]:
+def records_of(encoded: EncodedBatches) -> list[Record]:
     records: list[Record] = []
     for batch in encoded.batches:
         view = RecordBatch(batch.data)
@@ -113,7 +113,7 @@ def records_of(encoded: Encoded) -> list[Record]:
     return records
 
 
-def values_of(encoded: Encoded) -> list[bytes | None]:
+def values_of(encoded: EncodedBatches) -> list[bytes | None]:
     return [record.value for record in records_of(encoded)]
 
 
@@ -198,10 +198,10 @@ def test_many_rows_need_many_chunks() -> None:
 def test_no_rows_make_no_batches() -> None:
     empty: BinaryInput = (None, b"", b"", 0, False)
     rows = RowColumns(0, value=empty, key=empty, partitions=(None, b"", 0))
-    assert encode(rows, NOW_MS, batch_bytes_max=100) == Encoded([], bytearray())
+    assert encode(rows, NOW_MS, batch_bytes_max=100) == EncodedBatches([], bytearray())
 
 
-# --- partitions and producers -------------------------------------------------------------------
+# --- partitions and producers
 
 
 def test_rows_go_to_their_partitions_in_order() -> None:
@@ -253,7 +253,7 @@ def test_sequences_go_on_within_each_partition() -> None:
     assert all(view.is_transactional for view in views)
 
 
-# --- columns that do not hold -------------------------------------------------------------------
+# --- columns that do not hold
 
 
 def test_a_negative_timestamp_is_refused() -> None:
@@ -313,7 +313,7 @@ def test_offsets_that_go_back_behind_nulls_are_refused() -> None:
         encode(RowColumns(5, value=value), NOW_MS, batch_bytes_max=10_000)
 
 
-# --- any rows -----------------------------------------------------------------------------------
+# --- any rows
 
 texts = st.one_of(st.none(), st.binary(max_size=150))
 cuts = st.builds(Slice, st.integers(0, 17), st.integers(0, 9))

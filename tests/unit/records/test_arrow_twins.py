@@ -64,7 +64,7 @@ DECLARED = (CorruptRecordsError, InvalidRecordError, CompressionError)
 def decode(
     arrow: Any, data: bytes, columns: int, rows_max: int, bytes_max: int, start: int, end: int
 ) -> list[object]:
-    """Everything a decoder says about ``data``, with the kind of its error at the end."""
+    """Everything a decoder says about `data`, with the kind of its error at the end."""
     decoder = arrow.ArrowDecoder(data, start, end, [(1, 3), (1, 7)], _expand, _upgrade)
     story: list[object] = []
     try:

@@ -1,4 +1,4 @@
-"""gzip: optional header fields, members behind each other, what is ignored and what is not."""
+"""gzip: optional header fields, members one after the other, what is ignored and what is not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read(data: bytes) -> bytes:
 
 
 def member(flags: int, extra: bytes = b"", text: bytes = TEXT) -> bytes:
-    """A member with the optional header fields that ``flags`` announces."""
+    """A member with the optional header fields that `flags` announces."""
     deflate = zlib.compressobj(6, zlib.DEFLATED, -15)
     body = deflate.compress(text) + deflate.flush()
     trailer = zlib.crc32(text).to_bytes(4, "little") + len(text).to_bytes(4, "little")

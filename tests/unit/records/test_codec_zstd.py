@@ -1,4 +1,4 @@
-"""zstd: frames behind each other, skippable frames, and truncation that the library overlooks."""
+"""zstd: frames one after the other, skippable frames, and truncation that the library overlooks."""
 
 from __future__ import annotations
 

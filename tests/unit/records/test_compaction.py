@@ -65,7 +65,7 @@ def batch_of(
     return RecordBatch(builder.build(last_offset))
 
 
-# --- the map ------------------------------------------------------------------------------------
+# --- the map
 
 
 def test_the_hash_is_siphash_with_128_bits() -> None:
@@ -153,7 +153,7 @@ def test_bounds_of_a_map() -> None:
         OffsetMap(480, b"short")
 
 
-# --- flags --------------------------------------------------------------------------------------
+# --- flags
 
 
 def test_flags_tell_what_a_rule_needs() -> None:
@@ -246,7 +246,7 @@ def test_both_kernels_fill_the_same_table(drawn: list[bytes], seed: bytes) -> No
     assert all(table == tables[0] for table in tables)
 
 
-# --- leaving records out ------------------------------------------------------------------------
+# --- leaving records out
 
 # A batch, which records stay, and what Kafka 4.3.1 makes of it at 60,000 ms with a retention of
 # tombstones of 1,000 ms.
@@ -348,7 +348,7 @@ def test_one_decision_per_record() -> None:
         retain(batch, batch.payload, b"\0")
 
 
-# --- bytes that are no records ------------------------------------------------------------------
+# --- bytes that are not records
 
 
 def outcome(call: Any, *arguments: object) -> object:

@@ -7,7 +7,7 @@ import pytest
 from kaa.records import errors
 from kaa.records.varint import VarintLongError, VarintShortError
 
-# A limit on work says nothing about the bytes, so it is no error of theirs.
+# A limit on work says nothing about the bytes, so it is not their error.
 KINDS = [
     value
     for value in vars(errors).values()

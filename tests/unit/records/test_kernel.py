@@ -122,11 +122,12 @@ def test_large_work_runs_without_the_interpreter_lock() -> None:
     thread.start()
     try:
         sys.setswitchinterval(0.3)
-        unlocked = ticks_during_scan(1)
-        locked = ticks_during_scan(1 << 60)
+        # On a busy machine the lock may be asked for just before or after a call.
+        runs_beside = any(ticks_during_scan(1) for _ in range(5))
+        waits = any(ticks_during_scan(1 << 60) == 0 for _ in range(5))
     finally:
         sys.setswitchinterval(interval)
         stop.set()
         thread.join()
-    assert unlocked > 0
-    assert locked == 0
+    assert runs_beside
+    assert waits

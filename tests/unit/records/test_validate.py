@@ -8,8 +8,8 @@ import tracemalloc
 import pytest
 
 from kaa.limits import RECORD_ERRORS_MAX
+from kaa.model.kinds import AppendOrigin
 from kaa.records import (
-    AppendOrigin,
     AppendRules,
     BatchBuilder,
     CompressionType,
@@ -81,7 +81,7 @@ def patched(batch: bytearray, position: int, value: int, size: int) -> bytearray
     return with_crc(batch)
 
 
-# --- the produce request --------------------------------------------------------------------------
+# --- the produce request
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -186,7 +186,7 @@ def test_parsing_alone_looks_at_no_checksum() -> None:
     assert isinstance(parse_produced(records, VERSION), RecordBatch)
 
 
-# --- the frame and the header ---------------------------------------------------------------------
+# --- the frame and the header
 
 
 def test_base_offset_must_be_zero() -> None:
@@ -256,7 +256,7 @@ def test_coordinators_may_leave_gaps_and_send_nothing() -> None:
     assert empty.record_count == 0
 
 
-# --- records --------------------------------------------------------------------------------------
+# --- records
 
 
 def test_keys_on_compacted_topics() -> None:
@@ -379,7 +379,7 @@ def test_unreadable_compressed_data(codec: CompressionType) -> None:
         assert error_of(with_crc(changed)) is Errors.UNKNOWN_SERVER_ERROR
 
 
-# --- compression.type -----------------------------------------------------------------------------
+# --- compression.type
 
 
 @pytest.mark.parametrize("source", CODECS)
@@ -423,7 +423,7 @@ def test_markers_are_never_compressed() -> None:
     assert not outcome.is_rewritten
 
 
-# --- hostile input --------------------------------------------------------------------------------
+# --- hostile input
 
 
 @pytest.mark.parametrize("codec", [CompressionType.GZIP, CompressionType.LZ4, CompressionType.ZSTD])
