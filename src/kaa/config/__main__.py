@@ -1,4 +1,4 @@
-"""``python -m kaa.config`` prints the reference of all settings as Markdown."""
+"""`python -m kaa.config` prints the reference of all settings as Markdown."""
 
 import sys
 

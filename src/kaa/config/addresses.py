@@ -1,13 +1,12 @@
 """Addresses as they are written in settings: hosts, ports, listeners and voters. Nothing is
 resolved.
 
-A listener is ``NAME://host:port``. The host may be empty (every interface), a name, an IPv4 address
-or an IPv6 address, in brackets or not, perhaps with a zone (``fe80::1%eth0``). The last colon
+A listener is `NAME://host:port`. The host may be empty (every interface), a name, an IPv4 address
+or an IPv6 address, in brackets or not, perhaps with a zone (`fe80::1%eth0`). The last colon
 starts the port. Port 0 means "any free port". Names are compared in capitals.
 """
 
 import re
-from enum import Enum
 from typing import NamedTuple
 
 from kaa.config.values import ConfigError, shown
@@ -18,15 +17,6 @@ _HOST = r"\[?([0-9a-zA-Z\-%._:]*)\]?"
 _HOST_PORT = rf"(?:[0-9a-zA-Z\-%._]*://)?{_HOST}:([0-9]{{1,10}})\Z"
 _LISTENER = rf"(.*)://{_HOST}:(-?[0-9]{{1,10}})\Z"
 _VOTER_ID = r"[+-]?[0-9]{1,10}\Z"
-
-
-class SecurityProtocol(Enum):
-    """What runs between the socket and the requests of a listener."""
-
-    PLAINTEXT = "PLAINTEXT"
-    SSL = "SSL"
-    SASL_PLAINTEXT = "SASL_PLAINTEXT"
-    SASL_SSL = "SASL_SSL"
 
 
 class HostPort(NamedTuple):
@@ -40,35 +30,34 @@ class HostPort(NamedTuple):
 
 
 class Voter(NamedTuple):
-    """One entry of ``controller.quorum.voters``."""
+    """One entry of `controller.quorum.voters`."""
 
     node_id: int
     host: str
     port: int
 
 
-class Endpoint(NamedTuple):
-    """A listener, or the address of one. An empty host stands for every interface."""
-
-    listener: str
-    security_protocol: SecurityProtocol
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.listener}://{HostPort(self.host, self.port)}"
-
-
 class ListenerText(NamedTuple):
-    """An entry of ``listeners`` before its security protocol is known."""
+    """An entry of `listeners` before its security protocol is known."""
 
     name: str
     host: str
     port: int
 
 
+def is_wildcard(host: str) -> bool:
+    """Whether an address stands for every interface: one can listen on it, not connect to it."""
+    return bool(host) and not host.strip("0.:")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect to it, as far as it can be seen."""
+    is_ipv6 = ":" in host and host.lstrip("0:") == "1"
+    return is_ipv6 or host.startswith("127.") or host.lower() == "localhost"
+
+
 def parse_host_port(name: str, entry: str, address: str, form: str) -> HostPort:
-    """Host and port of an address; ``entry`` and ``form`` are for the message."""
+    """Host and port of an address; `entry` and `form` are for the message."""
     match = re.match(_HOST_PORT, address)
     if not match or int(match[2]) > PORT_MAX:
         raise ConfigError(
@@ -79,7 +68,7 @@ def parse_host_port(name: str, entry: str, address: str, form: str) -> HostPort:
 
 
 def parse_voter(name: str, entry: str) -> Voter:
-    """One voter from ``id@host:port``."""
+    """One voter from `id@host:port`."""
     form = "{id}@{host}:{port}"
     # Java's split drops empty parts at the end.
     parts = entry.rstrip("@").split("@")
@@ -96,7 +85,7 @@ def parse_voter(name: str, entry: str) -> Voter:
 
 
 def parse_listener(name: str, entry: str) -> ListenerText:
-    """One entry of ``listeners`` or of ``advertised.listeners``; ``name`` says of which."""
+    """One entry of `listeners` or of `advertised.listeners`; `name` says of which."""
     match = re.match(_LISTENER, entry)
     if not match or not match[1].strip():
         raise ConfigError(

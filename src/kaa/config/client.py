@@ -31,6 +31,19 @@ _CONSUMER_PROTOCOL_UNSUPPORTED = (
     "heartbeat.interval.ms",
     "session.timeout.ms",
 )
+# The broker decides these for share groups, or they make no sense there.
+_SHARE_UNSUPPORTED = (
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "group.instance.id",
+    "isolation.level",
+    "partition.assignment.strategy",
+    "interceptor.classes",
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+    "group.protocol",
+    "group.remote.assignor",
+)
 _SHARE_ONLY = ("share.acknowledgement.mode", "share.acquire.mode")
 
 
@@ -58,6 +71,22 @@ def consumer_values(texts: Mapping[str, str]) -> ConfigValues:
     if values.value("group.id") is None:
         refined["enable.auto.commit"] = False
     return ConfigValues(refined)
+
+
+def share_consumer_values(texts: Mapping[str, str]) -> ConfigValues:
+    """The settings of a share consumer."""
+    values = CONSUMER.parse(texts, _CONSUMER_OPTIONAL)
+    problems = list(_common_problems(values))
+    if values.value("group.id") is None:
+        problems.append(ConfigProblem("group.id", "group.id must name the share group"))
+    problems += [
+        ConfigProblem(name, f"{name} must not be set for a share consumer")
+        for name in _SHARE_UNSUPPORTED
+        if texts.get(name)
+    ]
+    if problems:
+        raise InvalidConfigError(problems)
+    return ConfigValues(_refine_common(values, texts))
 
 
 def admin_values(texts: Mapping[str, str]) -> ConfigValues:

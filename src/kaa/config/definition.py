@@ -1,8 +1,8 @@
 """The definition of a set of settings: one table that parses, validates, describes and documents.
 
-A ``ConfigKey`` is one row: Kafka's name, type, default, importance, rule, who may change it while
-the broker runs, and a sentence of documentation. A ``ConfigDef`` is a table of rows. Reading a set
-of texts with it gives a ``ConfigValues``: typed access by name, where asking for a wrong type is a
+A `ConfigKey` is one row: Kafka's name, type, default, importance, rule, who may change it while
+the broker runs, and a sentence of documentation. A `ConfigDef` is a table of rows. Reading a set
+of texts with it gives a `ConfigValues`: typed access by name, where asking for a wrong type is a
 programming error.
 """
 
@@ -80,11 +80,11 @@ class ConfigKey:
 
     @property
     def default_text(self) -> str | None:
-        """The default as text; ``None`` for the absent value and where there is no default."""
+        """The default as text; `None` for the absent value and where there is no default."""
         return None if isinstance(self.default, Required) else value_text(self.default)
 
     def parse(self, text: str, shown_name: str | None = None) -> ConfigValue:
-        """The typed, validated value of a text; messages name ``shown_name`` if given."""
+        """The typed, validated value of a text; messages name `shown_name` if given."""
         name = shown_name or self.name
         value = parse_value(name, text, self.type)
         if isinstance(self.validator, ValidList) and isinstance(value, tuple):
@@ -216,7 +216,7 @@ class ConfigDef:
     ) -> tuple[dict[str, ConfigValue], list[ConfigProblem]]:
         """Reads every setting of the table: values of the good ones, problems of the bad ones.
 
-        ``defaults`` replace those of the table, as a broker's settings do for its topics.
+        `defaults` replace those of the table, as a broker's settings do for its topics.
         """
         values: dict[str, ConfigValue] = {}
         problems: list[ConfigProblem] = []
@@ -240,7 +240,7 @@ class ConfigDef:
     def parse(
         self, texts: Mapping[str, str], defaults: Mapping[str, ConfigValue] | None = None
     ) -> ConfigValues:
-        """Reads every setting of the table, or raises ``InvalidConfigError`` with all problems."""
+        """Reads every setting of the table, or raises `InvalidConfigError` with all problems."""
         values, problems = self.parse_collecting(texts, defaults)
         if problems:
             raise InvalidConfigError(problems)

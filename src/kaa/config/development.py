@@ -41,7 +41,7 @@ def development_settings(
     environment: Mapping[str, str] | None = None,
     overrides: Iterable[str] = (),
 ) -> Settings:
-    """The settings of a node without a file, which keeps its data in ``data_dir`` unless told."""
+    """The settings of a node without a file, with its data in `data_dir` by default."""
     overrides = list(overrides)
     given = merge_settings(environment=environment, overrides=overrides)
     defaults = {

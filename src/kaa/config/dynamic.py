@@ -1,8 +1,8 @@
 """Broker settings that change while the broker runs, kept in the cluster's metadata.
 
 There are two layers above the static settings: one for every broker, and above it one for this
-broker. A dynamic setting replaces its static synonyms too: once ``log.retention.ms`` is set
-dynamically, a static ``log.retention.hours`` no longer counts, and neither does a lower layer's.
+broker. A dynamic setting replaces its static synonyms too: once `log.retention.ms` is set
+dynamically, a static `log.retention.hours` no longer counts, and neither does a lower layer's.
 
 A change is refused as a whole, with Kafka's rules: the name can change at all; a security setting
 is named with its listener; a per-broker setting is not set for all; the values are good, alone and

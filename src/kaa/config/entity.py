@@ -60,7 +60,7 @@ def _client_metrics_problems(values: ConfigValues) -> Iterator[ConfigProblem]:
 
 
 def _is_match(entry: str) -> bool:
-    """Whether an entry is ``name=pattern`` with a known name and a pattern that compiles."""
+    """Whether an entry is `name=pattern` with a known name and a pattern that compiles."""
     parts = entry.rstrip("=").split("=")
     if len(parts) != 2 or trimmed(parts[0]) not in _MATCHED:
         return False

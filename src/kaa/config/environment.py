@@ -1,17 +1,15 @@
-"""``KAFKA_*`` environment variables as settings, by the rule of the Apache image.
+"""`KAFKA_*` environment variables as settings, by the rule of the Apache image.
 
-The prefix goes, the rest becomes small letters, and then, in this order: every ``_`` becomes ``.``,
-every three dots become ``-``, every two dots become ``_``.
+The prefix goes, the rest becomes small letters, and then, in this order: every `_` becomes `.`,
+every three dots become `-`, every two dots become `_`.
 
-================================================  ==========================================
-variable                                          setting
-================================================  ==========================================
-``KAFKA_LOG_RETENTION_HOURS``                     ``log.retention.hours``
-``KAFKA_LISTENER_NAME_MY__LISTENER_SSL_PROTOCOL`` ``listener.name.my_listener.ssl.protocol``
-``KAFKA_LISTENER_NAME_MY___LISTENER_SSL_PROTOCOL`` ``listener.name.my-listener.ssl.protocol``
-================================================  ==========================================
+| variable | setting |
+|---|---|
+| `KAFKA_LOG_RETENTION_HOURS` | `log.retention.hours` |
+| `KAFKA_LISTENER_NAME_MY__LISTENER_SSL_PROTOCOL` | `listener.name.my_listener.ssl.protocol` |
+| `KAFKA_LISTENER_NAME_MY___LISTENER_SSL_PROTOCOL` | `listener.name.my-listener.ssl.protocol` |
 
-Variables that steer the JVM or the image itself are skipped. ``CLUSTER_ID`` is not a setting: it is
+Variables that steer the JVM or the image itself are skipped. `CLUSTER_ID` is not a setting: it is
 the id with which an empty directory is formatted.
 """
 
@@ -46,7 +44,7 @@ class EnvironmentSetting(NamedTuple):
 
 
 def setting_name(variable: str) -> str | None:
-    """The setting a variable stands for; ``None`` when it stands for none."""
+    """The setting a variable stands for; `None` when it stands for none."""
     if not variable.startswith(PREFIX) or variable in RESERVED:
         return None
     dotted = variable.removeprefix(PREFIX).lower().replace("_", ".")

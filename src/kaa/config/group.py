@@ -1,6 +1,6 @@
 """The settings of a group: defaults and bounds come from the broker.
 
-Each group setting has its default in the broker setting of the same name with ``group.`` in front,
+Each group setting has its default in the broker setting of the same name with `group.` in front,
 except three of share groups. Many also have a lower and an upper bound among the broker's settings.
 A change outside the bounds is refused; a stored value that lies outside, because the bounds moved
 later, counts as the nearest bound.

@@ -3,28 +3,28 @@
 Six settings describe this together, so they are resolved and checked together, by Kafka's rules for
 a node that is both broker and controller:
 
-- ``listeners`` are opened. Names differ; ports differ, except that one IPv4 and one IPv6 address
+- `listeners` are opened. Names differ; ports differ, except that one IPv4 and one IPv6 address
   may share a port.
-- ``listener.security.protocol.map`` has a protocol for every name. While it is unset and no
+- `listener.security.protocol.map` has a protocol for every name. While it is unset and no
   listener is named after TLS or SASL, the controller listeners are PLAINTEXT.
-- ``controller.listener.names`` are those of ``listeners`` that serve the controller; the rest serve
+- `controller.listener.names` are those of `listeners` that serve the controller; the rest serve
   the broker, and there must be some of each.
-- ``advertised.listeners`` replaces the addresses told to others; its names are among ``listeners``,
-  and no address is 0.0.0.0. A controller listener that is not advertised falls back on its entry in
-  ``controller.quorum.voters``, then on its own address.
-- ``inter.broker.listener.name``, or else the listener named after
-  ``security.inter.broker.protocol``, is advertised.
-- ``early.start.listeners`` are among the listeners.
+- `advertised.listeners` replaces the addresses given to others; its names are among `listeners`,
+  and no address is 0.0.0.0 or ::. A controller listener that is not advertised falls back on its
+  entry in `controller.quorum.voters`, then on its own address.
+- `inter.broker.listener.name`, or else the listener named after
+  `security.inter.broker.protocol`, is advertised.
+- `early.start.listeners` are among the listeners.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from kaa.config.addresses import Endpoint, SecurityProtocol, Voter, parse_listener, parse_voter
+from kaa.config.addresses import Voter, is_wildcard, parse_listener, parse_voter
 from kaa.config.definition import ConfigProblem, ConfigValues
 from kaa.config.values import ConfigError, parse_pairs, shown
+from kaa.model.nodes import Endpoint, SecurityProtocol
 
-NON_ROUTABLE_HOST = "0.0.0.0"  # noqa: S104 # Compared with, never bound.
 _SECURED = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 _MAP = "listener.security.protocol.map"
 
@@ -39,26 +39,26 @@ NAMES = (
     "security.inter.broker.protocol",
     "early.start.listeners",
 )
-"""The settings that ``resolve_listeners`` reads."""
+"""The settings that `resolve_listeners` reads."""
 
 
 class Listeners(NamedTuple):
     """The listeners of a node, resolved. Names are in capitals."""
 
+    # What is opened, in the order of `listeners`.
     all: tuple[Endpoint, ...]
-    """What is opened, in the order of ``listeners``."""
+    # Those of `all` that serve clients and brokers.
     broker: tuple[Endpoint, ...]
-    """Those of ``all`` that serve clients and brokers."""
+    # Those of `all` that serve the controller.
     controller: tuple[Endpoint, ...]
-    """Those of ``all`` that serve the controller."""
+    # What clients and brokers connect to. An empty host stands for the name of the machine.
     advertised_broker: tuple[Endpoint, ...]
-    """What clients and brokers are told. An empty host stands for the name of the machine."""
+    # What other controllers connect to, in the order of `controller.listener.names`.
     advertised_controller: tuple[Endpoint, ...]
-    """What other controllers are told, in the order of ``controller.listener.names``."""
+    # The listener over which brokers talk.
     inter_broker_name: str
-    """The listener over which brokers talk."""
+    # Listeners that may open before authorization works.
     early_start_names: frozenset[str]
-    """Listeners that may open before authorization works."""
 
 
 class _SettingError(ConfigError):
@@ -72,7 +72,7 @@ class _SettingError(ConfigError):
 def resolve_listeners(
     values: ConfigValues, given: Collection[str]
 ) -> tuple[Listeners | None, list[ConfigProblem]]:
-    """Resolves the listeners; ``given`` are the names that are set at all."""
+    """Resolves the listeners; `given` are the names that are set at all."""
     try:
         protocols = security_protocols(values, given)
         opened = _endpoints("listeners", values.get_list("listeners"), protocols)
@@ -113,9 +113,9 @@ def security_protocols(values: ConfigValues, given: Collection[str]) -> dict[str
 
 def _protocol(name: str) -> SecurityProtocol:
     try:
-        return SecurityProtocol(name.upper())
-    except ValueError:
-        known = ", ".join(protocol.value for protocol in SecurityProtocol)
+        return SecurityProtocol[name.upper()]
+    except KeyError:
+        known = ", ".join(protocol.name for protocol in SecurityProtocol)
         raise _SettingError(
             _MAP, f"{_MAP} has the unknown security protocol {shown(name)}: use one of {known}."
         ) from None
@@ -139,7 +139,7 @@ def _endpoints(
             )
         if listener.name in endpoints:
             raise _SettingError(name, f"{name} names the listener {shown(listener.name)} twice.")
-        endpoints[listener.name] = Endpoint(listener.name, protocol, listener.host, listener.port)
+        endpoints[listener.name] = Endpoint(listener.name, listener.host, listener.port, protocol)
     return tuple(endpoints.values())
 
 
@@ -159,7 +159,7 @@ def _check_ports(endpoints: tuple[Endpoint, ...]) -> None:
 
 
 def ip_version(host: str) -> int | None:
-    """4 or 6 for an IP address, ``None`` for anything else."""
+    """4 or 6 for an IP address, `None` for anything else."""
     import ipaddress
 
     try:
@@ -234,7 +234,7 @@ def _advertised_controllers(
         endpoint = told.get(name) or bound.get(name)
         if endpoint is None:
             continue
-        if name not in told and endpoint.host in {"", NON_ROUTABLE_HOST}:
+        if name not in told and (not endpoint.host or is_wildcard(endpoint.host)):
             voter = _own_voter(values) if position == 0 else None
             host, port = (voter.host, voter.port) if voter else ("", endpoint.port)
             endpoint = endpoint._replace(host=host, port=port)
@@ -245,11 +245,11 @@ def _advertised_controllers(
 def _own_voter(values: ConfigValues) -> Voter | None:
     for entry in values.get_list("controller.quorum.voters"):
         voter = parse_voter("controller.quorum.voters", entry)
-        if voter.host == NON_ROUTABLE_HOST:
+        if is_wildcard(voter.host):
             raise _SettingError(
                 "controller.quorum.voters",
                 f"controller.quorum.voters has {shown(entry)}, which nobody can reach: "
-                "write a host name or address instead of 0.0.0.0.",
+                f"write a host name or address instead of {voter.host}.",
             )
         if voter.node_id == values.get_int("node.id"):
             return voter
@@ -258,15 +258,48 @@ def _own_voter(values: ConfigValues) -> Voter | None:
 
 def _role_problems(values: ConfigValues, listeners: Listeners) -> Iterator[ConfigProblem]:
     """The rules that tie the resolved listeners together, each reported once."""
+    roles = values.get_list("process.roles")
+    if "controller" in roles:
+        yield from _controller_problems(values, listeners)
+    elif listeners.controller:
+        names = ", ".join(endpoint.listener for endpoint in listeners.controller)
+        yield ConfigProblem(
+            "listeners",
+            f"listeners has {shown(names)}, a name of controller.listener.names, and this node is "
+            "a broker alone: remove the listener, or add controller to process.roles.",
+        )
+    if "broker" in roles:
+        yield from _broker_problems(listeners)
+    elif listeners.broker:
+        names = ", ".join(endpoint.listener for endpoint in listeners.broker)
+        yield ConfigProblem(
+            "listeners",
+            f"listeners has {shown(names)}, and this node is a controller alone: name the listener "
+            "in controller.listener.names, or add broker to process.roles.",
+        )
+    for endpoint in (*listeners.advertised_broker, *listeners.advertised_controller):
+        if is_wildcard(endpoint.host):
+            yield ConfigProblem(
+                "advertised.listeners",
+                f"{endpoint} would be advertised, and nobody can connect to {endpoint.host}: set "
+                "advertised.listeners to an address that clients can reach.",
+            )
+            break
+
+
+def _controller_problems(values: ConfigValues, listeners: Listeners) -> Iterator[ConfigProblem]:
     known = {endpoint.listener for endpoint in listeners.all}
-    choice = ", ".join(sorted(known))
     unknown = set(values.get_list("controller.listener.names")) - known
     if unknown:
         yield ConfigProblem(
             "controller.listener.names",
             f"controller.listener.names has {shown(', '.join(sorted(unknown)))}, which listeners "
-            f"does not have: use names from it, in capitals ({choice}).",
+            f"does not have: use names from it, in capitals ({', '.join(sorted(known))}).",
         )
+
+
+def _broker_problems(listeners: Listeners) -> Iterator[ConfigProblem]:
+    known = {endpoint.listener for endpoint in listeners.all}
     advertised = {endpoint.listener for endpoint in listeners.advertised_broker}
     if not advertised:
         yield ConfigProblem(
@@ -285,13 +318,5 @@ def _role_problems(values: ConfigValues, listeners: Listeners) -> Iterator[Confi
         yield ConfigProblem(
             "advertised.listeners",
             f"advertised.listeners has {shown(', '.join(sorted(advertised - known)))}, which "
-            f"listeners does not have: use names from it ({choice}).",
+            f"listeners does not have: use names from it ({', '.join(sorted(known))}).",
         )
-    for endpoint in (*listeners.advertised_broker, *listeners.advertised_controller):
-        if endpoint.host == NON_ROUTABLE_HOST:
-            yield ConfigProblem(
-                "advertised.listeners",
-                f"{endpoint} would be advertised, and nobody can connect to 0.0.0.0: set "
-                "advertised.listeners to an address that clients can reach.",
-            )
-            break

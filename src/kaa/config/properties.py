@@ -1,21 +1,21 @@
-r"""Java's ``.properties`` text: reading and writing.
+r"""Java's `.properties` text: reading and writing.
 
-The grammar, as ``java.util.Properties`` reads it:
+The grammar, as `java.util.Properties` reads it:
 
 - Lines end with LF, CR or CR LF. A line is blank if it has only spaces, tabs and form feeds, and a
-  comment if its first other character is ``#`` or ``!``. Both are skipped, and a comment is never
+  comment if its first other character is `#` or `!`. Both are skipped, and a comment is never
   continued.
 - A line that ends with an odd number of backslashes goes on in the next line, without the last
   backslash and without the white space at the start of the next. A comment sign there is an
   ordinary character.
-- The key ends at the first ``=``, ``:``, space, tab or form feed that has no backslash in front.
-  White space, at most one ``=`` or ``:``, and white space again are dropped; the rest, to its last
+- The key ends at the first `=`, `:`, space, tab or form feed that has no backslash in front.
+  White space, at most one `=` or `:`, and white space again are dropped; the rest, to its last
   space, is the value.
-- ``\t \n \r \f`` and ``\uXXXX`` (one UTF-16 unit) are escapes; a backslash before anything else is
+- `\t \n \r \f` and `\uXXXX` (one UTF-16 unit) are escapes; a backslash before anything else is
   dropped.
 - When a key occurs twice, the last one counts.
 
-A file is bytes in Latin-1, whatever the locale. What does not fit is written as ``\uXXXX``.
+A file is bytes in Latin-1, whatever the locale. What does not fit is written as `\uXXXX`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ class Property(NamedTuple):
 
 
 def decode_properties(data: bytes) -> list[Property]:
-    """The entries of a file in order; ``ConfigError`` for a bad escape or too large a file."""
+    """The entries of a file in order; `ConfigError` for a bad escape or too large a file."""
     if len(data) > limits.CONFIG_FILE_BYTES_MAX:
         raise ConfigError(
             f"The properties file has {len(data)} bytes, "

@@ -157,7 +157,7 @@ def _queue_bytes(values: ConfigValues) -> Iterator[ConfigProblem]:
 
 
 def connection_overrides(values: ConfigValues) -> dict[str, int]:
-    """``max.connections.per.ip.overrides`` as host to count."""
+    """`max.connections.per.ip.overrides` as host to count."""
     name = "max.connections.per.ip.overrides"
     overrides = {}
     for host, count in parse_pairs(name, values.get_string(name)).items():
@@ -193,8 +193,6 @@ def _authentication_delay(values: ConfigValues) -> Iterator[ConfigProblem]:
 
 
 def _quorum(values: ConfigValues) -> Iterator[ConfigProblem]:
-    if "controller" not in values.get_list("process.roles"):
-        return
     voters = values.get_list("controller.quorum.voters")
     if not voters and not values.get_list("controller.quorum.bootstrap.servers"):
         yield ConfigProblem(
@@ -203,7 +201,14 @@ def _quorum(values: ConfigValues) -> Iterator[ConfigProblem]:
             "controller.quorum.voters to their id@host:port.",
         )
     node_id = values.get_int("node.id")
-    if voters and node_id not in {int(entry.partition("@")[0]) for entry in voters}:
+    is_named = node_id in {int(entry.partition("@")[0]) for entry in voters}
+    if is_named and "controller" not in values.get_list("process.roles"):
+        yield ConfigProblem(
+            "controller.quorum.voters",
+            f"controller.quorum.voters ({shown(','.join(voters))}) has the node.id {node_id} of "
+            "this node, which is a broker alone: give the node another id.",
+        )
+    elif voters and not is_named and "controller" in values.get_list("process.roles"):
         yield ConfigProblem(
             "controller.quorum.voters",
             f"controller.quorum.voters ({shown(','.join(voters))}) must have the node.id {node_id} "

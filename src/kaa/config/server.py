@@ -1,7 +1,7 @@
 """The configuration of one node: all sources merged, every value checked, nothing done yet.
 
-``load_broker_config`` reads merged settings and either gives a ``BrokerConfig``, with the names
-worth a warning, or raises ``InvalidConfigError`` with one message for every setting that has to
+`load_broker_config` reads merged settings and either gives a `BrokerConfig`, with the names
+worth a warning, or raises `InvalidConfigError` with one message for every setting that has to
 change. It opens no file and no socket, so that a node with a wrong configuration has touched
 nothing.
 """
@@ -19,6 +19,7 @@ from kaa.config.definition import (
 )
 from kaa.config.listeners import NAMES as LISTENER_NAMES
 from kaa.config.listeners import Listeners, resolve_listeners
+from kaa.config.reachability import controller_warnings
 from kaa.config.rules import CONSUMER_ASSIGNORS, connection_overrides, rule_problems
 from kaa.config.sources import Setting, Settings
 from kaa.config.topic import topic_default
@@ -62,16 +63,16 @@ class BrokerConfig(ConfigValues):
         dynamic_broker: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(values)
+        # What the file, the environment and the command line say, by name.
         self.settings: Final = settings
-        """What the file, the environment and the command line say, by name."""
+        # What all sources together say, the dynamic ones included, before defaults.
         self.texts: Final = texts
-        """What all sources together say, the dynamic ones included, before defaults."""
         self.listeners: Final = listeners
         self._listener_values = listener_values
+        # What the cluster says for every broker.
         self.dynamic_default: Final = dict(dynamic_default or {})
-        """What the cluster says for every broker."""
+        # What the cluster says for this broker.
         self.dynamic_broker: Final = dict(dynamic_broker or {})
-        """What the cluster says for this broker."""
 
     @property
     def node_id(self) -> int:
@@ -79,18 +80,18 @@ class BrokerConfig(ConfigValues):
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
-        """``log.dirs``, or ``log.dir`` where it is not set."""
+        """`log.dirs`, or `log.dir` where it is not set."""
         dirs = self.get_optional_list("log.dirs")
         return self.get_list("log.dir") if dirs is None else dirs
 
     @property
     def metadata_log_dir(self) -> str:
-        """``metadata.log.dir``, or the first of the log directories."""
+        """`metadata.log.dir`, or the first of the log directories."""
         return self.get_optional_string("metadata.log.dir") or self.log_dirs[0]
 
     @property
     def cordoned_log_dirs(self) -> tuple[str, ...]:
-        """Directories that take no new partitions; ``*`` is worked out."""
+        """Directories that take no new partitions; `*` is worked out."""
         cordoned = self.get_optional_list("cordoned.log.dirs") or ()
         return self.log_dirs if "*" in cordoned else cordoned
 
@@ -129,7 +130,7 @@ class BrokerConfig(ConfigValues):
 
     @property
     def consumer_assignors(self) -> tuple[str, ...]:
-        """``group.consumer.assignors`` by their short names."""
+        """`group.consumer.assignors` by their short names."""
         return tuple(CONSUMER_ASSIGNORS[name] for name in self.get_list("group.consumer.assignors"))
 
     def _topic_default_ms(self, topic_name: str) -> int:
@@ -138,10 +139,10 @@ class BrokerConfig(ConfigValues):
         return value
 
     def listener_values(self, listener: str) -> ConfigValues:
-        """The settings as one listener sees them, with its ``listener.name.<name>.`` settings on
+        """The settings as one listener sees them, with its `listener.name.<name>.` settings on
         top.
 
-        Those of a SASL mechanism keep the mechanism in front, as in ``plain.sasl.jaas.config``.
+        Those of a SASL mechanism keep the mechanism in front, as in `plain.sasl.jaas.config`.
         """
         return ConfigValues({**self._values, **self._listener_values.get(listener.lower(), {})})
 
@@ -150,22 +151,22 @@ class LoadedConfig(NamedTuple):
     """A configuration, and what an operator may want to know about it."""
 
     config: BrokerConfig
+    # Set, but no setting of Kafka or Kaa.
     unknown_names: tuple[str, ...]
-    """Set, but no setting of Kafka or Kaa."""
+    # Set, but dropped by Kafka before the version that Kaa follows.
     removed_names: tuple[str, ...]
-    """Set, but dropped by Kafka before the version that Kaa follows."""
+    # Set, and of no use outside a JVM.
     ineffective_names: tuple[str, ...]
-    """Set, and of no use outside a JVM."""
+    # Set, and of parts that this version does not have.
     missing_names: tuple[str, ...]
-    """Set, and of parts that this version does not have."""
+    # Sentences about all of the above, and about settings that do not fit well together.
     warnings: tuple[str, ...]
-    """Sentences about all of the above, and about settings that do not fit well together."""
 
 
 def load_broker_config(settings: Settings) -> LoadedConfig:
-    """Checks merged settings as a whole; raises ``InvalidConfigError`` with every problem found."""
+    """Checks merged settings as a whole; raises `InvalidConfigError` with every problem found."""
     config = check_settings(settings, {name: s.text for name, s in settings.items()})
-    unknown, removed, ineffective, missing = _classify(settings)
+    unknown, removed, ineffective, missing = classify(settings)
     warnings = (
         *_unknown_warnings(unknown, settings),
         *_summary("Kafka has dropped these settings, delete them", removed),
@@ -183,7 +184,7 @@ def check_settings(
     dynamic_default: Mapping[str, str] | None = None,
     dynamic_broker: Mapping[str, str] | None = None,
 ) -> BrokerConfig:
-    """The configuration that ``texts`` give; ``settings`` and the dynamic ones are kept for
+    """The configuration that `texts` give; `settings` and the dynamic ones are kept for
     reference.
     """
     texts = with_id_synonym(texts)
@@ -192,9 +193,7 @@ def check_settings(
     values = ConfigValues(parsed)
     problems += [*listener_problems, *rule_problems(values), *refusals(values)]
     listeners = None
-    # The rules for listeners are those of a combined node; any other is refused already.
-    combined = "process.roles" in values and len(values.get_list("process.roles")) > 1
-    if combined and all(name in values for name in LISTENER_NAMES):
+    if "process.roles" in values and all(name in values for name in LISTENER_NAMES):
         listeners, more = resolve_listeners(values, texts)
         problems += more
         if listeners is not None:
@@ -207,7 +206,7 @@ def check_settings(
 
 
 def with_id_synonym(texts: Mapping[str, str]) -> dict[str, str]:
-    """``node.id`` and ``broker.id`` stand for each other when only one is given."""
+    """`node.id` and `broker.id` stand for each other when only one is given."""
     filled = dict(texts)
     if "node.id" in filled:
         filled.setdefault("broker.id", filled["node.id"])
@@ -233,7 +232,7 @@ def _one_each(
 
 
 def listener_setting(name: str) -> tuple[str, str, ConfigKey | None] | None:
-    """Listener, setting and key of a name with a listener prefix; ``None`` without one.
+    """Listener, setting and key of a name with a listener prefix; `None` without one.
 
     The setting of a SASL mechanism carries the mechanism in front, which its key does not have.
     """
@@ -263,7 +262,7 @@ def _parse_listener_settings(
     return values, problems
 
 
-def _classify(
+def classify(
     settings: Settings,
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Sorted names that are unknown, removed from Kafka, without effect, and of missing parts."""
@@ -276,22 +275,32 @@ def _classify(
                 missing.append(name)
         elif is_removed(name):
             removed.append(name)
-        elif not name.startswith(_PLUGIN_PREFIXES):
-            parts = listener_setting(name)
-            if parts is None or parts[2] is None or parts[0] != parts[0].lower():
-                unknown.append(name)
+        elif is_unknown(name):
+            unknown.append(name)
     return tuple(unknown), tuple(removed), tuple(ineffective), tuple(missing)
+
+
+def is_unknown(name: str) -> bool:
+    """Whether neither Kafka nor Kaa has, or had, such a setting of a broker."""
+    if name in BROKER or is_removed(name) or name.startswith(_PLUGIN_PREFIXES):
+        return False
+    parts = listener_setting(name)
+    return parts is None or parts[2] is None or parts[0] != parts[0].lower()
+
+
+def hint_for_unknown(name: str) -> str:
+    """What was most likely meant by an unknown name; empty if nothing comes near."""
+    import difflib
+
+    if name.startswith(LISTENER_PREFIX) and name != name.lower():
+        return " Write the name of the listener in small letters."
+    close = difflib.get_close_matches(name, BROKER.names(), 1, _SUGGESTION_CUTOFF)
+    return f" Did you mean {close[0]}?" if close else ""
 
 
 def _unknown_warnings(unknown: tuple[str, ...], settings: Settings) -> Iterator[str]:
     for name in unknown:
-        import difflib
-
-        hint = ""
-        if name.startswith(LISTENER_PREFIX) and name != name.lower():
-            hint = " Write the name of the listener in small letters."
-        elif close := difflib.get_close_matches(name, BROKER.names(), 1, _SUGGESTION_CUTOFF):
-            hint = f" Did you mean {close[0]}?"
+        hint = hint_for_unknown(name)
         yield f"Unknown setting {name} in {settings[name].place} is ignored.{hint}"
 
 
@@ -333,3 +342,5 @@ def _value_warnings(config: BrokerConfig) -> Iterator[str]:
     named = {parts[0] for name in config.settings if (parts := listener_setting(name))}
     for listener in sorted(named - opened):
         yield f"There is no listener for the settings that start with {LISTENER_PREFIX}{listener}."
+    voters = (HostPort(voter.host, voter.port) for voter in config.quorum_voters)
+    yield from controller_warnings(config.listeners, (*voters, *config.quorum_bootstrap_servers))

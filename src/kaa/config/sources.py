@@ -25,7 +25,7 @@ class Source(Enum):
 
 
 class Setting(NamedTuple):
-    """A setting as text, its source and the place in it, such as ``server.properties line 3``."""
+    """A setting as text, its source and the place in it, such as `server.properties line 3`."""
 
     name: str
     text: str
@@ -38,7 +38,7 @@ Settings = dict[str, Setting]
 
 
 def parse_override(text: str) -> tuple[str, str]:
-    """Name and value of a command-line override ``name=value``."""
+    """Name and value of a command-line override `name=value`."""
     name, equals, value = text.partition("=")
     if not equals or not trimmed(name):
         raise ConfigError(f"Cannot read the override {shown(text)}: write name=value.")
@@ -53,7 +53,7 @@ def merge_settings(
     environment: Mapping[str, str] | None = None,
     overrides: Iterable[str] = (),
 ) -> Settings:
-    """The settings that count out of all sources; ``overrides`` are ``name=value`` texts."""
+    """The settings that count out of all sources; `overrides` are `name=value` texts."""
     settings: Settings = {}
     for name, value in (development or {}).items():
         settings[name] = Setting(name, value, Source.DEVELOPMENT, "a development default")
@@ -66,7 +66,7 @@ def merge_settings(
         settings[name] = Setting(name, value, Source.COMMAND_LINE, "the command line")
     if len(settings) > limits.CONFIG_SETTINGS_MAX:
         raise ConfigError(
-            f"There are {len(settings)} settings, the limit is {limits.CONFIG_SETTINGS_MAX}."
+            f"Too many settings: {len(settings)}, the limit is {limits.CONFIG_SETTINGS_MAX}."
         )
     return settings
 

@@ -4,15 +4,12 @@ A topic has its own settings (the overrides stored in the cluster) on top of the
 every topic setting has a synonym on the broker that gives its default; four of them have several,
 and the first that is set counts:
 
-======================
-=============================================================================== topic
-broker, in order ======================
-=============================================================================== ``segment.ms``
-``log.roll.ms``, ``log.roll.hours`` ``segment.jitter.ms``   ``log.roll.jitter.ms``,
-``log.roll.jitter.hours`` ``retention.ms``        ``log.retention.ms``, ``log.retention.minutes``,
-``log.retention.hours`` ``flush.ms``            ``log.flush.interval.ms``,
-``log.flush.scheduler.interval.ms`` ======================
-===============================================================================
+| topic | broker, in order |
+|---|---|
+| `segment.ms` | `log.roll.ms`, `log.roll.hours` |
+| `segment.jitter.ms` | `log.roll.jitter.ms`, `log.roll.jitter.hours` |
+| `retention.ms` | `log.retention.ms`, `log.retention.minutes`, `log.retention.hours` |
+| `flush.ms` | `log.flush.interval.ms`, `log.flush.scheduler.interval.ms` |
 """
 
 from collections.abc import Iterator, Mapping
@@ -102,7 +99,7 @@ def validate_topic(
     *,
     remote_storage_enabled: bool = False,
 ) -> ConfigValues:
-    """Checks the whole set of overrides a topic is about to have; ``existing`` are those it has
+    """Checks the whole set of overrides a topic is about to have; `existing` are those it has
     now.
     """
     for name in overrides:

@@ -3,21 +3,28 @@
 Ignoring a setting is honest only when nothing is lost by it. So there are four answers:
 
 - what would weaken safety if ignored, or change what the cluster is, refuses the start
-  (``refusals``);
-- what only tunes Kafka's threads, JVM or plug-ins is accepted without effect (``INEFFECTIVE``);
-- what belongs to a part that does not exist yet is accepted with a warning (``is_missing``);
-- what Kafka itself has dropped is named, so that it can be deleted (``is_removed``).
+  (`refusals`);
+- what only tunes Kafka's threads, JVM or plug-ins is accepted without effect (`INEFFECTIVE`);
+- what belongs to a part that does not exist yet is accepted with a warning (`is_missing`);
+- what Kafka itself has dropped is named, so that it can be deleted (`is_removed`).
 """
 
 from collections.abc import Iterator
 
-from kaa.config.addresses import SecurityProtocol
 from kaa.config.definition import ConfigProblem, ConfigValues
 from kaa.config.listeners import Listeners
 from kaa.config.values import ConfigValue, shown, value_text
+from kaa.model.nodes import SecurityProtocol
 
 _DEFAULT_PRINCIPAL_BUILDER = (
     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+)
+
+_REPLICA_SELECTORS = frozenset(
+    {
+        "org.apache.kafka.common.replica.LeaderSelector",
+        "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    }
 )
 
 # Name -> what does not exist yet. Set to anything but nothing, they refuse the start.
@@ -28,20 +35,22 @@ _REFUSED_WHEN_SET = {
     "client.quota.callback.class": "quota plug-ins",
     "config.providers": "config providers",
 }
-_REFUSED_WHEN_TRUE = {
-    "remote.log.storage.system.enable": "remote storage",
-    "controller.quorum.auto.join.enable": "quorums that grow",
-}
+
+# Where remote segments may be kept, and who may keep the list of them.
+KAFKA_LOCAL_STORAGE = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
+_REMOTE_STORES = ("kaa.tier.ObjectStore", KAFKA_LOCAL_STORAGE)
+_REMOTE_LISTS = (
+    "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
+)
 
 REFUSED_NAMES = (
     *_REFUSED_WHEN_SET,
-    *_REFUSED_WHEN_TRUE,
     "principal.builder.class",
-    "process.roles",
-    "controller.quorum.voters",
-    "controller.quorum.bootstrap.servers",
+    "remote.log.metadata.manager.class.name",
+    "remote.log.storage.manager.class.name",
+    "replica.selector.class",
 )
-"""The settings that ``refusals`` reads."""
+"""The settings that `refusals` reads."""
 
 INEFFECTIVE = frozenset(
     {
@@ -55,7 +64,6 @@ INEFFECTIVE = frozenset(
         "group.coordinator.cached.buffer.max.bytes",
         "group.coordinator.threads",
         "group.share.persister.class.name",
-        "initial.broker.registration.timeout.ms",
         "internal.metadata.delete.delay.millis",
         "internal.metadata.log.segment.bytes",
         "internal.metadata.max.batch.size.in.bytes",
@@ -63,7 +71,6 @@ INEFFECTIVE = frozenset(
         "kafka.metrics.reporters",
         "log.cleaner.io.buffer.size",
         "log.cleaner.threads",
-        "log.dir.failure.timeout.ms",
         "log.initial.task.delay.ms",
         "metric.reporters",
         "num.io.threads",
@@ -72,9 +79,15 @@ INEFFECTIVE = frozenset(
         "producer.purgatory.purge.interval.requests",
         "queued.max.request.bytes",
         "queued.max.requests",
+        "remote.log.index.file.cache.ttl.ms",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.manager.thread.pool.size",
+        "remote.log.metadata.manager.class.path",
+        "remote.log.storage.manager.class.path",
         "security.providers",
         "server.max.startup.time.ms",
         "share.coordinator.threads",
+        "share.coordinator.cached.buffer.max.bytes",
         "share.fetch.purgatory.purge.interval.requests",
         "ssl.engine.factory.class",
         "ssl.keymanager.algorithm",
@@ -86,27 +99,15 @@ INEFFECTIVE = frozenset(
 )
 
 # Settings of parts that this version does not have: security of listeners, several brokers and
-# moves between directories, remote storage, delegation tokens, quotas, metrics, share and streams
-# groups.
+# moves between directories, delegation tokens, quotas, metrics.
 _MISSING_PREFIXES = (
     "delegation.token.",
-    "group.share.",
-    "group.streams.",
     "metrics.",
     "quota.window.",
-    "remote.",
-    "replica.fetch.",
-    "replica.lag.",
-    "replica.selector.",
-    "replica.socket.",
-    "replication.quota.",
     "sasl.",
-    "share.coordinator.",
     "ssl.",
     "telemetry.",
 )
-# Every server.properties that comes with Kafka sets these, on nodes that never see a share group.
-_SHARE_TOPIC_PREFIX = "share.coordinator.state.topic."
 _MISSING = frozenset(
     {
         "alter.log.dirs.replication.quota.window.num",
@@ -118,12 +119,6 @@ _MISSING = frozenset(
         "controller.quota.window.num",
         "controller.quota.window.size.seconds",
         "controller.socket.timeout.ms",
-        "follower.fetch.last.tiered.offset.enable",
-        "follower.replication.throttled.rate",
-        "leader.replication.throttled.rate",
-        "num.replica.alter.log.dirs.threads",
-        "num.replica.fetchers",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
         "socket.connection.setup.timeout.max.ms",
         "socket.connection.setup.timeout.ms",
     }
@@ -159,9 +154,7 @@ _REMOVED = frozenset(
 
 def is_missing(name: str) -> bool:
     """Whether the setting belongs to a part that this version does not have."""
-    if name in INEFFECTIVE or name.startswith(_SHARE_TOPIC_PREFIX):
-        return False
-    return name in _MISSING or name.startswith(_MISSING_PREFIXES)
+    return name not in INEFFECTIVE and (name in _MISSING or name.startswith(_MISSING_PREFIXES))
 
 
 def is_removed(name: str) -> bool:
@@ -174,30 +167,43 @@ def refusals(values: ConfigValues) -> Iterator[ConfigProblem]:
     for name, missing in _REFUSED_WHEN_SET.items():
         if name in values and values.value(name):
             yield _refusal(name, values.value(name), missing)
-    for name, missing in _REFUSED_WHEN_TRUE.items():
-        if name in values and values.get_boolean(name):
-            yield _refusal(name, True, missing)
+    yield from _remote_refusals(values)
     if "principal.builder.class" in values:
         builder = values.get_string("principal.builder.class")
         if builder != _DEFAULT_PRINCIPAL_BUILDER:
             missing = "principal builders other than Kafka's own"
             yield _refusal("principal.builder.class", builder, missing)
-    if "process.roles" in values:
-        roles = values.get_list("process.roles")
-        if set(roles) != {"broker", "controller"}:
-            missing = f"nodes with the role {', '.join(roles)} alone"
-            yield _refusal("process.roles", roles, missing, "set broker,controller")
-    for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
-        if name in values and len(values.get_list(name)) > 1:
-            yield _refusal(name, values.get_list(name), "several controllers", "name this one")
+    if "replica.selector.class" in values:
+        selector = values.get_optional_string("replica.selector.class")
+        if selector and selector not in _REPLICA_SELECTORS:
+            missing = "replica selectors other than Kafka's own"
+            yield _refusal("replica.selector.class", selector, missing)
+
+
+def _remote_refusals(values: ConfigValues) -> Iterator[ConfigProblem]:
+    """Classes of remote storage that are not there, if it is used at all."""
+    enabled = "remote.log.storage.system.enable"
+    if enabled not in values or not values.get_boolean(enabled):
+        return
+    for name, known in (
+        ("remote.log.storage.manager.class.name", _REMOTE_STORES),
+        ("remote.log.metadata.manager.class.name", _REMOTE_LISTS),
+    ):
+        given = values.get_optional_string(name) if name in values else None
+        if given is not None and given not in known:
+            yield ConfigProblem(
+                name,
+                f"{name}={shown(given)}: Kaa runs no Java classes; use {' or '.join(known)}, or "
+                "remove the setting for the first of them.",
+            )
 
 
 def listener_refusals(listeners: Listeners) -> Iterator[ConfigProblem]:
     """Listeners that would be open to everyone if their security were ignored."""
     secured = [
-        f"{endpoint.listener} ({endpoint.security_protocol.value})"
+        f"{endpoint.listener} ({SecurityProtocol(endpoint.security_protocol).name})"
         for endpoint in listeners.all
-        if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT
+        if endpoint.security_protocol != SecurityProtocol.PLAINTEXT
     ]
     if secured:
         yield ConfigProblem(

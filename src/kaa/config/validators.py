@@ -1,7 +1,7 @@
 """What a value must fulfil besides its type, as data that can check and describe itself.
 
 A check raises with the reason of refusal, which is short because it travels to clients in error
-messages; ``describe`` gives the "valid values" column of the reference. Patterns are compiled at
+messages; `describe` gives the "valid values" column of the reference. Patterns are compiled at
 first use: the tables are loaded by programs that never check a value.
 """
 
@@ -18,14 +18,14 @@ class Validator(Protocol):
     """A rule for the parsed value of one setting."""
 
     def check(self, name: str, value: ConfigValue) -> None:
-        """Raises ``ConfigError`` when the value breaks the rule."""
+        """Raises `ConfigError` when the value breaks the rule."""
 
     def describe(self) -> str:
         """The valid values in a few words; empty when there is nothing to say."""
 
 
 class Range:
-    """A number from ``minimum`` to ``maximum``, both included; a bound of ``None`` is open."""
+    """A number from `minimum` to `maximum`, both included; a bound of `None` is open."""
 
     __slots__ = ("maximum", "minimum")
 
@@ -130,7 +130,7 @@ class NonNull:
 
 
 class ValidList:
-    """A list of non-empty entries, each one of ``words`` if there are any.
+    """A list of non-empty entries, each one of `words` if there are any.
 
     Repeated entries are dropped before the check, as Kafka does since its version 4.2.
     """
@@ -159,7 +159,7 @@ class ValidList:
             raise ConfigError(f"Configuration {name} must not be empty: give {entries}.")
         if len(value) > limits.CONFIG_LIST_ENTRIES_MAX:
             raise ConfigError(
-                f"Configuration {name} has {len(value)} entries, "
+                f"Configuration {name} has too many entries: {len(value)}, "
                 f"the limit is {limits.CONFIG_LIST_ENTRIES_MAX}."
             )
         for entry in value:
@@ -173,7 +173,7 @@ class ValidList:
 
 
 class ThrottledReplicas:
-    """``*``, or entries ``partition:broker``; entries may be empty."""
+    """`*`, or entries `partition:broker`; entries may be empty."""
 
     __slots__ = ()
 
@@ -191,7 +191,7 @@ class ThrottledReplicas:
 
 
 class AutoOffsetReset:
-    """``earliest``, ``latest``, perhaps ``none``, or ``by_duration:`` and an ISO 8601 duration."""
+    """`earliest`, `latest`, perhaps `none`, or `by_duration:` and an ISO 8601 duration."""
 
     __slots__ = ("none_allowed",)
 
@@ -215,7 +215,7 @@ class AutoOffsetReset:
 
 
 class QuorumVoters:
-    """Entries ``id@host:port``; the list may be empty."""
+    """Entries `id@host:port`; the list may be empty."""
 
     __slots__ = ()
 
@@ -231,7 +231,7 @@ class QuorumVoters:
 
 
 class HostPorts:
-    """Entries ``host:port``; the list may be empty."""
+    """Entries `host:port`; the list may be empty."""
 
     __slots__ = ()
 
@@ -256,7 +256,7 @@ _DURATION_SECONDS_MAX = 1 << 63
 
 
 def is_duration_at_least_zero(text: str) -> bool:
-    """Whether Java's ``Duration.parse`` takes the text and the result is not negative."""
+    """Whether Java's `Duration.parse` takes the text and the result is not negative."""
     match = re.match(_DURATION, text, re.IGNORECASE)
     if not match:
         return False
@@ -276,12 +276,12 @@ def is_duration_at_least_zero(text: str) -> bool:
 
 
 def at_least(minimum: float) -> Range:
-    """A number not below ``minimum``."""
+    """A number not below `minimum`."""
     return Range(minimum)
 
 
 def between(minimum: float, maximum: float) -> Range:
-    """A number from ``minimum`` to ``maximum``, both included."""
+    """A number from `minimum` to `maximum`, both included."""
     return Range(minimum, maximum)
 
 

@@ -2,17 +2,15 @@
 
 The rules are those of the Java library, so that a file means the same to both systems:
 
-=========  ==================================================================================
-type       accepted text, after trimming characters up to and including the space
-=========  ==================================================================================
-BOOLEAN    ``true`` or ``false``, in any case
-STRING     anything; the trimmed text
-INT        optional sign and decimal digits, 32 bits; SHORT 16 bits, LONG 64 bits
-DOUBLE     Java's floating-point grammar: ``1``, ``.5``, ``1e3``, ``1d``, ``NaN``, ``Infinity``, hex
-LIST       entries between commas, white space around them dropped; empty text, no entries
-CLASS      the name of a Java class, kept as text: Kaa has no class loader
-PASSWORD   anything; wrapped so that it never shows in a message or a log
-=========  ==================================================================================
+| type | accepted text, after trimming characters up to and including the space |
+|---|---|
+| BOOLEAN | `true` or `false`, in any case |
+| STRING | anything; the trimmed text |
+| INT | optional sign and decimal digits, 32 bits; SHORT 16 bits, LONG 64 bits |
+| DOUBLE | Java's floating-point grammar: `1`, `.5`, `1e3`, `1d`, `NaN`, `Infinity`, hex |
+| LIST | entries between commas, white space around them dropped; empty text, no entries |
+| CLASS | the name of a Java class, kept as text: Kaa has no class loader |
+| PASSWORD | anything; wrapped so that it never shows in a message or a log |
 """
 
 import math
@@ -47,7 +45,7 @@ class Importance(Enum):
 
 
 class Password:
-    """A secret value. Its text shows nowhere but through ``reveal``."""
+    """A secret value. Its text shows nowhere but through `reveal`."""
 
     __slots__ = ("_text",)
 
@@ -74,7 +72,7 @@ ConfigValue = bool | int | float | str | tuple[str, ...] | Password | None
 
 
 class ConfigError(Exception):
-    """A setting, or a set of settings, that is refused; ``str()`` is the message for the user."""
+    """A setting, or a set of settings, that is refused; `str()` is the message for the user."""
 
     @classmethod
     def invalid(cls, name: str, value: object, reason: str) -> "ConfigError":
@@ -119,7 +117,7 @@ def shown(value: object) -> str:
 
 
 def parse_value(name: str, text: str, type_: ConfigType) -> ConfigValue:
-    """The typed value of a setting's text, or ``ConfigError``."""
+    """The typed value of a setting's text, or `ConfigError`."""
     if len(text) > limits.CONFIG_VALUE_CHARACTERS_MAX:
         raise ConfigError(
             f"Invalid value for configuration {name}: it has {len(text)} characters, "
@@ -147,7 +145,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 def parse_pairs(name: str, text: str) -> dict[str, str]:
-    """``key:value`` pairs between commas; the last colon of a pair parts it."""
+    """`key:value` pairs between commas; the last colon of a pair parts it."""
     pairs: dict[str, str] = {}
     # Java's split drops empty entries at the end.
     for entry in split_list(text.rstrip(",")):
@@ -193,7 +191,7 @@ def _parse_double(name: str, text: str, text_trimmed: str) -> float:
 
 
 def java_text(value: object) -> str:
-    """The text Java's ``toString`` gives for a value that is not a list."""
+    """The text Java's `toString` gives for a value that is not a list."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -211,7 +209,7 @@ def value_text(value: ConfigValue) -> str | None:
 
 
 def _java_double(number: float) -> str:
-    """``Double.toString``: plain from 10^-3 up to 10^7, outside of that with an exponent."""
+    """`Double.toString`: plain from 10^-3 up to 10^7, outside of that with an exponent."""
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):

@@ -7,16 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaa.config.addresses import (
-    Endpoint,
     HostPort,
     ListenerText,
-    SecurityProtocol,
     Voter,
+    is_loopback,
+    is_wildcard,
     parse_host_port,
     parse_listener,
     parse_voter,
 )
 from kaa.config.values import ConfigError
+from kaa.model.nodes import Endpoint, SecurityProtocol
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_host_and_port() -> None:
 
 
 def test_an_endpoint_is_written_as_it_is_read() -> None:
-    endpoint = Endpoint("A", SecurityProtocol.PLAINTEXT, "::1", 9092)
+    endpoint = Endpoint("A", "::1", 9092, SecurityProtocol.PLAINTEXT)
     assert str(endpoint) == "A://[::1]:9092"
     assert parse_listener("listeners", str(endpoint)) == ("A", "::1", 9092)
 
@@ -90,3 +91,15 @@ def test_hostile_text_gives_a_config_error_at_most(text: str) -> None:
     for parse in (parse_listener, parse_voter):
         with suppress(ConfigError):
             assert parse("name", text).port in range(65_536)
+
+
+def test_addresses_that_are_only_for_listening_or_only_for_this_machine() -> None:
+    for host in ("0.0.0.0", "::", "0:0:0:0:0:0:0:0", "0"):
+        assert is_wildcard(host)
+        assert not is_loopback(host)
+    for host in ("127.0.0.1", "127.1.2.3", "::1", "0:0:0:0:0:0:0:1", "localhost", "LocalHost"):
+        assert is_loopback(host)
+        assert not is_wildcard(host)
+    for host in ("", "10.0.0.1", "1", "::2", "2001:db8::1", "one.example", "localhost.example"):
+        assert not is_wildcard(host)
+        assert not is_loopback(host)

@@ -3,9 +3,9 @@
 import pytest
 
 from kaa.config import ConfigValues
-from kaa.config.addresses import Endpoint, SecurityProtocol
 from kaa.config.broker import BROKER
 from kaa.config.listeners import Listeners, ip_version, resolve_listeners
+from kaa.model.nodes import Endpoint, SecurityProtocol
 
 PLAINTEXT = SecurityProtocol.PLAINTEXT
 
@@ -34,8 +34,8 @@ def good(**settings: str) -> Listeners:
 
 def test_a_plain_node() -> None:
     listeners = good()
-    client = Endpoint("PLAINTEXT", PLAINTEXT, "", 9092)
-    controller = Endpoint("CONTROLLER", PLAINTEXT, "", 9093)
+    client = Endpoint("PLAINTEXT", "", 9092, PLAINTEXT)
+    controller = Endpoint("CONTROLLER", "", 9093, PLAINTEXT)
     assert listeners == Listeners(
         all=(client, controller),
         broker=(client,),
@@ -65,7 +65,7 @@ def test_names_addresses_and_protocols_of_a_rich_node() -> None:
         "OUT://public.example:443",
         "IN://10.0.0.1:9092",
     ]
-    assert listeners.advertised_controller == (Endpoint("CONTROLLER", PLAINTEXT, "", 0),)
+    assert listeners.advertised_controller == (Endpoint("CONTROLLER", "", 0, PLAINTEXT),)
     assert listeners.all[1].security_protocol is SecurityProtocol.SSL
     assert listeners.inter_broker_name == "IN"
     assert listeners.early_start_names == {"OUT", "CONTROLLER"}
@@ -77,6 +77,19 @@ def test_one_ipv4_and_one_ipv6_address_may_share_a_port() -> None:
         listener_security_protocol_map="A:PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     )
     good(listeners="PLAINTEXT://:0,CONTROLLER://:0")
+
+
+@pytest.mark.parametrize("bound", ["0.0.0.0", "[::]", "[0:0:0:0:0:0:0:0]", ""])
+def test_a_controller_on_every_interface_tells_its_own_name(bound: str) -> None:
+    listeners = good(listeners=f"PLAINTEXT://h:1,CONTROLLER://{bound}:9093")
+    assert [str(each) for each in listeners.advertised_controller] == [
+        "CONTROLLER://one.example:9093"
+    ]
+    unknown = good(
+        listeners=f"PLAINTEXT://h:1,CONTROLLER://{bound}:9093", controller_quorum_voters=""
+    )
+    # The node fills in the name of its machine.
+    assert [each.host for each in unknown.advertised_controller] == [""]
 
 
 def test_an_advertised_controller_address_is_used() -> None:
@@ -158,6 +171,12 @@ def test_an_advertised_controller_address_is_used() -> None:
         ),
         ({"advertised_listeners": "PLAINTEXT://0.0.0.0:1"}, "advertised.listeners", "0.0.0.0"),
         ({"listeners": "PLAINTEXT://0.0.0.0:1,CONTROLLER://:2"}, "advertised.listeners", "reach"),
+        ({"listeners": "PLAINTEXT://[::]:1,CONTROLLER://:2"}, "advertised.listeners", "reach"),
+        (
+            {"advertised_listeners": "PLAINTEXT://a:1,CONTROLLER://[::]:2"},
+            "advertised.listeners",
+            "connect to ::",
+        ),
         (
             {"advertised_listeners": "PLAINTEXT://a:1,SSL://a:2"},
             "advertised.listeners",
@@ -165,6 +184,7 @@ def test_an_advertised_controller_address_is_used() -> None:
         ),
         ({"early_start_listeners": "NOPE"}, "early.start.listeners", "NOPE"),
         ({"controller_quorum_voters": "1@0.0.0.0:9093"}, "controller.quorum.voters", "host name"),
+        ({"controller_quorum_voters": "1@[::]:9093"}, "controller.quorum.voters", "host name"),
     ],
 )
 def test_what_is_wrong_is_named_with_what_to_change(

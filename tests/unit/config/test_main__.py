@@ -1,4 +1,4 @@
-"""``python -m kaa.config``."""
+"""`python -m kaa.config`."""
 
 import subprocess
 import sys

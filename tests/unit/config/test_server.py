@@ -77,9 +77,11 @@ def test_an_unmodified_file_loads() -> None:
     assert node.consumer_assignors == ("uniform", "range")
     assert loaded.unknown_names == ()
     assert loaded.ineffective_names == ("num.io.threads", "num.network.threads")
-    assert loaded.warnings == (
-        "These settings have no effect in Kaa: num.io.threads, num.network.threads.",
+    ineffective, is_open = loaded.warnings
+    assert ineffective == (
+        "These settings have no effect in Kaa: num.io.threads, num.network.threads."
     )
+    assert is_open.startswith("Anyone who can connect to CONTROLLER://:9093 can control")
 
 
 def test_everything_wrong_is_reported_at_once_with_its_place() -> None:
@@ -113,14 +115,22 @@ def test_what_must_be_set() -> None:
     assert names == {"process.roles", "node.id", "controller.listener.names"}
 
 
-def test_a_node_with_one_role_is_refused_for_its_role_alone() -> None:
-    found = refused(
+def test_a_node_with_one_role() -> None:
+    broker = config(
         "process.roles=broker",
         "listeners=PLAINTEXT://:9092",
         "advertised.listeners=PLAINTEXT://localhost:9092",
         "controller.quorum.voters=7@controller.example:9093",
     )
-    assert list(found) == ["process.roles"]
+    assert broker.listeners.controller == broker.listeners.advertised_controller == ()
+    controller = config(
+        "process.roles=controller",
+        "listeners=CONTROLLER://localhost:9093",
+        "advertised.listeners=CONTROLLER://localhost:9093",
+    )
+    assert controller.listeners.broker == controller.listeners.advertised_broker == ()
+    assert "controller alone" in refused("process.roles=controller")["listeners"]
+    assert "broker alone" in refused("process.roles=broker")["listeners"]
 
 
 def test_a_setting_has_one_message() -> None:

@@ -7,7 +7,6 @@ import pytest
 
 import kaa
 from kaa.config import ConfigValues
-from kaa.config.addresses import Endpoint, SecurityProtocol
 from kaa.config.broker import BROKER
 from kaa.config.listeners import Listeners
 from kaa.config.unsupported import (
@@ -18,6 +17,7 @@ from kaa.config.unsupported import (
     listener_refusals,
     refusals,
 )
+from kaa.model.nodes import Endpoint, SecurityProtocol
 
 GOOD = {
     "process.roles": "controller,broker",
@@ -40,13 +40,7 @@ def refused(settings: dict[str, str]) -> dict[str, str]:
         ("create.topic.policy.class.name", "a.Policy"),
         ("client.quota.callback.class", "a.Quota"),
         ("config.providers", "file"),
-        ("remote.log.storage.system.enable", "true"),
-        ("controller.quorum.auto.join.enable", "true"),
         ("principal.builder.class", "a.Builder"),
-        ("process.roles", "broker"),
-        ("process.roles", "controller"),
-        ("controller.quorum.voters", "1@a:1,2@b:1"),
-        ("controller.quorum.bootstrap.servers", "a:1,b:1"),
     ],
 )
 def test_refused(name: str, text: str) -> None:
@@ -54,6 +48,28 @@ def test_refused(name: str, text: str) -> None:
     assert list(found) == [name]
     assert "this version of Kaa does not have" in found[name]
     assert name in REFUSED_NAMES
+
+
+def test_several_controllers_of_any_role_are_fine() -> None:
+    assert refused({"process.roles": "broker"}) == refused({"process.roles": "controller"}) == {}
+    assert refused({"controller.quorum.voters": "1@a:1,2@b:1"}) == {}
+    assert refused({"controller.quorum.bootstrap.servers": "a:1,b:1"}) == {}
+
+
+def test_classes_of_remote_storage_are_those_that_kaa_stands_in_for() -> None:
+    enabled = {"remote.log.storage.system.enable": "true"}
+    name, metadata = (
+        "remote.log.storage.manager.class.name",
+        "remote.log.metadata.manager.class.name",
+    )
+    local = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
+    assert refused(enabled) == refused({**enabled, name: local}) == {}
+    assert refused({**enabled, name: "kaa.tier.ObjectStore"}) == {}
+    found = refused({**enabled, name: "io.aiven.Store", metadata: "a.List"})
+    assert list(found) == [name, metadata]
+    assert f"use kaa.tier.ObjectStore or {local}" in found[name]
+    # Where nothing is tiered nobody asks for them.
+    assert refused({name: "io.aiven.Store"}) == {}
 
 
 def test_the_defaults_are_not_refused() -> None:
@@ -64,7 +80,7 @@ def test_the_defaults_are_not_refused() -> None:
 
 def test_secured_listeners_are_refused_together() -> None:
     secured = [
-        Endpoint(protocol.value, protocol, "", 9092 + index)
+        Endpoint(protocol.name, "", 9092 + index, protocol)
         for index, protocol in enumerate(SecurityProtocol)
     ]
     listeners = Listeners(tuple(secured), (), (), (), (), "", frozenset())
@@ -84,7 +100,12 @@ def test_names_are_real_settings_and_removed_ones_are_not() -> None:
 # Names that are put together where they are used.
 _COMPOSED = re.compile(
     r"(offsets\.topic|transaction\.state\.log)\.(min\.isr|num\.partitions|replication\.factor|"
-    r"segment\.bytes)|group\.consumer\..*|share\.coordinator\.state\.topic\..*"
+    r"segment\.bytes)|group\.consumer\..*|share\.coordinator\.state\.topic\..*|"
+    # Settings that a group may have itself, and their bounds.
+    r"group\.(share|streams)\.((min|max)\.)?(assignment\.interval|heartbeat\.interval|"
+    r"initial\.rebalance\.delay|record\.lock\.duration|session\.timeout)\.ms|"
+    r"group\.(share|streams)\.((min|max)\.)?(num\.standby\.replicas|delivery\.count\.limit|"
+    r"partition\.max\.record\.locks)"
 )
 
 
@@ -110,6 +131,7 @@ def test_every_setting_has_an_effect_or_says_that_it_has_none() -> None:
 
 def test_settings_of_missing_parts() -> None:
     assert is_missing("ssl.keystore.location")
-    assert is_missing("num.replica.fetchers")
+    assert not is_missing("follower.replication.throttled.rate")
+    assert not is_missing("num.replica.fetchers")
     assert not is_missing("num.io.threads")
     assert not is_missing("log.dirs")

@@ -1,1 +1,1 @@
-"""The tables of settings, a module for each area. ``vocabulary`` says how rows are written."""
+"""The tables of settings, a module for each area. `vocabulary` says how rows are written."""

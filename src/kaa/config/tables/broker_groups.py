@@ -88,7 +88,7 @@ KEYS = (
         "consumer, `downgrade` back, `bidirectional` both, `disabled` neither.",
         one_of_any_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")),
     key("group.consumer.regex.refresh.interval.ms", INT, 600_000, MEDIUM,
-        "How often the topics behind a subscription pattern are looked up again when nothing "
+        "How often the topics of a subscription pattern are looked up again when nothing "
         "else asks for it.",
         at_least(10_000), internal=True),
     key("offset.metadata.max.bytes", INT, 4096, HIGH,

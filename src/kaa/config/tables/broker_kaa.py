@@ -1,4 +1,4 @@
-"""Broker settings that only Kaa has. Their names start with ``kaa.``."""
+"""Broker settings that only Kaa has. Their names start with `kaa.`."""
 
 from kaa.config.tables.vocabulary import (
     BOOLEAN,

@@ -27,8 +27,8 @@ KEYS = (
         "may occur once (an IPv4 and an IPv6 address may share a port).",
         FILLED_LIST, update_mode=PER_BROKER),
     key("advertised.listeners", LIST, None, HIGH,
-        "Addresses that clients and other nodes are told to use, when they differ from "
-        "`listeners`. Only names from `listeners` may occur, and 0.0.0.0 is refused because "
+        "Addresses that clients and other nodes are given, when they differ from "
+        "`listeners`. Only names from `listeners` may occur; 0.0.0.0 and :: are refused because "
         "nobody could connect to it.",
         FILLED_LIST_OR_NULL),
     key("listener.security.protocol.map", STRING,

@@ -1,6 +1,6 @@
 """The vocabulary in which the tables of settings are written.
 
-A table module holds a tuple of rows, each ``key(name, type, default, importance, documentation)``
+A table module holds a tuple of rows, each `key(name, type, default, importance, documentation)`
 and, where it has them, its rule and who may change it while the broker runs. Rows are not formatted
 by the formatter, so that each stays a short paragraph. Facts (names, types, defaults, rules) are
 Kafka's; every sentence is our own.
