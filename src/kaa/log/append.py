@@ -1,12 +1,17 @@
-"""Deciding about an append: what is refused, what is a duplicate, what is to be written where.
+"""An append from its first byte to its place in the log: judged, placed, written, made visible.
 
-An append has three steps, so that the middle one can run on another thread while the loop serves
-others: ``UnifiedLog.prepare_append`` checks and patches the batches (here) and picks the segment,
-``AppendPlan.write`` makes the system calls, and ``UnifiedLog.complete_append`` makes the result
-visible. Between the first and the last the log accepts no other append, and a refusal before the
-write leaves no trace. ``UnifiedLog.append`` does all three.
+It has three steps, so that the middle one can run on another thread while the loop serves others:
 
-Batches from clients are validated before they come here (``kaa.records.validate``); offsets and
+1. `prepare_leader_append` and `prepare_follower_append` check the batches, find the segment for
+   them, a new one if need be, and judge their producers. LogError refuses the append, and leaves at
+   most a new segment behind. What comes out is an `AppendPlan`.
+2. `AppendPlan.write` makes the system calls.
+3. `AppendPlan.complete` makes the batches part of the log: its end, its producers, transactions.
+
+Between the first and the last the log accepts no other append. `AppendPlan.finish` does the second
+and the third at once; `kaa.log.pending` has the second done by a thread.
+
+Batches from clients are validated before they come here (`kaa.records.validate`); offsets and
 leader epoch are patched in place, both outside the checksummed part. Batches of a leader are taken
 as they are, after a look at their checksums.
 """
@@ -16,7 +21,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.log.errors import LogError
-from kaa.log.producer_state import NO_OFFSET, AppendOrigin
+from kaa.log.producer_state import NO_OFFSET
+from kaa.log.replay import note_completed_transaction
+from kaa.model.kinds import AppendOrigin
 from kaa.records.batch import (
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -27,6 +34,7 @@ from kaa.records.control import read_end_transaction_marker
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
+    from kaa.log.errors import StorageError
     from kaa.log.files import Buffer
     from kaa.log.flush import FlushJob
     from kaa.log.log import UnifiedLog
@@ -67,12 +75,12 @@ class AppendInfo:
         self.last_offset = NO_OFFSET
         self.last_leader_epoch = -1
         self.max_timestamp = NO_TIMESTAMP
+        # Set if the topic has append time, and for duplicates.
         self.log_append_time_ms = NO_TIMESTAMP
-        """Set if the topic has append time, and for duplicates."""
         self.log_start_offset = log_start_offset
         self.size_in_bytes = 0
+        # Written before under the same sequences; the offsets are those of that time.
         self.is_duplicate = False
-        """Written before under the same sequences; the offsets are those of that time."""
 
     @property
     def record_count(self) -> int:
@@ -89,27 +97,43 @@ class AppendPlan:
         "extents",
         "flush",
         "info",
+        "log",
         "producers",
         "segment",
         "verified",
     )
 
-    def __init__(self, info: AppendInfo) -> None:
-        self.info = info
+    def __init__(self, log: UnifiedLog) -> None:
+        """Waits for the append before it; StorageError if the directory is offline."""
+        log.settle()
+        if log.directory.offline_reason is not None:
+            raise log.directory.storage_error()
+        self.log = log
+        self.info = AppendInfo(log.log_start_offset)
+        # Where the batches go; None if there is nothing to write.
         self.segment: Segment | None = None
-        """Where the batches go; None if there is nothing to write."""
         self.buffer: Buffer = b""
+        # Those of idempotent and transactional producers.
         self.batches: list[RecordBatch] = []
-        """Those of idempotent and transactional producers."""
+        # Last offset, greatest timestamp and size of each batch.
         self.extents: list[tuple[int, int, int]] = []
-        """Last offset, greatest timestamp and size of each batch."""
         self.producers: dict[int, ProducerAppend] = {}
+        # By producer id: its transaction is in the log now, or over, and the verification has
+        # served. The epoch is that of the marker, or none if the batch has records.
         self.verified: dict[int, int] = {}
-        """By producer id: its transaction is in the log now, or over, and the verification has
-        served. The epoch is that of the marker, or none if the batch has records."""
         self.completed: list[CompletedTransaction] = []
+        # Set if the flush policy of the topic wants these batches durable at once.
         self.flush: FlushJob | None = None
-        """Set if the flush policy of the topic wants these batches durable at once."""
+
+    def finish(self, now_ms: int) -> AppendInfo:
+        """Writes on the calling thread, and completes."""
+        if self.segment is not None:
+            try:
+                self.write()
+            except OSError as error:
+                raise self.fail(error) from error
+            self.complete(now_ms)
+        return self.info
 
     def write(self) -> None:
         """System calls only. OSError means that the directory is broken."""
@@ -118,13 +142,80 @@ class AppendPlan:
             if self.flush is not None:
                 self.flush.run()
 
+    def fail(self, error: OSError) -> StorageError:
+        """The write did not succeed: the directory is offline. Returns the error to raise."""
+        if self.flush is not None:
+            self.flush.close(done=False)
+        return self.log.directory.fail(error)
 
-def plan_leader_append(
-    log: UnifiedLog, records: bytearray | memoryview, leader_epoch: int, origin: AppendOrigin
+    def complete(self, now_ms: int) -> None:
+        """Makes written batches part of the log."""
+        log, segment, info = self.log, self.segment, self.info
+        assert segment is not None
+        log.remember(info.first_offset, segment, segment.size)
+        try:
+            segment.commit(self.extents)
+        except OSError as error:
+            raise self.fail(error) from error
+        log.log_end_offset = info.last_offset + 1
+        state = log.producer_state
+        for append in self.producers.values():
+            state.update(append)
+        for producer_id, marker_epoch in self.verified.items():
+            state.end_verification(producer_id, marker_epoch)
+        if self.completed:
+            with log.storage():
+                for transaction in self.completed:
+                    note_completed_transaction(state, segment, transaction)
+        state.end_offset = log.log_end_offset
+        if self.flush is not None:
+            log.complete_flush(self.flush, now_ms)
+
+
+def prepare_leader_append(
+    log: UnifiedLog,
+    records: bytearray | memoryview,
+    *,
+    leader_epoch: int,
+    now_ms: int,
+    origin: AppendOrigin = AppendOrigin.CLIENT,
+    guard: VerificationGuard | None = None,
+    transaction_version: int = 0,
 ) -> AppendPlan:
-    """Assigns offsets and epoch. LogError refuses the append."""
-    info = AppendInfo(log.log_start_offset)
-    plan = AppendPlan(info)
+    """The first step of an append by the leader."""
+    plan = AppendPlan(log)
+    _assign_offsets(log, plan, records, leader_epoch, origin)
+    _place(log, plan, now_ms)
+    if plan.batches:
+        _judge_producers(log, plan, origin, guard, transaction_version)
+    _plan_flush(log, plan)
+    return plan
+
+
+def prepare_follower_append(
+    log: UnifiedLog, records: bytes | bytearray | memoryview, *, leader_epoch: int, now_ms: int
+) -> AppendPlan:
+    """The first step of an append by a follower.
+
+    CorruptRecordsError if a batch is damaged, UnexpectedAppendOffsetError if one does not fit.
+    """
+    plan = AppendPlan(log)
+    _take_offsets(log, plan, records, leader_epoch)
+    _place(log, plan, now_ms)
+    _judge_producers(log, plan, AppendOrigin.REPLICATION)
+    _plan_flush(log, plan)
+    return plan
+
+
+def _assign_offsets(
+    log: UnifiedLog,
+    plan: AppendPlan,
+    records: bytearray | memoryview,
+    leader_epoch: int,
+    origin: AppendOrigin,
+) -> None:
+    """Gives the batches their offsets and the leader's epoch, where they lie."""
+    info = plan.info
     offset = info.first_offset = log.log_end_offset
     bytes_max = log.config.max_message_bytes
     for batch in iter_batches(records):
@@ -149,18 +240,16 @@ def plan_leader_append(
         log.leader_epochs.assign(leader_epoch, info.first_offset)
     if log.config.message_timestamp_type == "LogAppendTime":
         info.log_append_time_ms = info.max_timestamp
-    return plan
 
 
-def plan_follower_append(
-    log: UnifiedLog, records: bytes | bytearray | memoryview, leader_epoch: int
-) -> AppendPlan:
-    """Takes batches up to the first that is incomplete or of a newer epoch than the leader's.
-
-    CorruptRecordsError if one is damaged, UnexpectedAppendOffsetError if one does not fit.
-    """
-    info = AppendInfo(log.log_start_offset)
-    plan = AppendPlan(info)
+def _take_offsets(
+    log: UnifiedLog,
+    plan: AppendPlan,
+    records: bytes | bytearray | memoryview,
+    leader_epoch: int,
+) -> None:
+    """Takes batches up to the first that is incomplete or of a newer epoch than the leader's."""
+    info = plan.info
     next_offset = log.log_end_offset
     epochs: list[tuple[int, int]] = []
     for batch in iter_batches(records):
@@ -186,10 +275,36 @@ def plan_follower_append(
     for epoch, start_offset in epochs:
         log.leader_epochs.assign(epoch, start_offset)
     plan.buffer = memoryview(records)[: info.size_in_bytes]
-    return plan
 
 
-def judge_producers(
+def _place(log: UnifiedLog, plan: AppendPlan, now_ms: int) -> None:
+    """Finds the segment for what was accepted, a new one if need be."""
+    if not plan.extents:
+        return
+    info = plan.info
+    size = info.size_in_bytes
+    if size > log.config.segment_bytes:
+        raise LogError(
+            Errors.RECORD_LIST_TOO_LARGE,
+            f"{size} bytes do not fit a segment of {log.config.segment_bytes}",
+        )
+    segment = log.segments.active
+    try:
+        is_full = segment.should_roll(now_ms, size, info.max_timestamp, info.last_offset)
+    except OSError as error:
+        raise log.directory.fail(error) from error
+    if is_full:
+        segment = log.roll(now_ms, info.first_offset)
+    plan.segment = segment
+
+
+def _plan_flush(log: UnifiedLog, plan: AppendPlan) -> None:
+    end_offset = plan.info.last_offset + 1
+    if plan.segment is not None and log.flushes_at(end_offset):
+        plan.flush = log.make_flush_job(end_offset, whole_active=False)
+
+
+def _judge_producers(
     log: UnifiedLog,
     plan: AppendPlan,
     origin: AppendOrigin,

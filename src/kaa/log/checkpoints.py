@@ -1,20 +1,18 @@
 """Checkpoint files: small tables of text, replaced as a whole.
 
-====== =================================================================================
-line   content
-====== =================================================================================
-1      version, always 0
-2      number of entries
-3...   one entry per line, fields separated by white space
-====== =================================================================================
+| line | content |
+|---|---|
+| 1 | version, always 0 |
+| 2 | number of entries |
+| 3... | one entry per line, fields separated by white space |
 
-Two kinds share the frame: offset checkpoints of a log directory (``topic partition offset``:
+Two kinds share the frame: offset checkpoints of a log directory (`topic partition offset`:
 recovery points, log start offsets, high watermarks, cleaner progress) and the leader-epoch
-checkpoint of a partition (``epoch start-offset``). A file of no bytes is an empty table: Kafka
+checkpoint of a partition (`epoch start-offset`). A file of no bytes is an empty table: Kafka
 creates them so. Anything else that breaks the frame is corrupt; readers of offset checkpoints then
 behave as without the file, which costs time (a longer recovery) but never data.
 
-Writing goes through ``write_atomically``, so a crash leaves the old or the new table.
+Writing goes through `write_atomically`, so a crash leaves the old or the new table.
 """
 
 from __future__ import annotations
@@ -24,7 +22,8 @@ from typing import TYPE_CHECKING
 from kaa.limits import CHECKPOINT_FILE_BYTES_MAX
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import read_whole
-from kaa.log.names import TopicPartition
+from kaa.model.topics import TopicPartition
+from kaa.model.words import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,11 +39,11 @@ def encode_checkpoint(entries: Iterable[str]) -> bytes:
 
 
 def decode_checkpoint(path: str, content: bytes, fields: int) -> list[list[str]]:
-    """The entries, each of ``fields`` words. Raises CorruptFileError."""
+    """The entries, each of `fields` words. Raises CorruptFileError."""
     if not content:
         return []
     if len(content) > CHECKPOINT_FILE_BYTES_MAX:
-        raise CorruptFileError(path, f"{len(content)} bytes is no checkpoint")
+        raise CorruptFileError(path, f"{len(content)} bytes is not a checkpoint")
     try:
         lines = content.decode().splitlines()
         version, count = int(lines[0]), int(lines[1])
@@ -54,10 +53,14 @@ def decode_checkpoint(path: str, content: bytes, fields: int) -> list[list[str]]
         raise CorruptFileError(path, f"version {version} is not {_VERSION}")
     entries = [line.split() for line in lines[2:]]
     if len(entries) != count:
-        raise CorruptFileError(path, f"{len(entries)} entries where {count} are announced")
+        raise CorruptFileError(
+            path, f"{count_text(len(entries), 'entry')} where it announces {count}"
+        )
     for entry in entries:
         if len(entry) != fields:
-            raise CorruptFileError(path, f"an entry has {len(entry)} fields, not {fields}")
+            raise CorruptFileError(
+                path, f"an entry has {count_text(len(entry), 'field')}, not {fields}"
+            )
     return entries
 
 

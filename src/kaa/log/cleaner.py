@@ -1,14 +1,14 @@
 """Which log is compacted next, and how far each has come.
 
-``cleaner-offset-checkpoint`` in each directory holds per log the first dirty offset: below it the
+`cleaner-offset-checkpoint` in each directory holds per log the first dirty offset: below it the
 log is clean, each key at most once. It is written after a round has been swapped in. A crash before
 that costs a round, not data: cleaning what is clean changes nothing.
 
-A log is due when its dirty share exceeds ``min.cleanable.dirty.ratio``, or when a record is dirty
-for longer than ``max.compaction.lag.ms``. The dirtiest goes first. A log whose round fails on
+A log is due when its dirty share exceeds `min.cleanable.dirty.ratio`, or when a record is dirty
+for longer than `max.compaction.lag.ms`. The dirtiest goes first. A log whose round fails on
 damaged records is left alone until the next start, as in Kafka; others go on.
 
-The map of a round takes up to ``log.cleaner.dedupe.buffer.size`` bytes, less if the dirty part has
+The map of a round takes up to `log.cleaner.dedupe.buffer.size` bytes, less if the dirty part has
 fewer records. When it is full the round ends there, and the next begins where it ended.
 """
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
+from kaa.limits import LOGS_EXAMINED_PER_SLICE_MAX
 from kaa.log.compaction import Compaction, CompactionAbortedError, CompactionRange
 from kaa.log.errors import StorageError
 from kaa.log.jobs import CheckpointJob
@@ -25,14 +26,14 @@ from kaa.records.compaction import OffsetMap
 from kaa.records.errors import RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Generator, Iterator, Mapping
 
     from kaa.log.config import LogManagerConfig
     from kaa.log.dirs import LogDirectory
     from kaa.log.jobs import Job
     from kaa.log.log import UnifiedLog
-    from kaa.log.names import TopicPartition
     from kaa.log.segment import Segment
+    from kaa.model.topics import TopicPartition
 
 _MAP_SLOTS_MIN = 64
 _MAP_SLOT_BYTES = 24
@@ -43,8 +44,8 @@ class LogToClean(NamedTuple):
     dirty: CompactionRange
     clean_bytes: int
     cleanable_bytes: int
+    # A record waits for longer than max.compaction.lag.ms.
     is_overdue: bool
-    """A record waits for longer than max.compaction.lag.ms."""
 
     @property
     def dirty_ratio(self) -> float:
@@ -68,30 +69,53 @@ class LogCleaner:
         self.config = config
         self._seed = seed
         self._first_dirty: dict[TopicPartition, int] = {}
+        # Read and written since the start, for the throttle.
         self.moved_bytes = 0
-        """Read and written since the start, for whoever sees to it that this goes slowly enough."""
+        # Logs with damaged records; nobody cleans them before the next start.
         self.uncleanable: set[TopicPartition] = set()
-        """Logs with damaged records; nobody cleans them before the next start."""
 
-    def work(self, now_ms: int) -> Generator[Job, None, None]:
-        """Cleans every log that is due, in slices; run a job that comes out before going on."""
-        for to_clean in sorted(
-            self.find_due(now_ms), key=lambda found: found.dirty_ratio, reverse=True
-        ):
-            yield from self.clean(to_clean, now_ms)
+    def work(self, now_ms: int) -> Generator[Job | None, None, None]:
+        """Cleans every log that is due, in slices; run a job that comes out before going on. None
+        comes where others should have a turn.
+        """
+        due: list[LogToClean] = []
+        for found in self.find_due(now_ms):
+            if found is None:
+                yield None
+            else:
+                due.append(found)
+        for to_clean in sorted(due, key=lambda one: one.dirty_ratio, reverse=True):
+            if self._may_clean(to_clean.log):
+                yield from self.clean(to_clean, now_ms)
 
-    def find_due(self, now_ms: int) -> list[LogToClean]:
-        if not self.config.log_cleaner_enable:
-            return []
-        found = [
-            self.examine(log, now_ms)
-            for partition, log in self._logs.items()
-            if log.config.compact
+    def find_due(self, now_ms: int) -> Iterator[LogToClean | None]:
+        """The logs that are due, and None where others should have a turn."""
+        logs = list(self._logs.values()) if self.config.log_cleaner_enable else []
+        for number, log in enumerate(logs, 1):
+            if self._may_clean(log):
+                found = self._examine_readable(log, now_ms)
+                if found is not None and found.is_due:
+                    yield found
+            if number % LOGS_EXAMINED_PER_SLICE_MAX == 0:
+                yield None
+
+    def _may_clean(self, log: UnifiedLog) -> bool:
+        return (
+            log.config.compact
             and log.directory.is_online
             and not log.is_cleaning
-            and partition not in self.uncleanable
-        ]
-        return [to_clean for to_clean in found if to_clean.is_due]
+            and not log.is_moving
+            and log.partition not in self.uncleanable
+            and self._logs.get(log.partition) is log
+        )
+
+    def _examine_readable(self, log: UnifiedLog, now_ms: int) -> LogToClean | None:
+        try:
+            with log.storage():
+                return self.examine(log, now_ms)
+        except StorageError:
+            # The directory is offline, and its logs are not cleaned any more.
+            return None
 
     def examine(self, log: UnifiedLog, now_ms: int) -> LogToClean:
         """What of a log is clean, dirty, and not to be touched yet."""
@@ -110,7 +134,7 @@ class LogCleaner:
             _compaction_delay_ms(log, first_dirty, now_ms) > 0,
         )
 
-    def clean(self, to_clean: LogToClean, now_ms: int) -> Generator[Job, None, None]:
+    def clean(self, to_clean: LogToClean, now_ms: int) -> Generator[Job | None, None, None]:
         """One round over one log."""
         log, dirty = to_clean.log, to_clean.dirty
         load_factor = self.config.log_cleaner_io_buffer_load_factor
@@ -119,13 +143,12 @@ class LogCleaner:
         moved_bytes = self.moved_bytes
         log.is_cleaning = True
         try:
-            with closing(compaction.run()) as jobs:
+            with log.storage(), closing(compaction.run()) as jobs:
                 for job in jobs:
                     yield job
                     self.moved_bytes = moved_bytes + compaction.moved_bytes
             self._first_dirty[log.partition] = compaction.end_offset
-            offsets = self._offsets(log.directory)
-            yield CheckpointJob(log.directory, CLEANER_OFFSET_CHECKPOINT_FILE, offsets)
+            yield self.checkpoint_job(log.directory)
         except (CompactionAbortedError, StorageError):
             return
         except RecordsError:
@@ -133,10 +156,10 @@ class LogCleaner:
         finally:
             log.is_cleaning = False
 
-    # --- progress --------------------------------------------------------------------------
+    # --- progress
 
     def _first_dirty_offset(self, log: UnifiedLog) -> int:
-        """Where the last round ended; the start of the log if that is no place in it any more."""
+        """Where the last round ended; the start of the log if that is not in it any more."""
         offset = self._first_dirty.get(log.partition, log.log_start_offset)
         if log.truncated_offset is not None:
             offset = min(offset, log.truncated_offset)
@@ -151,22 +174,21 @@ class LogCleaner:
         table = directory.read_checkpoint(CLEANER_OFFSET_CHECKPOINT_FILE)
         self._first_dirty |= {p: offset for p, offset in table.items() if p in directory.logs}
         if not directory.logs.keys() >= table.keys():
-            self._write_checkpoint(directory)
+            self.write_checkpoint(directory)
 
     def _offsets(self, directory: LogDirectory) -> dict[TopicPartition, int]:
         return {p: o for p, o in self._first_dirty.items() if p in directory.logs}
 
-    def _write_checkpoint(self, directory: LogDirectory) -> None:
+    def checkpoint_job(self, directory: LogDirectory) -> CheckpointJob:
+        return CheckpointJob(directory, CLEANER_OFFSET_CHECKPOINT_FILE, self._offsets(directory))
+
+    def write_checkpoint(self, directory: LogDirectory) -> None:
         directory.write_checkpoint(CLEANER_OFFSET_CHECKPOINT_FILE, self._offsets(directory))
 
-    def forget(self, partitions: Iterable[TopicPartition], directory: LogDirectory) -> None:
-        """Logs of the directory were deleted; those of the same names start anew."""
-        was_known = False
-        for partition in partitions:
-            self.uncleanable.discard(partition)
-            was_known |= self._first_dirty.pop(partition, None) is not None
-        if was_known:
-            self._write_checkpoint(directory)
+    def forget(self, partition: TopicPartition) -> None:
+        """A log was deleted; one of the same name starts anew."""
+        self.uncleanable.discard(partition)
+        self._first_dirty.pop(partition, None)
 
 
 def offset_map_bytes(config: LogManagerConfig, dirty: CompactionRange) -> int:

@@ -3,22 +3,22 @@
 A round works on a range: from the first dirty offset (where the last round ended) to the first
 uncleanable one (active segment, last stable offset, records younger than min.compaction.lag.ms).
 
-1. The dirty part is read into a map from key to latest offset (``kaa.records.compaction``), up to
+1. The dirty part is read into a map from key to latest offset (`kaa.records.compaction`), up to
    the end of the range or until the map is full. Aborted records do not count.
 2. Every segment from the start of the log to where the map ended is copied, several small ones into
-   one. Of each batch stay the records that are the latest of their key or lie behind the map.
-3. Each copy is synced and swapped in (``kaa.log.swap``).
+   one. Of each batch stay the records that are the latest of their key or lie after the map.
+3. Each copy is synced and swapped in (`kaa.log.swap`).
 
 What else has to stay, as in Kafka:
 
-* A tombstone stays for ``delete.retention.ms`` from the round that first met it: that round writes
+* A tombstone stays for `delete.retention.ms` from the round that first met it: that round writes
   the time until which it must stay into its batch, the delete horizon (KIP-534).
 * A transaction marker stays as long as records of its transaction do, and from then on as long as a
   tombstone. Records of aborted transactions go at once.
 * The last batch of each producer still known stays, empty if need be, with its sequence and epoch;
   and so does the last batch of the range, so that the end of the log is not forgotten.
 
-``Compaction.run`` is a generator that hands out jobs, one for each window of a segment, which have
+`Compaction.run` is a generator that hands out jobs, one for each window of a segment, which have
 to be run, off the loop, before it is resumed. What a job works on is the round's own: the batches
 that it reads, the map, the copy. Meanwhile the log may be written, truncated or deleted; a round
 that finds its segments changed removes what it has made and ends.
@@ -30,7 +30,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.limits import SCAN_WINDOW_BYTES
+from kaa.limits import (
+    PRODUCERS_PER_SLICE_MAX,
+    SCAN_WINDOW_BYTES,
+    SEGMENTS_REMOVED_PER_TURN_MAX,
+)
 from kaa.log.index import RELATIVE_OFFSET_MAX
 from kaa.log.jobs import SyncJob, WorkJob
 from kaa.log.names import CLEANED_SUFFIX, LOG_SUFFIX
@@ -99,12 +103,12 @@ class Compaction:
         self._now_ms = now_ms
         self._generation = log.generation
         self._transactions = CleanedTransactions()
+        # Read and written.
         self.moved_bytes = 0
-        """Read and written."""
+        # Everything below is clean when the round has ended.
         self.end_offset = dirty.first_dirty_offset
-        """Everything below is clean when the round has ended."""
 
-    def run(self) -> Generator[Job, None, None]:
+    def run(self) -> Generator[Job | None, None, None]:
         """CompactionAbortedError if the log changed, RecordsError if a batch is damaged."""
         yield from self._fill_map()
         self.end_offset = self._map.latest_offset + 1
@@ -112,9 +116,9 @@ class Compaction:
         for group in group_segments(sources, self._log, self._dirty.first_uncleanable_offset):
             yield from self._clean_group(group)
 
-    # --- the map ---------------------------------------------------------------------------
+    # --- the map
 
-    def _fill_map(self) -> Iterator[Job]:
+    def _fill_map(self) -> Iterator[Job | None]:
         start, end = self._dirty
         transactions = CleanedTransactions()
         transactions.add(self._log.collect_aborted_for_cleaning(start, end))
@@ -138,7 +142,7 @@ class Compaction:
     def _scan(
         self, windows: Iterator[list[RecordBatch]], transactions: CleanedTransactions
     ) -> bool | None:
-        """Puts the keys of a window into the map; True if it is full, None behind the last one."""
+        """Puts the keys of a window into the map; True if it is full, None after the last one."""
         batches = next(windows, None)
         if batches is None:
             return None
@@ -181,9 +185,9 @@ class Compaction:
         if window:
             yield window
 
-    # --- copying ---------------------------------------------------------------------------
+    # --- copying
 
-    def _clean_group(self, sources: list[Segment]) -> Iterator[Job]:
+    def _clean_group(self, sources: list[Segment]) -> Iterator[Job | None]:
         log = self._log
         with log.storage():
             cleaned = Segment.create(
@@ -209,21 +213,27 @@ class Compaction:
         finally:
             if cleaned.suffix == CLEANED_SUFFIX:
                 self._discard(cleaned)
+            elif not log.directory.is_online:
+                cleaned.close()
 
     def _discard(self, cleaned: Segment) -> None:
-        if self._log.directory.is_online:
-            with self._log.storage():
-                cleaned.delete()
-        else:
+        try:
+            if self._log.directory.is_online:
+                with self._log.storage():
+                    cleaned.delete()
+        finally:
             cleaned.close()
 
-    def _copy(self, sources: list[Segment], cleaned: Segment) -> Iterator[Job]:
+    def _copy(self, sources: list[Segment], cleaned: Segment) -> Iterator[Job | None]:
         log = self._log
         self._transactions.index = cleaned.transaction_index
-        last_records = {
-            entry.producer_id: (entry.last_data_offset, entry.epoch)
-            for entry in log.producer_state.producers.values()
-        }
+        last_records: dict[int, tuple[int, int]] = {}
+        producers = tuple(log.producer_state.producers.values())
+        for number, entry in enumerate(producers, 1):
+            last_records[entry.producer_id] = (entry.last_data_offset, entry.epoch)
+            if number % PRODUCERS_PER_SLICE_MAX == 0:
+                yield None
+                self._check(sources)
         for source, following in zip(sources, [*sources[1:], None], strict=True):
             end = source.read_next_offset() if following is None else following.base_offset
             self._transactions.add(log.collect_aborted_for_cleaning(source.base_offset, end))
@@ -243,7 +253,7 @@ class Compaction:
         last_records: dict[int, tuple[int, int]],
         cleaned: Segment,
     ) -> list[Buffer] | None:
-        """Writes what stays of a window; None behind the last one."""
+        """Writes what stays of a window; None after the last one."""
         batches = next(windows, None)
         if batches is None:
             return None
@@ -338,7 +348,9 @@ def _checked(batch: RecordBatch | LegacyBatch) -> RecordBatch:
 def group_segments(
     segments: list[Segment], log: UnifiedLog, first_uncleanable_offset: int
 ) -> list[list[Segment]]:
-    """Neighbours whose copies surely fit one segment and its indexes."""
+    """Neighbours whose copies surely fit one segment and its indexes. Of hundreds that are tiny a
+    few are put together each time: they are taken out of the log in one turn of the loop.
+    """
     config = log.config
     bases = [segment.base_offset for segment in segments]
     ends = [base - 1 for base in bases[1:]] + [first_uncleanable_offset - 1]
@@ -350,6 +362,7 @@ def group_segments(
         total = (sizes[0] + own[0], sizes[1] + own[1], sizes[2] + own[2])
         fits = (
             groups
+            and len(groups[-1]) < SEGMENTS_REMOVED_PER_TURN_MAX
             and total[0] <= config.segment_bytes
             and max(total[1:]) <= config.segment_index_bytes
             and (

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 _NEVER = 2**63 - 1
+# Of the local part of a tiered log: the same as for all of it.
+_AS_THE_LOG = -2
 
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Field ``x_y_ms`` is the topic config ``x.y.ms``. Values are valid; ``kaa.config`` checks."""
+    """Field `x_y_ms` is the topic config `x.y.ms`. Values are valid; `kaa.config` checks."""
 
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     compression_gzip_level: int = -1
@@ -54,11 +56,27 @@ class LogConfig:
         return "delete" in self.cleanup_policy
 
     @property
+    def copies_remotely(self) -> bool:
+        """Whether segments are copied to remote storage before they go."""
+        return self.remote_storage_enable and not self.remote_log_copy_disable
+
+    @property
+    def kept_ms(self) -> int:
+        """How long records are kept locally; -1 for ever."""
+        is_own = self.copies_remotely and self.local_retention_ms != _AS_THE_LOG
+        return self.local_retention_ms if is_own else self.retention_ms
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much is kept locally; -1 for all."""
+        is_own = self.copies_remotely and self.local_retention_bytes != _AS_THE_LOG
+        return self.local_retention_bytes if is_own else self.retention_bytes
+
+    @property
     def segment_age_ms_max(self) -> int:
         """When a segment rolls by time: a compacted log may not hold records back for longer."""
-        if self.compact and self.max_compaction_lag_ms > 0:
-            return min(self.max_compaction_lag_ms, self.segment_ms)
-        return self.segment_ms
+        lag_ms = self.max_compaction_lag_ms
+        return lag_ms if 0 < lag_ms < self.segment_ms and self.compact else self.segment_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,5 +93,5 @@ class LogManagerConfig:
     log_cleaner_enable: bool = True
     log_cleaner_dedupe_buffer_size: int = 134_217_728
     log_cleaner_io_buffer_load_factor: float = 0.9
+    # For logs whose topic has no settings of its own.
     defaults: LogConfig = field(default_factory=LogConfig)
-    """For logs whose topic has no settings of its own."""

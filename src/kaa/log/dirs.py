@@ -1,7 +1,7 @@
 """A log directory: one disk, with its lock, its identity and its health.
 
-The first error of a write or a sync takes the whole directory offline, for good: pages that a
-failed fsync dropped are gone, and a retry that succeeds would only hide it. From then on every
+The first error of a write, a sync or a read takes the whole directory offline, for good: pages that
+a failed fsync dropped are gone, and a retry that succeeds would only hide it. From then on every
 operation on its logs is refused with KAFKA_STORAGE_ERROR; other directories go on. A restart tries
 again, and recovery finds out what is left.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kaa.log.files import DirectoryLock, Files
     from kaa.log.log import UnifiedLog
-    from kaa.log.names import TopicPartition
+    from kaa.model.topics import TopicPartition
     from kaa.wire.primitives import Uuid
 
 
@@ -40,26 +40,40 @@ class LogDirectory:
         path: str,
         directory_id: Uuid | None = None,
         on_offline: Callable[[LogDirectory], None] | None = None,
+        monotonic_ms: Callable[[], int] | None = None,
     ) -> None:
         self.files = files
         self.path = path
         self.directory_id = directory_id
+        # The logs that live here; their manager adds and removes them.
         self.logs: dict[TopicPartition, UnifiedLog] = {}
-        """The logs that live here; their manager adds and removes them."""
+        # Future logs that are to come here; `kaa.log.futures` adds and removes them.
+        self.futures: dict[TopicPartition, UnifiedLog] = {}
+        # One thread for the writes that are too long for the loop; None if there is none.
         self.writer: Executor | None = None
-        """One thread for the writes that are too long for the loop; None if there is none."""
+        # Why the directory is offline; None as long as it is not. Never reset.
         self.offline_reason: str | None = None
-        """Why the directory is offline; None as long as it is not. Never reset."""
+        # Whether it takes no new logs (KIP-1066); those that are there stay.
+        self.is_cordoned = False
         self._on_offline = on_offline
         self._lock: DirectoryLock | None = None
         self._checkpoint_lock = Lock()
         self._checkpoints_made = 0
+        # By file the number of the table in it.
         self._checkpoints_written: dict[str, int] = {}
-        """By file the number of the table in it."""
+        # Deleted logs that checkpoints may still name, unless their number is above this.
+        self.stale: dict[TopicPartition, int] = {}
+        self._monotonic_ms = monotonic_ms
 
     @property
     def is_online(self) -> bool:
         return self.offline_reason is None
+
+    def steady_ms(self, now_ms: int) -> int:
+        """The time by which logs wait: that of a clock which never jumps, if there is one, and not
+        the date, which somebody may set.
+        """
+        return now_ms if self._monotonic_ms is None else self._monotonic_ms()
 
     def take_lock(self) -> None:
         """BlockingIOError if another process, ours or a Kafka, uses the directory."""
@@ -81,7 +95,12 @@ class LogDirectory:
     def storage_error(self) -> StorageError:
         return StorageError(f"log directory {self.path} is offline: {self.offline_reason}")
 
-    # --- checkpoints -----------------------------------------------------------------------
+    @property
+    def every_log(self) -> dict[TopicPartition, UnifiedLog]:
+        """Logs and future ones; a directory has at most one of them for a partition."""
+        return {**self.logs, **self.futures} if self.futures else self.logs
+
+    # --- checkpoints
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
         """The table of a checkpoint. A damaged one is as good as none: recovery takes longer."""
@@ -113,19 +132,33 @@ class LogDirectory:
         except OSError as error:
             raise self.fail(error) from error
 
+    def is_stale(self, partition: TopicPartition) -> bool:
+        """Whether a checkpoint may still name a log of that name which was deleted."""
+        number = self.stale.get(partition)
+        written = self._checkpoints_written
+        return number is not None and any(
+            written.get(name, 0) <= number
+            for name in (RECOVERY_POINT_CHECKPOINT_FILE, LOG_START_OFFSET_CHECKPOINT_FILE)
+        )
+
+    def drop_settled(self) -> None:
+        """Forgets the deleted logs that no checkpoint names any more."""
+        if self.stale:
+            self.stale = {name: at for name, at in self.stale.items() if self.is_stale(name)}
+
     def recovery_points(self) -> dict[TopicPartition, int]:
-        return {partition: log.recovery_checkpoint for partition, log in self.logs.items()}
+        return {partition: log.recovery_checkpoint for partition, log in self.every_log.items()}
 
     def log_start_offsets(self) -> dict[TopicPartition, int]:
-        """Only logs that start inside their first segment need an entry."""
+        """Only logs that do not start with their first segment need an entry."""
         return {
             partition: log.log_start_offset
-            for partition, log in self.logs.items()
-            if log.log_start_offset > log.segments.first.base_offset
+            for partition, log in self.every_log.items()
+            if log.is_tiered or log.log_start_offset > log.segments.first.base_offset
         }
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        return {partition: log.high_watermark for partition, log in self.logs.items()}
+        return {partition: log.high_watermark for partition, log in self.every_log.items()}
 
     def checkpoint_recovery_points(self) -> None:
         self.write_checkpoint(RECOVERY_POINT_CHECKPOINT_FILE, self.recovery_points())

@@ -6,7 +6,7 @@ from kaa.wire.errors import Errors
 
 
 class LogError(Exception):
-    """A refused operation; ``error`` is the code its sender gets. The log is unchanged."""
+    """A refused operation; `error` is the code its sender gets. The log is unchanged."""
 
     def __init__(self, error: Errors, message: str) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class StorageError(LogError):
 
 
 class CorruptFileError(Exception):
-    """A file does not hold what its format demands. Whoever reads it knows how to do without."""
+    """A file does not hold what its format demands. Its readers know how to do without."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")

@@ -1,19 +1,20 @@
 """The file system as the log sees it: a Protocol and its real implementation.
 
-Everything in ``kaa.log`` that touches a disk goes through ``Files`` and ``File``, so that the same
-code runs on the in-memory twin (``kaa.log.sim_files``), which loses, tears and refuses writes on
+Everything in `kaa.log` that touches a disk goes through `Files` and `File`, so that the same
+code runs on the in-memory twin (`kaa.log.sim_files`), which loses, tears and refuses writes on
 demand. The contract that both keep, and that the crash tests rely on:
 
 * Positions are explicit: an open file has no cursor, so a reader never disturbs a writer.
 * A write that returns has written everything; one that raises may have written any prefix of it.
-* Written data survives a crash of the process. It survives a power cut only after ``sync``.
-* Creating, renaming and removing names survives a power cut only after ``sync_directory`` of the
+* Written data survives a crash of the process. It survives a power cut only after `sync`.
+* Creating, renaming and removing names survives a power cut only after `sync_directory` of the
   folder that holds the name. Operations on names of one folder become durable in order.
 * A file that is renamed or unlinked stays readable through every handle opened before.
+* An error names the file or folder that it is about.
 
-``write_atomically`` is the one way small files (checkpoints, properties) are replaced: content
-into ``<name>.tmp``, sync, rename over the old file, sync of the folder. After a crash at any step
-the name holds the whole old or the whole new content; a left-over ``.tmp`` is ignored by readers
+`write_atomically` is the one way small files (checkpoints, properties) are replaced: content
+into `<name>.tmp`, sync, rename over the old file, sync of the folder. After a crash at any step
+the name holds the whole old or the whole new content; a left-over `.tmp` is ignored by readers
 and overwritten by the next writer.
 """
 
@@ -23,6 +24,7 @@ import errno
 import fcntl
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -37,7 +39,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 class File(Protocol):
-    """One open file. ``descriptor`` is what sendfile takes, -1 where there is none."""
+    """One open file. `descriptor` is what sendfile takes, -1 where there is none."""
 
     @property
     def descriptor(self) -> int: ...
@@ -45,19 +47,19 @@ class File(Protocol):
     def size(self) -> int: ...
 
     def read(self, length: int, position: int) -> bytes:
-        """Up to ``length`` bytes; fewer only at the end of the file."""
+        """Up to `length` bytes; fewer only at the end of the file."""
         ...
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        """Fills the buffer from ``position``, returns how much of it; less only at the end."""
+        """Fills the buffer from `position`, returns how much of it; less only at the end."""
         ...
 
     def write(self, buffers: Sequence[Buffer], position: int) -> int:
-        """Writes all buffers behind each other at ``position``; returns their total length."""
+        """Writes all buffers one after the other at `position`; returns their total length."""
         ...
 
     def truncate(self, size: int) -> None:
-        """Cuts the file to ``size`` bytes, or extends it with zeros."""
+        """Cuts the file to `size` bytes, or extends it with zeros."""
         ...
 
     def sync(self) -> None:
@@ -74,7 +76,7 @@ class DirectoryLock(Protocol):
 
 
 class Files(Protocol):
-    """Names and folders. Paths are plain strings with ``/``; errors are ``OSError``."""
+    """Names and folders. Paths are plain strings with `/`; errors are `OSError`."""
 
     def open(self, path: str) -> File:
         """An existing file for reading and writing; FileNotFoundError if there is none."""
@@ -105,7 +107,7 @@ class Files(Protocol):
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Replaces ``target`` in one step. Both names are in the same folder."""
+        """Replaces `target` in one step. Both names are in the same folder."""
         ...
 
     def unlink(self, path: str) -> None: ...
@@ -148,6 +150,19 @@ def sync_if_exists(files: Files, path: str) -> None:
         file.sync()
     finally:
         file.close()
+
+
+def make_durable_directory(files: Files, path: str) -> None:
+    """Creates a folder and its parents so that a power cut leaves their names, too."""
+    made = []
+    folder = path.rstrip("/")
+    while folder and not files.exists(folder):
+        made.append(folder)
+        folder = folder.rpartition("/")[0]
+    files.make_directory(path)
+    for folder in reversed(made):
+        parent, slash, _ = folder.rpartition("/")
+        files.sync_directory(parent or slash or ".")
 
 
 def write_atomically(files: Files, path: str, content: bytes) -> None:
@@ -198,35 +213,44 @@ class RealFile:
         return os.fstat(self._descriptor).st_size
 
     def read(self, length: int, position: int) -> bytes:
-        data = os.pread(self._descriptor, length, position)
-        if len(data) == length or not data:
-            return data
-        parts = [data]
-        missing = length - len(data)
-        position += len(data)
-        while missing and (data := os.pread(self._descriptor, missing, position)):
-            parts.append(data)
-            missing -= len(data)
+        try:
+            data = os.pread(self._descriptor, length, position)
+            if len(data) == length or not data:
+                return data
+            parts = [data]
+            missing = length - len(data)
             position += len(data)
+            while missing and (data := os.pread(self._descriptor, missing, position)):
+                parts.append(data)
+                missing -= len(data)
+                position += len(data)
+        except OSError as error:
+            raise _named(error, self._descriptor) from None
         return b"".join(parts)
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
         view = memoryview(buffer)
         done = 0
-        while done < len(view):
-            count = os.preadv(self._descriptor, [view[done:]], position + done)
-            if count == 0:
-                break
-            done += count
+        try:
+            while done < len(view):
+                count = os.preadv(self._descriptor, [view[done:]], position + done)
+                if count == 0:
+                    break
+                done += count
+        except OSError as error:
+            raise _named(error, self._descriptor) from None
         return done
 
     def write(self, buffers: Sequence[Buffer], position: int) -> int:
         if len(buffers) > WRITE_VECTORS_MAX:
             buffers = [b"".join(buffers)]
         total = sum(map(len, buffers))
-        written = os.pwritev(self._descriptor, buffers, position)
-        if written != total:
-            self._write_rest(buffers, position, written)
+        try:
+            written = os.pwritev(self._descriptor, buffers, position)
+            if written != total:
+                self._write_rest(buffers, position, written)
+        except OSError as error:
+            raise _named(error, self._descriptor) from None
         return total
 
     def _write_rest(self, buffers: Sequence[Buffer], position: int, written: int) -> None:
@@ -239,10 +263,16 @@ class RealFile:
             written += count
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
+        try:
+            os.ftruncate(self._descriptor, size)
+        except OSError as error:
+            raise _named(error, self._descriptor) from None
 
     def sync(self) -> None:
-        _sync(self._descriptor)
+        try:
+            _sync(self._descriptor)
+        except OSError as error:
+            raise _named(error, self._descriptor) from None
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -253,8 +283,8 @@ class RealFile:
 class RealDirectoryLock:
     """Two locks on one file: Java's kind keeps a Kafka out, the other a second broker of ours.
 
-    A POSIX record lock is what ``FileChannel.tryLock`` takes, but it belongs to the process, so a
-    second broker in the same process would get it too; ``flock`` belongs to the open file.
+    A POSIX record lock is what `FileChannel.tryLock` takes, but it belongs to the process, so a
+    second broker in the same process would get it too; `flock` belongs to the open file.
     """
 
     __slots__ = ("_descriptor",)
@@ -329,11 +359,23 @@ class RealFiles:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            raise _named(error, descriptor) from None
         finally:
             os.close(descriptor)
 
     def lock(self, path: str) -> RealDirectoryLock:
         return RealDirectoryLock(path)
+
+
+def _named(error: OSError, descriptor: int) -> OSError:
+    """The error with the path of the file, which the system does not tell of an open one; an
+    operator wants to know which disk is full. Asked only now, since files are renamed.
+    """
+    if error.filename is None:
+        with suppress(OSError):
+            error.filename = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+    return error
 
 
 def _sync(descriptor: int) -> None:

@@ -3,34 +3,30 @@
 Both are arrays of fixed-width entries in rising order, big-endian, offsets relative to the base
 offset of the segment (32 bits are enough: a segment rolls before they run out).
 
-``<offset>.index``, 8 bytes per entry:
+`<offset>.index`, 8 bytes per entry:
 
-====== ===== ================ ================================================================
-offset bytes field            meaning
-====== ===== ================ ================================================================
-0      4     relativeOffset   last offset of a batch
-4      4     position         where that batch starts in the ``.log`` file
-====== ===== ================ ================================================================
+| offset | bytes | field | meaning |
+|---|---|---|---|
+| 0 | 4 | relativeOffset | last offset of a batch |
+| 4 | 4 | position | where that batch starts in the `.log` file |
 
-``<offset>.timeindex``, 12 bytes per entry:
+`<offset>.timeindex`, 12 bytes per entry:
 
-====== ===== ================ ================================================================
-offset bytes field            meaning
-====== ===== ================ ================================================================
-0      8     timestamp        the greatest timestamp in the segment up to this entry
-8      4     relativeOffset   last offset of the first batch that has it
-====== ===== ================ ================================================================
+| offset | bytes | field | meaning |
+|---|---|---|---|
+| 0 | 8 | timestamp | the greatest timestamp in the segment up to this entry |
+| 8 | 4 | relativeOffset | last offset of the first batch that has it |
 
-An entry is added after every ``index.interval.bytes`` of log. A lookup finds the last entry not
+An entry is added after every `index.interval.bytes` of log. A lookup finds the last entry not
 above the target; the log is then scanned from there.
 
 In memory an index is the number of its entries, its last entry, and two blocks of 4 KiB at most:
 the newest entries, which are written out block by block, and the block of the last lookup. Entries
 that a crash kept from being written are no loss: recovery rebuilds the indexes of every segment
-that was not flushed, and a flush writes the rest. A file whose length is no multiple of the entry
-is corrupt. Kafka preallocates the indexes of its active segment and leaves a tail of zeros when
-killed; since offsets rise, an all-zero entry behind the first is never valid, and the end of the
-valid part is found by bisection.
+that was not flushed, and a flush writes the rest. A file whose length is not a multiple of the
+entry is corrupt. Kafka preallocates the indexes of its active segment and leaves a tail of zeros
+when killed; since offsets rise, an all-zero entry after the first is never valid, and the end of
+the valid part is found by bisection.
 """
 
 from __future__ import annotations
@@ -63,6 +59,7 @@ class IndexFile(ABC):
         "base_offset",
         "entries",
         "entries_max",
+        "last_offset",
         "path",
     )
 
@@ -72,16 +69,18 @@ class IndexFile(ABC):
         self.base_offset = base_offset
         self.entries_max = bytes_max // self.ENTRY.size
         self.entries = 0
+        # Offset of the last entry; the base offset while there is none.
+        self.last_offset = base_offset
         self._file: File | None = None
+        # Length of the file, which a zero tail makes longer than what it holds.
         self._stored_bytes = 0
-        """Length of the file, which a zero tail makes longer than what it holds."""
+        # The newest entries, from number `_pending_start` on; not all are written yet.
         self._pending = bytearray()
-        """The newest entries, from number ``_pending_start`` on; not all are written yet."""
         self._pending_start = 0
         self._block = b""
         self._block_start = 0
 
-    # --- life of the file ------------------------------------------------------------------
+    # --- life of the file
 
     def create(self) -> None:
         """Starts empty, with a new file."""
@@ -95,12 +94,14 @@ class IndexFile(ABC):
         self._stored_bytes = self._files.size(self.path)
         entries, rest = divmod(self._stored_bytes, self.ENTRY.size)
         if rest:
-            raise CorruptFileError(self.path, f"{self._stored_bytes} bytes are no whole entries")
+            raise CorruptFileError(self.path, f"{self._stored_bytes} bytes are not whole entries")
         self._forget(entries)
-        self.entries = self._pending_start = self._valid_entries(entries)
-        self._block = b""
-        self._load_last()
-        self.close()
+        try:
+            self.entries = self._pending_start = self._valid_entries(entries)
+            self._block = b""
+            self._load_last()
+        finally:
+            self.close()
 
     def _valid_entries(self, entries: int) -> int:
         """The entries before the zero tail of a preallocated file."""
@@ -133,7 +134,7 @@ class IndexFile(ABC):
             self._file.close()
             self._file = None
 
-    # --- entries ---------------------------------------------------------------------------
+    # --- entries
 
     @property
     def size_in_bytes(self) -> int:
@@ -144,7 +145,7 @@ class IndexFile(ABC):
         return first, second
 
     def truncate_entries(self, entries: int) -> None:
-        """Keeps the first ``entries`` only."""
+        """Keeps the first `entries` only."""
         if entries >= self.entries:
             return
         self._write_pending()
@@ -217,12 +218,7 @@ class OffsetIndex(IndexFile):
     """Offset to file position."""
 
     ENTRY = Struct(">ii")
-    __slots__ = ("last_offset",)
-
-    def __init__(self, files: Files, path: str, base_offset: int, bytes_max: int) -> None:
-        super().__init__(files, path, base_offset, bytes_max)
-        self.last_offset = base_offset
-        """Offset of the last entry; the base offset while there is none."""
+    __slots__ = ()
 
     @property
     def is_full(self) -> bool:
@@ -236,7 +232,7 @@ class OffsetIndex(IndexFile):
         self.last_offset = offset
 
     def lookup(self, offset: int) -> tuple[int, int]:
-        """The last entry (offset, position) at or below ``offset``, or the start of the segment."""
+        """The last entry (offset, position) at or below `offset`, or the start of the segment."""
         if offset < self.base_offset:
             return self.base_offset, 0
         number = self._search(offset - self.base_offset, 0)
@@ -246,7 +242,7 @@ class OffsetIndex(IndexFile):
         return self.base_offset + relative, position
 
     def lookup_position(self, position: int) -> tuple[int, int]:
-        """The last entry whose batch starts at or before ``position``, or the segment's start."""
+        """The last entry whose batch starts at or before `position`, or the segment's start."""
         number = self._search(position, 1)
         if number < 0:
             return self.base_offset, 0
@@ -254,14 +250,14 @@ class OffsetIndex(IndexFile):
         return self.base_offset + relative, found
 
     def upper_bound_offset(self, position: int) -> int | None:
-        """Offset of the first entry at or behind ``position``: nothing read before is above it."""
+        """Offset of the first entry at or after `position`: nothing read before is above it."""
         number = self._search(position - 1, 1) + 1
         if number >= self.entries:
             return None
         return self.base_offset + self.entry(number)[0]
 
     def truncate_to(self, offset: int) -> None:
-        """Removes the entries at and above ``offset``."""
+        """Removes the entries at and above `offset`."""
         self.truncate_entries(self._search(offset - self.base_offset - 1, 0) + 1)
 
     def _load_last(self) -> None:
@@ -273,12 +269,11 @@ class TimeIndex(IndexFile):
     """Timestamp to offset."""
 
     ENTRY = Struct(">qi")
-    __slots__ = ("last_offset", "last_timestamp")
+    __slots__ = ("last_timestamp",)
 
     def __init__(self, files: Files, path: str, base_offset: int, bytes_max: int) -> None:
         super().__init__(files, path, base_offset, bytes_max)
         self.last_timestamp = -1
-        self.last_offset = base_offset
 
     @property
     def is_full(self) -> bool:
@@ -296,7 +291,7 @@ class TimeIndex(IndexFile):
         self.last_offset = offset
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
-        """The last entry (timestamp, offset) not above ``timestamp``, else (-1, base offset)."""
+        """The last entry (timestamp, offset) not above `timestamp`, else (-1, base offset)."""
         number = self._search(timestamp, 0)
         if number < 0:
             return -1, self.base_offset
@@ -304,7 +299,7 @@ class TimeIndex(IndexFile):
         return found, self.base_offset + relative
 
     def truncate_to(self, offset: int) -> None:
-        """Removes the entries at and above ``offset``."""
+        """Removes the entries at and above `offset`."""
         self.truncate_entries(self._search(offset - self.base_offset - 1, 1) + 1)
 
     def _load_last(self) -> None:

@@ -1,7 +1,7 @@
 """Work that a log manager hands out instead of doing it on the loop.
 
-``run`` makes system calls, or works on what nobody else touches, and may run on any thread.
-Afterwards, on the loop, exactly one of ``done`` and ``failed`` is called. A failure takes the
+`run` makes system calls, or works on what nobody else touches, and may run on any thread.
+Afterwards, on the loop, exactly one of `done` and `failed` is called. A failure takes the
 directory offline; no job is tried again.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kaa.log.files import File
     from kaa.log.flush import FlushJob
     from kaa.log.log import UnifiedLog
-    from kaa.log.names import TopicPartition
+    from kaa.model.topics import TopicPartition
 
 
 Result = TypeVar("Result")
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 class Job(Protocol):
     @property
     def directory(self) -> LogDirectory:
-        """Jobs of one directory are best run behind each other: it is one disk."""
+        """Jobs of one directory are best run one after the other: it is one disk."""
         ...
 
     def run(self) -> None:
@@ -67,18 +67,24 @@ class FlushLogJob:
 class CheckpointJob:
     """Replaces an offset checkpoint, unless a table that was made later is there before it."""
 
-    __slots__ = ("_content", "_name", "_number", "directory")
+    __slots__ = ("_name", "_number", "_offsets", "directory")
 
     def __init__(
-        self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]
+        self,
+        directory: LogDirectory,
+        name: str,
+        offsets: dict[TopicPartition, int],
+        number: int | None = None,
     ) -> None:
+        """The table belongs to the job; its number is a new one unless it was taken before."""
         self.directory = directory
         self._name = name
-        self._number = directory.number_checkpoint()
-        self._content = encode_offset_checkpoint(offsets)
+        self._number = directory.number_checkpoint() if number is None else number
+        self._offsets = offsets
 
     def run(self) -> None:
-        self.directory.replace_checkpoint(self._name, self._number, self._content)
+        content = encode_offset_checkpoint(self._offsets)
+        self.directory.replace_checkpoint(self._name, self._number, content)
 
     def done(self, now_ms: int) -> None:
         """Nobody waits for it."""
@@ -101,14 +107,14 @@ class SyncJob:
             file.sync()
 
     def done(self, now_ms: int) -> None:
-        """Whoever made the job goes on by himself."""
+        """The maker of the job goes on by itself."""
 
     def failed(self, error: OSError) -> None:
         self.directory.fail(error)
 
 
 class WorkJob(Generic[Result]):
-    """Work in memory that takes long, such as expanding batches; ``result`` gives what it made."""
+    """Work in memory that takes long, such as expanding batches; `result` gives what it made."""
 
     __slots__ = ("_error", "_result", "_work", "directory")
 
@@ -125,7 +131,7 @@ class WorkJob(Generic[Result]):
             self._error = error
 
     def done(self, now_ms: int) -> None:
-        """Whoever made the job goes on by himself."""
+        """The maker of the job goes on by itself."""
 
     def failed(self, error: OSError) -> None:
         self.directory.fail(error)
@@ -165,9 +171,11 @@ class RemoveJob:
         self.directory.fail(error)
 
 
-def run_jobs(jobs: Iterable[Job], now_ms: int) -> None:
+def run_jobs(jobs: Iterable[Job | None], now_ms: int) -> None:
     """Runs jobs on the calling thread, for owners that have nothing else to do."""
     for job in jobs:
+        if job is None:
+            continue
         try:
             job.run()
         except OSError as error:

@@ -1,6 +1,6 @@
-"""Where each leader epoch starts: ``leader-epoch-checkpoint`` and its cache.
+"""Where each leader epoch starts: `leader-epoch-checkpoint` and its cache.
 
-The file is a checkpoint (see ``kaa.log.checkpoints``) of lines ``epoch start-offset``, both rising.
+The file is a checkpoint (see `kaa.log.checkpoints`) of lines `epoch start-offset`, both rising.
 The end of an epoch is the start of the next known one, or the end of the log. Replicas compare
 these to find where their logs part (KIP-101, KIP-279).
 
@@ -29,6 +29,11 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
+def encode_epochs(entries: Iterable[EpochEntry]) -> bytes:
+    """The content of the file."""
+    return encode_checkpoint(f"{epoch} {start}" for epoch, start in entries)
+
+
 class LeaderEpochCache:
     """Epochs and their start offsets, both strictly rising."""
 
@@ -37,8 +42,8 @@ class LeaderEpochCache:
     def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        # Counts changes; 0 is what the file says that was loaded.
         self.version = 0
-        """Counts changes; 0 is what the file says that was loaded."""
         for entry in entries:
             self.assign(entry.epoch, entry.start_offset)
         self.version = 0
@@ -53,9 +58,7 @@ class LeaderEpochCache:
         return LeaderEpochCache(entries)
 
     def encode(self) -> bytes:
-        return encode_checkpoint(
-            f"{epoch} {start}" for epoch, start in zip(self._epochs, self._starts, strict=True)
-        )
+        return encode_epochs(self.entries)
 
     @property
     def entries(self) -> list[EpochEntry]:
@@ -70,7 +73,7 @@ class LeaderEpochCache:
         return EpochEntry(self._epochs[0], self._starts[0]) if self._epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Notes that ``epoch`` starts here, unless it is known already.
+        """Notes that `epoch` starts here, unless it is known already.
 
         An entry that contradicts older ones replaces them: what the newest leader wrote is right.
         """
@@ -86,7 +89,7 @@ class LeaderEpochCache:
         self.version += 1
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The greatest known epoch not above ``epoch`` and its end; (-1, -1) if nothing fits."""
+        """The greatest known epoch not above `epoch` and its end; (-1, -1) if nothing fits."""
         undefined = (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
         if epoch == UNDEFINED_EPOCH or not self._epochs:
             return undefined

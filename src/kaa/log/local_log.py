@@ -1,14 +1,14 @@
 """The part of a log that knows files and positions, but not what the batches in them mean.
 
-``LocalLog`` holds the segments and the way from an offset to a region of a file, makes flush jobs
-and removes segments. Producers, leader epochs and visible offsets are added by ``UnifiedLog``
-(``kaa.log.log``), the only class that others use.
+`LocalLog` holds the segments and the way from an offset to a region of a file, makes flush jobs
+and removes segments. Producers, leader epochs and visible offsets are added by `UnifiedLog`
+(`kaa.log.log`), the only class that others use.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import LOG_RECENT_POSITIONS_MAX
 from kaa.log.files import unlink_if_exists
@@ -18,15 +18,38 @@ from kaa.log.segment import Segment, SegmentRegion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from random import Random
 
     from kaa.log.config import LogConfig
     from kaa.log.dirs import LogDirectory
     from kaa.log.errors import StorageError
     from kaa.log.leader_epochs import LeaderEpochCache
-    from kaa.log.names import TopicPartition
     from kaa.log.producer_snapshots import ProducerSnapshots
+    from kaa.log.producer_state import ProducerEntry, ProducerState
     from kaa.log.segments import Segments
+    from kaa.model.seams import RandomSource
+    from kaa.model.topics import TopicPartition
+    from kaa.wire.primitives import Uuid
+
+
+class LogPlace(NamedTuple):
+    """Whose log it is, and where it lies."""
+
+    directory: LogDirectory
+    folder: str
+    partition: TopicPartition
+
+
+class LogContents(NamedTuple):
+    """What was found in the folder of a log, or made for a new one (`kaa.log.recovery`)."""
+
+    topic_id: Uuid | None
+    segments: Segments
+    snapshots: ProducerSnapshots
+    producer_state: ProducerState
+    leader_epochs: LeaderEpochCache
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
 
 
 class LocalLog:
@@ -34,46 +57,42 @@ class LocalLog:
 
     def __init__(
         self,
-        directory: LogDirectory,
-        folder: str,
-        partition: TopicPartition,
+        place: LogPlace,
+        contents: LogContents,
         config: LogConfig,
-        segments: Segments,
-        snapshots: ProducerSnapshots,
-        leader_epochs: LeaderEpochCache,
-        random: Random,
-        *,
-        log_end_offset: int,
-        recovery_point: int,
+        random: RandomSource,
         now_ms: int,
     ) -> None:
-        self.directory = directory
-        self.folder = folder
-        self.partition = partition
+        self.directory, self.folder, self.partition = place
         self.config = config
-        self.segments = segments
-        self.snapshots = snapshots
-        self.leader_epochs = leader_epochs
-        self.log_end_offset = log_end_offset
-        self.recovery_point = recovery_point
-        self.last_flushed_ms = now_ms
+        self.segments = contents.segments
+        self.snapshots = contents.snapshots
+        self.leader_epochs = contents.leader_epochs
+        self.log_end_offset = contents.log_end_offset
+        self.recovery_point = contents.recovery_point
+        self.last_flushed_ms = self.directory.steady_ms(now_ms)
+        # Counts truncations.
         self.generation = 0
-        """Counts truncations."""
         self.is_closed = False
+        # Whether a job of `flush_job` is out; there is no need for a second one.
         self.is_flushing = False
-        """Whether a job of ``flush_job`` is out; there is no need for a second one."""
+        # Whether the name of the folder may still be lost: its parent was not synced since.
         self.is_new = False
-        """Whether the name of the folder may still be lost: its parent was not synced since."""
+        # Paths of files that the next flush syncs: snapshots, the topic id.
         self.unsynced_files: list[str] = []
-        """Paths of files that the next flush syncs: snapshots, the topic id."""
+        # Large snapshots of producers, by offset, that the next flush writes.
+        self.unwritten_snapshots: list[tuple[int, list[ProducerEntry]]] = []
         self._random = random
-        self._epochs_file = EpochsFile(directory.files)
+        epochs = self.leader_epochs
+        self._epochs_file = EpochsFile(
+            self.directory.files, epochs.entries if epochs.version == 0 else None
+        )
+        # Offsets at which a batch starts, to segment and position; oldest first.
         self._recent: dict[int, tuple[Segment, int]] = {}
-        """Offsets at which a batch starts, to segment and position; oldest first."""
+        # Renamed segments and snapshots, with the time at which they are unlinked.
         self._doomed: list[tuple[int, Segment | str]] = []
-        """Renamed segments and snapshots, with the time at which they are unlinked."""
 
-    # --- positions -------------------------------------------------------------------------
+    # --- positions
 
     def read_region(
         self, start_offset: int, end_offset: int, bytes_max: int, min_one_batch: bool
@@ -94,10 +113,10 @@ class LocalLog:
             stop = segment.end_of_first_batch(position)
         if stop <= position:
             return None
-        return SegmentRegion(segment, position, stop - position)
+        return SegmentRegion(self.directory, segment, position, stop - position)
 
     def _position_of(self, offset: int) -> tuple[Segment, int] | None:
-        """Where the batch starts that holds ``offset``, or the first one behind it."""
+        """Where the batch starts that holds `offset`, or the first one after it."""
         found = self._recent.get(offset)
         if found is not None:
             return found
@@ -113,6 +132,14 @@ class LocalLog:
             segment = self.segments.higher(segment.base_offset)
         return None
 
+    def is_before(self, region: SegmentRegion, end_offset: int) -> bool:
+        """Whether a region lies in an older segment than the one in which `end_offset` is."""
+        segment = region.segment
+        if segment is self.segments.active:
+            return False
+        following = self.segments.higher(segment.base_offset)
+        return following is not None and following.base_offset <= end_offset
+
     def remember(self, offset: int, segment: Segment, position: int) -> None:
         recent = self._recent
         recent[offset] = (segment, position)
@@ -122,7 +149,7 @@ class LocalLog:
     def forget_positions(self) -> None:
         self._recent.clear()
 
-    # --- flushing --------------------------------------------------------------------------
+    # --- flushing
 
     def new_segment(self, base_offset: int, now_ms: int) -> Segment:
         jitter_ms_max = min(self.config.segment_jitter_ms, self.config.segment_ms)
@@ -139,16 +166,20 @@ class LocalLog:
 
     def needs_flush(self, now_ms: int) -> bool:
         """Whether the flush policy, or a roll, asks for a flush."""
-        if self.recovery_point >= self.log_end_offset or self.is_flushing:
+        if self.is_flushing:
+            return False
+        if self.unwritten_snapshots:
+            return True
+        if self.recovery_point >= self.log_end_offset:
             return False
         if self.recovery_point < self.segments.active.base_offset:
             return True
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             return True
-        return now_ms - self.last_flushed_ms >= self.config.flush_ms
+        return self.directory.steady_ms(now_ms) - self.last_flushed_ms >= self.config.flush_ms
 
     def flush_job(self) -> FlushJob:
-        """What makes everything appended so far durable; run it, then ``complete_flush``."""
+        """What makes everything appended so far durable; run it, then `complete_flush`."""
         job = self.make_flush_job(self.log_end_offset, whole_active=False)
         self.is_flushing = True
         return job
@@ -157,9 +188,10 @@ class LocalLog:
         if self.directory.offline_reason is not None:
             raise self.directory.storage_error()
         other_paths, self.unsynced_files = self.unsynced_files, []
+        unwritten, self.unwritten_snapshots = self.unwritten_snapshots, []
         epochs, version = None, self.leader_epochs.version
         if version > self._epochs_file.durable_version:
-            epochs = (self._epochs_file, version, self.leader_epochs.encode())
+            epochs = (self._epochs_file, version, self.leader_epochs.entries)
         with self.storage():
             return FlushJob(
                 self.directory.files,
@@ -172,6 +204,9 @@ class LocalLog:
                 lambda: self.folder,
                 whole_active=whole_active,
                 new_folder=self.is_new,
+                snapshots=[
+                    (offset, self.snapshots.path(offset), entries) for offset, entries in unwritten
+                ],
             )
 
     def _unsynced_segments(self) -> list[Segment]:
@@ -187,6 +222,8 @@ class LocalLog:
     @property
     def recovery_checkpoint(self) -> int:
         """Where recovery has to start: the recovery point, or inside an unsynced segment."""
+        if len(self.segments) == 1 and self.segments.active.is_synced:
+            return self.recovery_point
         oldest = self._unsynced_segments()[0]
         if oldest.is_synced or oldest.size == 0:
             return self.recovery_point
@@ -195,19 +232,40 @@ class LocalLog:
         return min(self.recovery_point, end_offset - 1)
 
     def complete_flush(self, job: FlushJob, now_ms: int) -> None:
-        """After ``job.run`` has succeeded."""
+        """After `job.run` has succeeded."""
         job.close(done=True)
         self.is_flushing = False
         self.is_new = False
+        for offset, path, _ in job.snapshots:
+            if job.generation == self.generation:
+                self.snapshots.add(offset)
+            else:
+                # Of producers that a truncation took back.
+                with self.storage():
+                    unlink_if_exists(self.directory.files, path)
         if job.generation == self.generation and job.offset > self.recovery_point:
             self.recovery_point = job.offset
-            self.last_flushed_ms = now_ms
+            self.last_flushed_ms = self.directory.steady_ms(now_ms)
 
     def fail_flush(self, job: FlushJob, error: OSError) -> StorageError:
-        """After ``job.run`` has failed: the directory is offline. Returns the error to raise."""
+        """After `job.run` has failed: the directory is offline. Returns the error to raise."""
         job.close(done=False)
         self.is_flushing = False
         return self.directory.fail(error)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything that a start needs is on stable storage as it is. The topic id of a
+        log without records is not needed, nor is an epoch in which nothing was written.
+        """
+        active = self.segments.active
+        if self.recovery_point < self.log_end_offset or self.unwritten_snapshots:
+            return False
+        if not all(segment.is_synced or segment.size == 0 for segment in self.segments):
+            return False
+        if self.unsynced_files and (active.size or len(self.segments) > 1):
+            return False
+        return self._epochs_file.is_durable(self.leader_epochs, self.log_end_offset)
 
     def flush(self, now_ms: int, *, whole_active: bool = False) -> None:
         """Flushes at once, on the calling thread."""
@@ -218,7 +276,7 @@ class LocalLog:
             raise self.fail_flush(job, error) from error
         self.complete_flush(job, now_ms)
 
-    # --- removing --------------------------------------------------------------------------
+    # --- removing
 
     def remove_segments(self, segments: Iterable[Segment], now_ms: int) -> None:
         """Takes segments out of the log; their files go when readers have had time to finish."""
@@ -230,7 +288,7 @@ class LocalLog:
 
     def doom(self, segment: Segment, now_ms: int, *, with_snapshot: bool = True) -> None:
         """Renames the files of a segment, and of its snapshot, out of the way."""
-        deadline_ms = now_ms + self.config.file_delete_delay_ms
+        deadline_ms = self.directory.steady_ms(now_ms) + self.config.file_delete_delay_ms
         segment.rename(DELETED_SUFFIX)
         self._doomed.append((deadline_ms, segment))
         if with_snapshot:
@@ -240,8 +298,9 @@ class LocalLog:
 
     def take_due(self, now_ms: int) -> list[str]:
         """Paths of removed files whose time has come, for the caller to unlink."""
-        if not self._doomed:
-            return []
+        return self._take_doomed(self.directory.steady_ms(now_ms)) if self._doomed else []
+
+    def _take_doomed(self, now_ms: int) -> list[str]:
         paths: list[str] = []
         for deadline_ms, thing in self._doomed:
             if deadline_ms > now_ms:
@@ -254,19 +313,26 @@ class LocalLog:
         self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
         return paths
 
+    def take_doomed(self) -> list[str]:
+        """The same of all removed files, whose time has not come: nobody reads them."""
+        return self._take_doomed(max((deadline_ms for deadline_ms, _ in self._doomed), default=0))
+
     def purge(self, now_ms: int) -> None:
         """Unlinks removed files whose time has come, at once."""
         with self.storage():
             for path in self.take_due(now_ms):
                 unlink_if_exists(self.directory.files, path)
 
-    # --- life ------------------------------------------------------------------------------
+    # --- life
 
     def close(self) -> None:
         """Closes the files without writing anything."""
         self.is_closed = True
         for segment in self.segments:
             segment.close()
+        for _, thing in self._doomed:
+            if isinstance(thing, Segment):
+                thing.close()
 
     def set_folder(self, folder: str) -> None:
         """Follows a rename of the folder."""

@@ -1,6 +1,6 @@
 """A log: the append-only sequence of batches of one partition replica on this broker.
 
-The offsets of a log, each at or above the one before it::
+The offsets of a log, each at or above the one before it:
 
     log start offset      the first that a client may read (DeleteRecords, retention)
     local log start       the first that is on this disk (below it: tiered storage)
@@ -10,9 +10,9 @@ The offsets of a log, each at or above the one before it::
     recovery point        everything below is on stable storage; at most the log end offset
 
 Nothing here waits, locks or runs in the background: the owner calls, in order, from one loop, and
-hands in the time. Long work comes as jobs (``flush_job``), as writes on a thread that the owner
-gives (``begin_append``) or as generators (``kaa.log.recovery``, ``kaa.log.cleaner``). An error of
-the disk takes the whole directory offline (``kaa.log.dirs``).
+hands in the time. Long work comes as jobs (`flush_job`), as writes on the thread of the directory
+(`kaa.log.pending`) or as generators (`kaa.log.recovery`, `kaa.log.cleaner`). An error of the
+disk takes the whole directory offline (`kaa.log.dirs`).
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kaa.log.append import judge_producers, plan_follower_append, plan_leader_append
+from kaa.limits import PRODUCERS_WRITTEN_ON_LOOP_MAX
+from kaa.log.append import prepare_follower_append, prepare_leader_append
 from kaa.log.errors import LogError
 from kaa.log.local_log import LocalLog
-from kaa.log.pending import PendingAppend
-from kaa.log.producer_state import AppendOrigin
 from kaa.log.properties import write_topic_id
-from kaa.log.replay import note_completed_transaction
-from kaa.log.truncation import restart_log, truncate_log
+from kaa.log.truncation import (
+    PendingTruncation,
+    restart_log,
+    restart_steps,
+    truncate_log,
+    truncation_steps,
+)
+from kaa.model.kinds import AppendOrigin
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from random import Random
-
-    from kaa.log.append import AppendInfo, AppendPlan
+    from kaa.log.append import AppendInfo
     from kaa.log.config import LogConfig
-    from kaa.log.dirs import LogDirectory
-    from kaa.log.errors import StorageError
-    from kaa.log.leader_epochs import LeaderEpochCache
-    from kaa.log.names import TopicPartition
-    from kaa.log.producer_snapshots import ProducerSnapshots
-    from kaa.log.producer_state import CompletedTransaction, ProducerState, VerificationGuard
+    from kaa.log.local_log import LogContents, LogPlace
+    from kaa.log.pending import PendingAppend
+    from kaa.log.producer_state import VerificationGuard
     from kaa.log.segment import Segment, SegmentRegion
-    from kaa.log.segments import Segments
     from kaa.log.transaction_index import AbortedTransaction
+    from kaa.model.seams import RandomSource
     from kaa.wire.primitives import Uuid
 
 
 class FetchIsolation(Enum):
     """How far a reader may see."""
 
+    # Replicas.
     LOG_END = "log end"
-    """Replicas."""
+    # Consumers that read uncommitted data.
     HIGH_WATERMARK = "high watermark"
-    """Consumers that read uncommitted data."""
+    # Consumers that read committed data.
     TXN_COMMITTED = "committed"
-    """Consumers that read committed data."""
 
 
 class ReadResult:
@@ -69,64 +69,51 @@ class ReadResult:
         end_offset_bound: int,
         aborted: list[AbortedTransaction] | None,
     ) -> None:
+        # None if there is nothing to read (yet).
         self.region = region
-        """None if there is nothing to read (yet)."""
+        # Where reading had to stop: the high watermark, last stable or log end offset.
         self.end_offset_bound = end_offset_bound
-        """Where reading had to stop: the high watermark, last stable or log end offset."""
+        # Aborted transactions in the range; None unless only committed data was asked for.
         self.aborted = aborted
-        """Aborted transactions in the range; None unless only committed data was asked for."""
 
 
 class UnifiedLog(LocalLog):
-    """See the module. ``kaa.log.recovery.load_log`` makes one."""
+    """See the module. `kaa.log.recovery.load_log` makes one."""
 
     def __init__(
         self,
-        directory: LogDirectory,
-        folder: str,
-        partition: TopicPartition,
-        topic_id: Uuid | None,
+        place: LogPlace,
+        contents: LogContents,
         config: LogConfig,
-        segments: Segments,
-        producer_state: ProducerState,
-        snapshots: ProducerSnapshots,
-        leader_epochs: LeaderEpochCache,
-        random: Random,
+        random: RandomSource,
         *,
-        log_start_offset: int,
-        log_end_offset: int,
-        recovery_point: int,
         verify_transactions: bool = True,
         now_ms: int = 0,
     ) -> None:
-        super().__init__(
-            directory,
-            folder,
-            partition,
-            config,
-            segments,
-            snapshots,
-            leader_epochs,
-            random,
-            log_end_offset=log_end_offset,
-            recovery_point=recovery_point,
-            now_ms=now_ms,
-        )
-        self.topic_id = topic_id
-        self.producer_state = producer_state
-        self.log_start_offset = log_start_offset
-        self.local_log_start_offset = max(log_start_offset, segments.first.base_offset)
-        self.high_watermark = log_start_offset
+        super().__init__(place, contents, config, random, now_ms)
+        self.topic_id = contents.topic_id
+        self.producer_state = contents.producer_state
+        self.log_start_offset = contents.log_start_offset
+        first_offset = contents.segments.first.base_offset
+        self.local_log_start_offset = max(contents.log_start_offset, first_offset)
+        self.high_watermark = contents.log_start_offset
         self.verify_transactions = verify_transactions
-        self.last_snapshot_offset = snapshots.offsets[-1] if snapshots.offsets else 0
+        snapshots = contents.snapshots.offsets
+        self.last_snapshot_offset = snapshots[-1] if snapshots else 0
+        # The last offset that is known to be in remote storage; -1 for none.
+        self.copied_offset = -1
+        # Whether a round of compaction is under way; retention waits for it.
         self.is_cleaning = False
-        """Whether a round of compaction is under way; retention waits for it."""
-        self.pending: PendingAppend | None = None
-        """An append that is being written off the loop; whatever comes next has to settle it."""
+        # An append that is being written off the loop; whatever comes next has to settle it.
+        self.pending: PendingAppend | PendingTruncation | None = None
+        # The lowest end that the log was cut to since the cleaner last looked.
         self.truncated_offset: int | None = None
-        """The lowest end that the log was cut to since the cleaner last looked."""
+        # The lowest end that the log was cut to and a future log of it has not followed yet.
+        self.unfollowed_cut_offset: int | None = None
+        # Whether there is a future log that follows this one; compaction waits for it.
+        self.is_moving = False
 
-    # --- appending -------------------------------------------------------------------------
+    # --- appending
 
     def append(
         self,
@@ -139,7 +126,8 @@ class UnifiedLog(LocalLog):
         transaction_version: int = 0,
     ) -> AppendInfo:
         """Appends validated batches as the leader, which assigns their offsets in place."""
-        plan = self.prepare_append(
+        plan = prepare_leader_append(
+            self,
             records,
             leader_epoch=leader_epoch,
             now_ms=now_ms,
@@ -147,21 +135,21 @@ class UnifiedLog(LocalLog):
             guard=guard,
             transaction_version=transaction_version,
         )
-        return self._finish(plan, now_ms)
+        return plan.finish(now_ms)
 
     def append_as_follower(
         self, records: bytearray | memoryview | bytes, *, leader_epoch: int, now_ms: int
     ) -> AppendInfo:
         """Appends batches of the leader as they are."""
-        plan = self.prepare_follower_append(records, leader_epoch=leader_epoch, now_ms=now_ms)
-        return self._finish(plan, now_ms)
+        plan = prepare_follower_append(self, records, leader_epoch=leader_epoch, now_ms=now_ms)
+        return plan.finish(now_ms)
 
-    def begin_append(self, plan: AppendPlan, now_ms: int) -> PendingAppend:
-        """Has a prepared append written by the thread of its directory; it counts when settled."""
-        assert self.pending is None
-        assert self.directory.writer is not None
-        self.pending = PendingAppend(self, plan, self.directory.writer, now_ms)
-        return self.pending
+    @property
+    def is_tiered(self) -> bool:
+        """Whether closed segments go to remote storage, so that the log may start before the first
+        local one.
+        """
+        return self.config.remote_storage_enable
 
     def settle(self) -> None:
         """Waits for the write that is under way, if there is one."""
@@ -172,100 +160,7 @@ class UnifiedLog(LocalLog):
         """Whether an append up to this offset would be flushed with it."""
         return end_offset - self.recovery_point >= self.config.flush_messages
 
-    def prepare_append(
-        self,
-        records: bytearray | memoryview,
-        *,
-        leader_epoch: int,
-        now_ms: int,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        guard: VerificationGuard | None = None,
-        transaction_version: int = 0,
-    ) -> AppendPlan:
-        """The first step of an append. LogError refuses it; at most a new segment was begun."""
-        self.settle()
-        if self.directory.offline_reason is not None:
-            raise self.directory.storage_error()
-        plan = plan_leader_append(self, records, leader_epoch, origin)
-        self._place(plan, now_ms)
-        if plan.batches:
-            judge_producers(self, plan, origin, guard, transaction_version)
-        self._plan_flush(plan)
-        return plan
-
-    def prepare_follower_append(
-        self, records: bytes | bytearray | memoryview, *, leader_epoch: int, now_ms: int
-    ) -> AppendPlan:
-        self.settle()
-        if self.directory.offline_reason is not None:
-            raise self.directory.storage_error()
-        plan = plan_follower_append(self, records, leader_epoch)
-        self._place(plan, now_ms)
-        judge_producers(self, plan, AppendOrigin.REPLICATION)
-        self._plan_flush(plan)
-        return plan
-
-    def _place(self, plan: AppendPlan, now_ms: int) -> None:
-        """Finds the segment for what was accepted, a new one if need be."""
-        if not plan.extents:
-            return
-        info = plan.info
-        if info.size_in_bytes > self.config.segment_bytes:
-            raise LogError(
-                Errors.RECORD_LIST_TOO_LARGE,
-                f"{info.size_in_bytes} bytes do not fit a segment of {self.config.segment_bytes}",
-            )
-        segment = self.segments.active
-        if segment.should_roll(now_ms, info.size_in_bytes, info.max_timestamp, info.last_offset):
-            segment = self.roll(now_ms, info.first_offset)
-        plan.segment = segment
-
-    def _plan_flush(self, plan: AppendPlan) -> None:
-        end_offset = plan.info.last_offset + 1
-        if plan.segment is not None and self.flushes_at(end_offset):
-            plan.flush = self.make_flush_job(end_offset, whole_active=False)
-
-    def _finish(self, plan: AppendPlan, now_ms: int) -> AppendInfo:
-        if plan.segment is not None:
-            try:
-                plan.write()
-            except OSError as error:
-                raise self.fail_append(plan, error) from error
-            self.complete_append(plan, now_ms)
-        return plan.info
-
-    def fail_append(self, plan: AppendPlan, error: OSError) -> StorageError:
-        """The write did not succeed: the directory is offline. Returns the error to raise."""
-        if plan.flush is not None:
-            plan.flush.close(done=False)
-        return self.directory.fail(error)
-
-    def complete_append(self, plan: AppendPlan, now_ms: int) -> None:
-        """Makes written batches part of the log."""
-        segment, info = plan.segment, plan.info
-        assert segment is not None
-        self.remember(info.first_offset, segment, segment.size)
-        segment.commit(plan.extents)
-        self.log_end_offset = info.last_offset + 1
-        state = self.producer_state
-        for append in plan.producers.values():
-            state.update(append)
-        for producer_id, marker_epoch in plan.verified.items():
-            state.end_verification(producer_id, marker_epoch)
-        if plan.completed:
-            self._complete_transactions(segment, plan.completed)
-        state.end_offset = self.log_end_offset
-        if plan.flush is not None:
-            self.complete_flush(plan.flush, now_ms)
-
-    def _complete_transactions(
-        self, segment: Segment, completed: list[CompletedTransaction]
-    ) -> None:
-        with self.storage():
-            for transaction in completed:
-                note_completed_transaction(self.producer_state, segment, transaction)
-
-    # --- reading ---------------------------------------------------------------------------
+    # --- reading
 
     def read(
         self,
@@ -275,9 +170,9 @@ class UnifiedLog(LocalLog):
         isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
         min_one_batch: bool = True,
     ) -> ReadResult:
-        """Whole batches from the one that holds ``start_offset`` on, of one segment.
+        """Whole batches from the one that holds `start_offset` on, of one segment.
 
-        The first one is returned also if it is larger than ``bytes_max``, unless that is not
+        The first one is returned also if it is larger than `bytes_max`, unless that is not
         wanted. LogError OFFSET_OUT_OF_RANGE if the offset is not in the log.
         """
         if self.directory.offline_reason is not None:
@@ -287,6 +182,11 @@ class UnifiedLog(LocalLog):
                 Errors.OFFSET_OUT_OF_RANGE,
                 f"offset {start_offset} is not within [{self.log_start_offset}, "
                 f"{self.log_end_offset}]",
+            )
+        if start_offset < self.local_log_start_offset:
+            raise LogError(
+                Errors.OFFSET_MOVED_TO_TIERED_STORAGE,
+                f"offset {start_offset} is below the local start {self.local_log_start_offset}",
             )
         end_offset = self.end_offset(isolation)
         committed = isolation is FetchIsolation.TXN_COMMITTED
@@ -331,7 +231,7 @@ class UnifiedLog(LocalLog):
         segment = self.segments.floor(start_offset)
         return self.collect_aborted(self.log_start_offset, end_offset, segment)
 
-    # --- offsets ---------------------------------------------------------------------------
+    # --- offsets
 
     @property
     def last_stable_offset(self) -> int:
@@ -359,7 +259,7 @@ class UnifiedLog(LocalLog):
         """Moves the start of the log forward; whether it moved.
 
         OFFSET_OUT_OF_RANGE above the high watermark. Durable with the next checkpoint
-        (``LogDirectory.checkpoint_log_start_offsets``).
+        (`LogDirectory.checkpoint_log_start_offsets`).
         """
         if offset > self.high_watermark:
             raise LogError(
@@ -375,12 +275,12 @@ class UnifiedLog(LocalLog):
         self.producer_state.end_offset = max(self.producer_state.end_offset, offset)
         return True
 
-    # --- rolling and flushing --------------------------------------------------------------
+    # --- rolling and flushing
 
     def roll(self, now_ms: int, expected_offset: int = 0) -> Segment:
-        """Starts a new segment at the end of the log, or at ``expected_offset`` behind it.
+        """Starts a new segment at the end of the log, or at `expected_offset` after it.
 
-        The old one still has to be flushed: ``needs_flush`` says so from now on.
+        The old one still has to be flushed: `needs_flush` says so from now on.
         """
         assert self.pending is None
         base_offset = max(expected_offset, self.log_end_offset)
@@ -396,21 +296,36 @@ class UnifiedLog(LocalLog):
         return segment
 
     def take_snapshot(self) -> None:
-        """Writes the producer state at its end offset, unless there is such a snapshot."""
+        """Writes the producer state at its end offset, unless there is such a snapshot. A large
+        one is written by the next flush; without it recovery only takes longer.
+        """
         offset = self.producer_state.end_offset
         if offset > self.last_snapshot_offset:
-            entries = self.producer_state.producers.values()
-            self.unsynced_files.append(self.snapshots.write(offset, entries))
+            state = self.producer_state
+            if len(state.producers) > PRODUCERS_WRITTEN_ON_LOOP_MAX:
+                self.unwritten_snapshots.append((offset, state.freeze()))
+            else:
+                path = self.snapshots.write(offset, state.producers.values())
+                self.unsynced_files.append(path)
             self.last_snapshot_offset = offset
 
     def close_cleanly(self, now_ms: int) -> None:
         """Makes the log durable as a whole, so that the next start needs no recovery."""
         self.settle()
-        with self.storage():
-            self.segments.active.seal()
-            self.take_snapshot()
-        self.flush(now_ms, whole_active=True)
+        if not self.is_clean:
+            with self.storage():
+                self.segments.active.seal()
+                self.take_snapshot()
+            self.flush(now_ms, whole_active=True)
         self.close()
+
+    def close_when_settled(self) -> None:
+        """Closes the files without waiting for a write that is under way."""
+        if self.pending is None:
+            self.close()
+        else:
+            self.is_closed = True
+            self.pending.when_settled(super().close)
 
     def close(self) -> None:
         """Closes the files without writing anything more."""
@@ -424,10 +339,10 @@ class UnifiedLog(LocalLog):
             self.unsynced_files.append(write_topic_id(self.directory.files, self.folder, topic_id))
         self.topic_id = topic_id
 
-    # --- removing --------------------------------------------------------------------------
+    # --- removing
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Removes every batch with records at or above ``offset``; whether there was any."""
+        """Removes every batch with records at or above `offset`; whether there was any."""
         assert offset >= 0
         self.settle()
         if self.directory.offline_reason is not None:
@@ -440,10 +355,25 @@ class UnifiedLog(LocalLog):
             truncate_log(self, offset, now_ms)
         return True
 
+    def begin_truncation(self, offset: int, now_ms: int) -> PendingTruncation | None:
+        """The same in steps, most of them for a thread; None if there is nothing to remove."""
+        if offset >= self.log_end_offset:
+            self.truncate_to(offset, now_ms)
+            return None
+        if self.directory.offline_reason is not None:
+            raise self.directory.storage_error()
+        return PendingTruncation(self, truncation_steps(self, offset, now_ms))
+
+    def begin_restart(self, offset: int, now_ms: int) -> PendingTruncation:
+        """`truncate_fully_and_start_at` in steps."""
+        if self.directory.offline_reason is not None:
+            raise self.directory.storage_error()
+        return PendingTruncation(self, restart_steps(self, offset, now_ms, None))
+
     def truncate_fully_and_start_at(
         self, offset: int, now_ms: int, log_start_offset: int | None = None
     ) -> None:
-        """Removes everything and goes on at ``offset``."""
+        """Removes everything and goes on at `offset`."""
         self.settle()
         if self.directory.offline_reason is not None:
             raise self.directory.storage_error()

@@ -59,7 +59,7 @@ class BatchSearch(NamedTuple):
 def fetch_offset(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
     """The answer to a timestamp or to one of the questions above; None if no record fits.
 
-    LATEST is the log end; whoever serves clients replaces it by what they may see.
+    LATEST is the log end; the part that serves clients replaces it by what they may see.
     """
     found = look_up(log, timestamp)
     while isinstance(found, BatchSearch):
@@ -73,7 +73,10 @@ def fetch_offset(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
 def look_up(
     log: UnifiedLog, timestamp: int, start_offset: int = 0
 ) -> TimestampAndOffset | BatchSearch | None:
-    """As ``fetch_offset``, with the batch instead of what has to be searched for in it."""
+    """As `fetch_offset`, with the batch instead of what has to be searched for in it.
+
+    StorageError if the disk cannot be read.
+    """
     epochs = log.leader_epochs
     if timestamp in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:
         earliest = timestamp == EARLIEST_TIMESTAMP
@@ -82,15 +85,32 @@ def look_up(
     if timestamp == LATEST_TIMESTAMP:
         return TimestampAndOffset(NO_TIMESTAMP, log.log_end_offset, epochs.latest_epoch)
     if timestamp in {LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP}:
-        # Without tiered storage nothing is there, and nothing waits to go there.
-        return TimestampAndOffset(NO_TIMESTAMP, -1, -1)
-    if timestamp == MAX_TIMESTAMP:
-        return _find_max_timestamp(log, start_offset)
-    return _find_timestamp(log, timestamp, max(start_offset, log.log_start_offset))
+        is_pending = timestamp == EARLIEST_PENDING_UPLOAD_TIMESTAMP
+        offset = _tiered_end(log, is_pending=is_pending)
+        epoch = -1 if offset < 0 else epochs.epoch_for_offset(offset)
+        return TimestampAndOffset(NO_TIMESTAMP, offset, epoch)
+    if log.directory.offline_reason is not None:
+        raise log.directory.storage_error()
+    with log.storage():
+        if timestamp == MAX_TIMESTAMP:
+            return _find_max_timestamp(log, start_offset)
+        return _find_timestamp(log, timestamp, max(start_offset, log.log_start_offset))
+
+
+def _tiered_end(log: UnifiedLog, *, is_pending: bool) -> int:
+    """The last offset in remote storage, or the first that still has to go there; -1 for none."""
+    if not log.is_tiered:
+        return -1
+    if not is_pending:
+        return log.copied_offset
+    if log.copied_offset < 0 and log.local_log_start_offset > log.log_start_offset:
+        # Something is there, and how far it goes is not known yet.
+        return -1
+    return max(log.copied_offset + 1, log.log_start_offset)
 
 
 def _find_timestamp(log: UnifiedLog, timestamp: int, start_offset: int) -> BatchSearch | None:
-    """The first batch from ``start_offset`` on with a timestamp of at least ``timestamp``."""
+    """The first batch from `start_offset` on with a timestamp of at least `timestamp`."""
     for segment in log.segments.between(start_offset, log.log_end_offset):
         if segment.largest_timestamp < timestamp:
             continue

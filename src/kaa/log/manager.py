@@ -2,14 +2,15 @@
 
 Start: each directory is locked, its clean-shutdown marker read and removed (durably, before any
 log is loaded, so that a crash while loading is not taken for a clean stop), its checkpoints read
-and its logs loaded one after the other. ``start`` is a generator, since recovery may take long.
+and its logs loaded one after the other. `start` is a generator, since recovery may take long.
 
-While running, the owner calls ``tick`` every second or so. It applies retention, takes care of
-expired producers and idle descriptors, and returns jobs (flushes, checkpoints, removals) for the
-owner to run off the loop. Compaction is work of its own: ``cleaner.work``, every
-log.cleaner.backoff.ms. What a truncation or a deletion lowers in a checkpoint is written at once.
+While running, the owner calls `tick` every second or so (`kaa.log.upkeep`). Compaction is work
+of its own: `cleaner.work`, every log.cleaner.backoff.ms. What a truncation lowers in a checkpoint
+is written at once. What a deletion leaves there goes with the next tick, or before a log of that
+name is made again.
 
-Stop: every log is flushed and closed, checkpoints are written, then the marker.
+Stop: every log that was written to is flushed, by several threads, and closed; checkpoints are
+written, then the marker.
 
 A directory that fails goes offline alone, at start as later. Its logs stay known, since their
 replicas are here, but every operation on them is refused.
@@ -17,16 +18,14 @@ replicas are here, but every operation on them is refused.
 
 from __future__ import annotations
 
-from collections import deque
-from functools import partial
 from typing import TYPE_CHECKING
 
-from kaa.limits import TICK_LOGS_MAX, TICK_RETAINED_LOGS_MAX
+from kaa.limits import LOGS_PER_SLICE_MAX, PREFERRED_DIRECTORIES_MAX
 from kaa.log.cleaner import LogCleaner
 from kaa.log.dirs import LogDirectory
-from kaa.log.errors import LogError, StorageError
+from kaa.log.errors import CorruptFileError, LogError, StorageError
 from kaa.log.files import TEMPORARY_SUFFIX
-from kaa.log.jobs import CheckpointJob, FlushLogJob, RemoveJob
+from kaa.log.futures import FutureLogs
 from kaa.log.names import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_CHECKPOINT_FILE,
@@ -39,24 +38,31 @@ from kaa.log.names import (
     marked_folder_name,
     parse_folder_name,
 )
-from kaa.log.properties import read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
+from kaa.log.properties import (
+    read_clean_shutdown,
+    read_topic_id,
+    remove_clean_shutdown,
+    write_clean_shutdown,
+)
 from kaa.log.recovery import LoadOptions, create_log, load_log
-from kaa.log.retention import delete_old_segments
+from kaa.log.upkeep import LogUpkeep
+from kaa.model.topics import CLUSTER_METADATA, TopicPartition
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import Uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from random import Random
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kaa.log.config import LogConfig, LogManagerConfig
     from kaa.log.files import Files
     from kaa.log.jobs import Job
     from kaa.log.log import UnifiedLog
-    from kaa.log.names import TopicPartition
     from kaa.log.recovery import RecoveryProgress
+    from kaa.model.seams import RandomSource
 
-METADATA_TOPIC = "__cluster_metadata"
+    # Whether this node has a replica of a partition, of the topic with that id.
+    IsOurs = Callable[[TopicPartition, Uuid | None], bool]
+
 """Its log belongs to the quorum, which loads it by itself."""
 _LEFT_OVERS = {
     name + TEMPORARY_SUFFIX
@@ -80,34 +86,49 @@ class LogManager:
         files: Files,
         paths: Sequence[str],
         config: LogManagerConfig,
-        random: Random,
+        random: RandomSource,
         topic_config: Callable[[str], LogConfig],
         on_offline: Callable[[LogDirectory], None] | None = None,
+        monotonic_ms: Callable[[], int] | None = None,
     ) -> None:
+        """Without `monotonic_ms` waiting goes by the times that are handed in."""
         self._files = files
-        self._config = config
-        self._random = random
+        self.config = config
+        self.random = random
         self._topic_config = topic_config
-        self.directories = [LogDirectory(files, path, on_offline=on_offline) for path in paths]
+        self.directories = [
+            LogDirectory(files, path, on_offline=on_offline, monotonic_ms=monotonic_ms)
+            for path in paths
+        ]
         self.logs: dict[TopicPartition, UnifiedLog] = {}
         self.cleaner = LogCleaner(self.logs, config, random.randbytes(16))
+        # Per directory the broker epoch of the last stop, None if that was not clean.
         self.clean_broker_epochs: dict[str, int | None] = {}
-        """Per directory the broker epoch of the last stop, None if that was not clean."""
+        # Folders in log directories that are not logs; left alone, for the owner to report.
         self.ignored_folders: list[str] = []
-        """Folders in log directories that are no logs; left alone, for the owner to report."""
-        self._doomed_folders: list[tuple[int, LogDirectory, str]] = []
-        self._deadlines_ms: dict[str, int] = {}
-        self._due: dict[str, deque[UnifiedLog]] = {}
-        """By duty the logs that are left of its round."""
-        self._visits: Iterator[UnifiedLog] = iter(())
+        # Folders that were put aside since the start.
+        self.strays: list[str] = []
+        self._is_ours: IsOurs
+        self.futures = FutureLogs(self)
+        self._upkeep = LogUpkeep(
+            self.logs, self.directories, config, self.cleaner, self.futures.logs
+        )
+        # Where a log shall be made that is not here yet, because somebody asked for it.
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
         self._is_locked = False
 
-    # --- start -----------------------------------------------------------------------------
+    # --- start
+
+    def exclude(self, reasons: Mapping[str, str]) -> None:
+        """Leaves directories alone from the start, by path the reason."""
+        for directory in self.directories:
+            if directory.path in reasons:
+                directory.fail(OSError(reasons[directory.path]))
 
     def lock(self) -> None:
         """Takes the directories for this process; BlockingIOError if another one uses one."""
         self._is_locked = True
-        for directory in self.directories:
+        for directory in self.online_directories:
             try:
                 self._files.make_directory(directory.path)
                 directory.take_lock()
@@ -117,8 +138,26 @@ class LogManager:
             except OSError as error:
                 directory.fail(error)
 
-    def start(self, now_ms: int) -> Iterator[RecoveryProgress]:
-        """Loads everything, and takes the directories first where ``lock`` was not called."""
+    def read_clean_shutdowns(self) -> None:
+        """Finds out how each directory was left; a broker says so when it registers, before its
+        logs are loaded.
+        """
+        for directory in self.online_directories:
+            try:
+                epoch = read_clean_shutdown(self._files, directory.path)
+            except OSError as error:
+                directory.fail(error)
+            else:
+                self.clean_broker_epochs[directory.path] = epoch
+
+    def start(
+        self, now_ms: int, is_ours: IsOurs = lambda _, __: True
+    ) -> Iterator[RecoveryProgress]:
+        """Loads everything, and takes the directories first where `lock` was not called.
+
+        Of two logs of one partition, `is_ours` tells the one that the cluster knows.
+        """
+        self._is_ours = is_ours
         if not self._is_locked:
             self.lock()
         for directory in self.directories:
@@ -142,19 +181,24 @@ class LogManager:
         recovery_points = directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT_FILE)
         start_offsets = directory.read_checkpoint(LOG_START_OFFSET_CHECKPOINT_FILE)
         high_watermarks = directory.read_checkpoint(REPLICATION_OFFSET_CHECKPOINT_FILE)
-        for partition, folder in self._find_logs(directory, now_ms):
+        for partition, folder, is_future in self._find_logs(directory, now_ms):
             options = LoadOptions(
                 now_ms=now_ms,
                 clean=clean_epoch is not None,
                 recovery_point=recovery_points.get(partition, 0),
                 log_start_offset=start_offsets.get(partition, 0),
-                manager=self._config,
+                manager=self.config,
             )
             config = self._topic_config(partition.topic)
-            log = yield from load_log(directory, folder, partition, config, self._random, options)
+            log = yield from load_log(directory, folder, partition, config, self.random, options)
             log.update_high_watermark(high_watermarks.get(partition, 0))
-            self._add(log)
-        if not directory.logs.keys() >= recovery_points.keys() | start_offsets.keys():
+            if is_future:
+                self._add_future(log, now_ms)
+                if not options.clean:
+                    self.futures.unclean.add(partition)
+            else:
+                self._add(log)
+        if not directory.every_log.keys() >= recovery_points.keys() | start_offsets.keys():
             # An entry of a deleted log would be taken for one of its successor.
             directory.checkpoint_recovery_points()
             directory.checkpoint_log_start_offsets()
@@ -162,7 +206,8 @@ class LogManager:
 
     def _find_logs(
         self, directory: LogDirectory, now_ms: int
-    ) -> Iterator[tuple[TopicPartition, str]]:
+    ) -> Iterator[tuple[TopicPartition, str, bool]]:
+        """Logs, and whether they are future ones."""
         for name in self._files.list_directory(directory.path):
             folder = f"{directory.path}/{name}"
             if name in _LEFT_OVERS:
@@ -170,25 +215,66 @@ class LogManager:
             if not self._files.is_directory(folder):
                 continue
             parsed = parse_folder_name(name)
-            if parsed is None or parsed.mark in {"future", "stray"}:
+            if parsed is None or parsed.mark == "stray":
                 self.ignored_folders.append(folder)
             elif parsed.mark == "delete":
                 delay_ms = self._topic_config(parsed.partition.topic).file_delete_delay_ms
-                self._doomed_folders.append((now_ms + delay_ms, directory, folder))
-            elif parsed.partition.topic != METADATA_TOPIC:
-                if parsed.partition in self.logs:
-                    raise StorageError(f"{parsed.partition} is in two log directories")
-                yield parsed.partition, folder
+                self._upkeep.doom(directory, folder, delay_ms, now_ms)
+            elif parsed.mark == "future":
+                yield parsed.partition, folder, True
+            elif parsed.partition.topic != CLUSTER_METADATA:
+                other = self.logs.get(parsed.partition)
+                if other is None or self._wins(directory, folder, other, now_ms):
+                    yield parsed.partition, folder, False
+
+    def _wins(self, directory: LogDirectory, folder: str, other: UnifiedLog, now_ms: int) -> bool:
+        """Whether the log in this folder is the partition's, and not one that was loaded before.
+
+        A topic may have been made again while one of the disks was away; then they are of two
+        topics, and the one that the cluster does not know any more is put aside.
+        """
+        partition, topic_id = other.partition, read_topic_id(self._files, folder)
+        if topic_id is None or topic_id == other.topic_id:
+            raise CorruptFileError(
+                folder,
+                f"the same partition is in {other.folder}; a disk failed while it was "
+                "moved: delete the folder on the disk that failed, and start again",
+            )
+        if self._is_ours(partition, topic_id):
+            self._retire(partition, STRAY_FOLDER_SUFFIX, now_ms)
+            return True
+        aside = self._marked_folder(directory, partition, STRAY_FOLDER_SUFFIX)
+        self._files.rename(folder, aside)
+        self.strays.append(aside)
+        return False
+
+    def _marked_folder(self, directory: LogDirectory, partition: TopicPartition, mark: str) -> str:
+        unique = Uuid(self.random.randbytes(16))
+        return f"{directory.path}/{marked_folder_name(partition, unique, mark)}"
 
     def _add(self, log: UnifiedLog) -> None:
         self.logs[log.partition] = log
         log.directory.logs[log.partition] = log
 
-    # --- logs ------------------------------------------------------------------------------
+    def _add_future(self, log: UnifiedLog, now_ms: int) -> None:
+        """Of two copies the longer one is gone on with; a crash left the other one behind."""
+        other = self.futures.get(log.partition)
+        if other is not None and other.log_end_offset >= log.log_end_offset:
+            self.futures.discard(log, now_ms)
+            return
+        self.futures.drop(log.partition, now_ms)
+        self.futures.add(log)
+
+    # --- logs
 
     @property
     def online_directories(self) -> list[LogDirectory]:
-        return [directory for directory in self.directories if directory.is_online]
+        return [each for each in self.directories if each.offline_reason is None]
+
+    @property
+    def every_log(self) -> list[UnifiedLog]:
+        """All logs, and the future ones."""
+        return [*self.logs.values(), *self.futures.logs.values()]
 
     def get(self, partition: TopicPartition) -> UnifiedLog | None:
         return self.logs.get(partition)
@@ -208,13 +294,14 @@ class LogManager:
         """
         log = self.logs.get(partition)
         if log is not None:
-            self._check_topic_id(log, topic_id)
+            self.check_topic_id(log, topic_id)
             return log
         config = self._topic_config(partition.topic)
-        options = LoadOptions(now_ms=now_ms, manager=self._config)
-        for directory in self._candidates(directory_id):
+        options = LoadOptions(now_ms=now_ms, manager=self.config)
+        self.forget_stale(partition)
+        for directory in self._candidates(directory_id, self._preferred.pop(partition, None)):
             try:
-                log = create_log(directory, partition, topic_id, config, self._random, options)
+                log = create_log(directory, partition, topic_id, config, self.random, options)
             except OSError as error:
                 directory.fail(error)
             else:
@@ -222,7 +309,10 @@ class LogManager:
                 return log
         raise StorageError(f"no log directory can take {partition}")
 
-    def _check_topic_id(self, log: UnifiedLog, topic_id: Uuid | None) -> None:
+    def check_topic_id(self, log: UnifiedLog, topic_id: Uuid | None) -> None:
+        """Gives a log its topic if a crash took the file that names it; INCONSISTENT_TOPIC_ID if it
+        is of another one.
+        """
         if log.topic_id is None and topic_id is not None:
             log.assign_topic_id(topic_id)
         elif topic_id not in {None, log.topic_id}:
@@ -231,198 +321,161 @@ class LogManager:
                 f"{log.partition} belongs to topic {log.topic_id}, not {topic_id}",
             )
 
-    def _candidates(self, directory_id: Uuid | None) -> list[LogDirectory]:
+    def prefer(self, partition: TopicPartition, directory: LogDirectory) -> None:
+        """Has the log made in this directory if it is made later on (AlterReplicaLogDirs)."""
+        self._preferred.pop(partition, None)
+        self._preferred[partition] = directory
+        if len(self._preferred) > PREFERRED_DIRECTORIES_MAX:
+            del self._preferred[next(iter(self._preferred))]
+
+    def _candidates(
+        self, directory_id: Uuid | None, preferred: LogDirectory | None
+    ) -> list[LogDirectory]:
         online = self.online_directories
         chosen = [d for d in online if directory_id is not None and d.directory_id == directory_id]
-        return chosen or sorted(online, key=lambda directory: len(directory.logs))
+        # The controller places nothing on a broker all of whose directories are cordoned, so that
+        # what comes nevertheless was placed before.
+        open_ones = [directory for directory in online if not directory.is_cordoned] or online
+        if not chosen and preferred is not None and preferred.is_online:
+            return [preferred]
+        return chosen or sorted(open_ones, key=lambda directory: len(directory.every_log))
 
-    def update_topic_config(self, topic: str) -> None:
-        """Takes over changed settings of a topic."""
+    def cordon(self, paths: Sequence[str]) -> bool:
+        """Which directories take no new logs from now on; whether that is a change."""
+        before = [directory.is_cordoned for directory in self.directories]
+        for directory in self.directories:
+            directory.is_cordoned = directory.path in paths
+        return before != [directory.is_cordoned for directory in self.directories]
+
+    def update_topic_config(self, topic: str, numbers: Iterable[int]) -> None:
+        """Takes over changed settings of a topic, for these partitions of it."""
         config = self._topic_config(topic)
-        for log in self.logs.values():
-            if log.partition.topic == topic:
-                log.update_config(config)
+        for number in numbers:
+            log = self.logs.get(TopicPartition(topic, number))
+            future = self.futures.get(TopicPartition(topic, number))
+            for known in (log, future):
+                if known is not None:
+                    known.update_config(config)
 
     def delete(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:
         """Removes logs. Their folders are renamed at once and go after file.delete.delay.ms."""
-        self._retire(partitions, DELETE_FOLDER_SUFFIX, now_ms)
+        for partition in partitions:
+            self._retire(partition, DELETE_FOLDER_SUFFIX, now_ms)
 
-    def mark_strays(
-        self, is_ours: Callable[[TopicPartition, Uuid | None], bool], now_ms: int
-    ) -> list[TopicPartition]:
-        """Puts logs aside that the cluster does not know of; nothing of them is deleted."""
-        strays = [p for p, log in self.logs.items() if not is_ours(p, log.topic_id)]
-        self._retire(strays, STRAY_FOLDER_SUFFIX, now_ms)
-        return strays
+    def mark_strays(self, is_ours: IsOurs, now_ms: int) -> Iterator[None]:
+        """Puts logs aside that the cluster does not know of; nothing of them is deleted. Pauses
+        now and then.
+        """
+        for number, (partition, log) in enumerate(list(self.logs.items()), 1):
+            if not is_ours(partition, log.topic_id):
+                self._retire(partition, STRAY_FOLDER_SUFFIX, now_ms)
+            if number % LOGS_PER_SLICE_MAX == 0:
+                yield
 
-    def _retire(self, partitions: Iterable[TopicPartition], suffix: str, now_ms: int) -> None:
-        gone: dict[LogDirectory, list[TopicPartition]] = {}
-        for partition in list(partitions):
-            log = self.logs.pop(partition, None)
-            if log is None:
-                continue
-            directory = log.directory
-            del directory.logs[partition]
-            log.close()
-            if not directory.is_online:
-                continue
-            unique = Uuid(self._random.randbytes(16))
-            folder = f"{directory.path}/{marked_folder_name(partition, unique, suffix)}"
-            try:
-                self._files.rename(log.folder, folder)
-            except OSError as error:
-                directory.fail(error)
-                continue
-            log.set_folder(folder)
-            gone.setdefault(directory, []).append(partition)
-            if suffix == DELETE_FOLDER_SUFFIX:
-                deadline_ms = now_ms + log.config.file_delete_delay_ms
-                self._doomed_folders.append((deadline_ms, directory, folder))
-        for directory, retired in gone.items():
-            self._checkpoint(directory.checkpoint_recovery_points)
-            self._checkpoint(directory.checkpoint_log_start_offsets)
-            self._checkpoint(partial(self.cleaner.forget, retired, directory))
-
-    def delete_records(
-        self, offsets: dict[TopicPartition, int]
-    ) -> dict[TopicPartition, LogError | None]:
-        """Moves log start offsets, durably; per partition the error or None."""
-        results: dict[TopicPartition, LogError | None] = {}
-        touched: dict[str, LogDirectory] = {}
-        for partition, offset in offsets.items():
-            log = self.logs.get(partition)
-            try:
-                if log is None:
-                    raise LogError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"{partition} is not here")
-                if not log.directory.is_online:
-                    raise log.directory.storage_error()
-                if log.increment_log_start_offset(offset):
-                    touched[log.directory.path] = log.directory
-                results[partition] = None
-            except LogError as error:
-                results[partition] = error
-        for directory in touched.values():
-            try:
-                directory.checkpoint_log_start_offsets()
-            except StorageError as error:
-                results |= dict.fromkeys(offsets.keys() & directory.logs.keys(), error)
-        return results
-
-    def _checkpoint(self, write: Callable[[], None]) -> None:
-        """An error has taken the directory offline, which its logs will find out by themselves."""
-        try:
-            write()
-        except StorageError:
+    def _retire(self, partition: TopicPartition, suffix: str, now_ms: int) -> None:
+        """Takes a log out. Its entries in checkpoints go with the next ones, or before a log of
+        that name is made again.
+        """
+        log = self.logs.pop(partition, None)
+        if log is None:
             return
+        directory = log.directory
+        del directory.logs[partition]
+        log.close_when_settled()
+        if not directory.is_online:
+            return
+        folder = self._marked_folder(directory, partition, suffix)
+        try:
+            self._files.rename(log.folder, folder)
+        except OSError as error:
+            directory.fail(error)
+            return
+        log.set_folder(folder)
+        directory.stale[partition] = directory.number_checkpoint()
+        self.cleaner.forget(partition)
+        if suffix == DELETE_FOLDER_SUFFIX:
+            self.doom(log, folder, now_ms)
+        else:
+            self.strays.append(folder)
 
-    # --- while running ---------------------------------------------------------------------
+    def doom(self, log: UnifiedLog, folder: str, now_ms: int) -> None:
+        """Has a folder removed after the delay that the topic has for it."""
+        self._upkeep.doom(log.directory, folder, log.config.file_delete_delay_ms, now_ms)
+
+    def forget_stale(self, partition: TopicPartition) -> None:
+        """Writes checkpoints without a log that was deleted, before there is a new one. That makes
+        the names in the directory durable too: after a power cut the old log must not be there
+        again beside the new one.
+        """
+        for directory in self.directories:
+            # One that is offline gets no log.
+            if (
+                partition in directory.stale
+                and directory.is_online
+                and directory.is_stale(partition)
+            ):
+                try:
+                    directory.checkpoint_recovery_points()
+                    directory.checkpoint_log_start_offsets()
+                    directory.checkpoint_high_watermarks()
+                    self.cleaner.write_checkpoint(directory)
+                except StorageError:
+                    # It is offline, and no log is made there.
+                    continue
+
+    def delete_records(self, partition: TopicPartition, offset: int) -> LogDirectory | None:
+        """Moves a log start offset; LogError if it cannot be. The directory if it has moved: that
+        it has is durable with the next checkpoint, and `checkpoint_starts` writes it.
+        """
+        log = self.logs.get(partition)
+        if log is None:
+            raise LogError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"{partition} is not here")
+        if not log.directory.is_online:
+            raise log.directory.storage_error()
+        return log.directory if log.increment_log_start_offset(offset) else None
+
+    def checkpoint_starts(self, directory: LogDirectory) -> Iterator[Job | None]:
+        """The work of making log start offsets durable; None where others should have a turn."""
+        return self._upkeep.checkpoint_starts(directory)
+
+    # --- while running
 
     def reconfigure(self, config: LogManagerConfig) -> None:
         """Settings of the node were changed while it runs."""
-        self._config = self.cleaner.config = config
+        self.config = self.cleaner.config = self._upkeep.config = config
 
-    def tick(self, now_ms: int) -> list[Job]:
-        """Everything that is due; the owner runs what comes back."""
-        config = self._config
-        jobs: list[Job] = []
-        interval_ms = config.log_flush_offset_checkpoint_interval_ms
-        if self._is_due("recovery points", interval_ms, now_ms):
-            for directory in self.online_directories:
-                name, offsets = RECOVERY_POINT_CHECKPOINT_FILE, directory.recovery_points()
-                jobs.append(CheckpointJob(directory, name, offsets))
-        interval_ms = config.log_flush_start_offset_checkpoint_interval_ms
-        if self._is_due("start offsets", interval_ms, now_ms):
-            for directory in self.online_directories:
-                name, offsets = LOG_START_OFFSET_CHECKPOINT_FILE, directory.log_start_offsets()
-                jobs.append(CheckpointJob(directory, name, offsets))
-        interval_ms = config.replica_high_watermark_checkpoint_interval_ms
-        if self._is_due("high watermark", interval_ms, now_ms):
-            for directory in self.online_directories:
-                name, offsets = REPLICATION_OFFSET_CHECKPOINT_FILE, directory.high_watermarks()
-                jobs.append(CheckpointJob(directory, name, offsets))
-        interval_ms = config.producer_id_expiration_check_interval_ms
-        for log in self._due_logs("expiration", interval_ms, now_ms):
-            log.producer_state.remove_expired(now_ms)
-        for log in self._due_logs("retention", config.log_retention_check_interval_ms, now_ms):
-            self._retain(log, now_ms)
-        for log in self._next_logs():
-            self._visit(log, now_ms, jobs)
-        self._remove_folders(now_ms, jobs)
-        return jobs
+    def tick(self, now_ms: int) -> Iterator[Job | None]:
+        """See `kaa.log.upkeep`."""
+        return self._upkeep.tick(now_ms)
 
-    def _is_due(self, what: str, interval_ms: int, now_ms: int) -> bool:
-        """Whether the interval has passed since the last time; the first call starts it."""
-        deadline_ms = self._deadlines_ms.setdefault(what, now_ms + interval_ms)
-        if now_ms < deadline_ms:
-            return False
-        self._deadlines_ms[what] = now_ms + interval_ms
-        return True
-
-    def _due_logs(self, what: str, interval_ms: int, now_ms: int) -> Iterator[UnifiedLog]:
-        """Every log once per interval, some at each tick, so that a tick stays short."""
-        left = self._due.setdefault(what, deque())
-        if not left and self._is_due(what, interval_ms, now_ms):
-            left.extend(self.logs.values())
-        for _ in range(min(len(left), TICK_RETAINED_LOGS_MAX)):
-            log = left.popleft()
-            if self.logs.get(log.partition) is log:
-                yield log
-
-    def _next_logs(self) -> list[UnifiedLog]:
-        """The next few logs in turn, so that one tick stays short with very many of them."""
-        found: list[UnifiedLog] = []
-        for log in self._visits:
-            if self.logs.get(log.partition) is log:
-                found.append(log)
-            if len(found) == TICK_LOGS_MAX:
-                return found
-        self._visits = iter(list(self.logs.values()))
-        return found if found or not self.logs else self._next_logs()
-
-    def _visit(self, log: UnifiedLog, now_ms: int, jobs: list[Job]) -> None:
-        if not log.directory.is_online:
-            return
-        try:
-            if log.needs_flush(now_ms):
-                jobs.append(FlushLogJob(log))
-        except StorageError:
-            return
-        paths = log.take_due(now_ms)
-        if paths:
-            jobs.append(RemoveJob(log.directory, paths))
-
-    def _retain(self, log: UnifiedLog, now_ms: int) -> None:
-        if not log.directory.is_online or log.is_cleaning:
-            return
-        try:
-            delete_old_segments(log, now_ms)
-        except StorageError:
-            return
-        log.rest()
-
-    def _remove_folders(self, now_ms: int, jobs: list[Job]) -> None:
-        for deadline_ms, directory, folder in self._doomed_folders:
-            if deadline_ms <= now_ms and directory.is_online:
-                jobs.append(RemoveJob(directory, (), (folder,)))
-        self._doomed_folders = [entry for entry in self._doomed_folders if entry[0] > now_ms]
-
-    # --- stop ------------------------------------------------------------------------------
+    # --- stop
 
     def shutdown(self, now_ms: int, broker_epoch: int) -> Iterator[TopicPartition]:
-        """A clean stop, log by log; directories that fail on the way get no marker."""
+        """A clean stop on the calling thread, log by log."""
+        for log in self.every_log:
+            self.close_log(log, now_ms)
+            yield log.partition
+        self.finish_shutdown(broker_epoch)
+
+    def close_log(self, log: UnifiedLog, now_ms: int) -> None:
+        """The first part of a stop. Different logs may be closed by different threads."""
+        try:
+            if log.directory.is_online:
+                log.close_cleanly(now_ms)
+        except StorageError:
+            pass
+        log.close()
+
+    def finish_shutdown(self, broker_epoch: int) -> None:
+        """The second part: directories that failed on the way get no marker."""
         for directory in self.directories:
-            for log in list(directory.logs.values()):
-                try:
-                    if directory.is_online:
-                        log.close_cleanly(now_ms)
-                except StorageError:
-                    log.close()
-                yield log.partition
             try:
                 directory.checkpoint_recovery_points()
                 directory.checkpoint_log_start_offsets()
                 directory.checkpoint_high_watermarks()
                 if directory.is_online:
+                    # The folders that were made here.
+                    self._files.sync_directory(directory.path)
                     write_clean_shutdown(self._files, directory.path, broker_epoch)
             except StorageError:
                 continue
@@ -432,7 +485,7 @@ class LogManager:
 
     def abandon(self) -> None:
         """Closes files and locks without writing anything, as a kill would."""
-        for log in self.logs.values():
+        for log in self.every_log:
             log.close()
         self.release_locks()
 

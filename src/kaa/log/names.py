@@ -1,6 +1,6 @@
 """Names of files and folders in a log directory, exactly Kafka's.
 
-A log directory holds one folder per partition and a few files of its own::
+A log directory holds one folder per partition and a few files of its own:
 
     .lock                              held by the running broker
     .kafka_cleanshutdown               present only after a clean stop
@@ -16,7 +16,7 @@ A log directory holds one folder per partition and a few files of its own::
 
 The hex part is a random 128-bit number; a topic name is cut so that the whole name stays within
 255 bytes. Inside a partition folder every file of a segment starts with its base offset in twenty
-digits::
+digits:
 
     <offset>.log .index .timeindex .txnindex   a segment and its indexes
     <offset>.snapshot                          producer state below that offset
@@ -29,6 +29,8 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, NamedTuple
+
+from kaa.model.topics import TopicPartition
 
 if TYPE_CHECKING:
     from kaa.wire.primitives import Uuid
@@ -65,14 +67,6 @@ _MARKED_FOLDER = re.compile(_LOG_NAME + r"\.[^.]+-(?P<mark>delete|future|stray)"
 _OFFSET_DIGITS = 20
 
 
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
 def file_name(base_offset: int, suffix: str) -> str:
     return f"{base_offset:020d}{suffix}"
 
@@ -95,7 +89,7 @@ def marked_folder_name(partition: TopicPartition, unique: Uuid, mark_suffix: str
 
 
 class FolderName(NamedTuple):
-    """A parsed folder name; ``mark`` is "", "delete", "future" or "stray"."""
+    """A parsed folder name; `mark` is "", "delete", "future" or "stray"."""
 
     partition: TopicPartition
     mark: str

@@ -4,12 +4,12 @@ Index entries hold offsets relative to the segment's name in 32 bits. Compaction
 1.1.1 could put batches into one segment whose offsets span more than that. Kafka splits such a
 segment when it loads it, and so do we:
 
-1. The batches are copied, in order, into new segments under ``.cleaned`` names, each as far as its
+1. The batches are copied, in order, into new segments under `.cleaned` names, each as far as its
    offsets fit, and synced.
-2. They are renamed to ``.swap``, the last first. As long as one ``.cleaned`` is left, the next
+2. They are renamed to `.swap`, the last first. As long as one `.cleaned` is left, the next
    start deletes all of them; the first is renamed last, and from then on they count.
 3. The old segment is deleted, and the new ones get their names. A crash here is finished by the
-   next start (``kaa.log.recovery``).
+   next start (`kaa.log.recovery`).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class _Part(NamedTuple):
     """Batches of a segment that fit one segment."""
 
     base_offset: int
+    # Last offset, greatest timestamp and size of each.
     extents: list[tuple[int, int, int]]
-    """Last offset, greatest timestamp and size of each."""
 
 
 def split_segment(files: Files, segment: Segment) -> list[Segment]:

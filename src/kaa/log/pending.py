@@ -5,31 +5,35 @@ prepared on the loop, which gives it its offsets; its system calls run on the wr
 directory; and on the loop again it becomes part of the log.
 
 A log has one such append at most. Until it is settled no other may begin, since offsets follow
-each other, and nothing may roll, cut or close the segment. Whoever cannot wait for his turn waits
-where he is (``settle``), for as long as one write takes. So there is one order, whoever asks.
+each other, and nothing may roll, cut or close the segment. A caller that cannot wait for
+its turn waits where it is (`settle`), for as long as one write takes. So there is one order,
+no matter who asks.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa.log.errors import StorageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Future
 
     from kaa.log.append import AppendPlan
-    from kaa.log.errors import StorageError
-    from kaa.log.log import UnifiedLog
 
 
 class PendingAppend:
     """See the module. Made, settled and asked on the loop."""
 
-    __slots__ = ("_log", "_now_ms", "_plan", "_waiters", "_work", "error", "is_settled")
+    __slots__ = ("_now_ms", "_plan", "_waiters", "_work", "error", "is_settled")
 
-    def __init__(self, log: UnifiedLog, plan: AppendPlan, writer: Executor, now_ms: int) -> None:
+    def __init__(self, plan: AppendPlan, now_ms: int) -> None:
+        log = plan.log
         assert plan.segment is not None
-        self._log = log
+        assert log.pending is None
+        assert log.directory.writer is not None
+        log.pending = self
         self._plan: AppendPlan | None = plan
         self._now_ms = now_ms
         self.is_settled = False
@@ -38,7 +42,7 @@ class PendingAppend:
         # The file stays open, whatever becomes of the segment.
         plan.segment.references += 1
         _ = plan.segment.file
-        self._work: Future[None] | None = writer.submit(plan.write)
+        self._work: Future[None] | None = log.directory.writer.submit(plan.write)
 
     def when_written(self, call: Callable[[], object]) -> None:
         """Calls when the thread has done its work, from that thread."""
@@ -54,19 +58,21 @@ class PendingAppend:
             return
         assert self._work is not None
         assert self._plan is not None
-        log, plan, error = self._log, self._plan, self._work.exception()
+        plan, error = self._plan, self._work.exception()
         assert plan.segment is not None
         self.is_settled = True
-        log.pending = None
+        plan.log.pending = None
         # The thread's future knows whom to call, who knows this: records must not wait for the
         # collector of garbage to find that circle.
         self._plan = self._work = None
         try:
             if error is None:
-                log.complete_append(plan, self._now_ms)
+                plan.complete(self._now_ms)
             else:
                 broken = error if isinstance(error, OSError) else OSError(repr(error))
-                self.error = log.fail_append(plan, broken)
+                self.error = plan.fail(broken)
+        except StorageError as failure:
+            self.error = failure
         finally:
             plan.segment.release()
             waiters, self._waiters = self._waiters, []

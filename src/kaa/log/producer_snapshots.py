@@ -1,28 +1,24 @@
-"""Snapshots of producer state, ``<offset>.snapshot``: the state below that offset.
+"""Snapshots of producer state, `<offset>.snapshot`: the state below that offset.
 
-====== ===== ================ ================================================================
-offset bytes field            meaning
-====== ===== ================ ================================================================
-0      2     version          1
-2      4     crc              CRC-32C of everything behind this field
-6      4     count            number of entries
-10     46*n  entries
-====== ===== ================ ================================================================
+| offset | bytes | field | meaning |
+|---|---|---|---|
+| 0 | 2 | version | 1 |
+| 2 | 4 | crc | CRC-32C of everything after this field |
+| 6 | 4 | count | number of entries |
+| 10 | 46*n | entries |  |
 
 An entry, big-endian:
 
-====== ===== ===================== ===========================================================
-offset bytes field                 meaning
-====== ===== ===================== ===========================================================
-0      8     producerId
-8      2     epoch
-10     4     lastSequence          -1 if no batch is remembered
-14     8     lastOffset            -1 likewise
-22     4     offsetDelta           last minus first offset of that batch
-26     8     timestamp
-34     4     coordinatorEpoch      -1 before the first transaction marker
-38     8     currentTxnFirstOffset -1 if no transaction is open
-====== ===== ===================== ===========================================================
+| offset | bytes | field | meaning |
+|---|---|---|---|
+| 0 | 8 | producerId |  |
+| 8 | 2 | epoch |  |
+| 10 | 4 | lastSequence | -1 if no batch is remembered |
+| 14 | 8 | lastOffset | -1 likewise |
+| 22 | 4 | offsetDelta | last minus first offset of that batch |
+| 26 | 8 | timestamp |  |
+| 34 | 4 | coordinatorEpoch | -1 before the first transaction marker |
+| 38 | 8 | currentTxnFirstOffset | -1 if no transaction is open |
 
 One is written at every roll, named by the base offset of the new segment, and one at a clean stop.
 The file is written in place, not atomically: one that a crash tore fails its checksum, is deleted,
@@ -85,7 +81,7 @@ def decode_producer_snapshot(path: str, content: bytes) -> list[ProducerEntry]:
     if len(content) > PRODUCER_SNAPSHOT_BYTES_MAX:
         raise CorruptFileError(path, f"{len(content)} bytes is above the limit")
     if len(content) != _HEADER.size + count * _ENTRY.size:
-        raise CorruptFileError(path, f"{len(content)} bytes do not hold {count} entries")
+        raise CorruptFileError(path, f"{len(content)} bytes do not hold the entries: {count}")
     if crc != crc32c(memoryview(content)[_CRC_END:]):
         raise CorruptFileError(path, "the checksum does not fit")
     entries = []
@@ -108,8 +104,8 @@ class ProducerSnapshots:
     def __init__(self, files: Files, folder: str) -> None:
         self._files = files
         self._folder = folder
+        # Rising.
         self.offsets: list[int] = []
-        """Rising."""
 
     def scan(self, names: Iterable[str]) -> None:
         """Takes the snapshots among the names of the folder."""
@@ -126,9 +122,13 @@ class ProducerSnapshots:
         """Writes a snapshot, not yet durable; returns its path."""
         path = self.path(offset)
         write_new(self._files, path, encode_producer_snapshot(entries))
+        self.add(offset)
+        return path
+
+    def add(self, offset: int) -> None:
+        """Notes a snapshot that is there."""
         if offset not in self.offsets:
             self.offsets = sorted([*self.offsets, offset])
-        return path
 
     def read_latest(self) -> tuple[int, list[ProducerEntry]] | None:
         """The newest good snapshot; damaged ones on the way are deleted."""
@@ -140,6 +140,18 @@ class ProducerSnapshots:
             except (CorruptFileError, FileNotFoundError):
                 self.delete(offset)
         return None
+
+    def encoded_at(self, offset: int) -> bytes:
+        """The snapshot at an offset, for another log; one of no producers if it is not there, or
+        damaged. On any thread.
+        """
+        path = self.path(offset)
+        try:
+            content = read_whole(self._files, path)
+            decode_producer_snapshot(path, content)
+        except (CorruptFileError, FileNotFoundError):
+            return encode_producer_snapshot([])
+        return content
 
     def delete(self, offset: int) -> None:
         self.offsets.remove(offset)
@@ -155,7 +167,7 @@ class ProducerSnapshots:
         return path
 
     def remove_strays(self, base_offsets: set[int]) -> None:
-        """Keeps the snapshots at the start of a segment, and the newest one behind them all.
+        """Keeps the snapshots at the start of a segment, and the newest one after them all.
 
         The newest may lie inside the active segment: a clean stop leaves it there.
         """

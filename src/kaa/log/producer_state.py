@@ -10,20 +10,21 @@ transaction that is open. That is enough to
 * compute the last stable offset: the first offset of the oldest transaction that is undecided, or
   decided by a marker that is not yet below the high watermark.
 
-An append is validated on a copy (``ProducerAppend``) and becomes state only after the bytes were
-written (``update``), so that a failed write leaves no trace. Recovery and followers feed the same
+An append is validated on a copy (`ProducerAppend`) and becomes state only after the bytes were
+written (`update`), so that a failed write leaves no trace. Recovery and followers feed the same
 methods with origin REPLICATION, which records without judging: the leader has already judged.
 
 Snapshots hold one batch per producer, not five. After a restart a retry is recognised for the last
-batch and for everything that is replayed behind the snapshot; this is Kafka's guarantee too.
+batch and for everything that is replayed after the snapshot; this is Kafka's guarantee too.
 """
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from kaa.limits import PRODUCERS_PER_SLICE_MAX
 from kaa.log.errors import LogError
+from kaa.model.kinds import AppendOrigin
 from kaa.records.batch import (
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
@@ -35,7 +36,7 @@ from kaa.records.control import ControlRecordType
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from kaa.records.batch import RecordBatch
     from kaa.records.control import EndTransactionMarker
@@ -43,16 +44,6 @@ if TYPE_CHECKING:
 BATCHES_RETAINED = 5
 NO_OFFSET = -1
 LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
-
-
-class AppendOrigin(Enum):
-    """Who wrote a batch, which decides how much of it is checked."""
-
-    CLIENT = "client"
-    COORDINATOR = "coordinator"
-    """A coordinator of this broker: offset commits and markers have no sequences."""
-    REPLICATION = "replication"
-    RAFT_LEADER = "raft leader"
 
 
 class BatchMetadata(NamedTuple):
@@ -93,8 +84,8 @@ class VerificationEntry:
     ) -> None:
         self.guard = VerificationGuard()
         self.timestamp_ms = timestamp_ms
+        # A higher one must wait, or a retry of the lower one could never succeed.
         self.lowest_sequence = sequence
-        """A higher one must wait, or a retry of the lower one could never succeed."""
         self.epoch = epoch
         self.supports_epoch_bump = supports_epoch_bump
 
@@ -111,6 +102,7 @@ class ProducerEntry:
         "batches",
         "coordinator_epoch",
         "epoch",
+        "generation",
         "last_timestamp",
         "producer_id",
         "transaction_first_offset",
@@ -130,8 +122,10 @@ class ProducerEntry:
         self.coordinator_epoch = coordinator_epoch
         self.last_timestamp = last_timestamp
         self.transaction_first_offset = transaction_first_offset
+        # The last batches of this epoch, oldest first, at most BATCHES_RETAINED.
         self.batches = list(batches)
-        """The last batches of this epoch, oldest first, at most BATCHES_RETAINED."""
+        # Of the state when the entry was made; an older one belongs to a snapshot too.
+        self.generation = 0
 
     @property
     def last_sequence(self) -> int:
@@ -164,6 +158,16 @@ class ProducerEntry:
                 return metadata
         return None
 
+    def copy(self) -> ProducerEntry:
+        return ProducerEntry(
+            self.producer_id,
+            self.epoch,
+            self.coordinator_epoch,
+            self.last_timestamp,
+            self.transaction_first_offset,
+            self.batches,
+        )
+
     def take(self, newer: ProducerEntry) -> None:
         self.set_epoch(newer.epoch)
         for metadata in newer.batches:
@@ -180,7 +184,7 @@ class ProducerEntry:
 
 
 class ProducerAppend:
-    """The batches of one producer in one append: validated here, made state by ``update``."""
+    """The batches of one producer in one append: validated here, made state by `update`."""
 
     __slots__ = ("_current", "_origin", "_verification", "started_offsets", "updated")
 
@@ -193,8 +197,8 @@ class ProducerAppend:
         self._current = current
         self._origin = origin
         self._verification = verification
+        # First offsets of transactions that begin with this append.
         self.started_offsets: list[int] = []
-        """First offsets of transactions that begin with this append."""
         self.updated = ProducerEntry(
             current.producer_id,
             current.epoch,
@@ -310,6 +314,7 @@ class ProducerState:
     """All producers of a partition, and its undecided and unreplicated transactions."""
 
     __slots__ = (
+        "_generation",
         "_verifications",
         "end_offset",
         "expiration_ms",
@@ -321,15 +326,17 @@ class ProducerState:
     def __init__(self, expiration_ms: int) -> None:
         self.expiration_ms = expiration_ms
         self.producers: dict[int, ProducerEntry] = {}
+        # First offset of each open transaction, rising, to its producer id.
         self.ongoing: dict[int, int] = {}
-        """First offset of each open transaction, rising, to its producer id."""
+        # First offset of each decided transaction to its marker at or above the high watermark.
         self.unreplicated: dict[int, int] = {}
-        """First offset of each decided transaction to its marker at or above the high watermark."""
+        # The state reflects every batch below this offset.
         self.end_offset = 0
-        """The state reflects every batch below this offset."""
         self._verifications: dict[int, VerificationEntry] = {}
+        # Counts snapshots that share entries with this state.
+        self._generation = 0
 
-    # --- appending -------------------------------------------------------------------------
+    # --- appending
 
     def find_duplicate(self, batch: RecordBatch) -> BatchMetadata | None:
         entry = self.producers.get(batch.producer_id)
@@ -345,9 +352,16 @@ class ProducerState:
         updated = append.updated
         entry = self.producers.get(updated.producer_id)
         if entry is None:
+            updated.generation = self._generation
             self.producers[updated.producer_id] = updated
-        else:
+        elif entry.generation == self._generation:
             entry.take(updated)
+        else:
+            # A snapshot is being written of it, as it was.
+            own = entry.copy()
+            own.generation = self._generation
+            own.take(updated)
+            self.producers[updated.producer_id] = own
         for first_offset in append.started_offsets:
             self.ongoing[first_offset] = updated.producer_id
 
@@ -362,7 +376,7 @@ class ProducerState:
         del self.ongoing[completed.first_offset]
         self.unreplicated[completed.first_offset] = completed.last_offset
 
-    # --- offsets ---------------------------------------------------------------------------
+    # --- offsets
 
     @property
     def first_undecided_offset(self) -> int | None:
@@ -395,7 +409,7 @@ class ProducerState:
             transaction_timeout_ms_max + LATE_TRANSACTION_BUFFER_MS
         )
 
-    # --- verification of transactions ------------------------------------------------------
+    # --- verification of transactions
 
     def has_ongoing_transaction(self, producer_id: int, epoch: int | None = None) -> bool:
         entry = self.producers.get(producer_id)
@@ -433,7 +447,7 @@ class ProducerState:
         if not is_of_next:
             del self._verifications[producer_id]
 
-    # --- life ------------------------------------------------------------------------------
+    # --- life
 
     @property
     def is_empty(self) -> bool:
@@ -459,9 +473,19 @@ class ProducerState:
         self.unreplicated.clear()
         self.end_offset = end_offset
 
-    def remove_expired(self, now_ms: int) -> None:
-        for entry in [e for e in self.producers.values() if self._is_expired(e, now_ms)]:
-            del self.producers[entry.producer_id]
+    def freeze(self) -> list[ProducerEntry]:
+        """All entries as they are now; they do not change any more."""
+        self._generation += 1
+        return list(self.producers.values())
+
+    def remove_expired(self, now_ms: int) -> Iterator[None]:
+        """Forgets producers that were silent for too long; pauses now and then."""
+        for number, entry in enumerate(list(self.producers.values()), 1):
+            known = self.producers.get(entry.producer_id)
+            if known is not None and self._is_expired(known, now_ms):
+                del self.producers[entry.producer_id]
+            if number % PRODUCERS_PER_SLICE_MAX == 0:
+                yield
         for producer_id, verification in list(self._verifications.items()):
             if now_ms - verification.timestamp_ms >= self.expiration_ms:
                 del self._verifications[producer_id]

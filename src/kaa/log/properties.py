@@ -1,7 +1,7 @@
 """Small identity files: whose directory, whose partition, and how the last process ended.
 
-``meta.properties`` in each log directory, in Java's properties form (written by formatting, read at
-every start)::
+`meta.properties` in each log directory, in Java's properties form (written by formatting, read at
+every start):
 
     #
     #Sun Nov 15 22:18:04 UTC 2026
@@ -10,13 +10,13 @@ every start)::
     version=1
     cluster.id=n53sArB6TG2hTv5AHy__bA
 
-``partition.metadata`` in each partition folder, without a newline at its end::
+`partition.metadata` in each partition folder, without a newline at its end:
 
     version: 0
     topic_id: V_LrTKgvTQuiw0fIqCOqyQ
 
-``.kafka_cleanshutdown``, written as the last act of a clean stop and removed as the first act of
-the next start, before anything is served, so that a stale one can never skip a recovery::
+`.kafka_cleanshutdown`, written as the last act of a clean stop and removed as the first act of
+the next start, before anything is served, so that a stale one can never skip a recovery:
 
     {"version": 0, "brokerEpoch": 15}
 
@@ -30,7 +30,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kaa.log.errors import CorruptFileError
-from kaa.log.files import read_whole, unlink_if_exists, write_atomically, write_new
+from kaa.log.files import (
+    TEMPORARY_SUFFIX,
+    read_whole,
+    unlink_if_exists,
+    write_atomically,
+    write_new,
+)
 from kaa.log.names import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FILE, PARTITION_METADATA_FILE
 from kaa.wire.primitives import UUID_ZERO, Uuid
 
@@ -45,7 +51,7 @@ _NO_BROKER_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """Identity of a log directory. Version 0 had ``broker.id`` and no directory id."""
+    """Identity of a log directory. Version 0 had `broker.id` and no directory id."""
 
     node_id: int
     cluster_id: str
@@ -83,7 +89,7 @@ def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
 def write_meta_properties(
     files: Files, directory: str, properties: MetaProperties, comment: str
 ) -> None:
-    """``comment`` is the line in which Java writes the time."""
+    """`comment` is the line in which Java writes the time."""
     lines = [
         "#",
         f"#{comment}",
@@ -120,11 +126,13 @@ def read_topic_id(files: Files, folder: str) -> Uuid | None:
 def write_topic_id(files: Files, folder: str, topic_id: Uuid) -> str:
     """Writes the file of a new folder and returns its path; the first flush of the log syncs it.
 
-    Torn by a power cut before that, it is as empty as the log, and the cluster knows the id.
+    Torn by a power cut before that, it is as empty as the log, and the cluster knows the id. A kill
+    leaves the whole of it or nothing: Kafka does not start on a part.
     """
     content = f"version: {_PARTITION_METADATA_VERSION}\ntopic_id: {topic_id}".encode()
     path = f"{folder}/{PARTITION_METADATA_FILE}"
-    write_new(files, path, content)
+    write_new(files, path + TEMPORARY_SUFFIX, content)
+    files.rename(path + TEMPORARY_SUFFIX, path)
     return path
 
 

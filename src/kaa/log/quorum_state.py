@@ -1,17 +1,15 @@
-"""``quorum-state``: the vote and the epoch of a KRaft node, one line of JSON.
+"""`quorum-state`: the vote and the epoch of a KRaft node, one line of JSON.
 
-========================= ======== ==========================================================
-field                     versions meaning
-========================= ======== ==========================================================
-``clusterId``             0        always the empty string
-``leaderId``              all      known leader of the epoch, -1 if none
-``leaderEpoch``           all      the newest epoch this node has seen
-``votedId``               all      who got this node's vote in the epoch, -1 if nobody
-``votedDirectoryId``      1        the directory id of that candidate, zero if nobody
-``appliedOffset``         0        always 0
-``currentVoters``         0        ``[{"voterId": 1}, ...]``, the static voters
-``data_version``          all      0 with static voters, 1 with kraft.version 1
-========================= ======== ==========================================================
+| field | versions | meaning |
+|---|---|---|
+| `clusterId` | 0 | always the empty string |
+| `leaderId` | all | known leader of the epoch, -1 if none |
+| `leaderEpoch` | all | the newest epoch this node has seen |
+| `votedId` | all | who got this node's vote in the epoch, -1 if nobody |
+| `votedDirectoryId` | 1 | the directory id of that candidate, zero if nobody |
+| `appliedOffset` | 0 | always 0 |
+| `currentVoters` | 0 | `[{"voterId": 1}, ...]`, the static voters |
+| `data_version` | all | 0 with static voters, 1 with kraft.version 1 |
 
 A vote counts only once it is durable: the file is replaced atomically and synced before the answer
 leaves. A file that cannot be read is not the same as no file, since a forgotten vote may elect two

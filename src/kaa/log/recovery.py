@@ -3,9 +3,9 @@
 After a clean stop nothing is scanned: the end of the log is found from the end of its last index,
 and producer state from the snapshot taken at the stop. Otherwise:
 
-1. Left-overs go. ``.deleted`` and ``.tmp`` files were on their way out. ``.cleaned`` files belong
-   to a compaction that did not finish; with them goes every ``.swap`` file at or above their lowest
-   offset, since the renames from one to the other had not finished either. The remaining ``.swap``
+1. Left-overs go. `.deleted` and `.tmp` files were on their way out. `.cleaned` files belong
+   to a compaction that did not finish; with them goes every `.swap` file at or above their lowest
+   offset, since the renames from one to the other had not finished either. The remaining `.swap`
    files are complete and replace the segments in the range that they span: those are deleted, then
    the swap files renamed. Every step can be repeated: a crash during recovery is one more crash.
 2. Every segment from the one that holds the recovery point on is scanned: each batch is checked
@@ -14,7 +14,7 @@ and producer state from the snapshot taken at the stop. Otherwise:
    segments are removed. The same happens at a gap between two segments (the tail of the first was
    lost and the second was not), except in compacted logs, where gaps are natural.
 3. What lies below the recovery point is taken as it is; it was synced. Only a segment that spans
-   more offsets than its indexes can tell apart is split (``kaa.log.overflow``), here as in step 2.
+   more offsets than its indexes can tell apart is split (`kaa.log.overflow`), here as in step 2.
 
 The recovery point itself does not move: what was scanned is readable, but not known to be on
 stable storage before the next flush.
@@ -22,6 +22,7 @@ stable storage before the next flush.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +33,7 @@ from kaa.log.errors import CorruptFileError
 from kaa.log.files import TEMPORARY_SUFFIX, read_whole, unlink_if_exists
 from kaa.log.index import RELATIVE_OFFSET_MAX
 from kaa.log.leader_epochs import LeaderEpochCache
+from kaa.log.local_log import LogContents, LogPlace
 from kaa.log.log import UnifiedLog
 from kaa.log.names import (
     CLEANED_SUFFIX,
@@ -61,12 +63,12 @@ from kaa.records.errors import CorruptRecordsError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-    from random import Random
 
     from kaa.log.config import LogConfig
     from kaa.log.dirs import LogDirectory
     from kaa.log.files import Files
-    from kaa.log.names import TopicPartition
+    from kaa.model.seams import RandomSource
+    from kaa.model.topics import TopicPartition
     from kaa.wire.primitives import Uuid
 
 _RAFT_SNAPSHOT_DELETED_SUFFIX = ".checkpoint.deleted"
@@ -97,11 +99,13 @@ def create_log(
     partition: TopicPartition,
     topic_id: Uuid | None,
     config: LogConfig,
-    random: Random,
+    random: RandomSource,
     options: LoadOptions,
+    *,
+    folder: str | None = None,
 ) -> UnifiedLog:
     """A new, empty log in a folder of its own. OSError is the caller's."""
-    folder = f"{directory.path}/{folder_name(partition)}"
+    folder = folder or f"{directory.path}/{folder_name(partition)}"
     directory.files.make_directory(folder)
     loader = _Loader(directory, folder, partition, config, options)
     loader.topic_id = topic_id
@@ -118,13 +122,17 @@ def load_log(
     folder: str,
     partition: TopicPartition,
     config: LogConfig,
-    random: Random,
+    random: RandomSource,
     options: LoadOptions,
 ) -> Generator[RecoveryProgress, None, UnifiedLog]:
-    """The log in ``folder``. OSError is the caller's."""
+    """The log in `folder`. OSError is the caller's."""
     loader = _Loader(directory, folder, partition, config, options)
-    yield from loader.load()
-    return loader.finish(random)
+    try:
+        yield from loader.load()
+        return loader.finish(random)
+    except BaseException:
+        loader.close()
+        raise
 
 
 class _Loader:
@@ -148,12 +156,12 @@ class _Loader:
         self._snapshots = ProducerSnapshots(self._files, folder)
         self._state = ProducerState(options.manager.producer_id_expiration_ms)
         self._epochs = LeaderEpochCache()
+        # Base offsets of segments whose transaction index cannot be read.
         self._rescan: set[int] = set()
-        """Base offsets of segments whose transaction index cannot be read."""
+        # Whether the scan met a batch that is valid, but too far from the name of its segment.
         self._has_overflowed = False
-        """Whether the scan met a batch that is valid, but too far from the name of its segment."""
+        # Base offsets of segments that came from splitting one; gaps between them are natural.
         self._split_offsets: set[int] = set()
-        """Base offsets of segments that came from splitting one; gaps between them are natural."""
         self._log_end_offset = options.log_start_offset
         self.topic_id: Uuid | None = None
 
@@ -176,27 +184,38 @@ class _Loader:
             # Names that a killed process left may not be durable, and nobody else would notice.
             self._files.sync_directory(self._folder)
 
-    def finish(self, random: Random) -> UnifiedLog:
+    def close(self) -> None:
+        """Gives up: nothing stays open of a log that could not be loaded."""
+        for segment in self._segments:
+            segment.close()
+
+    def finish(self, random: RandomSource) -> UnifiedLog:
         options = self._options
         end = self._log_end_offset
         recovery_point = end if options.clean else min(options.recovery_point, end)
         for segment in self._segments:
             # A log that nobody uses needs no descriptor.
             segment.rest()
-        return UnifiedLog(
-            self._directory,
-            self._folder,
-            self._partition,
+        log_start_offset = options.log_start_offset
+        if not self._config.remote_storage_enable:
+            # What lies below the first segment of a tiered log is in remote storage. If a crash
+            # came before the first checkpoint, the leader finds out how far down that goes.
+            log_start_offset = max(log_start_offset, self._segments.first.base_offset)
+        contents = LogContents(
             self.topic_id,
-            self._config,
             self._segments,
-            self._state,
             self._snapshots,
+            self._state,
             self._epochs,
-            random,
-            log_start_offset=max(options.log_start_offset, self._segments.first.base_offset),
+            log_start_offset=log_start_offset,
             log_end_offset=end,
             recovery_point=min(self._rescan | {recovery_point}),
+        )
+        return UnifiedLog(
+            LogPlace(self._directory, self._folder, self._partition),
+            contents,
+            self._config,
+            random,
             verify_transactions=options.manager.transaction_partition_verification_enable,
             now_ms=options.now_ms,
         )
@@ -212,7 +231,7 @@ class _Loader:
         )
         self._segments.add(segment)
 
-    # --- files -----------------------------------------------------------------------------
+    # --- files
 
     def _load_topic_id(self) -> None:
         try:
@@ -285,12 +304,14 @@ class _Loader:
         if epoch >= 0 and (latest is None or epoch > latest):
             self._epochs.assign(epoch, base_offset)
 
-    # --- scanning --------------------------------------------------------------------------
+    # --- scanning
 
     def _recover(self) -> Iterator[RecoveryProgress]:
-        """Scans from the segment of the recovery point on, or from a damaged one before it."""
+        """Scans from the segment of the recovery point on, or from a damaged one if that is
+        earlier.
+        """
         start = _OFFSET_MAX if self._options.clean else self._options.recovery_point
-        unflushed = self._segments.between(min(self._rescan, default=start), _OFFSET_MAX)
+        unflushed = self._segments.between(min(self._rescan | {start}), _OFFSET_MAX)
         if not unflushed:
             return
         first = unflushed[0]
@@ -358,21 +379,21 @@ class _Loader:
         self._snapshots.write(self._state.end_offset, self._state.producers.values())
 
     def _remove(self, segments: list[Segment]) -> None:
-        """Deletes segments behind the end of the log, the newest first, so that no hole appears."""
+        """Deletes segments beyond the end of the log, the newest first, so that no hole appears."""
         for segment in reversed(segments):
             self._segments.remove(segment)
             segment.delete()
             if segment.base_offset in self._snapshots.offsets:
                 self._snapshots.delete(segment.base_offset)
 
-    # --- the end ---------------------------------------------------------------------------
+    # --- the end
 
     def _find_end(self) -> None:
         if not len(self._segments):
             return
         self._log_end_offset = self._segments.active.read_next_offset()
         if self._log_end_offset < self._options.log_start_offset:
-            # Files were removed behind our back; what is left lies below the start of the log.
+            # Files were removed by somebody else; what is left lies below the start of the log.
             self._remove(list(self._segments))
             self._epochs.clear()
 
@@ -431,9 +452,9 @@ def _finish_swaps(files: Files, folder: str, swaps: list[str], config: LogConfig
         swap = Segment(files, folder, base_offset, config, suffix=SWAP_SUFFIX)
         swap.size = files.size(swap.path(LOG_SUFFIX))
         end_offset = base_offset
-        for batch in iter_headers(swap.file, 0, swap.size):
-            end_offset = batch.next_offset
-        swap.close()
+        with closing(swap):
+            for batch in iter_headers(swap.file, 0, swap.size):
+                end_offset = batch.next_offset
         for other in files.list_directory(folder):
             other_offset = base_offset_of(other)
             if (

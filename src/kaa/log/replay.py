@@ -1,6 +1,6 @@
 """Feeding stored batches to the producer state: after a restart, after a truncation, in recovery.
 
-The state is never kept durable as such. A snapshot holds it at some offset, and the batches behind
+The state is never kept durable as such. A snapshot holds it at some offset, and the batches after
 that offset bring it up to date, through the same methods as when they were first appended.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.limits import SCAN_WINDOW_BYTES
-from kaa.log.producer_state import AppendOrigin
 from kaa.log.scan import iter_headers
 from kaa.log.transaction_index import AbortedTransaction
+from kaa.model.kinds import AppendOrigin
 from kaa.records.control import read_end_transaction_marker
 from kaa.records.legacy import LegacyBatch
 
@@ -68,7 +68,7 @@ def load_newest_snapshot(
     end_offset: int,
     now_ms: int,
 ) -> None:
-    """Starts the state from the newest snapshot not above ``end_offset``, else from nothing."""
+    """Starts the state from the newest snapshot not above `end_offset`, else from nothing."""
     for offset in [offset for offset in snapshots.offsets if offset > end_offset]:
         snapshots.delete(offset)
     for offset in [offset for offset in snapshots.offsets if offset <= log_start_offset]:
@@ -83,7 +83,7 @@ def load_newest_snapshot(
 def replay_segments(
     state: ProducerState, segments: Segments, log_start_offset: int, end_offset: int
 ) -> Iterator[int]:
-    """Brings the state from its own end offset to ``end_offset``; yields after each window."""
+    """Brings the state from its own end offset to `end_offset`; yields after each window."""
     for segment in segments.between(state.end_offset, end_offset):
         start_offset = max(segment.base_offset, state.end_offset, log_start_offset)
         state.end_offset = start_offset

@@ -1,12 +1,12 @@
 """Walking over batches in a segment file without reading more than is needed.
 
-A segment is batches behind each other (``kaa.records.batch``); the length in each header leads to
-the next. Batches of magic 0 and 1 (``kaa.records.legacy``) lie in segments that were begun by a
+A segment is batches one after the other (`kaa.records.batch`); the length in each header leads to
+the next. Batches of magic 0 and 1 (`kaa.records.legacy`) lie in segments that were begun by a
 Kafka before 0.11; they are walked over like the others. Three walks exist:
 
-* ``find_batch``: from a position out of the index to the batch that holds an offset,
-* ``iter_headers``: every header from a position on, the records left on disk,
-* ``iter_valid``: the same with checksums verified, for recovery.
+* `find_batch`: from a position out of the index to the batch that holds an offset,
+* `iter_headers`: every header from a position on, the records left on disk,
+* `iter_valid`: the same with checksums verified, for recovery.
 
 All read through a window that is much smaller than a segment and never allocate by a length found
 in the file: a batch larger than the window is skipped, or its checksum computed piece by piece.
@@ -59,7 +59,7 @@ class BatchExtent(NamedTuple):
 
 
 class StoredBatch(RecordBatch):
-    """A batch in a file: its header is in ``buffer``, its records need not be."""
+    """A batch in a file: its header is in `buffer`, its records need not be."""
 
     __slots__ = ("file_position",)
 
@@ -93,7 +93,7 @@ class StoredBatch(RecordBatch):
 
 
 class StoredLegacyBatch(LegacyBatch):
-    """A batch of magic 0 or 1 in a file, of which the header is in ``buffer``.
+    """A batch of magic 0 or 1 in a file, of which the header is in `buffer`.
 
     Where its offsets start only its records tell, which are not read here. Its last offset stands
     for the first one too: walks need no more than that offsets rise.
@@ -133,7 +133,7 @@ AnyStoredBatch = StoredBatch | StoredLegacyBatch
 def find_batch(
     file: File, position: int, end: int, offset: int, indexed_offset: int | None = None
 ) -> BatchExtent | None:
-    """The first batch from ``position`` on whose last offset is at least ``offset``.
+    """The first batch from `position` on whose last offset is at least `offset`.
 
     Raises CorruptRecordsError where something other than a batch starts, and if the first one does
     not end with the offset that an index says it does.
@@ -147,7 +147,7 @@ def find_batch(
 def whole_batches_end(
     file: File, position: int, end: int, limit: int, indexed_offset: int | None = None
 ) -> int:
-    """The end of the last batch that ends at or before ``limit``; ``position`` if none does."""
+    """The end of the last batch that ends at or before `limit`; `position` if none does."""
     for extent in _iter_extents(file, position, end, indexed_offset):
         if extent.position + extent.size > limit:
             return extent.position
@@ -198,9 +198,9 @@ def _extent_at(window: bytes, start: int, position: int, end: int) -> BatchExten
 def iter_headers(
     file: File, position: int, end: int, window_bytes: int = SEEK_WINDOW_BYTES
 ) -> Iterator[AnyStoredBatch]:
-    """The headers of all whole batches from ``position`` to ``end``.
+    """The headers of all whole batches from `position` to `end`.
 
-    Ends cleanly where the bytes left are no whole batch; raises CorruptRecordsError where a size
+    Ends cleanly where the bytes left are not a whole batch; raises CorruptRecordsError where a size
     or magic is impossible.
     """
     window = b""

@@ -1,16 +1,16 @@
 """A segment: a run of batches in one file, with its three indexes.
 
-``<offset>.log`` holds record batches behind each other, nothing else. Its name is a lower bound of
+`<offset>.log` holds record batches one after the other, nothing else. Its name is a lower bound of
 its offsets. Only the last segment of a log is written; the others are read, replaced as a whole by
 compaction, or deleted.
 
 Appending writes the bytes first; size, index entries and the greatest timestamp follow in memory
-(``commit``). A crash in between leaves bytes behind ``size``, which the recovery scan either takes
+(`commit`). A crash in between leaves bytes beyond `size`, which the recovery scan either takes
 as the valid batches they are or cuts off. Index entries point at the start of a batch and carry its
 last offset, so a reader can tell a damaged index: the batch found there has another last offset.
 The index is then built anew from the log.
 
-Readers get a ``SegmentRegion``, which counts as a reference. The descriptor is closed when the
+Readers get a `SegmentRegion`, which counts as a reference. The descriptor is closed when the
 segment is closed and the last reference is released, never under a reader.
 """
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kaa.log.config import LogConfig
+    from kaa.log.dirs import LogDirectory
+    from kaa.log.errors import StorageError
     from kaa.log.files import Buffer, File, Files
     from kaa.log.scan import AnyStoredBatch, BatchExtent
 
@@ -47,27 +49,52 @@ _NOT_LOADED = -2
 class SegmentRegion:
     """Whole batches of a segment, for sendfile or for reading. Release it exactly once."""
 
-    __slots__ = ("length", "position", "segment")
+    __slots__ = ("_directory", "length", "position", "segment")
 
-    def __init__(self, segment: Segment, position: int, length: int) -> None:
+    def __init__(
+        self, directory: LogDirectory, segment: Segment, position: int, length: int
+    ) -> None:
         segment.references += 1
+        self._directory = directory
         self.segment = segment
         self.position = position
         self.length = length
 
     @property
     def descriptor(self) -> int:
-        """For sendfile; -1 if the file is in memory."""
-        return self.segment.file.descriptor
+        """For sendfile; -1 if the file is in memory. StorageError if it cannot be opened."""
+        try:
+            return self.segment.file.descriptor
+        except OSError as error:
+            raise self.failed(error) from error
 
     def __len__(self) -> int:
         return self.length
 
     def read(self, length: int | None = None, offset: int = 0) -> bytes:
-        """Bytes of the region from ``offset`` on, to its end if no length is given."""
+        """Bytes of the region from `offset` on, to its end if no length is given; on any thread.
+        StorageError if the disk does not give them.
+        """
         rest = self.length - offset
         length = rest if length is None else min(length, rest)
-        return self.segment.file.read(length, self.position + offset)
+        try:
+            return self.segment.file.read(length, self.position + offset)
+        except OSError as error:
+            raise self.failed(error) from error
+
+    def read_into(self, buffer: memoryview) -> None:
+        """Fills a buffer of the region's length; likewise."""
+        try:
+            count = self.segment.file.read_into(buffer, self.position)
+        except OSError as error:
+            raise self.failed(error) from error
+        assert count == self.length, "a segment ended before its last batch"
+
+    def failed(self, error: OSError) -> StorageError:
+        """The bytes could not be read, which takes the directory offline. Returns the error to
+        raise.
+        """
+        return self._directory.fail(error)
 
     def release(self) -> None:
         self.segment.release()
@@ -114,17 +141,17 @@ class Segment:
         self.config = config
         self.folder = folder
         self.base_offset = base_offset
+        # What follows the usual names: "", ".cleaned", ".swap" or ".deleted".
         self.suffix = suffix
-        """What is behind the usual names: "", ".cleaned", ".swap" or ".deleted"."""
         self.created_ms = created_ms
         self.jitter_ms = jitter_ms
+        # Bytes of batches. The file may be longer, by what is being written or preallocated.
         self.size = 0
-        """Bytes of batches. The file may be longer, by what is being written or preallocated."""
         self.references = 0
+        # Whether its name may still be lost: the folder was not synced since it was created.
         self.is_new = False
-        """Whether its name may still be lost: the folder was not synced since it was created."""
+        # Whether data and indexes are on stable storage, all of them.
         self.is_synced = False
-        """Whether data and indexes are on stable storage, all of them."""
         self._file: File | None = None
         self._closed = False
         self._offset_index: OffsetIndex | None = None
@@ -137,7 +164,7 @@ class Segment:
         self._max_timestamp = _NOT_LOADED
         self._max_timestamp_offset = base_offset
 
-    # --- life ------------------------------------------------------------------------------
+    # --- life
 
     @classmethod
     def create(
@@ -162,10 +189,14 @@ class Segment:
             jitter_ms=jitter_ms,
         )
         segment._file = files.create(segment.path(LOG_SUFFIX))
-        if config.preallocate and not suffix:
-            segment._file.truncate(config.segment_bytes)
-        segment._new_indexes()
-        segment.transaction_index.reset()
+        try:
+            if config.preallocate and not suffix:
+                segment._file.truncate(config.segment_bytes)
+            segment._new_indexes()
+            segment.transaction_index.reset()
+        except OSError:
+            segment.close()
+            raise
         segment._max_timestamp = NO_TIMESTAMP
         segment.is_new = True
         return segment
@@ -273,7 +304,7 @@ class Segment:
         self._file = None
 
     def rename(self, suffix: str) -> None:
-        """Changes what is behind the names of all files, the log first.
+        """Changes what follows the names of all files, the log first.
 
         Recovery decides by the log file; indexes without their log are rubbish to it.
         """
@@ -302,10 +333,10 @@ class Segment:
         for suffix in SEGMENT_SUFFIXES:
             unlink_if_exists(self._files, self.path(suffix))
 
-    # --- appending -------------------------------------------------------------------------
+    # --- appending
 
     def write(self, buffers: Sequence[Buffer]) -> None:
-        """Writes behind the last batch. Only a system call, so it may run on another thread."""
+        """Writes after the last batch. Only a system call, so it may run on another thread."""
         self.file.write(buffers, self.size)
 
     def commit(self, batches: Iterable[tuple[int, int, int]]) -> None:
@@ -336,20 +367,18 @@ class Segment:
         )
 
     def should_roll(self, now_ms: int, size: int, max_timestamp: int, last_offset: int) -> bool:
-        """Whether batches of ``size`` bytes belong into a new segment."""
+        """Whether batches of `size` bytes belong into a new segment."""
         if self.size > self.config.segment_bytes - size:
             return True
         if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             return True
-        age_ms_max = self.config.segment_age_ms_max - self.jitter_ms
-        if self.size > 0 and self._age_ms(now_ms, max_timestamp) > age_ms_max:
-            return True
+        if self.size > 0:
+            # By record timestamps; by the clock where records have none.
+            first = self.first_timestamp
+            age_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
+            if age_ms > self.config.segment_age_ms_max - self.jitter_ms:
+                return True
         return self.offset_index.is_full or self.time_index.is_full
-
-    def _age_ms(self, now_ms: int, max_timestamp: int) -> int:
-        """By record timestamps; by the clock where records have none."""
-        first = self.first_timestamp
-        return max_timestamp - first if first >= 0 else now_ms - self.created_ms
 
     def seal(self) -> None:
         """Completes the indexes when nothing will be appended any more."""
@@ -365,10 +394,10 @@ class Segment:
         transaction_file = self.transaction_index.flush()
         return found if transaction_file is None else [*found, transaction_file]
 
-    # --- reading ---------------------------------------------------------------------------
+    # --- reading
 
     def locate(self, offset: int) -> BatchExtent | None:
-        """The first batch whose last offset is at least ``offset``."""
+        """The first batch whose last offset is at least `offset`."""
         indexed_offset, position = self.offset_index.lookup(offset)
         if position == 0:
             return find_batch(self.file, 0, self.size, offset)
@@ -382,11 +411,11 @@ class Segment:
         return find_batch(self.file, position, self.size, offset)
 
     def end_of_first_batch(self, position: int) -> int:
-        """Where the batch ends that starts at ``position``."""
+        """Where the batch ends that starts at `position`."""
         return self._batch_at(position).file_end
 
     def end_of_batches(self, start: int, bytes_max: int, end: int) -> int:
-        """Where to stop reading at ``start`` so that whole batches of ``bytes_max`` at most fit."""
+        """Where to stop reading at `start` so that whole batches of `bytes_max` at most fit."""
         limit = start + bytes_max
         if limit >= end:
             return end
@@ -402,14 +431,14 @@ class Segment:
         return iter_headers(self.file, position, self.size)
 
     def read_next_offset(self) -> int:
-        """The offset behind the last batch; the base offset if there is none."""
+        """The offset after the last batch; the base offset if there is none."""
         _, position = self.offset_index.lookup(self.offset_index.last_offset)
         next_offset = self.base_offset
         for batch in iter_headers(self.file, position, self.size):
             next_offset = batch.next_offset
         return next_offset
 
-    # --- timestamps ------------------------------------------------------------------------
+    # --- timestamps
 
     @property
     def max_timestamp(self) -> int:
@@ -446,7 +475,7 @@ class Segment:
         return self._first_timestamp
 
     def find_by_timestamp(self, timestamp: int, start_offset: int) -> AnyStoredBatch | None:
-        """The first batch from ``start_offset`` on that has a record at or after ``timestamp``."""
+        """The first batch from `start_offset` on that has a record at or after `timestamp`."""
         found, offset = self.time_index.lookup(timestamp)
         if (found, offset) != (NO_TIMESTAMP, self.base_offset):
             extent = self.locate(offset)
@@ -463,10 +492,10 @@ class Segment:
     def _batch_at(self, position: int) -> AnyStoredBatch:
         return next(iter(iter_headers(self.file, position, self.size)))
 
-    # --- truncation ------------------------------------------------------------------------
+    # --- truncation
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Removes the batches with records at or above ``offset``; returns the bytes removed."""
+        """Removes the batches with records at or above `offset`; returns the bytes removed."""
         extent = self.locate(offset)
         self.is_synced = False
         self.offset_index.truncate_to(offset)
@@ -485,7 +514,7 @@ class Segment:
         return removed
 
     def _find_max_timestamp(self) -> None:
-        """Takes the greatest timestamp from the time index and what lies behind its last entry."""
+        """Takes the greatest timestamp from the time index and what lies after its last entry."""
         self._max_timestamp = self.time_index.last_timestamp
         self._max_timestamp_offset = self.time_index.last_offset
         _, position = self.offset_index.lookup(self._max_timestamp_offset)
@@ -495,7 +524,7 @@ class Segment:
                 self._max_timestamp_offset = batch.last_offset
 
     def cut_file(self) -> int:
-        """Cuts off what is behind the last batch; returns how many bytes that were."""
+        """Cuts off what follows the last batch; returns how many bytes that were."""
         excess = self.file.size() - self.size
         if excess > 0:
             self.file.truncate(self.size)

@@ -60,16 +60,16 @@ class Segments:
         del self._bases[number], self._segments[number]
 
     def floor(self, offset: int) -> Segment | None:
-        """The segment that may hold ``offset``: the last that starts at or below it."""
+        """The segment that may hold `offset`: the last that starts at or below it."""
         number = bisect_right(self._bases, offset) - 1
         return self._segments[number] if number >= 0 else None
 
     def higher(self, base_offset: int) -> Segment | None:
-        """The first segment that starts above ``base_offset``."""
+        """The first segment that starts above `base_offset`."""
         number = bisect_right(self._bases, base_offset)
         return self._segments[number] if number < len(self._segments) else None
 
     def between(self, start: int, end: int) -> list[Segment]:
-        """The segments that may hold offsets from ``start`` to below ``end``."""
+        """The segments that may hold offsets from `start` to below `end`."""
         first = max(0, bisect_right(self._bases, start) - 1)
         return self._segments[first : bisect_left(self._bases, end)]

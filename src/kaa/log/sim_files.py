@@ -9,9 +9,11 @@ as unkindly as a journaling file system with write-back caching may behave:
 * The size of the file is the one of the last sync, the newest, or anything in between.
 * Of the operations on names in one folder since its last sync, a prefix survives, in order.
 
-``crash_at`` stops the world at the N-th changing operation: a write then leaves any prefix of its
-bytes, and from that moment every operation raises ``CrashError``, so that no clean-up code can
-touch the disk after death. ``restart`` gives the file system as the next process finds it.
+A disk may also lie: while `loses_sync` says so for a path, a sync of it returns and does nothing.
+
+`crash_at` stops the world at the N-th changing operation: a write then leaves any prefix of its
+bytes, and from that moment every operation raises `CrashError`, so that no clean-up code can
+touch the disk after death. `restart` gives the file system as the next process finds it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from random import Random
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kaa.log.files import Buffer
 
@@ -33,6 +35,8 @@ SECTOR_BYTES = 512
 Operation = Literal[
     "create", "write", "truncate", "sync", "rename", "unlink", "mkdir", "rmdir", "sync_directory"
 ]
+Inspection = Literal["open", "read", "size", "list"]
+"""What changes nothing: it may fail, and no crash comes of it."""
 CrashMode = Literal["kill", "lost", "torn"]
 """What a crash leaves: all that was written, only what was synced, or anything in between."""
 
@@ -43,9 +47,9 @@ class CrashError(BaseException):
 
 @dataclass(slots=True)
 class Fault:
-    """An error that the disk returns for matching operations, ``skip`` of them left alone first."""
+    """An error that the disk returns for matching operations, `skip` of them left alone first."""
 
-    operation: Operation
+    operation: Operation | Inspection
     path_part: str
     errno: int = errno.EIO
     skip: int = 0
@@ -176,15 +180,18 @@ class SimFile:
         self._path = path
         self._inode = inode
         self._closed = False
-        files.open_handles += 1
+        files.handles[self] = path
 
     def size(self) -> int:
+        self._files.inspect("size", self._path)
         return len(self._alive().data)
 
     def read(self, length: int, position: int) -> bytes:
+        self._files.inspect("read", self._path)
         return bytes(memoryview(self._alive().data)[position : position + length])
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
+        self._files.inspect("read", self._path)
         with memoryview(self._alive().data) as data:
             chunk = data[position : position + len(buffer)]
             memoryview(buffer)[: len(chunk)] = chunk
@@ -195,7 +202,7 @@ class SimFile:
         content = b"".join(buffers)
         try:
             self._files.step("write", self._path)
-            self._files.take_space(inode, position, len(content))
+            self._files.take_space(inode, self._path, position, len(content))
         except (CrashError, OSError):
             inode.write(content[: self._files.random.randint(0, len(content))], position)
             raise
@@ -212,12 +219,13 @@ class SimFile:
     def sync(self) -> None:
         inode = self._alive()
         self._files.step("sync", self._path)
-        inode.sync()
+        if not self._files.loses_sync(self._path):
+            inode.sync()
 
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._files.open_handles -= 1
+            self._files.handles.pop(self, None)
 
     def _alive(self) -> _Inode:
         if self._files.dead:
@@ -239,7 +247,7 @@ class SimDirectoryLock:
 
 
 class SimFiles:
-    """A file system in memory. ``crash_at`` counts changing operations from 0."""
+    """A file system in memory. `crash_at` counts changing operations from 0."""
 
     def __init__(
         self,
@@ -254,13 +262,14 @@ class SimFiles:
         self.capacity_bytes = capacity_bytes
         self.now_ms = now_ms
         self.dead = False
-        self.open_handles = 0
+        self.handles: dict[SimFile, str] = {}
         self.locked: set[str] = set()
         self.faults: list[Fault] = []
+        self.loses_sync: Callable[[str], bool] = lambda _: False
         self.history: list[tuple[Operation, str]] = []
         self._root = _Directory()
 
-    # --- the simulation --------------------------------------------------------------------
+    # --- the simulation
 
     def restart(self, mode: CrashMode, *, seed: int = 0, crash_at: int | None = None) -> SimFiles:
         """The disk as the next process finds it; this one is dead from now on."""
@@ -280,6 +289,14 @@ class SimFiles:
         if self.crash_at is not None and number >= self.crash_at:
             self.dead = True
             raise CrashError
+        self._fail(operation, path)
+
+    def inspect(self, operation: Inspection, path: str) -> None:
+        """Fails where the plan says so."""
+        if self.faults:
+            self._fail(operation, path)
+
+    def _fail(self, operation: Operation | Inspection, path: str) -> None:
         for fault in self.faults:
             if fault.operation == operation and fault.path_part in path and fault.times:
                 if fault.skip:
@@ -288,10 +305,10 @@ class SimFiles:
                 fault.times -= 1
                 raise OSError(fault.errno, os.strerror(fault.errno), path)
 
-    def take_space(self, inode: _Inode, position: int, length: int) -> None:
+    def take_space(self, inode: _Inode, path: str, position: int, length: int) -> None:
         growth = position + length - len(inode.data)
         if self.capacity_bytes is not None and growth > self.capacity_bytes - self.used_bytes():
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     def used_bytes(self) -> int:
         def total(node: _Inode | _Directory) -> int:
@@ -302,15 +319,24 @@ class SimFiles:
         return total(self._root)
 
     def flip_bits(self, path: str, position: int, mask: int = 0xFF) -> None:
-        """Damage at rest: changes one byte behind everybody's back."""
+        """Damage at rest: changes one byte without anybody's knowledge."""
         inode = self._file(path)
         inode.data[position] ^= mask
         if position < len(inode.durable):
             inode.durable[position] ^= mask
 
-    # --- the Protocol ----------------------------------------------------------------------
+    @property
+    def open_handles(self) -> int:
+        return len(self.handles)
+
+    def open_paths(self) -> list[str]:
+        """Of the files that are open, the names by which they were opened."""
+        return list(self.handles.values())
+
+    # --- the Protocol
 
     def open(self, path: str) -> SimFile:
+        self.inspect("open", path)
         return SimFile(self, path, self._file(path))
 
     def create(self, path: str) -> SimFile:
@@ -333,15 +359,18 @@ class SimFiles:
         return isinstance(self._find(path), _Directory)
 
     def size(self, path: str) -> int:
+        self.inspect("size", path)
         return len(self._file(path).data)
 
     def modified_ms(self, path: str) -> int:
+        self.inspect("size", path)
         return self._file(path).modified_ms
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         self._file(path).modified_ms = modified_ms
 
     def list_directory(self, path: str) -> list[str]:
+        self.inspect("list", path)
         return sorted(self._directory(path).names)
 
     def make_directory(self, path: str) -> None:
@@ -380,7 +409,8 @@ class SimFiles:
 
     def sync_directory(self, path: str) -> None:
         self.step("sync_directory", path)
-        self._directory(path).sync()
+        if not self.loses_sync(path):
+            self._directory(path).sync()
 
     def lock(self, path: str) -> SimDirectoryLock:
         if path in self.locked:
@@ -390,7 +420,7 @@ class SimFiles:
         self.locked.add(path)
         return SimDirectoryLock(self, path)
 
-    # --- names -----------------------------------------------------------------------------
+    # --- names
 
     def _find(self, path: str) -> _Inode | _Directory | None:
         if self.dead:

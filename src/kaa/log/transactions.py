@@ -1,4 +1,4 @@
-"""Which batches belong to aborted transactions, told while a log is read from its start on.
+"""Which batches belong to aborted transactions, found while a log is read from its start on.
 
 Compaction reads batches in order and has to know of each whether its transaction was aborted. The
 aborted transactions of the range, from the transaction indexes, are put in order of their first
@@ -25,14 +25,14 @@ class CleanedTransactions:
     """The transactions that are open at the place where the reading is."""
 
     def __init__(self) -> None:
+        # Gets the aborts of which a batch was met.
         self.index: TransactionIndex | None = None
-        """Gets the aborts of which a batch was met."""
+        # By first offset; a heap.
         self._coming: list[tuple[int, AbortedTransaction]] = []
-        """By first offset; a heap."""
+        # Producer id to its open, to be aborted transaction, and whether a batch of it was met.
         self._aborted: dict[int, tuple[AbortedTransaction, bool]] = {}
-        """Producer id to its open, to be aborted transaction, and whether a batch of it was met."""
+        # Producer ids with an open transaction that will be committed.
         self._committed: set[int] = set()
-        """Producer ids with an open transaction that will be committed."""
 
     def add(self, aborted: Iterable[AbortedTransaction]) -> None:
         for transaction in aborted:

@@ -29,7 +29,7 @@ def batch(
     control: bool = False,
     value_bytes: int = 10,
 ) -> bytearray:
-    """A batch of ``records`` key-value pairs; timestamps rise by one from ``timestamp``."""
+    """A batch of `records` key-value pairs; timestamps rise by one from `timestamp`."""
     if isinstance(records, int):
         records = [(b"k%d" % n, b"v" * value_bytes) for n in range(records)]
     payload = b"".join(

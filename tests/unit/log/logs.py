@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.dirs import LogDirectory
 from kaa.log.log import FetchIsolation
-from kaa.log.names import RECOVERY_POINT_CHECKPOINT_FILE, TopicPartition, folder_name
+from kaa.log.names import RECOVERY_POINT_CHECKPOINT_FILE, folder_name
 from kaa.log.recovery import LoadOptions, create_log, load_log
 from kaa.log.sim_files import SimFiles
+from kaa.model.topics import TopicPartition
 from kaa.records.batch import RecordBatch, iter_batches
 from kaa.records.record import Record, iter_records
 from tests.support.ids import uuid
@@ -27,7 +28,7 @@ NO_VERIFICATION = LogManagerConfig(transaction_partition_verification_enable=Fal
 
 
 def new_disk(crash_at: int | None = None) -> SimFiles:
-    """An empty, durable log directory. ``crash_at`` counts from here."""
+    """An empty, durable log directory. `crash_at` counts from here."""
     files = SimFiles()
     files.make_directory(ROOT)
     files.sync_directory("/")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.log.config import LogManagerConfig
-from kaa.log.errors import LogError
-from kaa.log.producer_state import AppendOrigin
+from kaa.log.append import prepare_leader_append
+from kaa.log.config import LogConfig, LogManagerConfig
+from kaa.log.errors import LogError, StorageError
+from kaa.log.sim_files import Fault, Inspection
+from kaa.model.kinds import AppendOrigin
 from kaa.wire.errors import Errors
 from tests.unit.log.batches import ABORT, batch, marker
-from tests.unit.log.logs import new_disk, new_log, stored_batches
+from tests.unit.log.logs import new_disk, new_log, reload, stored_batches
 
 
 def _write(sequence: int) -> bytearray:
@@ -46,11 +48,11 @@ def test_a_refused_batch_changes_nothing() -> None:
 
 def test_a_failed_append_can_be_tried_again_by_plan() -> None:
     log = new_log(new_disk())
-    plan = log.prepare_append(_write(0), leader_epoch=0, now_ms=0)
+    plan = prepare_leader_append(log, _write(0), leader_epoch=0, now_ms=0)
     assert log.log_end_offset == 0
     plan.write()
     assert log.log_end_offset == 0
-    log.complete_append(plan, now_ms=0)
+    plan.complete(now_ms=0)
     assert log.log_end_offset == 2
     assert log.producer_state.producers[7].last_sequence == 1
 
@@ -79,13 +81,13 @@ def test_the_marker_of_one_transaction_leaves_the_verification_of_the_next(bumps
     state = log.producer_state
     first = state.start_verification(7, 0, 0, supports_epoch_bump=bumps, now_ms=0)
     log.append(_transactional(0), leader_epoch=0, now_ms=0, guard=first)
-    end = log.prepare_append(
-        marker(ABORT, 7, 1), leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR
+    end = prepare_leader_append(
+        log, marker(ABORT, 7, 1), leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR
     )
     # Also if it begins after the marker was planned.
     following = state.start_verification(7, 0, 1, supports_epoch_bump=bumps, now_ms=0)
     end.write()
-    log.complete_append(end, now_ms=0)
+    end.complete(now_ms=0)
     assert state.is_verified(7, following) == bumps
     if bumps:
         log.append(_transactional(0, 1), leader_epoch=0, now_ms=0, guard=following)
@@ -103,3 +105,30 @@ def test_followers_learn_producers_and_transactions() -> None:
     assert repr(follower.producer_state.producers) == repr(leader.producer_state.producers)
     assert follower.producer_state.ongoing == leader.producer_state.ongoing == {4: 7}
     assert follower.collect_aborted(0, 5) == leader.collect_aborted(0, 5) != []
+
+
+@pytest.mark.parametrize("operation", ["open", "read"])
+def test_a_disk_that_cannot_be_read_takes_no_appends(operation: Inspection) -> None:
+    """Whether the active segment is full is not known before it was looked at."""
+    files = new_disk()
+    log = new_log(files)
+    log.append(batch(2), leader_epoch=0, now_ms=0)
+    log.close_cleanly(now_ms=0)
+    log = reload(files, clean=True)
+    log.segments.active.rest()
+    files.faults = [Fault(operation, ".log")]
+    with pytest.raises(StorageError):
+        log.append(batch(2), leader_epoch=0, now_ms=0)
+    assert not log.directory.is_online
+    assert log.log_end_offset == 2
+
+
+def test_an_index_that_cannot_be_written_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaa.log.index.INDEX_BLOCK_BYTES", 0)
+    files = new_disk()
+    log = new_log(files, LogConfig(index_interval_bytes=0))
+    log.append(batch(2), leader_epoch=0, now_ms=0)
+    files.faults = [Fault("write", ".index")]
+    with pytest.raises(StorageError):
+        log.append(batch(2), leader_epoch=0, now_ms=0)
+    assert not log.directory.is_online

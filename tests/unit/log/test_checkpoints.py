@@ -13,8 +13,8 @@ from kaa.log.checkpoints import (
 )
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import write_new
-from kaa.log.names import TopicPartition
 from kaa.log.sim_files import SimFiles
+from kaa.model.topics import TopicPartition
 
 
 def _files() -> SimFiles:

@@ -7,15 +7,18 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from kaa.log.cleaner import offset_map_bytes
+import pytest
+
+from kaa.log.cleaner import LogToClean, offset_map_bytes
 from kaa.log.compaction import CompactionRange
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.files import read_whole
 from kaa.log.jobs import run_jobs
 from kaa.log.manager import LogManager
-from kaa.log.names import TopicPartition
-from kaa.log.sim_files import SimFiles
-from tests.unit.log.batches import batch
+from kaa.log.sim_files import Fault, SimFiles
+from kaa.model.kinds import AppendOrigin
+from kaa.model.topics import TopicPartition
+from tests.unit.log.batches import ABORT, batch, marker
 from tests.unit.log.logs import SMALL, stored_records
 
 if TYPE_CHECKING:
@@ -49,6 +52,10 @@ def _fill(
     return log
 
 
+def _due(manager: LogManager, now_ms: int) -> list[LogToClean]:
+    return [found for found in manager.cleaner.find_due(now_ms) if found is not None]
+
+
 def _work(manager: LogManager, now_ms: int = 0) -> None:
     with closing(manager.cleaner.work(now_ms)) as steps:
         for job in steps:
@@ -76,13 +83,13 @@ def test_work_cleans_what_is_dirty_and_notes_where_it_ended() -> None:
 def test_only_compacted_logs_are_cleaned() -> None:
     manager = _manager(SimFiles(), SMALL)
     _fill(manager, A, 50)
-    assert manager.cleaner.find_due(0) == []
+    assert _due(manager, 0) == []
 
 
 def test_the_cleaner_can_be_switched_off() -> None:
     manager = _manager(SimFiles(), manager_config=replace(CONFIG, log_cleaner_enable=False))
     _fill(manager, A, 50)
-    assert manager.cleaner.find_due(0) == []
+    assert _due(manager, 0) == []
 
 
 def test_both_policies_together() -> None:
@@ -91,8 +98,8 @@ def test_both_policies_together() -> None:
     log = _fill(manager, A, 50)
     _work(manager)
     assert len(stored_records(log)) < 50
-    manager.tick(0)
-    manager.tick(10**6)
+    run_jobs(manager.tick(0), 0)
+    run_jobs(manager.tick(10**6), 10**6)
     assert (log.log_start_offset, log.log_end_offset) == (50, 50)
 
 
@@ -103,11 +110,11 @@ def test_the_dirtiest_goes_first_above_the_ratio() -> None:
     _work(manager)
     _fill(manager, A, 20)
     _fill(manager, B, 50)
-    found = {to_clean.log.partition: to_clean for to_clean in manager.cleaner.find_due(0)}
+    found = {to_clean.log.partition: to_clean for to_clean in _due(manager, 0)}
     assert found[B].dirty_ratio > found[A].dirty_ratio > 0.5
     for log in manager.logs.values():
         log.update_config(replace(COMPACTED, min_cleanable_dirty_ratio=0.99))
-    assert manager.cleaner.find_due(0) == []
+    assert _due(manager, 0) == []
 
 
 def test_young_records_stay() -> None:
@@ -126,8 +133,8 @@ def test_overdue_records_are_cleaned_below_the_ratio() -> None:
     config = replace(COMPACTED, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=1000)
     manager = _manager(SimFiles(), config)
     _fill(manager, A, 50)
-    assert manager.cleaner.find_due(now_ms=2000) == []
-    (found,) = manager.cleaner.find_due(now_ms=2001)
+    assert _due(manager, 2000) == []
+    (found,) = _due(manager, 2001)
     assert found.is_overdue
 
 
@@ -159,8 +166,8 @@ def test_a_deleted_log_leaves_no_progress_to_its_successor() -> None:
     _fill(manager, A, 50)
     _work(manager)
     manager.delete([A], now_ms=0)
-    assert read_whole(files, "/d/cleaner-offset-checkpoint") == b"0\n0\n"
     log = _fill(manager, A, 60)
+    assert read_whole(files, "/d/cleaner-offset-checkpoint") == b"0\n0\n"
     assert manager.cleaner.examine(log, now_ms=0).dirty.first_dirty_offset == 0
 
 
@@ -173,21 +180,21 @@ def test_a_damaged_log_is_left_alone_and_others_go_on() -> None:
     _work(manager)
     assert manager.cleaner.uncleanable == {A}
     assert len(stored_records(log)) < 50
-    assert [to_clean.log.partition for to_clean in manager.cleaner.find_due(0)] == []
+    assert [to_clean.log.partition for to_clean in _due(manager, 0)] == []
 
 
 def test_retention_waits_for_a_round() -> None:
     both = replace(COMPACTED, cleanup_policy=frozenset({"compact", "delete"}), retention_ms=1000)
     manager = _manager(SimFiles(), both)
     log = _fill(manager, A, 50)
-    manager.tick(0)
+    run_jobs(manager.tick(0), 0)
     steps = manager.cleaner.work(0)
     next(steps)
     assert log.is_cleaning
-    manager.tick(10**6)
+    run_jobs(manager.tick(10**6), 10**6)
     assert log.log_start_offset == 0
     steps.close()
-    manager.tick(2 * 10**6)
+    run_jobs(manager.tick(2 * 10**6), 2 * 10**6)
     assert log.log_start_offset == 50
 
 
@@ -214,3 +221,45 @@ def test_a_small_buffer_takes_several_rounds() -> None:
     active = log.segments.active.base_offset
     kept = [record.offset for record in stored_records(log) if record.offset < active]
     assert kept[-6:] == list(range(active - 6, active))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("open", ".log"),
+        Fault("read", ".log"),
+        Fault("read", ".log", skip=3),
+        Fault("read", ".log", skip=6),
+        Fault("read", "index"),
+        Fault("size", "index"),
+    ],
+    ids=lambda fault: f"{fault.operation} {fault.path_part} {fault.skip}",
+)
+def test_a_disk_that_cannot_be_read_costs_its_directory_alone(fault: Fault) -> None:
+    files = SimFiles()
+    _close(_filled_with_an_abort(_manager(files)))
+    manager = _manager(files)
+    manager.logs[A].update_high_watermark(100)
+    files.faults = [fault]
+    _work(manager, now_ms=10**9)
+    log = manager.logs[A]
+    assert not log.directory.is_online
+    assert not log.is_cleaning
+    assert A not in manager.cleaner.uncleanable
+    log.close()
+    assert not [path for path in files.open_paths() if "/t-0/" in path]
+    _work(manager, now_ms=10**9)
+
+
+def _filled_with_an_abort(manager: LogManager) -> LogManager:
+    log = _fill(manager, A, 6)
+    content = batch(1, producer_id=7, producer_epoch=0, sequence=0, transactional=True)
+    log.append(content, leader_epoch=0, now_ms=0)
+    log.append(marker(ABORT, 7, 0), leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
+    _fill(manager, A, 20)
+    return manager
+
+
+def _close(manager: LogManager) -> None:
+    for _ in manager.shutdown(now_ms=0, broker_epoch=1):
+        pass

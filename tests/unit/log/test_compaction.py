@@ -18,8 +18,8 @@ from kaa.log.compaction import (
 from kaa.log.errors import StorageError
 from kaa.log.jobs import SyncJob, run_jobs
 from kaa.log.log import FetchIsolation
-from kaa.log.producer_state import AppendOrigin
 from kaa.log.sim_files import CrashError, Fault, SimFiles
+from kaa.model.kinds import AppendOrigin
 from kaa.records.batch import RecordBatch
 from kaa.records.compaction import OffsetMap
 from kaa.records.errors import CorruptRecordsError
@@ -75,7 +75,7 @@ def _clean(log: UnifiedLog, start: int = 0, *, now_ms: int = 0, map_bytes: int =
 
 
 def _records(log: UnifiedLog) -> list[tuple[int, str, str | None]]:
-    """Offset, key and value of every record that is no marker."""
+    """Offset, key and value of every record that is not a marker."""
     return [
         (r.offset, (r.key or b"").decode(), None if r.value is None else r.value.decode())
         for stored in stored_batches(log)
@@ -92,7 +92,7 @@ def _markers(log: UnifiedLog) -> list[RecordBatch]:
     return [b for b in stored_batches(log) if b.is_control]
 
 
-# --- keys ------------------------------------------------------------------------------------
+# --- keys
 
 
 def test_the_latest_record_of_each_key_stays_where_it_was() -> None:
@@ -167,7 +167,7 @@ def test_a_round_over_clean_records_changes_nothing() -> None:
     assert _records(log) == before
 
 
-# --- tombstones ------------------------------------------------------------------------------
+# --- tombstones
 
 
 def test_a_tombstone_stays_until_its_horizon() -> None:
@@ -198,7 +198,7 @@ def test_a_horizon_does_not_move() -> None:
     assert timestamps == [1000, 1001], "the horizon takes the place of the base timestamp"
 
 
-# --- transactions ----------------------------------------------------------------------------
+# --- transactions
 
 
 def test_aborted_records_go_at_once_and_do_not_count() -> None:
@@ -252,7 +252,7 @@ def test_the_index_of_aborts_is_kept_while_a_batch_of_it_is() -> None:
     assert log.collect_aborted(0, 10) == []
 
 
-# --- producers -------------------------------------------------------------------------------
+# --- producers
 
 
 def test_the_last_batch_of_each_producer_stays_empty() -> None:
@@ -266,6 +266,11 @@ def test_the_last_batch_of_each_producer_stays_empty() -> None:
     assert [(b.base_offset, b.record_count) for b in batches] == [(9, 0), (10, 1)]
     assert (batches[0].producer_id, batches[0].base_sequence) == (7, 9)
     assert batches[0].is_valid_crc()
+
+
+def test_many_producers_are_looked_at_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaa.log.compaction.PRODUCERS_PER_SLICE_MAX", 1)
+    test_the_last_batch_of_each_producer_stays_empty()
 
 
 def test_sequences_go_on_after_compaction_and_recovery() -> None:
@@ -292,7 +297,7 @@ def test_the_end_of_the_range_is_not_forgotten() -> None:
     assert [(b.base_offset, b.record_count) for b in stored_batches(log)] == [(19, 1), (20, 0)]
 
 
-# --- files -----------------------------------------------------------------------------------
+# --- files
 
 
 def test_small_segments_are_joined() -> None:
@@ -307,7 +312,8 @@ def test_small_segments_are_joined() -> None:
     assert all(segment.size <= 600 for segment in log.segments)
 
 
-def test_groups_respect_every_limit() -> None:
+def test_groups_respect_every_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaa.log.compaction.SEGMENTS_REMOVED_PER_TURN_MAX", 4)
     log = _log()
     for n in range(60):
         _write(log, (f"k{n}", str(n)))
@@ -317,6 +323,7 @@ def test_groups_respect_every_limit() -> None:
         (replace(COMPACTED, segment_bytes=1800), 3),
         (replace(COMPACTED, segment_bytes=1800, segment_index_bytes=2 * entries), 2),
         (replace(COMPACTED, segment_bytes=1), 1),
+        (replace(COMPACTED, segment_bytes=10**6), 4),
     ):
         log.config = config
         groups = group_segments(segments, log, log.segments.active.base_offset)
@@ -355,7 +362,7 @@ def test_readers_go_on_with_what_they_have() -> None:
     result.region.release()
 
 
-# --- trouble ---------------------------------------------------------------------------------
+# --- trouble
 
 
 @pytest.mark.parametrize("change", ["truncate", "delete", "close"])

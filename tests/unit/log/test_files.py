@@ -11,17 +11,20 @@ import pytest
 from kaa.limits import WRITE_VECTORS_MAX
 from kaa.log.files import (
     RealFiles,
+    make_durable_directory,
     read_whole,
     remove_tree,
     unlink_if_exists,
     write_atomically,
 )
-from kaa.log.sim_files import SimFiles
+from kaa.log.sim_files import Fault, SimFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from kaa.log.files import Files
+    from kaa.log.sim_files import Operation
 
 
 @pytest.fixture(params=["real", "sim"])
@@ -50,6 +53,47 @@ def test_read_and_write_at_positions(disk: tuple[Files, str]) -> None:
     file.sync()
     file.close()
     file.close()
+
+
+def test_errors_name_the_file(disk: tuple[Files, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of open files, of which the system tells only what went wrong."""
+    files, root = disk
+    path = f"{root}/a"
+    file = files.create(path)
+    file.write([b"content"], 0)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if isinstance(files, SimFiles):
+        kinds: tuple[Operation, ...] = ("write", "truncate", "sync", "sync_directory")
+        files.faults += [Fault(kind, "", errno.ENOSPC) for kind in kinds]
+    else:
+        for name in ("pwritev", "ftruncate", "fdatasync", "fsync", "pread", "preadv"):
+            monkeypatch.setattr(os, name, fail)
+    calls: list[Callable[[], object]] = [
+        lambda: file.write([b"more"], 7),
+        lambda: file.truncate(3),
+        file.sync,
+    ]
+    if isinstance(files, RealFiles):
+        calls += [lambda: file.read(1, 0), lambda: file.read_into(bytearray(1), 0)]
+    for call in calls:
+        with pytest.raises(OSError, match="No space") as failure:
+            call()
+        assert failure.value.filename == path
+    with pytest.raises(OSError, match="No space") as failure:
+        files.sync_directory(root)
+    assert failure.value.filename == root
+    file.close()
+
+
+def test_a_full_disk_names_the_file() -> None:
+    files = SimFiles(capacity_bytes=10)
+    file = files.create("/a")
+    with pytest.raises(OSError, match="No space") as failure:
+        file.write([b"more than there is room for"], 0)
+    assert failure.value.filename == "/a"
 
 
 def test_a_file_that_may_only_be_read_can_be_read(
@@ -154,6 +198,22 @@ def test_lock_is_held_by_one(disk: tuple[Files, str]) -> None:
         files.lock(f"{root}/.lock")
     lock.release()
     files.lock(f"{root}/.lock").release()
+
+
+def test_a_durable_directory_survives_a_power_cut() -> None:
+    files = SimFiles()
+    make_durable_directory(files, "/a/b/c")
+    make_durable_directory(files, "/a/b/c")
+    left = files.restart("lost")
+    assert left.is_directory("/a/b/c")
+
+
+def test_a_durable_directory_with_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_durable_directory(RealFiles(), "a/b")
+    assert (tmp_path / "a" / "b").is_dir()
 
 
 def test_write_atomically(disk: tuple[Files, str]) -> None:

@@ -155,3 +155,105 @@ def test_a_folder_that_vanishes_is_an_error_of_the_disk() -> None:
     files.rename(log.folder, "/data/elsewhere")
     with pytest.raises(FileNotFoundError):
         job.run()
+
+
+# --- snapshots of many producers
+
+
+def _with_producers(files: SimFiles, count: int) -> UnifiedLog:
+    log = new_log(files)
+    for producer_id in range(count):
+        content = batch(1, producer_id=producer_id, producer_epoch=0, sequence=0)
+        log.append(content, leader_epoch=0, now_ms=0)
+    return log
+
+
+def test_a_large_snapshot_is_written_by_the_flush_as_it_was_at_the_roll(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kaa.log.log.PRODUCERS_WRITTEN_ON_LOOP_MAX", 3)
+    files = new_disk()
+    log = _with_producers(files, 8)
+    log.flush(now_ms=0)
+    before = len(files.history)
+    end = log.log_end_offset
+    log.roll(0)
+    assert not any("snapshot" in path for _, path in files.history[before:])
+    assert log.needs_flush(0)
+    job = log.flush_job()
+    # What comes later is not of the snapshot.
+    content = batch(1, producer_id=2, producer_epoch=0, sequence=1)
+    log.append(content, leader_epoch=0, now_ms=0)
+    job.run()
+    log.complete_flush(job, now_ms=0)
+    newest = log.snapshots.read_latest()
+    assert newest is not None
+    offset, entries = newest
+    assert offset == end
+    assert [entry.producer_id for entry in entries] == list(range(8))
+    assert [entry.last_sequence for entry in entries] == [0] * 8
+    assert log.producer_state.producers[2].last_sequence == 1
+    after = reload(files.restart("kill"))
+    assert after.producer_state.producers[2].last_sequence == 1
+    assert after.producer_state.producers.keys() == set(range(8))
+
+
+def test_a_large_snapshot_of_what_was_truncated_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaa.log.log.PRODUCERS_WRITTEN_ON_LOOP_MAX", 3)
+    files = new_disk()
+    log = _with_producers(files, 8)
+    log.roll(0)
+    job = log.flush_job()
+    log.truncate_to(2, now_ms=0)
+    job.run()
+    log.complete_flush(job, now_ms=0)
+    assert all(offset <= 2 for offset in log.snapshots.offsets)
+    after = reload(files.restart("kill"))
+    assert after.log_end_offset == 2
+    assert after.producer_state.producers.keys() == {0, 1}
+
+
+# --- a clean stop
+
+
+def test_a_log_that_nobody_wrote_to_costs_a_clean_stop_nothing() -> None:
+    files = new_disk()
+    log = _filled(files)
+    assert not log.is_clean
+    log.close_cleanly(now_ms=0)
+    log = reload(files, clean=True)
+    # A leader that is elected and writes nothing.
+    log.leader_epochs.assign(7, log.log_end_offset)
+    assert log.is_clean
+    before = len(files.history)
+    log.close_cleanly(now_ms=0)
+    assert files.history[before:] == []
+    log = reload(files, clean=True)
+    log.leader_epochs.assign(8, log.log_end_offset)
+    log.append(batch(2), leader_epoch=8, now_ms=0)
+    assert not log.is_clean
+    log.close_cleanly(now_ms=0)
+    log = reload(files.restart("lost"), clean=True)
+    assert log.log_end_offset == 62
+    assert log.leader_epochs.latest_epoch == 8
+
+
+def test_an_empty_log_costs_a_clean_stop_nothing() -> None:
+    files = new_disk()
+    log = new_log(files)
+    assert log.is_clean
+
+
+def test_a_job_that_cannot_be_made_keeps_no_file_open() -> None:
+    files = new_disk()
+    _filled(files, count=12).close()
+    log = reload(files)
+    log.append(batch(2), leader_epoch=0, now_ms=0)
+    for segment in log.segments:
+        segment.is_synced = False
+        segment.rest()
+    files.faults = [Fault("open", ".index", skip=1)]
+    with pytest.raises(StorageError):
+        log.flush_job()
+    log.close()
+    assert files.open_handles == 0

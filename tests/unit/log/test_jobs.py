@@ -15,8 +15,8 @@ from kaa.log.jobs import (
     WorkJob,
     run_jobs,
 )
-from kaa.log.names import TopicPartition
 from kaa.log.sim_files import Fault, Operation, SimFiles
+from kaa.model.topics import TopicPartition
 from kaa.records.errors import CorruptRecordsError
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import ROOT, new_disk, new_log
@@ -40,13 +40,14 @@ def test_a_flush_moves_the_recovery_point_when_it_is_done() -> None:
     assert (log.recovery_point, log.last_flushed_ms) == (2, 7)
 
 
-def test_a_checkpoint_holds_what_was_known_when_it_was_made() -> None:
+def test_a_checkpoint_is_as_new_as_its_number() -> None:
     files, directory = _prepared()
-    offsets = {TopicPartition("t", 0): 5}
-    job = CheckpointJob(directory, "name", offsets)
-    offsets.clear()
-    run_jobs([job], 0)
+    number = directory.number_checkpoint()
+    directory.write_checkpoint("name", {TopicPartition("t", 0): 5})
+    run_jobs([CheckpointJob(directory, "name", {TopicPartition("t", 0): 9}, number)], 0)
     assert read_whole(files, f"{ROOT}/name") == b"0\n1\nt 0 5\n"
+    run_jobs([CheckpointJob(directory, "name", {TopicPartition("t", 0): 9})], 0)
+    assert read_whole(files, f"{ROOT}/name") == b"0\n1\nt 0 9\n"
 
 
 def test_files_and_folders_are_removed_also_a_second_time() -> None:
@@ -95,7 +96,7 @@ def test_work_has_a_result() -> None:
     assert job.result == 7
 
 
-def test_damage_found_by_work_is_told_to_whoever_asks_for_the_result() -> None:
+def test_damage_found_by_work_is_told_to_anyone_who_asks_for_the_result() -> None:
     _, directory = _prepared()
 
     def find_damage() -> None:

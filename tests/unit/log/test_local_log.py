@@ -78,6 +78,15 @@ def test_removed_files_wait_for_their_time() -> None:
     assert files.exists(paths[0])
 
 
+def test_a_closed_log_has_no_file_open_not_even_a_removed_one() -> None:
+    files = new_disk()
+    log = _filled(files)
+    assert stored_batches(log)
+    log.remove_segments([log.segments.first], now_ms=100)
+    log.close()
+    assert files.open_handles == 0
+
+
 def test_new_settings_count_for_the_active_segment() -> None:
     log = _filled(count=1)
     log.update_config(replace(SMALL, segment_bytes=100_000))

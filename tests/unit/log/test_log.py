@@ -10,8 +10,8 @@ from kaa.log.append import UnexpectedAppendOffsetError
 from kaa.log.errors import LogError
 from kaa.log.leader_epochs import EpochEntry
 from kaa.log.log import FetchIsolation, UnifiedLog
-from kaa.log.producer_state import AppendOrigin
 from kaa.log.sim_files import SimFiles
+from kaa.model.kinds import AppendOrigin
 from kaa.records.batch import RecordBatch
 from kaa.records.errors import CorruptRecordsError
 from kaa.wire.errors import Errors
@@ -29,7 +29,7 @@ def _filled(files: SimFiles | None = None, count: int = 30) -> UnifiedLog:
     return log
 
 
-# --- appending -------------------------------------------------------------------------------
+# --- appending
 
 
 def test_the_leader_assigns_offsets_and_epoch_in_place() -> None:
@@ -121,7 +121,7 @@ def test_followers_stop_at_a_newer_epoch() -> None:
     assert log.leader_epochs.entries == [EpochEntry(3, 0), EpochEntry(5, 1)]
 
 
-# --- reading ---------------------------------------------------------------------------------
+# --- reading
 
 
 def test_every_offset_can_be_read() -> None:
@@ -196,7 +196,7 @@ def test_committed_reads_end_at_the_first_open_transaction() -> None:
     assert log.read(5, bytes_max=9, isolation=FetchIsolation.TXN_COMMITTED).aborted == []
 
 
-# --- offsets ---------------------------------------------------------------------------------
+# --- offsets
 
 
 def test_the_high_watermark_stays_within_the_log() -> None:
@@ -222,7 +222,7 @@ def test_the_start_moves_up_to_the_high_watermark_only() -> None:
     assert log.leader_epochs.entries == [EpochEntry(0, 7)]
 
 
-# --- rolling and flushing --------------------------------------------------------------------
+# --- rolling and flushing
 
 
 def test_segments_roll_by_size_with_a_snapshot_each() -> None:
@@ -248,7 +248,7 @@ def test_jitter_is_drawn_below_the_limit() -> None:
     assert max(jitters) < 50
 
 
-# --- clean stops -----------------------------------------------------------------------------
+# --- clean stops
 
 
 def test_a_clean_stop_is_loaded_without_a_scan() -> None:

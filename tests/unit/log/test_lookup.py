@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kaa.log.errors import StorageError
 from kaa.log.log import UnifiedLog
 from kaa.log.lookup import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -15,13 +16,14 @@ from kaa.log.lookup import (
     TimestampAndOffset,
     fetch_offset,
 )
+from kaa.log.sim_files import Fault, Inspection, SimFiles
 from tests.unit.log.batches import batch
-from tests.unit.log.logs import new_disk, new_log
+from tests.unit.log.logs import new_disk, new_log, reload
 
 
-def _filled() -> UnifiedLog:
+def _filled(files: SimFiles | None = None) -> UnifiedLog:
     """Batches of three records, timestamps 100 n, 100 n + 1, 100 n + 2, over several segments."""
-    log = new_log(new_disk())
+    log = new_log(files or new_disk())
     for n in range(30):
         log.append(batch(3, timestamp=100 * n), leader_epoch=n // 10, now_ms=0)
     log.update_high_watermark(90)
@@ -67,3 +69,21 @@ def test_timestamps_need_not_rise() -> None:
 @pytest.mark.parametrize("timestamp", [MAX_TIMESTAMP, 0, 10**6])
 def test_an_empty_log_has_no_record(timestamp: int) -> None:
     assert fetch_offset(new_log(new_disk()), timestamp) is None
+
+
+@pytest.mark.parametrize("operation", ["open", "read", "size"])
+@pytest.mark.parametrize("timestamp", [MAX_TIMESTAMP, 1500])
+def test_what_cannot_be_read_takes_the_directory_offline(
+    operation: Inspection, timestamp: int
+) -> None:
+    files = new_disk()
+    _filled(files).close_cleanly(now_ms=0)
+    log = reload(files, clean=True)
+    log.rest()
+    files.faults = [Fault(operation, "/topic-0/")]
+    with pytest.raises(StorageError):
+        fetch_offset(log, timestamp)
+    assert not log.directory.is_online
+    with pytest.raises(StorageError):
+        fetch_offset(log, timestamp)
+    assert fetch_offset(log, EARLIEST_TIMESTAMP) is not None, "it takes no disk"

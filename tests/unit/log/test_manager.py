@@ -10,13 +10,13 @@ import pytest
 
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.dirs import LogDirectory
-from kaa.log.errors import LogError, StorageError
+from kaa.log.errors import CorruptFileError, LogError, StorageError
 from kaa.log.files import read_whole
-from kaa.log.jobs import FlushLogJob, run_jobs
+from kaa.log.jobs import Job, run_jobs
 from kaa.log.log import UnifiedLog
 from kaa.log.manager import LogManager
-from kaa.log.names import TopicPartition
-from kaa.log.sim_files import CrashError, Fault, SimFiles
+from kaa.log.sim_files import CrashError, Fault, Inspection, SimFiles
+from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
 from tests.support.ids import uuid
 from tests.unit.log.batches import batch
@@ -51,6 +51,10 @@ def _start(manager: LogManager) -> LogManager:
     return manager
 
 
+def _jobs(manager: LogManager, now_ms: int) -> list[Job]:
+    return [job for job in manager.tick(now_ms) if job is not None]
+
+
 def _partition(number: int, topic: str = "t") -> TopicPartition:
     return TopicPartition(topic, number)
 
@@ -68,7 +72,7 @@ def _stop(manager: LogManager) -> None:
         pass
 
 
-# --- start and stop --------------------------------------------------------------------------
+# --- start and stop
 
 
 def test_a_clean_stop_and_start() -> None:
@@ -115,26 +119,47 @@ def test_a_directory_in_use_is_refused_and_left_alone() -> None:
     assert files.locked == {"/b/.lock"}
 
 
-def test_foreign_future_and_metadata_folders_are_left_alone() -> None:
+def test_foreign_and_metadata_folders_are_left_alone() -> None:
     files = SimFiles()
-    for name in ("lost+found", "x-0.ab-future", "y-1.ab-stray", "__cluster_metadata-0"):
+    for name in ("lost+found", "y-1.ab-stray", "__cluster_metadata-0"):
         files.make_directory(f"/a/{name}")
     files.create("/a/file").close()
     manager = _started(files)
     assert manager.logs == {}
-    assert manager.ignored_folders == ["/a/lost+found", "/a/x-0.ab-future", "/a/y-1.ab-stray"]
+    assert manager.ignored_folders == ["/a/lost+found", "/a/y-1.ab-stray"]
 
 
-def test_a_log_in_two_directories_puts_the_second_aside() -> None:
+@pytest.mark.parametrize("winner", [A, B])
+def test_of_the_logs_of_two_topics_the_one_that_is_known_wins(winner: str) -> None:
+    """A disk was away while its topic was made again."""
+    files, ids = SimFiles(), {A: uuid(6), B: uuid(7)}
+    for path, topic_id in ids.items():
+        manager = _started(files, (path,))
+        log = manager.get_or_create(_partition(0), topic_id, now_ms=0)
+        log.append(batch(2), leader_epoch=0, now_ms=0)
+        _stop(manager)
+    manager = _manager(files, (A, B))
+    for _ in manager.start(0, lambda _, topic_id: topic_id == ids[winner]):
+        pass
+    log = manager.logs[_partition(0)]
+    assert (log.folder, log.topic_id) == (f"{winner}/t-0", ids[winner])
+    loser = A if winner == B else B
+    (aside,) = manager.strays
+    assert aside.startswith(f"{loser}/t-0.")
+    assert aside.endswith("-stray")
+    assert files.exists(f"{aside}/00000000000000000000.log")
+    assert not files.exists(f"{loser}/t-0")
+
+
+def test_a_log_in_two_directories_stops_the_start() -> None:
     files = SimFiles()
     for path in (A, B):
         files.make_directory(f"{path}/t-0")
-    manager = _started(files, (A, B))
-    assert set(manager.logs) == {_partition(0)}
-    assert manager.logs[_partition(0)].directory.path == A
+    with pytest.raises(CorruptFileError, match=f"{B}/t-0: the same partition is in {A}/t-0"):
+        _started(files, (A, B))
 
 
-# --- placement and failure -------------------------------------------------------------------
+# --- placement and failure
 
 
 def test_new_logs_go_where_the_fewest_are() -> None:
@@ -203,7 +228,7 @@ def test_creation_moves_on_to_the_next_directory() -> None:
         manager.get_or_create(_partition(1), None, now_ms=0)
 
 
-# --- deletion --------------------------------------------------------------------------------
+# --- deletion
 
 
 def test_deleted_logs_are_renamed_then_removed() -> None:
@@ -217,8 +242,8 @@ def test_deleted_logs_are_renamed_then_removed() -> None:
     (name,) = (n for n in files.list_directory(A) if n.endswith("-delete"))
     assert name.startswith("t-1.")
     assert manager.get(_partition(1)) is None
-    assert b"t 1 " not in read_whole(files, "/a/recovery-point-offset-checkpoint")
     run_jobs(manager.tick(60_999), 60_999)
+    assert b"t 1 " not in read_whole(files, "/a/recovery-point-offset-checkpoint")
     assert files.exists(f"{A}/{name}")
     run_jobs(manager.tick(61_000), 61_000)
     assert not files.exists(f"{A}/{name}")
@@ -241,12 +266,19 @@ def test_folders_marked_for_deletion_are_removed_after_a_restart() -> None:
     assert not [n for n in files.list_directory(A) if n.endswith("-delete")]
 
 
+def _delete_records(manager: LogManager, offset: int) -> None:
+    """Durably, of the first partition."""
+    directory = manager.delete_records(_partition(0), offset)
+    assert directory is not None
+    run_jobs(manager.checkpoint_starts(directory), 0)
+
+
 def test_checkpoints_of_a_deleted_log_do_not_meet_its_successor() -> None:
     for crash_at in range(30):
         files = SimFiles()
         manager = _started(files)
         _filled(manager, _partition(0))
-        manager.delete_records({_partition(0): 15})
+        _delete_records(manager, 15)
         files.sync_directory("/")
         files.crash_at = len(files.history) + crash_at
         try:
@@ -268,8 +300,8 @@ def test_strays_are_put_aside() -> None:
     manager = _started(files)
     _filled(manager, _partition(0))
     _filled(manager, _partition(1))
-    strays = manager.mark_strays(lambda partition, _: partition.partition == 0, now_ms=0)
-    assert strays == [_partition(1)]
+    for _ in manager.mark_strays(lambda partition, _: partition.partition == 0, now_ms=0):
+        pass
     assert set(manager.logs) == {_partition(0)}
     (name,) = (n for n in files.list_directory(A) if n.endswith("-stray"))
     run_jobs(manager.tick(10**9), 10**9)
@@ -282,112 +314,19 @@ def test_deleted_records_stay_deleted() -> None:
     log = _filled(manager, _partition(0))
     log.flush(now_ms=0)
     files.sync_directory("/")
-    results = manager.delete_records({_partition(0): 7, _partition(1): 1})
-    assert results[_partition(0)] is None
-    error = results[_partition(1)]
-    assert error is not None
-    assert error.error is Errors.UNKNOWN_TOPIC_OR_PARTITION
-    refused = manager.delete_records({_partition(0): 99})[_partition(0)]
-    assert refused is not None
-    assert refused.error is Errors.OFFSET_OUT_OF_RANGE
+    _delete_records(manager, 7)
+    assert manager.delete_records(_partition(0), 7) is None, "it has not moved"
+    with pytest.raises(LogError) as missing:
+        manager.delete_records(_partition(1), 1)
+    assert missing.value.error is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    with pytest.raises(LogError) as refused:
+        manager.delete_records(_partition(0), 99)
+    assert refused.value.error is Errors.OFFSET_OUT_OF_RANGE
     log = _started(files.restart("lost")).logs[_partition(0)]
     assert log.log_start_offset == 7
 
 
-# --- ticks -----------------------------------------------------------------------------------
-
-
-def test_ticks_flush_what_has_rolled() -> None:
-    manager = _started(SimFiles())
-    log = _filled(manager, _partition(0), 20)
-    jobs = manager.tick(1)
-    assert [type(job) for job in jobs] == [FlushLogJob]
-    run_jobs(jobs, 1)
-    assert log.recovery_point == 40
-    assert manager.tick(2) == []
-
-
-def test_ticks_write_checkpoints() -> None:
-    files = SimFiles()
-    manager = _started(files)
-    log = _filled(manager, _partition(0))
-    log.flush(now_ms=0)
-    manager.tick(0)
-    for now_ms in (4_999, 5_000, 60_000):
-        run_jobs(manager.tick(now_ms), now_ms)
-    assert read_whole(files, "/a/replication-offset-checkpoint") == b"0\n1\nt 0 20\n"
-    assert read_whole(files, "/a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 19\n"
-    assert read_whole(files, "/a/log-start-offset-checkpoint") == b"0\n0\n"
-
-
-def test_ticks_apply_retention_and_remove_files() -> None:
-    files = SimFiles()
-    manager = _started(files, config=replace(SMALL, retention_ms=1000))
-    log = _filled(manager, _partition(0), 20)
-    manager.tick(0)
-    run_jobs(manager.tick(300_000), 300_000)
-    assert (log.log_start_offset, log.log_end_offset) == (40, 40)
-    assert any(n.endswith(".deleted") for n in files.list_directory("/a/t-0"))
-    run_jobs(manager.tick(360_000), 360_000)
-    assert not any(n.endswith(".deleted") for n in files.list_directory("/a/t-0"))
-
-
-def test_a_round_of_retention_may_take_several_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kaa.log.manager.TICK_RETAINED_LOGS_MAX", 2)
-    manager = _started(SimFiles(), config=replace(SMALL, retention_ms=1000))
-    logs = [_filled(manager, _partition(number), 20) for number in range(5)]
-    manager.tick(0)
-    gone = []
-    for now_ms in (300_000, 301_000, 302_000, 303_000):
-        manager.tick(now_ms)
-        gone.append(sum(log.log_start_offset == 40 for log in logs))
-    assert gone == [2, 4, 5, 5]
-
-
-def test_ticks_expire_producers() -> None:
-    manager = _started(SimFiles())
-    log = manager.get_or_create(_partition(0), None, now_ms=0)
-    content = batch(1, producer_id=7, producer_epoch=0, sequence=0)
-    log.append(content, leader_epoch=0, now_ms=0)
-    manager.tick(0)
-    manager.tick(10**8)
-    assert log.producer_state.producers == {}
-
-
-def test_ticks_look_at_every_log_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kaa.log.manager.TICK_LOGS_MAX", 3)
-    manager = _started(SimFiles())
-    for n in range(7):
-        _filled(manager, _partition(n), 20)
-    seen = [len(manager.tick(n)) for n in range(3)]
-    assert sum(seen) == 7
-    assert max(seen) == 3
-
-
-def test_a_failed_job_takes_its_directory_offline() -> None:
-    files = SimFiles()
-    manager = _started(files, (A, B))
-    _filled(manager, _partition(0), 20)
-    files.faults.append(Fault("sync", "/a/t-0", errno.EIO))
-    run_jobs(manager.tick(1), 1)
-    assert [directory.is_online for directory in manager.directories] == [False, True]
-
-
-def test_changed_settings_count_at_once() -> None:
-    settings = [SMALL]
-    manager = _start(LogManager(SimFiles(), (A,), CONFIG, Random(3), lambda _: settings[0]))
-    log = _filled(manager, _partition(0), 1)
-    settings[0] = replace(SMALL, segment_bytes=10**6)
-    manager.update_topic_config("other")
-    assert log.config is SMALL
-    manager.update_topic_config("t")
-    for _ in range(30):
-        log.append(batch(2), leader_epoch=0, now_ms=0)
-    assert len(log.segments) == 1
-    assert len(stored_batches(log)) == 31
-
-
-# --- crashes ---------------------------------------------------------------------------------
+# --- crashes
 
 
 class _Life:
@@ -407,7 +346,7 @@ class _Life:
         for number in range(3):
             self._write(manager, _partition(number), 8)
         self._flush(manager, _partition(0))
-        manager.delete_records({_partition(0): 5})
+        _delete_records(manager, 5)
         self.start_offsets[_partition(0)] = 5
         self.deleted.add(_partition(1))
         manager.delete([_partition(1)], now_ms=0)
@@ -471,3 +410,36 @@ def test_a_crash_at_every_step_of_a_broker_keeps_its_promises() -> None:
             assert not [n for n in names if n.endswith(("-delete", ".tmp"))]
         crash_at += 1
     assert crash_at > 100
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("operation", ["open", "read", "size", "list"])
+def test_a_directory_that_cannot_be_read_at_the_start_is_offline_alone(
+    operation: Inspection, is_clean: bool
+) -> None:
+    """Wherever it fails: segments, indexes, snapshots, checkpoints, names."""
+    skip = offline = 0
+    while True:
+        files = SimFiles()
+        manager = _started(files, (A, B))
+        for number in range(4):
+            _filled(manager, _partition(number))
+        if is_clean:
+            _stop(manager)
+        else:
+            files = files.restart("kill")
+        files.faults = [Fault(operation, f"{B}/", skip=skip, times=10**9)]
+        manager = _started(files, (A, B))
+        first, second = manager.directories
+        assert first.is_online
+        assert all(log.log_end_offset == 20 for log in first.logs.values())
+        if second.is_online:
+            break
+        offline += 1
+        for log in second.logs.values():
+            with pytest.raises(StorageError):
+                log.read(0, bytes_max=100)
+            log.close()
+        assert not [path for path in files.open_paths() if path.startswith(f"{B}/t")]
+        skip += 1
+    assert offline > (0 if operation in {"list", "size"} else 2)

@@ -8,13 +8,13 @@ from kaa.log.names import (
     DELETE_FOLDER_SUFFIX,
     LOG_SUFFIX,
     FolderName,
-    TopicPartition,
     base_offset_of,
     file_name,
     folder_name,
     marked_folder_name,
     parse_folder_name,
 )
+from kaa.model.topics import TopicPartition
 from kaa.wire.primitives import Uuid
 
 UNIQUE = Uuid.fromhex("0123456789abcdef0123456789abcdef")

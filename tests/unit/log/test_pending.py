@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kaa.log.append import prepare_leader_append
 from kaa.log.config import LogConfig
 from kaa.log.log import UnifiedLog
 from kaa.log.pending import PendingAppend
@@ -40,8 +41,8 @@ class Writer(Executor):
 
 def begin(log: UnifiedLog, writer: Executor, count: int = 2) -> PendingAppend:
     log.directory.writer = writer
-    plan = log.prepare_append(batch(count), leader_epoch=0, now_ms=0)
-    return log.begin_append(plan, now_ms=0)
+    plan = prepare_leader_append(log, batch(count), leader_epoch=0, now_ms=0)
+    return PendingAppend(plan, now_ms=0)
 
 
 def new_pending(
@@ -171,3 +172,19 @@ def test_what_nobody_foresaw_takes_the_directory_offline_as_well() -> None:
     pending.settle()
     assert "surprise" in str(pending.error)
     assert not log.directory.is_online
+
+
+def test_an_index_that_cannot_be_written_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaa.log.index.INDEX_BLOCK_BYTES", 0)
+    files = new_disk()
+    log, writer = new_log(files, LogConfig(index_interval_bytes=0)), Writer()
+    for _ in range(3):
+        log.append(batch(2), leader_epoch=0, now_ms=0)
+    pending = begin(log, writer)
+    files.faults.append(Fault("write", ".index"))
+    writer.work()
+    pending.settle()
+    assert pending.error is not None
+    assert not log.directory.is_online
+    assert (log.log_end_offset, log.pending) == (6, None)
+    assert log.segments.active.references == 0

@@ -104,3 +104,13 @@ def test_marking_renames() -> None:
     ]
     snapshots.set_folder("/e")
     assert snapshots.path(20) == "/e/00000000000000000020.snapshot"
+
+
+def test_what_another_log_gets() -> None:
+    files, snapshots = _written(10, 20)
+    assert decode_producer_snapshot("s", snapshots.encoded_at(10))
+    nobody = encode_producer_snapshot([])
+    assert snapshots.encoded_at(15) == nobody
+    files.flip_bits(snapshots.path(20), 3)
+    assert snapshots.encoded_at(20) == nobody
+    assert snapshots.offsets == [10, 20]

@@ -7,12 +7,12 @@ import pytest
 from kaa.log.errors import LogError
 from kaa.log.producer_state import (
     BATCHES_RETAINED,
-    AppendOrigin,
     BatchMetadata,
     CompletedTransaction,
     ProducerEntry,
     ProducerState,
 )
+from kaa.model.kinds import AppendOrigin
 from kaa.records.batch import RecordBatch
 from kaa.records.control import ControlRecordType, EndTransactionMarker
 from kaa.wire.errors import Errors
@@ -99,7 +99,7 @@ def _refused(error: Errors, state: _State, sequence: int, epoch: int = 0) -> Non
     assert repr(state.producers.get(7)) == before
 
 
-# --- sequences -------------------------------------------------------------------------------
+# --- sequences
 
 
 def test_sequences_follow_each_other() -> None:
@@ -176,7 +176,7 @@ def test_the_last_five_batches_are_recognised() -> None:
     assert state.find_duplicate(_batch(12, producer_id=8)) is None
 
 
-# --- transactions ----------------------------------------------------------------------------
+# --- transactions
 
 
 def test_the_oldest_undecided_transaction_is_unstable() -> None:
@@ -262,7 +262,7 @@ def test_late_transactions() -> None:
     assert not _State().has_late_transaction(10**9, 50)
 
 
-# --- verification ----------------------------------------------------------------------------
+# --- verification
 
 
 def test_a_guard_is_good_for_one_transaction() -> None:
@@ -297,7 +297,7 @@ def test_version_2_producers_without_state_start_at_zero() -> None:
     _refused(Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, state, 5)
 
 
-# --- life ------------------------------------------------------------------------------------
+# --- life
 
 
 def test_idle_producers_expire_unless_in_a_transaction() -> None:
@@ -305,9 +305,9 @@ def test_idle_producers_expire_unless_in_a_transaction() -> None:
     state.write(0)
     state.write(0, producer_id=8, transactional=True)
     state.start_verification(9, 0, 0, supports_epoch_bump=False, now_ms=0)
-    state.remove_expired(1_000 + DAY_MS - 1)
+    list(state.remove_expired(1_000 + DAY_MS - 1))
     assert set(state.producers) == {7, 8}
-    state.remove_expired(1_000 + DAY_MS)
+    list(state.remove_expired(1_000 + DAY_MS))
     assert set(state.producers) == {8}
     assert not state.is_empty
 

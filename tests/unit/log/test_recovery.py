@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kaa.log.leader_epochs import EpochEntry
-from kaa.log.producer_state import AppendOrigin
+from kaa.log.names import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
 from kaa.log.sim_files import CrashError, SimFiles
+from kaa.model.kinds import AppendOrigin
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
 from tests.unit.log.logs import SMALL, new_disk, new_log, reload, stored_batches
 
@@ -32,8 +33,8 @@ LEFT_OVERS = (".deleted", ".cleaned", ".swap", ".tmp")
 class Story:
     """What was appended, and what has been promised about it."""
 
+    # Every batch handed to the log, with its offsets, also if the append did not return.
     contents: list[bytes] = field(default_factory=list)
-    """Every batch handed to the log, with its offsets, also if the append did not return."""
     acknowledged_offset: int = 0
     durable_offset: int = 0
     created: bool = False
@@ -96,7 +97,7 @@ def _die(crash_at: int | None, config: LogConfig) -> tuple[SimFiles, Story, bool
 
 
 def _reference(story: Story, count: int) -> UnifiedLog:
-    """A log that never crashed, with the first ``count`` batches."""
+    """A log that never crashed, with the first `count` batches."""
     log = new_log(new_disk())
     for content in story.contents[:count]:
         log.append_as_follower(content, leader_epoch=99, now_ms=0)
@@ -255,6 +256,24 @@ def test_a_damaged_transaction_index_is_built_anew_even_after_a_clean_stop() -> 
     found = reload(files, clean=True)
     assert found.collect_aborted(0, 100) == aborted != []
     assert found.recovery_point < found.log_end_offset
+
+
+def test_a_damaged_transaction_index_does_not_move_the_start_of_the_scan() -> None:
+    """What lies between the recovery point and its segment was not flushed either."""
+    files = new_disk()
+    log = new_log(files)
+    for epoch in range(30):
+        log.append(batch(2, value_bytes=30), leader_epoch=epoch, now_ms=0)
+    bases = log.segments.base_offsets
+    torn = files.open(f"{FOLDER}/{file_name(bases[-3], LOG_SUFFIX)}")
+    torn.write([b"\xff"], 40)
+    index = f"{FOLDER}/{file_name(bases[-1], TRANSACTION_INDEX_SUFFIX)}"
+    if not files.exists(index):
+        files.create(index)
+    files.open(index).write([b"no index"], 0)
+    loaded = reload(files, recovery_point=bases[-3])
+    assert loaded.log_end_offset == bases[-3]
+    assert loaded.segments.base_offsets == bases[:-2]
 
 
 def test_orphans_go_and_an_empty_folder_is_a_new_log() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kaa.log.log import UnifiedLog
-from kaa.log.producer_state import AppendOrigin, ProducerState
+from kaa.log.producer_state import ProducerState
 from kaa.log.replay import load_newest_snapshot, replay_segments
 from kaa.log.sim_files import SimFiles
+from kaa.model.kinds import AppendOrigin
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
 from tests.unit.log.logs import new_disk, new_log
 

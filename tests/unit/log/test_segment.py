@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from kaa.log.config import LogConfig
+from kaa.log.dirs import LogDirectory
+from kaa.log.errors import StorageError
 from kaa.log.segment import Segment, SegmentRegion
-from kaa.log.sim_files import SimFiles
+from kaa.log.sim_files import Fault, SimFiles
 from kaa.records.batch import RecordBatch
 from tests.unit.log.batches import batch
 
@@ -96,7 +98,7 @@ def test_reading_stops_at_whole_batches() -> None:
 def test_readers_keep_the_file_open() -> None:
     files = _files()
     segment = _filled(files)
-    region = SegmentRegion(segment, 0, segment.size // 40)
+    region = SegmentRegion(LogDirectory(files, "/d"), segment, 0, segment.size // 40)
     segment.rename(".deleted")
     segment.delete()
     assert files.list_directory("/d") == []
@@ -105,6 +107,24 @@ def test_readers_keep_the_file_open() -> None:
     assert region.descriptor == -1
     region.release()
     assert files.open_handles == 0
+
+
+def test_a_region_that_cannot_be_read_takes_its_directory_offline() -> None:
+    files = _files()
+    segment = _filled(files)
+    directory = LogDirectory(files, "/d")
+    region = SegmentRegion(directory, segment, 0, segment.size)
+    buffer = memoryview(bytearray(segment.size))
+    region.read_into(buffer)
+    assert buffer == region.read()
+    files.faults = [Fault("read", ".log", times=2)]
+    with pytest.raises(StorageError, match="Input/output error"):
+        region.read(10, 5)
+    assert not directory.is_online
+    with pytest.raises(StorageError):
+        region.read_into(buffer)
+    region.release()
+    assert segment.references == 0
 
 
 def test_a_resting_segment_opens_again() -> None:

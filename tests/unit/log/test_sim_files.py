@@ -11,7 +11,9 @@ from kaa.log.files import read_whole, write_atomically
 from kaa.log.sim_files import PAGE_BYTES, CrashError, Fault, SimFiles
 
 if TYPE_CHECKING:
-    from kaa.log.sim_files import CrashMode
+    from collections.abc import Callable
+
+    from kaa.log.sim_files import CrashMode, Inspection
 
 
 def test_a_killed_process_loses_nothing() -> None:
@@ -115,6 +117,24 @@ def test_faults_are_raised_where_planned() -> None:
     file.sync()
 
 
+def test_reads_may_fail_and_are_no_moments_to_crash_at() -> None:
+    files = _disk_with("/d/a", b"abc", crash_at=0)
+    file = files.open("/d/a")
+    reads: dict[Inspection, Callable[[], object]] = {
+        "open": lambda: files.open("/d/a"),
+        "read": lambda: file.read(3, 0),
+        "size": lambda: files.size("/d/a"),
+        "list": lambda: files.list_directory("/d"),
+    }
+    for operation, read in reads.items():
+        files.faults = [Fault(operation, "/d")]
+        with pytest.raises(OSError, match=r".") as caught:
+            read()
+        assert caught.value.errno == errno.EIO
+        read()
+    assert not files.dead
+
+
 def test_a_full_disk_takes_a_prefix_at_most() -> None:
     files = SimFiles(capacity_bytes=10)
     files.make_directory("/d")
@@ -133,7 +153,7 @@ def test_flipped_bits_are_read_back() -> None:
 
 
 def _disk_with(path: str, content: bytes, crash_at: int | None = None) -> SimFiles:
-    """A disk with one durable file, that dies ``crash_at`` operations later."""
+    """A disk with one durable file, that dies `crash_at` operations later."""
     files = SimFiles()
     files.make_directory(path.rpartition("/")[0])
     file = files.create(path)

@@ -84,3 +84,27 @@ def test_damage_is_noticed(content: bytes) -> None:
     files.create("/d/x").write([content], 0)
     with pytest.raises(CorruptFileError):
         TransactionIndex(files, "/d/x", 0).entries  # noqa: B018 - the property reads the file
+
+
+def test_what_was_written_is_synced_though_its_file_was_closed() -> None:
+    files = SimFiles()
+    index = _index(files, ABORTS)
+    index.close()
+    assert index.changes > index.durable_changes
+    found = index.flush()
+    assert found is not None
+    found.sync()
+    files.sync_directory("/")
+    files.sync_directory("/d")
+    assert len(read_whole(files.restart("lost"), "/d/x")) == 34 * len(ABORTS)
+    index.durable_changes = index.changes
+    index.close()
+    assert index.flush() is None
+
+
+def test_a_file_that_goes_is_a_change() -> None:
+    index = _index(SimFiles(), ABORTS)
+    index.durable_changes = index.changes
+    index.reset()
+    assert index.changes > index.durable_changes
+    assert index.flush() is None

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
 import pytest
 
+from kaa.log.futures import rename_folder
 from kaa.log.leader_epochs import EpochEntry
 from kaa.log.log import FetchIsolation, UnifiedLog
-from kaa.log.producer_state import AppendOrigin
-from kaa.log.sim_files import CrashError, SimFiles
+from kaa.log.sim_files import CrashError, Fault, SimFiles
+from kaa.model.kinds import AppendOrigin
 from kaa.records.batch import RecordBatch
 from tests.unit.log.batches import ABORT, batch, marker
 from tests.unit.log.logs import new_disk, new_log, reload, stored_batches
@@ -54,6 +60,55 @@ def test_truncation_below_the_first_segment_starts_over() -> None:
     log.truncate_to(50, now_ms=0)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (50, 50, 50)
     assert log.segments.base_offsets == [50]
+
+
+class Later(ThreadPoolExecutor):
+    """A thread that begins when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.waiting.append((future, partial(fn, *args, **kwargs)))
+        return future
+
+    def begin(self) -> None:
+        for future, call in self.waiting:
+            try:
+                future.set_result(call())
+            except OSError as error:
+                future.set_exception(error)
+        self.waiting.clear()
+
+
+@pytest.mark.parametrize("offset", [0, 10, 500])
+def test_a_log_that_is_deleted_while_it_is_cut_costs_no_directory(offset: int) -> None:
+    """Its folder has another name when the thread comes to it, at whichever step."""
+    for count in range(8):
+        log = _filled()
+        log.flush(now_ms=0)
+        log.directory.writer = later = Later()
+        cut = log.begin_restart(500, 0) if offset == 500 else log.begin_truncation(offset, 0)
+        assert cut is not None
+        steps = 0
+        while steps < count and not cut.is_settled:
+            steps += 1
+            cut.advance()
+            later.begin()
+        if steps < count:
+            break
+        cut.advance()
+        log.close_when_settled()
+        rename_folder(log, "topic-0.0123456789abcdef-delete")
+        while not cut.is_settled:
+            later.begin()
+            cut.advance()
+        assert log.directory.is_online, (count, cut.error)
+        assert log.is_closed
+    else:
+        pytest.fail("it has more steps")
 
 
 def test_starting_over() -> None:
@@ -149,3 +204,82 @@ def test_a_crash_at_every_step_leaves_a_prefix_without_a_hole(start_over: bool) 
         if finished:
             return
     pytest.fail("the truncation never finished")
+
+
+# --- in steps, for a thread
+
+
+def test_steps_end_where_the_whole_does() -> None:
+    whole, stepped = _filled(), _filled()
+    whole.truncate_to(31, now_ms=0)
+    with ThreadPoolExecutor(1) as writer:
+        stepped.directory.writer = writer
+        pending = stepped.begin_truncation(31, now_ms=0)
+        assert pending is not None
+        turns = 0
+        while not pending.is_settled:
+            # Nobody reads beyond the new end meanwhile.
+            pending.advance()
+            assert stepped.log_end_offset == 31
+            turns += 1
+    assert turns > 2
+    assert pending.error is None
+    assert stepped.pending is None
+    kept = [bytes(found.view) for found in stored_batches(whole)]
+    assert [bytes(found.view) for found in stored_batches(stepped)] == kept
+    assert stepped.leader_epochs.entries == whole.leader_epochs.entries
+    assert stepped.producer_state.end_offset == whole.producer_state.end_offset
+    assert stepped.recovery_point == whole.recovery_point
+
+
+def test_nothing_to_cut_is_nothing_to_do() -> None:
+    log = _filled(count=2)
+    assert log.begin_truncation(4, now_ms=0) is None
+    assert log.pending is None
+
+
+def test_an_append_waits_for_the_truncation() -> None:
+    log = _filled()
+    told: list[int] = []
+    pending = log.begin_truncation(31, now_ms=0)
+    assert pending is not None
+    pending.when_settled(lambda: told.append(1))
+    pending.advance()
+    info = log.append(batch(1), leader_epoch=0, now_ms=0)
+    assert (pending.is_settled, told, info.first_offset) == (True, [1], 31)
+
+
+def test_starting_over_in_steps() -> None:
+    log = _filled()
+    pending = log.begin_restart(500, now_ms=0)
+    pending.settle()
+    assert (log.log_start_offset, log.log_end_offset, log.pending) == (500, 500, None)
+
+
+def test_a_disk_that_fails_in_a_step() -> None:
+    for fault in (Fault("sync_directory", "topic-0"), Fault("sync", ".log")):
+        files = new_disk()
+        log = _filled(files)
+        files.faults.append(fault)
+        pending = log.begin_truncation(31, now_ms=0)
+        assert pending is not None
+        pending.settle()
+        assert pending.error is not None
+        assert not log.directory.is_online
+        assert log.pending is None
+
+
+@pytest.mark.parametrize("name", [".log", ".snapshot"])
+def test_a_disk_that_cannot_be_read_is_offline(name: str) -> None:
+    files = new_disk()
+    log = _filled(files)
+    log.close_cleanly(now_ms=0)
+    log = reload(files, clean=True)
+    for segment in log.segments:
+        segment.rest()
+    files.faults.append(Fault("open", name, times=10**9))
+    pending = log.begin_truncation(59, now_ms=0)
+    assert pending is not None
+    pending.settle()
+    assert pending.error is not None
+    assert not log.directory.is_online

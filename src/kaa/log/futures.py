@@ -1,0 +1,363 @@
+"""Future logs: copies that are to take the place of a log in another directory (KIP-113).
+
+A future log lies in `<topic>-<partition>.<hex>-future` of the directory it moves to. It follows
+its source as a replica follows its leader (`kaa.replication.moves`), and counts for nothing until
+it takes the source's place. That is the swap, and these are its steps:
+
+1. what the source has more, a little by then, is copied;
+2. the future log is made as durable as the source is;
+3. the source's folder is renamed to `...-delete`, and its directory synced;
+4. the future log's folder gets the plain name, and its directory is synced;
+5. the future log takes over what is not in the records: producers that have none left, epochs
+   without records, the high watermark.
+
+Nobody else writes to either log meanwhile, and readers are not disturbed. What a crash leaves:
+
+| source | target | at the next start |
+|---|---|---|
+| plain | `-future` | the move goes on |
+| `-delete` | `-future` | the future log is the log: it was whole and durable |
+| `-delete` | plain | the move is done |
+
+There are never two folders with the plain name, since the first rename is durable before the
+second one is made. A directory that fails in between leaves the other one whole: if it is the
+target, the source gets its name back.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from kaa.limits import MOVE_TAIL_BYTES_MAX
+from kaa.log.errors import LogError, StorageError
+from kaa.log.files import unlink_if_exists
+from kaa.log.jobs import CheckpointJob
+from kaa.log.log import FetchIsolation
+from kaa.log.names import (
+    DELETE_FOLDER_SUFFIX,
+    FUTURE_FOLDER_SUFFIX,
+    LOG_START_OFFSET_CHECKPOINT_FILE,
+    folder_name,
+    marked_folder_name,
+)
+from kaa.log.recovery import LoadOptions, create_log
+from kaa.log.truncation import PendingTruncation
+from kaa.records.errors import RecordsError
+from kaa.wire.errors import Errors
+from kaa.wire.primitives import Uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kaa.log.config import LogManagerConfig
+    from kaa.log.dirs import LogDirectory
+    from kaa.log.log import UnifiedLog
+    from kaa.log.segment import SegmentRegion
+    from kaa.log.truncation import Step
+    from kaa.model.seams import RandomSource
+    from kaa.model.topics import TopicPartition
+
+
+class FutureLogsHost(Protocol):
+    """What future logs need of the log manager."""
+
+    logs: dict[TopicPartition, UnifiedLog]
+
+    @property
+    def config(self) -> LogManagerConfig: ...
+
+    @property
+    def random(self) -> RandomSource: ...
+
+    def forget_stale(self, partition: TopicPartition) -> None: ...
+
+    def doom(self, log: UnifiedLog, folder: str, now_ms: int) -> None: ...
+
+
+class FutureLogs:
+    """The future logs of a broker, one per partition. Owned by the log manager."""
+
+    def __init__(self, host: FutureLogsHost) -> None:
+        self._host = host
+        self.logs: dict[TopicPartition, UnifiedLog] = {}
+        # Those that were found after a stop that was not clean.
+        self.unclean: set[TopicPartition] = set()
+
+    def get(self, partition: TopicPartition) -> UnifiedLog | None:
+        return self.logs.get(partition)
+
+    def add(self, log: UnifiedLog) -> None:
+        self.logs[log.partition] = log
+        log.directory.futures[log.partition] = log
+
+    def create(self, source: UnifiedLog, directory: LogDirectory, now_ms: int) -> UnifiedLog:
+        """A future log in `directory`, which begins where the source does. StorageError."""
+        partition, host = source.partition, self._host
+        assert partition not in self.logs
+        assert directory is not source.directory
+        unique = Uuid(host.random.randbytes(16))
+        name = marked_folder_name(partition, unique, FUTURE_FOLDER_SUFFIX)
+        options = LoadOptions(
+            now_ms=now_ms, log_start_offset=source.local_log_start_offset, manager=host.config
+        )
+        host.forget_stale(partition)
+        if not directory.is_online:
+            raise directory.storage_error()
+        try:
+            log = create_log(
+                directory,
+                partition,
+                source.topic_id,
+                source.config,
+                host.random,
+                options,
+                folder=f"{directory.path}/{name}",
+            )
+        except OSError as error:
+            raise directory.fail(error) from error
+        self.add(log)
+        return log
+
+    def drop(self, partition: TopicPartition, now_ms: int) -> None:
+        """Gives a future log up; its folder goes as that of a deleted log. On a directory that is
+        offline it stays as it is.
+        """
+        log = self._take(partition)
+        if log is not None:
+            self.discard(log, now_ms)
+
+    def discard(self, log: UnifiedLog, now_ms: int) -> None:
+        """The same for one that nobody knows."""
+        log.close_when_settled()
+        if log.directory.is_online:
+            self._doom(log, now_ms)
+
+    def _take(self, partition: TopicPartition) -> UnifiedLog | None:
+        log = self.logs.pop(partition, None)
+        self.unclean.discard(partition)
+        if log is not None:
+            del log.directory.futures[partition]
+        return log
+
+    def _doom(self, log: UnifiedLog, now_ms: int) -> None:
+        """Renames the folder of a log that is not needed any more; it is removed later."""
+        directory = log.directory
+        unique = Uuid(self._host.random.randbytes(16))
+        name = marked_folder_name(log.partition, unique, DELETE_FOLDER_SUFFIX)
+        try:
+            rename_folder(log, name)
+        except OSError as error:
+            directory.fail(error)
+            return
+        directory.stale[log.partition] = directory.number_checkpoint()
+        self._host.doom(log, log.folder, now_ms)
+
+    def promote(self, partition: TopicPartition) -> UnifiedLog:
+        """Makes the future log the log of its partition, which has no other. StorageError."""
+        assert partition not in self._host.logs
+        log = self.logs[partition]
+        with log.storage():
+            rename_folder(log, folder_name(partition))
+            log.directory.files.sync_directory(log.directory.path)
+        self._take(partition)
+        self._host.logs[partition] = log.directory.logs[partition] = log
+        return log
+
+    def begin_swap(
+        self,
+        source: UnifiedLog,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        ended: Callable[[LogError | RecordsError | None], None],
+    ) -> PendingTruncation:
+        """Puts the future log in the place of its source; see the module. `ended` is called when
+        it is there, or with the reason why not.
+        """
+        future = self.logs[source.partition]
+        assert future.pending is None
+        assert not future.is_flushing
+        assert not source.is_cleaning
+        swap = _Swap(self, source, future, leader_epoch, now_ms, ended)
+        return PendingTruncation(source, swap.steps())
+
+    def swapped(self, source: UnifiedLog, future: UnifiedLog, now_ms: int) -> None:
+        """The names on the disks are changed: now this is the log."""
+        partition, host = source.partition, self._host
+        self._take(partition)
+        del source.directory.logs[partition]
+        host.logs[partition] = future.directory.logs[partition] = future
+        source.directory.stale[partition] = source.directory.number_checkpoint()
+        source.close_when_settled()
+        host.doom(source, source.folder, now_ms)
+
+
+class _Swap:
+    """One swap under way."""
+
+    def __init__(
+        self,
+        futures: FutureLogs,
+        source: UnifiedLog,
+        future: UnifiedLog,
+        leader_epoch: int,
+        now_ms: int,
+        ended: Callable[[LogError | RecordsError | None], None],
+    ) -> None:
+        self._futures = futures
+        self._source = source
+        self._future = future
+        self._leader_epoch = leader_epoch
+        self._now_ms = now_ms
+        self._ended = ended
+
+    def steps(self) -> Iterator[Step]:
+        source, future = self._source, self._future
+        # Keeps compaction and retention away from the one, and flushes from the other.
+        source.is_cleaning = future.is_flushing = True
+        error: LogError | RecordsError | None = None
+        try:
+            yield from self._copy_tail()
+            yield from self._make_durable()
+            yield from self._rename()
+        except (LogError, RecordsError) as failure:
+            error = failure
+        finally:
+            source.is_cleaning = future.is_flushing = False
+        if error is None:
+            self._take_over()
+            self._futures.swapped(source, future, self._now_ms)
+        self._ended(error)
+
+    def _run(self, directory: LogDirectory, call: Callable[[], object]) -> Iterator[Step]:
+        """A step for a thread, whose failure costs the directory that it is for."""
+        caught: list[OSError | StorageError] = []
+        yield partial(_catch, call, caught)
+        for error in caught:
+            raise directory.fail(error) if isinstance(error, OSError) else error
+
+    def _copy_tail(self) -> Iterator[Step]:
+        source, future = self._source, self._future
+        while future.log_end_offset < source.log_end_offset:
+            found = source.read(
+                future.log_end_offset,
+                bytes_max=MOVE_TAIL_BYTES_MAX,
+                isolation=FetchIsolation.LOG_END,
+            )
+            region = found.region
+            if region is None:
+                # Batches that compaction removed were the last ones before the log was cut.
+                return
+            records: list[bytes] = []
+            try:
+                yield from self._run(source.directory, partial(_read_into, records, region))
+            finally:
+                region.release()
+            start_offset = future.log_end_offset
+            future.append_as_follower(
+                records[0], leader_epoch=self._leader_epoch, now_ms=self._now_ms
+            )
+            if future.log_end_offset == start_offset:
+                # No leader has written such records, and to try again would hold appends for ever.
+                raise LogError(
+                    Errors.UNKNOWN_LEADER_EPOCH,
+                    f"the records from offset {start_offset} on are of a later leader epoch than "
+                    f"{self._leader_epoch}, which is the partition's",
+                )
+
+    def _make_durable(self) -> Iterator[Step]:
+        source, future = self._source, self._future
+        files, target = future.directory.files, future.directory
+        for path in future.take_doomed():
+            yield from self._run(target, partial(unlink_if_exists, files, path))
+        self._follow_start()
+        if future.recovery_point < source.recovery_point or future.is_new:
+            job = future.make_flush_job(future.log_end_offset, whole_active=False)
+            try:
+                yield from self._run(target, job.run)
+            except StorageError:
+                job.close(done=False)
+                raise
+            future.complete_flush(job, self._now_ms)
+            future.is_flushing = True
+        if source.is_tiered or future.log_start_offset > future.segments.first.base_offset:
+            # What was deleted must stay so, whatever happens next.
+            checkpoint = CheckpointJob(
+                target, LOG_START_OFFSET_CHECKPOINT_FILE, target.log_start_offsets()
+            )
+            yield from self._run(target, checkpoint.run)
+
+    def _follow_start(self) -> None:
+        source, future = self._source, self._future
+        future.update_high_watermark(source.high_watermark)
+        if source.log_start_offset > future.log_start_offset:
+            future.increment_log_start_offset(source.log_start_offset)
+        elif source.is_tiered:
+            future.log_start_offset = source.log_start_offset
+
+    def _rename(self) -> Iterator[Step]:
+        source, future = self._source, self._future
+        plain = folder_name(source.partition)
+        unique = Uuid(self._futures._host.random.randbytes(16))  # noqa: SLF001  One algorithm.
+        with source.storage():
+            rename_folder(
+                source, marked_folder_name(source.partition, unique, DELETE_FOLDER_SUFFIX)
+            )
+        try:
+            directory = source.directory
+            yield from self._run(directory, partial(directory.files.sync_directory, directory.path))
+            with future.storage():
+                rename_folder(future, plain)
+            directory = future.directory
+            yield from self._run(directory, partial(directory.files.sync_directory, directory.path))
+        except StorageError:
+            if source.directory.is_online:
+                with source.storage():
+                    rename_folder(source, plain)
+            raise
+
+    def _take_over(self) -> None:
+        """What the source knows and its records do not tell."""
+        source, future = self._source, self._future
+        future.log_end_offset = source.log_end_offset
+        self._follow_start()
+        future.producer_state = source.producer_state
+        future.leader_epochs.clear()
+        for entry in source.leader_epochs.entries:
+            future.leader_epochs.assign(entry.epoch, entry.start_offset)
+        future.copied_offset = source.copied_offset
+        future.truncated_offset = source.truncated_offset
+        future.config = source.config
+        future.segments.active.config = source.config
+        future.update_high_watermark(source.high_watermark)
+        try:
+            with future.storage():
+                future.producer_state.end_offset = future.log_end_offset
+                future.take_snapshot()
+        except StorageError:
+            # The directory is offline, which is dealt with like any such failure from now on.
+            return
+
+
+def rename_folder(log: UnifiedLog, name: str) -> None:
+    """Gives the folder of a log another name in its directory. OSError is the caller's."""
+    before = log.folder
+    folder = f"{log.directory.path}/{name}"
+    log.directory.files.rename(before, folder)
+    log.set_folder(folder)
+    log.unsynced_files = [
+        folder + path.removeprefix(before) if path.startswith(f"{before}/") else path
+        for path in log.unsynced_files
+    ]
+
+
+def _read_into(records: list[bytes], region: SegmentRegion) -> None:
+    records.append(region.read())
+
+
+def _catch(call: Callable[[], object], caught: list[OSError | StorageError]) -> None:
+    try:
+        call()
+    except (OSError, StorageError) as error:
+        caught.append(error)
