@@ -1,60 +1,69 @@
-"""The asyncio client of Kafka's protocol: producer, consumer and admin on ``kaa.wire``.
-
-::
+"""The asyncio client of Kafka's protocol: producer, consumer and admin on `kaa.wire`.
 
     from kaa.client import Producer
 
     async with Producer({"bootstrap.servers": "localhost:9092"}) as producer:
         await producer.send("orders", b"value", key=b"key")
 
-Settings have the names, defaults and checks of Java's clients. ``kaa.client.sync`` has the same
+Settings have the names, defaults and checks of Java's clients. `kaa.client.sync` has the same
 without asyncio. The modules, from the socket upwards:
 
-``errors``       what can go wrong, as types that say what to do
-``security``     TLS from PEM files
-``sasl``         PLAIN and SCRAM
-``connection``   one connection: versions, pipelining, time limits
-``metadata``     who leads what, from the answers of brokers
-``backoff``      pauses between attempts
-``cluster``      the connections of a client; requests that find their broker
-``coordinator``  who coordinates a group or a transactional id
-``accumulator``  the machine of the producer: batches, order, sequences
-``partitioner``  the partition of a record, as in Java
-``producer``     the tasks around both
-``fetched``      records out of fetch answers, aborted transactions left out
-``offsets``      offsets by time
-``fetch_request``  fetch requests
-``fetcher``      positions and the tasks that fetch
-``group``        membership in groups of both protocols
-``consumer``     the consumer around both
-``group_offsets``  committed offsets
-``consumer_protocol``  what members of a classic group tell each other
-``admin``        topics and records; ``admin_*``: settings, groups, transactions, the cluster
-``sync``         all of it for scripts
+| module | what it owns |
+|---|---|
+| `errors` | what can go wrong, as types that say what to do |
+| `arguments` | what callers hand in, checked before anything else sees it |
+| `settings` | what a user gave as settings, with warnings about slips |
+| `serialization` | between the objects of an application and bytes |
+| `connection` | one connection: versions, pipelining, time limits |
+| `metadata` | who leads what, from the answers of brokers |
+| `backoff` | pauses between attempts |
+| `waiting` | waits that end with a deadline |
+| `cluster` | the connections of a client; requests that find their broker |
+| `broker_tasks` | one task per broker, as sender and fetcher have them |
+| `coordinator` | who coordinates a group or a transactional id |
+| `security` | TLS and SASL |
+| `producer` | batches, transactions and the tasks that send them |
+| `consumer` | positions, fetches and records |
+| `group` | membership in groups of both protocols, and committed offsets |
+| `share` | share groups: records held one by one, and what became of them |
+| `admin` | topics, settings, groups, transactions, the cluster |
+| `sync` | all of it for scripts without asyncio |
+| `complaints` | warnings about what goes wrong again and again, without flooding the log |
+| `peer` | the connection from one node of a cluster to another: kept, opened again |
+| `life` | the life of a client that works in the background: begun once, ended once |
 
 What is not used is not loaded: names are imported from their modules when they are asked for.
+
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kaa.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from kaa.client.admin import Admin, ConfigChange, NewTopic, ResourceType
-    from kaa.client.admin_groups import GroupDescription, MemberDescription
-    from kaa.client.admin_transactions import TransactionDescription
-    from kaa.client.consumer import Consumer, ConsumerRecord, FetchedBatches
+    from kaa.client.admin.admin import Admin, ConfigChange, NewTopic
+    from kaa.client.admin.groups import GroupDescription, MemberDescription
+    from kaa.client.admin.transactions import TransactionDescription
+    from kaa.client.consumer.consumer import Consumer, FetchedBatches
+    from kaa.client.consumer.records import ConsumerRecord
     from kaa.client.errors import (
         ClientError,
         CommitFailedError,
         KafkaError,
+        NotSubscribedError,
         ProducerFencedError,
+        SerializationError,
     )
     from kaa.client.group.membership import GroupMetadata, RebalanceListener
-    from kaa.client.group_offsets import OffsetAndMetadata
-    from kaa.client.metadata import TopicPartition
-    from kaa.client.producer import Delivery, Producer, RecordMetadata
+    from kaa.client.group.offsets import OffsetAndMetadata
+    from kaa.client.producer.producer import Delivery, Producer, RecordMetadata
+    from kaa.client.serialization import SerializationContext
+    from kaa.client.share.consumer import AcknowledgeType, ShareConsumer, ShareRecord
+    from kaa.model.kinds import ResourceType
+    from kaa.model.topics import TopicPartition
 
 __all__ = [
+    "AcknowledgeType",
     "Admin",
     "ClientError",
     "CommitFailedError",
@@ -68,31 +77,43 @@ __all__ = [
     "KafkaError",
     "MemberDescription",
     "NewTopic",
+    "NotSubscribedError",
     "OffsetAndMetadata",
     "Producer",
     "ProducerFencedError",
     "RebalanceListener",
     "RecordMetadata",
     "ResourceType",
+    "SerializationContext",
+    "SerializationError",
+    "ShareConsumer",
+    "ShareRecord",
     "TopicPartition",
     "TransactionDescription",
 ]
 
-_MODULES = {
-    "admin": ("Admin", "ConfigChange", "NewTopic", "ResourceType"),
-    "admin_groups": ("GroupDescription", "MemberDescription"),
-    "admin_transactions": ("TransactionDescription",),
-    "consumer": ("Consumer", "ConsumerRecord", "FetchedBatches"),
-    "errors": ("ClientError", "CommitFailedError", "KafkaError", "ProducerFencedError"),
-    "group.membership": ("GroupMetadata", "RebalanceListener"),
-    "group_offsets": ("OffsetAndMetadata",),
-    "metadata": ("TopicPartition",),
-    "producer": ("Delivery", "Producer", "RecordMetadata"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"kaa.client.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "kaa.client.admin.admin": ["Admin", "ConfigChange", "NewTopic"],
+        "kaa.client.admin.groups": ["GroupDescription", "MemberDescription"],
+        "kaa.client.admin.transactions": ["TransactionDescription"],
+        "kaa.client.consumer.consumer": ["Consumer", "FetchedBatches"],
+        "kaa.client.consumer.records": ["ConsumerRecord"],
+        "kaa.client.errors": [
+            "ClientError",
+            "CommitFailedError",
+            "KafkaError",
+            "NotSubscribedError",
+            "ProducerFencedError",
+            "SerializationError",
+        ],
+        "kaa.client.group.membership": ["GroupMetadata", "RebalanceListener"],
+        "kaa.client.group.offsets": ["OffsetAndMetadata"],
+        "kaa.client.serialization": ["SerializationContext"],
+        "kaa.client.share.consumer": ["AcknowledgeType", "ShareConsumer", "ShareRecord"],
+        "kaa.client.producer.producer": ["Delivery", "Producer", "RecordMetadata"],
+        "kaa.model.kinds": ["ResourceType"],
+        "kaa.model.topics": ["TopicPartition"],
+    },
+)

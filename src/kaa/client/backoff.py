@@ -1,26 +1,22 @@
 """How long to wait before trying again: twice as long after each failure, with some chance.
 
-The pause is ``first * 2 ** failures``, at most ``longest``, times a number between 0.8 and 1.2, so
+The pause is `first * 2 ** failures`, at most `longest`, times a number between 0.8 and 1.2, so
 that many clients that failed together do not come back together. These are Kafka's numbers.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kaa.model.seams import RandomSource
 
 _JITTER = 0.2
 _DOUBLINGS_MAX = 30
 
 
-class RandomSource(Protocol):
-    """Where chance comes from."""
-
-    def random(self) -> float:
-        """A number of at least 0 and below 1."""
-
-
 class Backoff:
-    """Counts failures of one thing; ``reset`` on success."""
+    """Counts failures of one thing; `reset` on success."""
 
     __slots__ = ("_first_ms", "_longest_ms", "_random", "failures")
 

@@ -1,6 +1,6 @@
 """The connections of one client: bootstrap, metadata, and requests that find their broker.
 
-``Cluster`` opens at most one connection per node, when it is first asked for, and again after it
+`Cluster` opens at most one connection per node, when it is first asked for, and again after it
 broke. Every call has a deadline; within it, failures that may pass are tried again with growing
 pauses. It decides nothing about records: producer, consumer and admin do.
 """
@@ -8,22 +8,29 @@ pauses. It decides nothing about records: producer, consumer and admin do.
 from __future__ import annotations
 
 import asyncio
+import logging
+from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from kaa.client.arguments import names_of
 from kaa.client.backoff import Backoff
+from kaa.client.complaints import Complaints
 from kaa.client.connection import Connection, ConnectionSettings
 from kaa.client.coordinator import COORDINATOR_NODES_FIRST, Coordinators, coordinator_node
 from kaa.client.errors import (
     ClientError,
     ClosedError,
+    DisconnectedError,
     KafkaError,
     RequestTimeoutError,
     UnreachableError,
+    check,
 )
 from kaa.client.metadata import NO_NODE, Metadata
-from kaa.client.sasl import credentials
-from kaa.client.security import tls_context
+from kaa.client.security.sasl import credentials
+from kaa.client.security.tls import tls_context
+from kaa.clock import SystemClock
 from kaa.config.addresses import parse_host_port
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
@@ -35,20 +42,31 @@ if TYPE_CHECKING:
 
     from kaa.client.metadata import Topic
     from kaa.config.definition import ConfigValues
+    from kaa.model.seams import Clock
     from kaa.wire.schema import Request
 
 # Nodes of the bootstrap list have no ids yet; they are counted down from here.
 _BOOTSTRAP_FIRST_ID: Final = -2
+# How often a topic may be missing that is being created, and be without a leader, in silence.
+_CREATION_ATTEMPTS: Final = 4
+_ELECTION_ATTEMPTS: Final = 4
+_ELECTING: Final = frozenset({Errors.LEADER_NOT_AVAILABLE, Errors.NOT_LEADER_OR_FOLLOWER})
+
+_log = logging.getLogger(__name__)
 
 
 class Cluster:
     """See the module's text. As a context it closes its connections at the end."""
 
-    def __init__(self, values: ConfigValues, random: Random | None = None) -> None:
+    def __init__(
+        self, values: ConfigValues, random: Random | None = None, clock: Clock | None = None
+    ) -> None:
         self.values = values
         self.random = random or Random()
+        self.clock: Clock = clock or SystemClock()
         self.metadata = Metadata()
         self.coordinators = Coordinators(self)
+        self.complaints = Complaints(_log, self.clock)
         self._bootstrap = {
             _BOOTSTRAP_FIRST_ID - index: parse_host_port(
                 "bootstrap.servers", entry, entry, "host:port"
@@ -66,6 +84,10 @@ class Cluster:
         )
         self._connections: dict[int, Connection] = {}
         self._opening: dict[int, asyncio.Lock] = {}
+        # When nodes were tried that could not be reached; a success forgets it.
+        self._tried: dict[int, float] = {}
+        strategy = values.get_string("metadata.recovery.strategy").lower()
+        self._rebootstraps = strategy == "rebootstrap"
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -109,8 +131,9 @@ class Cluster:
                     return found
                 found.close()
             self._check_open()
-            host, port = self._address(node_id)
-            opened = await Connection.open(host, port, self._settings)
+            self._tried[node_id] = self.clock.monotonic_ms()
+            opened = await self._open(*self._address(node_id))
+            del self._tried[node_id]
             self._connections[node_id] = opened
             try:
                 self._check_open()
@@ -118,6 +141,16 @@ class Cluster:
                 opened.close()
                 raise
             return opened
+
+    async def _open(self, host: str, port: int) -> Connection:
+        about = ("connection", host, port)
+        try:
+            opened = await Connection.open(host, port, self._settings)
+        except ClientError as error:
+            self.complaints.warn(about, "%s", error)
+            raise
+        self.complaints.is_over(about, "%s:%d is reachable again", host, port)
+        return opened
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -143,7 +176,11 @@ class Cluster:
         return f"node {node_id}" if broker is None else broker.address
 
     async def any_connection(self) -> Connection:
-        """The open connection with the least to do, else one to any broker that is known."""
+        """The open connection with the least to do, else one to any broker that is known.
+
+        Brokers that could not be reached come last, so that the bootstrap list has its turn when
+        all that were known are gone (KIP-899), however long each of them takes to fail.
+        """
         usable = [
             connection
             for node_id, connection in self._connections.items()
@@ -151,17 +188,23 @@ class Cluster:
         ]
         if usable:
             return min(usable, key=lambda connection: connection.in_flight_count)
-        known = list(self.metadata.brokers)
-        self.random.shuffle(known)
-        bootstrap = list(self._bootstrap)
-        self.random.shuffle(bootstrap)
         failure: ClientError = UnreachableError("bootstrap.servers", "the list is empty")
-        for node_id in (*known, *bootstrap):
+        for node_id in self._candidates():
             try:
                 return await self.connection(node_id)
             except UnreachableError as error:
                 failure = error
         raise failure
+
+    def _candidates(self) -> list[int]:
+        """Nodes in the order in which to try them."""
+        known = list(self.metadata.brokers)
+        self.random.shuffle(known)
+        bootstrap = list(self._bootstrap)
+        self.random.shuffle(bootstrap)
+        if known and not self._rebootstraps:
+            bootstrap = []
+        return sorted([*known, *bootstrap], key=lambda node_id: self._tried.get(node_id, -1.0))
 
     # --- calls
 
@@ -173,19 +216,20 @@ class Cluster:
         *,
         refresh: Iterable[str] = (),
     ) -> Any:
-        """Runs ``attempt`` until it gives a result, fails for good or time is up.
+        """Runs `attempt` until it gives a result, fails for good or time is up.
 
-        Before another attempt, metadata of the topics of ``refresh`` is fetched again.
+        Before another attempt, metadata of the topics of `refresh` is fetched again.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
-        backoff = self.backoff()
+        # Made at the first failure, of which most calls have none.
+        backoff: Backoff | None = None
         topics = list(refresh)
         failure: ClientError | None = None
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
-                    if backoff.failures and topics:
+                    if backoff is not None and topics:
                         await self.fetch_metadata(topics)
                     return await attempt()
             except TimeoutError:
@@ -194,6 +238,7 @@ class Cluster:
                 raise failure or late from None
             except ClientError as error:
                 failure = error
+                backoff = backoff or self.backoff()
                 pause = backoff.next_ms() / 1000
                 if not error.retriable or loop.time() + pause >= deadline:
                     raise
@@ -218,7 +263,9 @@ class Cluster:
         if not self.metadata.brokers:
             await self.fetch_metadata([])
         if self.metadata.controller_id in self.metadata.brokers:
-            return await self.connection(self.metadata.controller_id)
+            # One that cannot be reached is named until its session is over.
+            with suppress(UnreachableError):
+                return await self.connection(self.metadata.controller_id)
         return await self.any_connection()
 
     # --- metadata
@@ -234,16 +281,30 @@ class Cluster:
         version = connection.version_of(ApiKey.METADATA)
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create or version < 4)
         response = await connection.request(request, version=version)
+        if response.error_code == Errors.REBOOTSTRAP_REQUIRED and self._rebootstraps:
+            self._forget_brokers()
+            raise DisconnectedError(connection.address, "it asks for another bootstrap")
+        check(response.error_code, "metadata", node=connection.address)
         self.metadata.update(response, is_complete=topics is None)
         return self.metadata
 
+    def _forget_brokers(self) -> None:
+        """Starts from the bootstrap list again, because a broker wants it so (KIP-1102)."""
+        _log.warning("the cluster asks its clients to start from bootstrap.servers again")
+        self.metadata.brokers.clear()
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
     async def topic(self, name: str, timeout_ms: int, *, create: bool = False) -> Topic:
         """A topic with its partitions, fetched if it is not known; raises KafkaError."""
+        (name,) = names_of([name])
 
         async def attempt() -> Topic:
             found = self.metadata.topics.get(name)
             if found is None:
                 await self.fetch_metadata([name], create=create)
+                self.complain_of_topics([name], after=_CREATION_ATTEMPTS if create else 1)
                 found = self.metadata.topics.get(name)
             if found is None:
                 error = self.metadata.topic_errors.get(name, Errors.UNKNOWN_TOPIC_OR_PARTITION)
@@ -252,6 +313,23 @@ class Cluster:
 
         topic: Topic = await self.repeat(attempt, f"metadata of topic {name!r}", timeout_ms)
         return topic
+
+    def complain_of_topics(self, names: Iterable[str], *, after: int = 1) -> None:
+        """Tells the user of topics that the last answer did not have, once until they are there.
+
+        For those who go on asking; who gives an error to its caller need not speak of it.
+        """
+        for name in names:
+            error = self.metadata.topic_errors.get(name)
+            about = ("topic", name)
+            if error is None:
+                self.complaints.is_over(about, "topic %r is there", name)
+            else:
+                # An election is over in a moment, or it is worth a word.
+                needed = max(after, _ELECTION_ATTEMPTS) if error in _ELECTING else after
+                self.complaints.warn(
+                    about, "%s", KafkaError(error, f"topic {name!r}"), after=needed
+                )
 
     def leader_or_raise(self, topic: str, partition: int) -> int:
         """The leader of a partition; raises a retriable KafkaError if there is none."""

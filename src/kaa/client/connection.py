@@ -1,14 +1,12 @@
 """One connection to a broker: requests leave in order and are answered in order.
 
-::
-
     connection = await Connection.open("localhost", 9092, settings)  # connects and negotiates
     answer = await connection.request(MetadataRequest(topics=None))  # highest common version
     future = connection.send(request)  # pipelined
 
 A broker answers the requests of a connection in the order it got them, so the oldest request waits
 for the next frame; any other correlation id ends the connection. A request that is not answered in
-time ends the connection too, with all that wait behind it, since its answer would have to come
+time ends the connection too, with all that wait after it, since its answer would have to come
 first.
 
 Input: frames are cut from a scratch buffer; once the size of a larger frame is known, the rest of
@@ -19,6 +17,8 @@ buffer and never copied.
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import socket
 import ssl
 from collections import deque
@@ -29,6 +29,7 @@ import kaa
 from kaa import limits
 from kaa.client.errors import (
     DisconnectedError,
+    NoTlsError,
     ProtocolError,
     RequestTimeoutError,
     UnreachableError,
@@ -36,7 +37,7 @@ from kaa.client.errors import (
     UntrustedError,
     check,
 )
-from kaa.client.sasl import SaslError, mechanism_of
+from kaa.client.security.sasl import SaslError, mechanism_of
 from kaa.wire.errors import Errors
 from kaa.wire.frames import decode_response, encode_request
 from kaa.wire.messages.k17_sasl_handshake import SaslHandshakeRequest
@@ -46,7 +47,7 @@ from kaa.wire.primitives import WireError
 from kaa.wire.registry import ApiKey, api
 
 if TYPE_CHECKING:
-    from kaa.client.sasl import Credentials
+    from kaa.client.security.sasl import Credentials
     from kaa.wire.messages.k18_api_versions import ApiVersionsResponse
     from kaa.wire.registry import Api
     from kaa.wire.schema import Request
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
 _SIZE_BYTES: Final = 4
 # A connection is used for this share of the time after which its user must authenticate again.
 _SESSION_SHARE: Final = 0.85
+
+
+_log = logging.getLogger(__name__)
 
 
 class ConnectionSettings(NamedTuple):
@@ -92,8 +96,15 @@ def common_version(own: Api, low: int, high: int, highest_wanted: int | None = N
     return version
 
 
+def _reason(error: OSError) -> str:
+    """The operating system's words; asyncio has put its own in their place."""
+    if isinstance(error, socket.gaierror) or not error.errno:
+        return error.strerror or str(error)
+    return os.strerror(error.errno)
+
+
 class FrameReader:
-    """Cuts frames out of what arrives; ``buffer`` is where the next bytes go."""
+    """Cuts frames out of what arrives; `buffer` is where the next bytes go."""
 
     __slots__ = ("_end", "_frame", "_frame_end", "_scratch", "_view", "frame_bytes_max")
 
@@ -155,7 +166,7 @@ class FrameReader:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """See the module's text; made by ``open``."""
+    """See the module's text; made by `open`."""
 
     def __init__(self, address: str, settings: ConnectionSettings) -> None:
         self.address = address
@@ -170,7 +181,7 @@ class Connection(asyncio.BufferedProtocol):
         self._renew_at: float | None = None
         # Why it ended; None while it is open.
         self._failure: Exception | None = None
-        # Lowest and highest version by API key, as the broker told.
+        # Lowest and highest version by API key, as the broker said.
         self.versions: dict[int, tuple[int, int]] = {}
         self.api_versions: ApiVersionsResponse | None = None
 
@@ -196,9 +207,14 @@ class Connection(asyncio.BufferedProtocol):
         except ssl.SSLCertVerificationError as error:
             raise UntrustedError(address, error.verify_message) from error
         except ssl.SSLError as error:
+            if error.reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"}:
+                raise NoTlsError(address) from error
             raise UnreachableError(address, f"no TLS ({error.reason})") from error
         except OSError as error:
-            raise UnreachableError(address, error.strerror or str(error)) from error
+            is_cut_off = isinstance(error, ConnectionResetError | ConnectionAbortedError)
+            if settings.tls is not None and connection is None and is_cut_off:
+                raise NoTlsError(address) from error
+            raise UnreachableError(address, _reason(error)) from error
         except BaseException:
             if connection is not None:
                 connection.close()
@@ -274,7 +290,7 @@ class Connection(asyncio.BufferedProtocol):
         return common_version(own, *bounds, highest)
 
     def finalized_features(self) -> dict[str, int]:
-        """The levels of features that the cluster has agreed on, as the broker told."""
+        """The levels of features that the cluster has agreed on, as the broker said."""
         if self.api_versions is None:
             return {}
         return {
@@ -391,9 +407,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         oldest = self._pending[0]
         if oldest.deadline <= self._loop.time():
-            self._end(
-                RequestTimeoutError(f"{self.address} did not answer {oldest.api.name} in time")
-            )
+            text = f"{self.address} did not answer {oldest.api.name} in time"
+            _log.warning("%s; another connection is opened", text)
+            self._end(RequestTimeoutError(text))
         else:
             self._timer = self._loop.call_at(oldest.deadline, self._check_deadline)
 
@@ -401,6 +417,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._failure is not None:
             return
         self._failure = failure
+        _log.debug("%s", failure)
         if self._timer is not None:
             self._timer.cancel()
         if self._transport is not None:
@@ -409,5 +426,5 @@ class Connection(asyncio.BufferedProtocol):
             future = self._pending.popleft().future
             if not future.done():
                 future.set_exception(failure)
-                # Whoever stopped waiting for it does not want to hear of it either.
+                # A caller that stopped waiting does not want to hear of it either.
                 future.exception()

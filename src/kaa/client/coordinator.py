@@ -2,8 +2,8 @@
 
 FindCoordinator names the broker; it is remembered until the broker says that it is not, or no
 longer, the one. Members of groups and transactional producers hold on to their coordinator through
-a connection of its own (``coordinator_node``), as Java's clients do: a JoinGroup may wait for
-minutes, and a fetch for half a second, and both would hold up what is sent behind them.
+a connection of its own (`coordinator_node`), as Java's clients do: a JoinGroup may wait for
+minutes, and a fetch for half a second, and both would hold up what is sent after them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kaa.client.errors import KafkaError
+from kaa.client.errors import (
+    ClientError,
+    DisconnectedError,
+    KafkaError,
+    RequestTimeoutError,
+    UnreachableError,
+)
 from kaa.client.metadata import Broker
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
@@ -44,7 +50,7 @@ class CoordinatorType(IntEnum):
 
 
 class Coordinators:
-    """The coordinators that a client knows; written by ``find`` and ``forget`` alone."""
+    """The coordinators that a client knows; written by `find` and `forget` alone."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -77,8 +83,16 @@ class Coordinators:
         return answer
 
     async def connection(self, kind: CoordinatorType, key: str) -> Connection:
-        """The connection that is kept for the coordinator of a key alone."""
-        return await self._cluster.connection(coordinator_node(await self.node(kind, key)))
+        """The connection that is kept for the coordinator of a key alone.
+
+        A coordinator that cannot be reached is looked up again: another broker may be it now.
+        """
+        node_id = await self.node(kind, key)
+        try:
+            return await self._cluster.connection(coordinator_node(node_id))
+        except ClientError:
+            self.forget(kind, key)
+            raise
 
     def forget(self, kind: CoordinatorType, key: str) -> None:
         self._nodes.pop((kind, key), None)
@@ -143,7 +157,7 @@ async def ask_coordinators(
 ) -> dict[str, Answer | KafkaError]:
     """Asks about keys at their coordinators, those of one broker together.
 
-    ``ask`` gives an answer or the error of each key; keys whose coordinator moved or is not ready
+    `ask` gives an answer or the error of each key; keys whose coordinator moved or is not ready
     are asked for again until the time is up.
     """
     wanted = list(keys)
@@ -159,7 +173,12 @@ async def ask_coordinators(
                 by_node.setdefault(node_id, []).append(key)
         moved: KafkaError | None = None
         for node_id, some in by_node.items():
-            answers = await ask(await cluster.connection(node_id), some)
+            try:
+                answers = await ask(await cluster.connection(node_id), some)
+            except (UnreachableError, DisconnectedError, RequestTimeoutError):
+                for key in some:
+                    cluster.coordinators.forget(kind, key)
+                raise
             for key, answer in answers.items():
                 if isinstance(answer, KafkaError) and answer.error in NOT_READY:
                     cluster.coordinators.forget(kind, key)
@@ -181,7 +200,7 @@ async def ask_coordinator(
     timeout_ms: int,
     ask: Callable[[Connection], Awaitable[Answer | KafkaError]],
 ) -> Answer:
-    """As ``ask_coordinators`` for one key, whose error is raised."""
+    """As `ask_coordinators` for one key, whose error is raised."""
 
     async def one(connection: Connection, keys: list[str]) -> dict[str, Answer | KafkaError]:
         return {keys[0]: await ask(connection)}

@@ -1,9 +1,9 @@
 """What can go wrong for a client, as types, each with a sentence that says what to do.
 
-``KafkaError`` carries a code that a broker answered with. The others happened on the way: nobody
-listens (``UnreachableError``), the connection ended (``DisconnectedError``), time ran out
-(``RequestTimeoutError``), the two sides share no version (``UnsupportedApiError``), or what came
-was no answer (``ProtocolError``).
+`KafkaError` carries a code that a broker answered with. The others happened on the way: nobody
+listens (`UnreachableError`), the connection ended (`DisconnectedError`), time ran out
+(`RequestTimeoutError`), the two sides share no version (`UnsupportedApiError`), or what came
+was no answer (`ProtocolError`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,19 @@ class UntrustedError(UnreachableError):
         super().__init__(
             address,
             f"its certificate is not trusted ({reason})",
-            "set ssl.truststore.location to the certificate of whoever vouches for it",
+            "set ssl.truststore.location to the certificate of the authority that vouches for it",
+        )
+
+
+class NoTlsError(UnreachableError):
+    """The other side ended the handshake of TLS, as a listener does that speaks plain text."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            address,
+            "it ended the handshake of TLS, so its listener seems to speak plain text",
+            "set security.protocol to PLAINTEXT (SASL_PLAINTEXT with a user), or name a listener "
+            "with TLS",
         )
 
 
@@ -69,7 +81,7 @@ class UnsupportedApiError(ClientError):
 
 
 class ProtocolError(ClientError):
-    """Bytes that are no answer to what was asked."""
+    """Bytes that do not answer what was asked."""
 
 
 class SecurityConfigError(ClientError):
@@ -78,6 +90,14 @@ class SecurityConfigError(ClientError):
 
 class AuthenticationError(ClientError):
     """This side has nothing to authenticate with, such as a token that its provider refused."""
+
+
+class SerializationError(ClientError, TypeError):
+    """A key, value or header has no bytes, or bytes could not be read as an object."""
+
+
+class NotSubscribedError(ClientError):
+    """A consumer was asked for records before it knew of what; subscribe or assign first."""
 
 
 class BufferExhaustedError(ClientError):
@@ -94,6 +114,7 @@ HINTS: Final = {
     Errors.UNKNOWN_TOPIC_OR_PARTITION: "create the topic, or check its name (kaa topic list)",
     Errors.UNKNOWN_TOPIC_ID: "the topic was deleted or created again; look it up by name",
     Errors.TOPIC_ALREADY_EXISTS: "choose another name, or use the topic as it is",
+    Errors.BROKER_ID_NOT_REGISTERED: "name a broker that is there (kaa cluster info)",
     Errors.OFFSET_OUT_OF_RANGE: "seek to an offset that exists, or set auto.offset.reset",
     Errors.MESSAGE_TOO_LARGE: "send smaller records or raise max.message.bytes of the topic",
     Errors.RECORD_LIST_TOO_LARGE: "lower batch.size or raise segment.bytes of the topic",
@@ -152,6 +173,8 @@ HINTS: Final = {
     Errors.TRANSACTIONAL_ID_NOT_FOUND: "check the id (kaa txn list)",
     Errors.TRANSACTION_ABORTABLE: "abort the transaction, then do it again",
     Errors.UNKNOWN_PRODUCER_ID: "the records of the producer are gone; make a new producer",
+    Errors.ILLEGAL_SASL_STATE: "the listener takes no users: set security.protocol to PLAINTEXT "
+    "or SSL, or name a listener with SASL",
     Errors.UNSUPPORTED_SASL_MECHANISM: "set sasl.mechanism to one that the listener offers",
     Errors.UNSUPPORTED_VERSION: "use a newer broker, or leave the option out that needs one",
     Errors.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true on the brokers",
@@ -165,7 +188,7 @@ class KafkaError(ClientError):
     def __init__(
         self, error: Errors, what: str, *, message: str | None = None, node: str | None = None
     ) -> None:
-        """``what`` was tried; ``message`` is the broker's own text, ``node`` its address."""
+        """`what` was tried; `message` is the broker's own text, `node` its address."""
         text = f"{what}: {error.name} ({error.value}): {message or error.message}"
         if node is not None:
             text += f" [broker {node}]"
@@ -182,13 +205,13 @@ class KafkaError(ClientError):
 
 
 def check(code: int, what: str, *, message: str | None = None, node: str | None = None) -> None:
-    """Raises what a code stands for, unless it is no error."""
+    """Raises what a code stands for, unless it is not an error."""
     if code:
         raise KafkaError(Errors.of(code), what, message=message, node=node)
 
 
 class CommitFailedError(KafkaError):
-    """Offsets were not committed because the consumer is no member any more: others go on."""
+    """Offsets were not committed because the consumer is not a member any more: others go on."""
 
 
 class ProducerFencedError(KafkaError):

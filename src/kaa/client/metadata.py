@@ -19,16 +19,6 @@ if TYPE_CHECKING:
 NO_NODE = -1
 
 
-class TopicPartition(NamedTuple):
-    """The name of a partition."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
 class Broker(NamedTuple):
     """A broker and its address for clients."""
 
@@ -36,6 +26,8 @@ class Broker(NamedTuple):
     host: str
     port: int
     rack: str | None = None
+    # Whether it is registered and does not serve, where somebody asked for such ones.
+    is_fenced: bool = False
 
     @property
     def address(self) -> str:
@@ -55,7 +47,7 @@ class Partition(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """A topic that exists; ``partitions`` are in order and without gaps."""
+    """A topic that exists; `partitions` are in order and without gaps."""
 
     name: str
     topic_id: Uuid
@@ -64,7 +56,7 @@ class Topic(NamedTuple):
 
 
 class Metadata:
-    """See the module's text. Written by ``update``, ``learn`` and ``forget`` alone."""
+    """See the module's text. Written by `update`, `learn`, `learn_leader` and `forget`."""
 
     def __init__(self) -> None:
         self.cluster_id: str | None = None
@@ -123,6 +115,19 @@ class Metadata:
         self.topics[name] = Topic(name, answered.topic_id, answered.is_internal, tuple(partitions))
         if answered.topic_id != UUID_ZERO:
             self.topic_names[answered.topic_id] = name
+
+    def learn_leader(self, topic: str, index: int, leader_id: int, leader_epoch: int) -> bool:
+        """Takes in a leader that a refusal named; False if that is not news, or it is unknown."""
+        known = self.partition(topic, index)
+        if known is None or leader_epoch <= known.leader_epoch or leader_id not in self.brokers:
+            return False
+        found = self.topics[topic]
+        partitions = list(found.partitions)
+        partitions[index] = known._replace(
+            leader_id=leader_id, leader_epoch=leader_epoch, error=Errors.NONE
+        )
+        self.topics[topic] = found._replace(partitions=tuple(partitions))
+        return True
 
     def learn(self, broker: Broker) -> None:
         """Takes in a broker that some other answer named, until the next update."""

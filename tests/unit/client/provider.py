@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qs
 
-from kaa.client.oauth import unsecured_token
+from kaa.client.security.oauth import unsecured_token
 
 
 class Provider:
-    """Gives tokens for whoever shows a client id; the secret ``wrong`` is refused.
+    """Gives tokens for anyone who shows a client id; the secret `wrong` is refused.
 
     With a file of a key and its certificate it speaks HTTPS.
     """

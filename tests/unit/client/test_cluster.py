@@ -7,6 +7,7 @@ import pytest
 
 from kaa.client.cluster import Cluster
 from kaa.client.errors import ClosedError, KafkaError, RequestTimeoutError, UnreachableError
+from kaa.client.metadata import Broker
 from kaa.config.client import admin_values
 from kaa.wire.errors import Errors
 from tests.support.ports import LOOPBACK, free_port
@@ -39,6 +40,19 @@ def test_connection_that_broke_is_opened_again(bootstrap: str) -> None:
             first = await cluster.connection(node_id)
             first.close()
             assert await cluster.connection(node_id) is not first
+
+    asyncio.run(run())
+
+
+def test_another_broker_passes_on_what_a_lost_controller_cannot_take(bootstrap: str) -> None:
+    async def run() -> None:
+        async with make(bootstrap) as cluster:
+            await cluster.fetch_metadata([])
+            (node_id,) = cluster.metadata.brokers
+            lost = Broker(node_id + 1, LOOPBACK, free_port())
+            cluster.metadata.brokers[lost.node_id] = lost
+            cluster.metadata.controller_id = lost.node_id
+            assert (await cluster.controller_connection()).address == bootstrap
 
     asyncio.run(run())
 

@@ -101,7 +101,7 @@ async def serve(talk: Talk, use: Callable[[int], Awaitable[None]]) -> None:
     server = await asyncio.start_server(whole, LOOPBACK, 0)
     async with server:
         await use(server.sockets[0].getsockname()[1])
-        await asyncio.wait_for(done.wait(), 5)
+        await asyncio.wait_for(done.wait(), 60)
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:

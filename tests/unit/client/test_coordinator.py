@@ -40,7 +40,7 @@ def test_coordinator_is_found_once_and_has_a_connection_of_its_own() -> None:
             assert len(seen.requests) == asked
             assert apart is not await cluster.connection(node_id)
             assert apart is await cluster.connection(coordinator_node(node_id))
-            # Nobody else sends behind a JoinGroup that may wait for minutes.
+            # Nobody else sends after a JoinGroup that may wait for minutes.
             assert await cluster.any_connection() is not apart
             cluster.coordinators.forget(GROUP, "g")
             await cluster.coordinators.node(GROUP, "g")

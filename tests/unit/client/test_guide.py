@@ -39,7 +39,7 @@ async def bill(names: dict[str, Any], bootstrap: str, topic: str) -> None:
     }
     async with Consumer(settings) as consumer:
         names["subscribe"](consumer)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await consumer.committed():
                 await names["bill"](consumer)
 
@@ -50,10 +50,12 @@ def test_code_of_the_guide_runs(
     text = GUIDE.read_text().replace("localhost:9092", bootstrap)
     text = text.replace("orders", topic_name).replace("billing", f"{topic_name}-billing")
     text = text.replace("invoices", f"{topic_name}-invoices")
-    produce, transact, group, listener, consume, create, sync = re.findall(
+    settings, produce, serialize, transact, group, listener, consume, create, sync = re.findall(
         r"```python\n(.*?)```", text, re.DOTALL
     )
     names: dict[str, Any] = {"__name__": "guide"}
+    exec(compile(settings, "settings", "exec"), names)
+    exec(compile(serialize, "serialize", "exec"), {"__name__": "guide"})
     exec(compile(create, "create", "exec"), names)
     asyncio.run(names["create"]())
     assert f"{topic_name} created" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from kaa.client.metadata import NO_NODE, Metadata, TopicPartition
+from kaa.client.metadata import NO_NODE, Metadata
+from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k03_metadata import (
     MetadataResponse,
@@ -83,3 +84,16 @@ def test_complete_answer_drops_what_it_does_not_name() -> None:
     assert "t" in metadata.topics
     metadata.update(empty, is_complete=True)
     assert not metadata.topics
+
+
+def test_a_hint_counts_if_it_is_news_of_a_broker_that_is_known() -> None:
+    metadata = Metadata()
+    assert not metadata.learn_leader("t", 0, 1, 9), "nothing is known of the topic"
+    metadata.update(answer(leader_id=2, epoch=6))
+    assert not metadata.learn_leader("t", 0, 1, 6)
+    assert not metadata.learn_leader("t", 0, 99, 7)
+    assert metadata.leader_of("t", 0) == 2
+    assert metadata.learn_leader("t", 0, 1, 7)
+    assert metadata.leader_of("t", 0) == 1
+    metadata.update(answer(leader_id=2, epoch=6))
+    assert metadata.leader_of("t", 0) == 1, "older news"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kaa.client.consumer import Consumer
+from kaa.client.consumer.consumer import Consumer
 from kaa.client.errors import BufferExhaustedError, ClientError, RequestTimeoutError
-from kaa.client.metadata import TopicPartition
-from kaa.client.producer import Producer
+from kaa.client.producer.producer import Producer
+from kaa.model.topics import TopicPartition
 from tests.support.broker_process import BrokerProcess
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kaa.client.admin import Admin
+from kaa.client.admin.admin import Admin
 
 
 async def until(ask: Callable[[], Awaitable[bool]], *, expected: bool = True) -> None:

@@ -17,12 +17,12 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kaa.client.errors import ClientError
-from kaa.client.metadata import TopicPartition
+from kaa.model.topics import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from kaa.client.consumer_protocol import Subscription
+    from kaa.client.group.consumer_protocol import Subscription
 
 
 class GroupMember(NamedTuple):
@@ -38,7 +38,7 @@ Assignments = dict[str, list[TopicPartition]]
 
 
 class Assignor(Protocol):
-    """A way to decide. ``is_cooperative``: members keep their partitions while they rejoin."""
+    """A way to decide. `is_cooperative`: members keep their partitions while they rejoin."""
 
     name: str
     is_cooperative: bool
@@ -47,7 +47,7 @@ class Assignor(Protocol):
         """What a member tells the leader besides its subscription."""
 
     def assign(self, partitions: Mapping[str, int], members: Sequence[GroupMember]) -> Assignments:
-        """Decides; ``partitions`` has the number of partitions of each topic that exists."""
+        """Decides; `partitions` has the number of partitions of each topic that exists."""
 
 
 class RangeAssignor:
@@ -126,7 +126,7 @@ _NAMES: Final = {
 
 
 def assignors_of(names: Iterable[str]) -> list[Assignor]:
-    """The assignors of ``partition.assignment.strategy``, by Java's class names or short ones."""
+    """The assignors of `partition.assignment.strategy`, by Java's class names or short ones."""
     from kaa.client.group.sticky import CooperativeStickyAssignor, StickyAssignor
 
     known: dict[str, Assignor] = {

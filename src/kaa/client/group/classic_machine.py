@@ -1,7 +1,5 @@
 """A member of a classic group: it joins, one of them assigns, all heartbeat. The machine.
 
-::
-
     UNJOINED --Poll--> RECONCILING: Revoke --Done--> JOINING: JoinGroup
        JoinGroup answered, leader:   topics of all members are looked up, it assigns, SyncGroup
        JoinGroup answered, follower: SyncGroup without assignments
@@ -12,13 +10,13 @@
 the leader of it, and give up after SyncGroup what they shall not have any more; if that was
 something, they rejoin at once, so that others can get it.
 
-A member that was away too long (``max.poll.interval.ms`` without a poll) leaves, since others
+A member that was away too long (`max.poll.interval.ms` without a poll) leaves, since others
 can do its work; it joins again at the next poll. A generation that is over, or a member id that
 the coordinator does not know any more, means that others may have its partitions: they are lost,
 not revoked, and nothing of them can be committed.
 
-A refusal that does not pass by itself, as for want of a permission, is told to the application. The
-member is none then; the next poll tries again, and gets in once the cause is gone.
+A refusal that does not pass by itself, as for want of a permission, is reported to the application.
+It is not a member then; the next poll tries again, and gets in once the cause is gone.
 
 Heartbeats go on while the application gives up partitions and while it does not poll. They stop
 between JoinGroup and the answer to SyncGroup, when the coordinator does not expect any.
@@ -26,10 +24,8 @@ between JoinGroup and the answer to SyncGroup, when the coordinator does not exp
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.client.consumer_protocol import NO_GENERATION, decode_assignment
 from kaa.client.coordinator import MOVED
 from kaa.client.errors import ClientError, KafkaError
 from kaa.client.group.classic_requests import (
@@ -40,23 +36,15 @@ from kaa.client.group.classic_requests import (
     members_of,
     sync_request,
 )
+from kaa.client.group.consumer_protocol import NO_GENERATION, decode_assignment
 from kaa.client.group.events import (
-    Answered,
     Assign,
-    Done,
-    Fail,
-    FindCoordinator,
     FindTopics,
-    Leave,
     MemberState,
-    Poll,
     Revoke,
     Send,
-    Subscribe,
-    Tick,
-    Topics,
-    Unanswered,
 )
+from kaa.client.group.member import GroupMember, Step
 from kaa.limits import CLIENT_JOIN_EXTRA_MS
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k11_join_group import JoinGroupResponse
@@ -67,15 +55,15 @@ from kaa.wire.primitives import WireError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kaa.client.group.assignors import GroupMember
-    from kaa.client.group.events import Effect, Event
-    from kaa.client.metadata import TopicPartition
-    from kaa.wire.schema import Request
+    from kaa.client.group.assignors import GroupMember as AssignedMember
+    from kaa.client.group.events import Effect
+    from kaa.model.topics import TopicPartition
+    from kaa.wire.primitives import Uuid
 
 __all__ = ["ClassicMember", "ClassicSettings"]
 
 NO_MEMBER_ID: Final = ""
-# Answers after which the member is none any more, and others may have its partitions.
+# Answers after which it is not a member any more, and others may have its partitions.
 _FORGOTTEN: Final = frozenset({Errors.UNKNOWN_MEMBER_ID, Errors.ILLEGAL_GENERATION})
 _REPEATED: Final = MOVED | {
     Errors.COORDINATOR_LOAD_IN_PROGRESS,
@@ -84,72 +72,32 @@ _REPEATED: Final = MOVED | {
 }
 
 
-class _Step(Enum):
-    """What follows when the application is done."""
-
-    NOTHING = 0
-    JOIN = 1
-    ASSIGN = 2
-    STABLE = 3
-    UNJOINED = 4
-
-
-class ClassicMember:
+class ClassicMember(GroupMember):
     """See the module's text."""
 
     def __init__(self, settings: ClassicSettings) -> None:
         self._settings = settings
         # All of them can, or the member is eager.
         self._is_cooperative = all(one.is_cooperative for one in settings.assignors)
-        self._reset()
+        super().__init__(settings.group_id, settings.max_poll_interval_ms, settings.retry_pause_ms)
 
     def _reset(self) -> None:
-        self.state = MemberState.OUTSIDE
+        super()._reset()
         self.member_id = NO_MEMBER_ID
-        # NO_GENERATION: the member is none, or none any more.
+        # NO_GENERATION while it is not a member, yet or any more.
         self.generation_id = NO_GENERATION
-        self.owned: tuple[TopicPartition, ...] = ()
         # What it was assigned last, which eager members gave up since.
         self._before: tuple[TopicPartition, ...] = ()
-        self._topics: frozenset[str] = frozenset()
-        # Of the leader alone: members that wait to be assigned partitions, the topics that they
-        # want, and how many partitions these had when it assigned them.
-        self._members: list[GroupMember] | None = None
-        self.watched: frozenset[str] = frozenset()
+        # Of the leader alone: members that wait to be assigned partitions, and how many partitions
+        # the topics that they want (`watched`) had when it assigned them.
+        self._members: list[AssignedMember] | None = None
         self._known: dict[str, int] | None = None
         self._protocol = ""
-        self._is_under_way = False
-        self._heartbeat_at_ms = 0.0
         self._retry_at_ms: float | None = None
-        self._polled_ms = 0.0
         self._needs_rejoin = False
         self._reason: str | None = None
-        # What follows when the application is done with what it was told, and what it has then.
-        self._after = _Step.NOTHING
-        self._target: tuple[TopicPartition, ...] = ()
 
     # --- what happens
-
-    def handle(self, event: Event, now_ms: float) -> list[Effect]:
-        match event:
-            case Poll():
-                return self._poll(now_ms)
-            case Tick():
-                return self._tick(now_ms)
-            case Answered(response):
-                self._is_under_way = False
-                return self._answered(response, now_ms)
-            case Unanswered(error):
-                self._is_under_way = False
-                return self._unanswered(error, now_ms)
-            case Done():
-                return self._done(now_ms)
-            case Topics(partitions, _):
-                return self._take_topics(partitions, now_ms)
-            case Subscribe(topics, _):
-                return self._subscribe(topics, now_ms)
-            case Leave():
-                return self._leave()
 
     def deadline_ms(self) -> float | None:
         """When the next Tick is due; None while something else has to happen first."""
@@ -158,7 +106,7 @@ class ClassicMember:
         if self._retry_at_ms is not None:
             return self._retry_at_ms
         if self._is_member:
-            return min(self._heartbeat_at_ms, self._polled_ms + self._settings.max_poll_interval_ms)
+            return min(self._heartbeat_at_ms, self._poll_deadline_ms)
         return None
 
     @property
@@ -168,7 +116,9 @@ class ClassicMember:
             MemberState.RECONCILING,
         }
 
-    def _subscribe(self, topics: frozenset[str], now_ms: float) -> list[Effect]:
+    def _subscribe(
+        self, topics: frozenset[str], pattern: str | None, now_ms: float
+    ) -> list[Effect]:
         if topics == self._topics and self.state is not MemberState.OUTSIDE:
             return []
         self._topics = topics
@@ -184,7 +134,6 @@ class ClassicMember:
         self._reason = reason
 
     def _poll(self, now_ms: float) -> list[Effect]:
-        self._polled_ms = now_ms
         if self.state is MemberState.UNJOINED:
             return self._prepare(now_ms)
         if self.state is MemberState.STABLE and self._needs_rejoin:
@@ -204,29 +153,18 @@ class ClassicMember:
         if not revoked:
             return self._join(now_ms)
         kept = tuple(one for one in self.owned if one not in set(revoked))
-        return [self._ask_for(Revoke(revoked, is_lost), _Step.JOIN, kept)]
+        return [self._ask_for(Revoke(revoked, is_lost), Step.JOIN, kept)]
 
-    def _ask_for(
-        self, effect: Revoke | Assign, after: _Step, target: tuple[TopicPartition, ...]
-    ) -> Effect:
-        """Lets the application do something; it has ``target`` when it is done."""
-        self.state = MemberState.RECONCILING
-        self._after = after
-        self._target = target
-        return effect
-
-    def _done(self, now_ms: float) -> list[Effect]:
-        after, self._after = self._after, _Step.NOTHING
-        before, self.owned = self.owned, self._target
+    def _done(self, after: Step, before: tuple[TopicPartition, ...], now_ms: float) -> list[Effect]:
         if self.generation_id == NO_GENERATION and self.owned:
             # Meanwhile the member ceased to be one.
-            return [self._ask_for(Revoke(self.owned, is_lost=True), _Step.UNJOINED, ())]
-        if after is _Step.JOIN:
+            return [self._ask_for(Revoke(self.owned, is_lost=True), Step.UNJOINED, ())]
+        if after is Step.JOIN:
             return self._join(now_ms)
-        if after is _Step.ASSIGN:
+        if after is Step.ASSIGN:
             target = self._before
             added = tuple(one for one in target if one not in set(before))
-            return [self._ask_for(Assign(target, added), _Step.STABLE, target)]
+            return [self._ask_for(Assign(target, added), Step.STABLE, target)]
         is_member = self.generation_id != NO_GENERATION
         self.state = MemberState.STABLE if is_member else MemberState.UNJOINED
         return self._tick(now_ms)
@@ -242,26 +180,21 @@ class ClassicMember:
                 return self._join(now_ms)
         if not self._is_member:
             return []
-        if now_ms >= self._polled_ms + self._settings.max_poll_interval_ms:
-            return self._too_slow(now_ms)
+        if now_ms >= self._poll_deadline_ms:
+            return self._leave_for_a_while()
         if now_ms >= self._heartbeat_at_ms:
             self._heartbeat_at_ms = now_ms + self._settings.heartbeat_interval_ms
             request = heartbeat_request(self._settings, self.member_id, self.generation_id)
             return [self._send(request)]
         return []
 
-    def _too_slow(self, now_ms: float) -> list[Effect]:
-        effects: list[Effect] = []
+    def _leave_for_a_while(self) -> list[Effect]:
+        effects: list[Effect] = [self._too_slow()]
         if self._settings.instance_id is None:
             reason = "max.poll.interval.ms passed without a poll"
-            effects = [self._send(leave_request(self._settings, self.member_id, reason))]
+            effects.append(self._send(leave_request(self._settings, self.member_id, reason)))
             self.member_id = NO_MEMBER_ID
-        return effects + self._forget()
-
-    def _send(self, request: Request, timeout_ms: int | None = None) -> Send:
-        assert not self._is_under_way
-        self._is_under_way = True
-        return Send(request, timeout_ms)
+        return effects + self._lose()
 
     # --- joining
 
@@ -295,15 +228,8 @@ class ClassicMember:
             return self._sync_answered(response, now_ms)
         return []
 
-    def _unanswered(self, error: ClientError, now_ms: float) -> list[Effect]:
-        if not error.retriable:
-            return self._refused(error)
-        return self._pause(now_ms, moved=True)
-
-    def _pause(self, now_ms: float, *, moved: bool) -> list[Effect]:
-        """The request is sent again in a while, perhaps to another coordinator."""
-        self._retry_at_ms = self._heartbeat_at_ms = now_ms + self._settings.retry_pause_ms
-        return [FindCoordinator()] if moved else []
+    def _retry(self, at_ms: float) -> None:
+        self._retry_at_ms = self._heartbeat_at_ms = at_ms
 
     def _join_answered(self, response: JoinGroupResponse, now_ms: float) -> list[Effect]:
         error = Errors.of(response.error_code)
@@ -344,9 +270,11 @@ class ClassicMember:
     def _lose_and_join(self, now_ms: float) -> list[Effect]:
         if not self.owned:
             return self._join(now_ms)
-        return [self._ask_for(Revoke(self.owned, is_lost=True), _Step.JOIN, ())]
+        return [self._ask_for(Revoke(self.owned, is_lost=True), Step.JOIN, ())]
 
-    def _take_topics(self, partitions: Mapping[str, int], now_ms: float) -> list[Effect]:
+    def _take_topics(
+        self, partitions: Mapping[str, int], names: Mapping[Uuid, str], now_ms: float
+    ) -> list[Effect]:
         if self._members is not None:
             members, self._members = self._members, None
             assignor = next(
@@ -386,9 +314,9 @@ class ClassicMember:
         if revoked:
             self._rejoin("partitions were given up")
             kept = tuple(one for one in self.owned if one in set(target))
-            return [self._ask_for(Revoke(revoked), _Step.ASSIGN, kept)]
+            return [self._ask_for(Revoke(revoked), Step.ASSIGN, kept)]
         added = tuple(one for one in target if one not in set(self.owned))
-        return [self._ask_for(Assign(target, added), _Step.STABLE, target)]
+        return [self._ask_for(Assign(target, added), Step.STABLE, target)]
 
     # --- being a member
 
@@ -396,44 +324,36 @@ class ClassicMember:
         if error is Errors.NONE:
             return []
         if error is Errors.REBALANCE_IN_PROGRESS:
-            # A member that is about to join has nothing to be told.
+            # To a member that is about to join this is nothing new.
             if self.state is not MemberState.JOINING:
                 self._rejoin("the group is rebalancing")
             return []
         if error in _FORGOTTEN:
             if error is Errors.UNKNOWN_MEMBER_ID:
                 self.member_id = NO_MEMBER_ID
-            return self._forget()
+            return self._lose()
         if error in _REPEATED:
             return self._pause(now_ms, moved=error in MOVED)
         return self._refused(self._error(error, "heartbeat"))
 
     def commit_refused(self, error: Errors, now_ms: float) -> list[Effect]:
-        """A commit told the member that it is none any more."""
+        """The answer to a commit says that the member is not one any more."""
         if error is Errors.REBALANCE_IN_PROGRESS:
             self._rejoin("a commit met a rebalance")
         elif error in _FORGOTTEN and self._is_member:
             if error is Errors.UNKNOWN_MEMBER_ID:
                 self.member_id = NO_MEMBER_ID
-            return self._forget()
+            return self._lose()
         elif error is Errors.FENCED_INSTANCE_ID:
             return self._refused(self._error(error, "commit"))
         return []
 
-    def _forget(self) -> list[Effect]:
-        """The member is none any more; the application is told, then it may join again."""
+    def _end_membership(self) -> None:
         self.generation_id = NO_GENERATION
         self._before = ()
         self._needs_rejoin = False
         # A pause or a list of members from before is nothing to the next attempt.
         self._retry_at_ms = self._members = None
-        if self._after is not _Step.NOTHING:
-            # The application is at work; what it still has then is lost when it is done.
-            return []
-        if not self.owned:
-            self.state = MemberState.UNJOINED
-            return []
-        return [self._ask_for(Revoke(self.owned, is_lost=True), _Step.UNJOINED, ())]
 
     def _leave(self) -> list[Effect]:
         effects: list[Effect] = []
@@ -443,10 +363,6 @@ class ClassicMember:
             effects = [Send(leave_request(self._settings, self.member_id, reason))]
         self._reset()
         return effects
-
-    def _refused(self, error: ClientError) -> list[Effect]:
-        """The application is told; the member is none, and joins again at a later poll."""
-        return [Fail(error), *self._forget()]
 
     def _error(self, error: Errors, what: str) -> KafkaError:
         return KafkaError(error, f"group {self._settings.group_id!r}: {what}")

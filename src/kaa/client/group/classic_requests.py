@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.client.consumer_protocol import (
+from kaa.client.group.assignors import GroupMember
+from kaa.client.group.consumer_protocol import (
     PROTOCOL_TYPE,
     Assignment,
     Subscription,
@@ -12,7 +13,6 @@ from kaa.client.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from kaa.client.group.assignors import GroupMember
 from kaa.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
 from kaa.wire.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from kaa.client.group.assignors import Assignor
-    from kaa.client.metadata import TopicPartition
+    from kaa.model.topics import TopicPartition
     from kaa.wire.messages.k11_join_group import JoinGroupResponse
 
 
@@ -51,7 +51,7 @@ def join_request(
 ) -> JoinGroupRequest:
     """What the member wants, said once for each assignor that it knows.
 
-    ``owned`` is what it has now, ``before`` what it was assigned last.
+    `owned` is what it has now, `before` what it was assigned last.
     """
     wanted = tuple(topics)
     protocols = []
@@ -74,7 +74,7 @@ def join_request(
 
 
 def members_of(response: JoinGroupResponse) -> list[GroupMember]:
-    """Who joined, as the leader is told; raises WireError if a member says what nobody can read."""
+    """Who joined, as the leader learns; raises WireError if a member says what nobody can read."""
     return [
         GroupMember(one.member_id, one.group_instance_id, decode_subscription(bytes(one.metadata)))
         for one in response.members

@@ -1,47 +1,37 @@
 """A member of a group of the newer protocol (KIP-848): the broker assigns. The machine.
 
 There is one request, ConsumerGroupHeartbeat. It says what changed since the last one and is
-answered with the epoch of the member and, when it changed, with what the member shall have::
+answered with the epoch of the member and, when it changed, with what the member shall have:
 
     UNJOINED --Poll--> JOINING: heartbeat with epoch 0 and everything the member wants
     answered --> STABLE, or with an assignment RECONCILING:
         Revoke what it has and shall not have --Done--> Assign the rest --Done-->
         heartbeat at once that says what it has now --> STABLE
     FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID: what it has is lost, it joins again with epoch 0
-    any other refusal: likewise, after the application was told
+    any other refusal: likewise, after the application was notified
 
-The broker gives a partition to its new owner only after the old one said that it has it no more.
+The broker gives a partition to its new owner only after the old one said that it no longer has it.
 Heartbeats go on in the background, in the interval that the broker wants, whatever the application
 does; what it has to do waits for its next poll. Topics come as ids: an assignment with ids that are
-not known yet waits until they are. Without a poll for ``max.poll.interval.ms`` the member leaves.
+not known yet waits until they are. Without a poll for `max.poll.interval.ms` the member leaves.
 """
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kaa.client.consumer_protocol import by_topic
 from kaa.client.coordinator import MOVED
 from kaa.client.errors import KafkaError, UnsupportedApiError
+from kaa.client.group.consumer_protocol import by_topic
 from kaa.client.group.events import (
-    Answered,
     Assign,
-    Done,
-    Fail,
-    FindCoordinator,
     FindTopics,
-    Leave,
     MemberState,
-    Poll,
     Revoke,
     Send,
-    Subscribe,
-    Tick,
-    Topics,
-    Unanswered,
 )
-from kaa.client.metadata import TopicPartition
+from kaa.client.group.member import GroupMember, Step
+from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -52,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kaa.client.errors import ClientError
-    from kaa.client.group.events import Effect, Event
+    from kaa.client.group.events import Effect
     from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
     from kaa.wire.primitives import Uuid
 
@@ -76,71 +66,38 @@ class ConsumerSettings(NamedTuple):
     rack_id: str | None = None
 
 
-class _Step(Enum):
-    """What follows when the application is done."""
-
-    NOTHING = 0
-    ASSIGN = 1
-    ACKNOWLEDGE = 2
-    UNJOINED = 3
-
-
-class ConsumerMember:
+class ConsumerMember(GroupMember):
     """See the module's text."""
 
     def __init__(self, settings: ConsumerSettings) -> None:
         self._settings = settings
         self.member_id = settings.member_id
-        self._reset()
+        super().__init__(settings.group_id, settings.max_poll_interval_ms, settings.retry_pause_ms)
 
     def _reset(self) -> None:
-        self.state = MemberState.OUTSIDE
-        # Under which it may commit; 0: it is none yet, or none any more.
+        super()._reset()
+        # Under which it may commit; 0 while it is not a member, yet or any more.
         self.epoch = _JOIN_EPOCH
-        self.owned: tuple[TopicPartition, ...] = ()
-        # The topics of assignments need no watching, their ids do.
-        self.watched: frozenset[str] = frozenset()
-        self._topics: frozenset[str] = frozenset()
         self._pattern: str | None = None
         self._names: Mapping[Uuid, str] = {}
         self._ids: dict[str, Uuid] = {}
         # The last assignment by ids, until the member has just that.
         self._target: dict[Uuid, tuple[int, ...]] | None = None
-        # What the application has when it is done with what it was told.
-        self._next_owned: tuple[TopicPartition, ...] = ()
-        self._after = _Step.NOTHING
-        self._is_under_way = False
         self._says_topics = self._says_owned = True
         self._interval_ms = 0
-        self._heartbeat_at_ms = 0.0
-        self._polled_ms = 0.0
 
     # --- what happens
 
-    def handle(self, event: Event, now_ms: float) -> list[Effect]:
-        match event:
-            case Poll():
-                self._polled_ms = now_ms
-                if self.state is MemberState.UNJOINED and not self._is_under_way:
-                    return self._join(now_ms)
-                return []
-            case Tick():
-                return self._tick(now_ms)
-            case Answered(response):
-                self._is_under_way = False
-                return self._answered(response, now_ms)
-            case Unanswered(error):
-                self._is_under_way = False
-                return self._unanswered(error, now_ms)
-            case Done():
-                return self._done(now_ms)
-            case Topics(_, names):
-                self._names = names
-                return self._reconcile(now_ms)
-            case Subscribe(topics, pattern):
-                return self._subscribe(topics, pattern, now_ms)
-            case Leave():
-                return self._leave()
+    def _poll(self, now_ms: float) -> list[Effect]:
+        if self.state is MemberState.UNJOINED and not self._is_under_way:
+            return self._join(now_ms)
+        return []
+
+    def _take_topics(
+        self, partitions: Mapping[str, int], names: Mapping[Uuid, str], now_ms: float
+    ) -> list[Effect]:
+        self._names = names
+        return self._reconcile(now_ms)
 
     def deadline_ms(self) -> float | None:
         """When the next Tick is due; None while something else has to happen first."""
@@ -148,7 +105,7 @@ class ConsumerMember:
             return None
         if self.epoch == _JOIN_EPOCH and self.state is MemberState.RECONCILING:
             return None
-        return min(self._heartbeat_at_ms, self._polled_ms + self._settings.max_poll_interval_ms)
+        return min(self._heartbeat_at_ms, self._poll_deadline_ms)
 
     def _subscribe(
         self, topics: frozenset[str], pattern: str | None, now_ms: float
@@ -181,13 +138,10 @@ class ConsumerMember:
         deadline_ms = self.deadline_ms()
         if deadline_ms is None or now_ms < deadline_ms:
             return []
-        if now_ms >= self._polled_ms + self._settings.max_poll_interval_ms:
-            request = self._leave_request()
-            self._is_under_way = True
-            return [Send(request), *self._lost()]
+        if now_ms >= self._poll_deadline_ms:
+            return [self._too_slow(), self._send(self._leave_request()), *self._lose()]
         self._heartbeat_at_ms = now_ms + self._interval_ms
-        self._is_under_way = True
-        return [Send(self._heartbeat())]
+        return [self._send(self._heartbeat())]
 
     def _heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         settings = self._settings
@@ -221,7 +175,7 @@ class ConsumerMember:
         if self.state in {MemberState.OUTSIDE, MemberState.UNJOINED}:
             return []
         if error in _FENCED:
-            return self._lost()
+            return self._lose()
         if error in _REPEATED:
             return self._pause(now_ms, moved=error in MOVED)
         if error is not Errors.NONE:
@@ -249,20 +203,17 @@ class ConsumerMember:
     def _unanswered(self, error: ClientError, now_ms: float) -> list[Effect]:
         if isinstance(error, UnsupportedApiError):
             return self._refused(UnsupportedApiError(f"{error}; or set group.protocol=classic"))
-        if not error.retriable:
-            return self._refused(error)
-        return self._pause(now_ms, moved=True)
+        return super()._unanswered(error, now_ms)
 
-    def _pause(self, now_ms: float, *, moved: bool) -> list[Effect]:
-        """The heartbeat is sent again in a while, with all that it said."""
-        self._heartbeat_at_ms = now_ms + self._settings.retry_pause_ms
+    def _retry(self, at_ms: float) -> None:
+        """The heartbeat is sent again with all that it said."""
+        self._heartbeat_at_ms = at_ms
         self._says_topics = self._says_owned = True
-        return [FindCoordinator()] if moved else []
 
     # --- having what it shall have
 
     def _reconcile(self, now_ms: float) -> list[Effect]:
-        if self._target is None or self._after is not _Step.NOTHING:
+        if self._target is None or self._after is not Step.NOTHING:
             return []
         if self.epoch == _JOIN_EPOCH or self.state not in {
             MemberState.STABLE,
@@ -276,7 +227,7 @@ class ConsumerMember:
         revoked = tuple(one for one in self.owned if one not in set(target))
         if revoked:
             kept = tuple(one for one in self.owned if one in set(target))
-            return [self._ask_for(Revoke(revoked), _Step.ASSIGN, kept)]
+            return [self._ask_for(Revoke(revoked), Step.ASSIGN, kept)]
         return self._assign(target, now_ms)
 
     def _named_target(self) -> tuple[TopicPartition, ...]:
@@ -292,23 +243,13 @@ class ConsumerMember:
     def _assign(self, target: tuple[TopicPartition, ...], now_ms: float) -> list[Effect]:
         added = tuple(one for one in target if one not in set(self.owned))
         self._target = None
-        return [self._ask_for(Assign(target, added), _Step.ACKNOWLEDGE, target)]
+        return [self._ask_for(Assign(target, added), Step.STABLE, target)]
 
-    def _ask_for(
-        self, effect: Revoke | Assign, after: _Step, owned: tuple[TopicPartition, ...]
-    ) -> Effect:
-        self.state = MemberState.RECONCILING
-        self._after = after
-        self._next_owned = owned
-        return effect
-
-    def _done(self, now_ms: float) -> list[Effect]:
-        after, self._after = self._after, _Step.NOTHING
-        self.owned = self._next_owned
+    def _done(self, after: Step, before: tuple[TopicPartition, ...], now_ms: float) -> list[Effect]:
         if self.epoch == _JOIN_EPOCH:
             # Meanwhile the member ceased to be one.
-            return self._lost()
-        if after is _Step.ASSIGN:
+            return self._lose()
+        if after is Step.ASSIGN:
             # What it gave up is said at once, so that others need not wait for the rest.
             self._says_owned = True
             self._heartbeat_at_ms = now_ms
@@ -318,21 +259,14 @@ class ConsumerMember:
         self._heartbeat_at_ms = now_ms
         return self._reconcile(now_ms) or self._tick(now_ms)
 
-    def _lost(self) -> list[Effect]:
-        """The member is none any more; the application is told, then it may join again."""
+    def _end_membership(self) -> None:
         self.epoch = _JOIN_EPOCH
         self._target = None
-        if self._after is not _Step.NOTHING:
-            return []
-        if not self.owned:
-            self.state = MemberState.UNJOINED
-            return []
-        return [self._ask_for(Revoke(self.owned, is_lost=True), _Step.UNJOINED, ())]
 
     def commit_refused(self, error: Errors, now_ms: float) -> list[Effect]:
-        """A commit told the member that it is none any more, or that its epoch is another."""
+        """The answer to a commit says that the member is not one any more, or has another epoch."""
         if error in _FENCED and self.epoch != _JOIN_EPOCH:
-            return self._lost()
+            return self._lose()
         if error is Errors.STALE_MEMBER_EPOCH:
             self._heartbeat_at_ms = now_ms
         return []
@@ -352,7 +286,3 @@ class ConsumerMember:
             instance_id=self._settings.instance_id,
             member_epoch=_LEAVE_STATIC_EPOCH if is_static else _LEAVE_EPOCH,
         )
-
-    def _refused(self, error: ClientError) -> list[Effect]:
-        """The application is told; the member is none, and joins again at a later poll."""
-        return [Fail(error), *self._lost()]

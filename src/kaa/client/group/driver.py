@@ -1,29 +1,34 @@
 """The task of a member of a group: it sends what the machine wants sent, and tells it the time.
 
-Effects for the application are kept in ``for_user`` until it polls; everything else happens here,
+Effects for the application are kept in `for_user` until it polls; everything else happens here,
 one thing after the other, on the connection that is kept for the coordinator.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kaa.client.coordinator import CoordinatorType
-from kaa.client.errors import ClientError
+from kaa.client.errors import ClientError, KafkaError
 from kaa.client.group.events import (
     Answered,
+    Assign,
     Fail,
     FindCoordinator,
     FindTopics,
     Leave,
+    Revoke,
     Send,
     Subscribe,
     Tick,
     Topics,
     Unanswered,
+    Warn,
+    Withdraw,
+    Withdrawn,
 )
 from kaa.client.waiting import wait_for_event
 from kaa.wire.messages.k13_leave_group import LeaveGroupRequest
@@ -34,13 +39,8 @@ if TYPE_CHECKING:
 
     from kaa.client.cluster import Cluster
     from kaa.client.connection import Connection
-    from kaa.client.group.events import (
-        Assign,
-        Effect,
-        Event,
-        Revoke,
-    )
-    from kaa.client.metadata import TopicPartition
+    from kaa.client.group.events import Effect, Event
+    from kaa.model.topics import TopicPartition
     from kaa.wire.errors import Errors
     from kaa.wire.schema import Request
 
@@ -59,6 +59,9 @@ class Member(Protocol):
     def deadline_ms(self) -> float | None: ...
 
     def commit_refused(self, error: Errors, now_ms: float) -> list[Effect]: ...
+
+
+_log = logging.getLogger(__name__)
 
 
 class GroupDriver:
@@ -80,16 +83,19 @@ class GroupDriver:
         # The broker looks for topics itself, and only their ids have to be found.
         self._pattern: str | None = None
         self._refresh_at_ms = 0.0
+        # Names that were not found yet, and when they are looked for; only to tell the user.
+        self._missing: frozenset[str] = frozenset()
+        self._look_at_ms = 0.0
         self._is_joining = False
         self._is_leaving = False
 
     # --- events
 
     def handle(self, event: Event) -> None:
-        self._take(self.member.handle(event, _now_ms()))
+        self._take(self.member.handle(event, self._cluster.clock.monotonic_ms()))
 
     def commit_refused(self, error: Errors) -> None:
-        self._take(self.member.commit_refused(error, _now_ms()))
+        self._take(self.member.commit_refused(error, self._cluster.clock.monotonic_ms()))
 
     def subscribe(
         self,
@@ -99,7 +105,10 @@ class GroupDriver:
     ) -> None:
         """By names, by a test of names that is made here, or by a pattern for the broker."""
         self._names, self._matches, self._pattern = names, matches, pattern
-        self._refresh_at_ms = 0.0 if matches is not None else _now_ms() + self._max_age_ms
+        self._refresh_at_ms = (
+            0.0 if matches is not None else self._cluster.clock.monotonic_ms() + self._max_age_ms
+        )
+        self._missing, self._look_at_ms = names, self._cluster.clock.monotonic_ms()
         if matches is None:
             self.handle(Subscribe(names, pattern))
         self._woken.set()
@@ -110,10 +119,22 @@ class GroupDriver:
                 self._cluster.coordinators.forget(CoordinatorType.GROUP, self._group_id)
             elif isinstance(effect, Send | FindTopics):
                 self._work.append(effect)
+            elif isinstance(effect, Withdraw):
+                self._withdraw()
+            elif isinstance(effect, Warn):
+                _log.warning("%s", effect.text)
             else:
                 self.for_user.append(effect)
                 self._wake_user()
         self._woken.set()
+
+    def _withdraw(self) -> None:
+        """Takes back what waits for a poll, since it was said to one that is not a member now."""
+        waiting = [one for one in self.for_user if isinstance(one, Revoke | Assign)]
+        for one in waiting:
+            self.for_user.remove(one)
+        if waiting:
+            self.handle(Withdrawn())
 
     # --- the task
 
@@ -127,9 +148,12 @@ class GroupDriver:
                 else:
                     await self._find_topics(work.names)
                 continue
-            now_ms = _now_ms()
+            now_ms = self._cluster.clock.monotonic_ms()
             if now_ms >= self._refresh_at_ms and self._wants_refresh:
                 await self._refresh()
+                continue
+            if self._missing and now_ms >= self._look_at_ms:
+                await self._look_for_missing()
                 continue
             deadline_ms = self.member.deadline_ms()
             if deadline_ms is not None and now_ms >= deadline_ms:
@@ -138,10 +162,13 @@ class GroupDriver:
             times = [] if deadline_ms is None else [deadline_ms]
             if self._wants_refresh:
                 times.append(self._refresh_at_ms)
+            if self._missing:
+                times.append(self._look_at_ms)
             await wait_for_event(self._woken, min(times) - now_ms if times else None)
 
     async def _send(self, work: Send) -> None:
         event: Event
+        about = ("group", self._group_id)
         try:
             connection = await self._cluster.coordinators.connection(
                 CoordinatorType.GROUP, self._group_id
@@ -150,8 +177,11 @@ class GroupDriver:
             request = _fitting(work.request, connection)
             response = await connection.request(request, timeout_ms=work.timeout_ms)
             event = Answered(response)
+            self._cluster.complaints.is_over(about, "group %r has a coordinator", self._group_id)
         except ClientError as error:
             event = Unanswered(error)
+            text = "group %r does not reach its coordinator: %s"
+            self._cluster.complaints.warn(about, text, self._group_id, error, after=3)
         self._is_joining = False
         self.handle(event)
         # The application may wait for the next step, as for a heartbeat before it can rejoin.
@@ -185,6 +215,22 @@ class GroupDriver:
             # What was looked for is not there yet; it is looked for again after a pause.
             await asyncio.sleep(backoff.next_ms() / 1000)
 
+    async def _look_for_missing(self) -> None:
+        """Tells the user of topics that are not there, and the application of forbidden ones."""
+        cluster = self._cluster
+        pause_ms = cluster.values.get_int("retry.backoff.max.ms")
+        self._look_at_ms = cluster.clock.monotonic_ms() + pause_ms
+        try:
+            await cluster.fetch_metadata(self._missing)
+        except ClientError as error:
+            self._tell_failure(error)
+            return
+        cluster.complain_of_topics(sorted(self._missing))
+        errors = cluster.metadata.topic_errors
+        self._missing = frozenset(name for name in self._missing if name in errors)
+        for name in sorted(self._missing):
+            self._tell_failure(KafkaError(errors[name], f"topic {name!r}"))
+
     def _tell_failure(self, error: ClientError) -> None:
         """The application hears of what does not pass by itself, once until it polls."""
         if not error.retriable and not any(isinstance(one, Fail) for one in self.for_user):
@@ -196,7 +242,9 @@ class GroupDriver:
         counts = {name: len(known[name].partitions) for name in names if name in known}
         is_missing = len(counts) < len(names)
         pause_ms = self._cluster.values.get_int("retry.backoff.max.ms")
-        self._refresh_at_ms = _now_ms() + (pause_ms if is_missing else self._max_age_ms)
+        self._refresh_at_ms = self._cluster.clock.monotonic_ms() + (
+            pause_ms if is_missing else self._max_age_ms
+        )
         self.handle(Topics(counts, self._cluster.metadata.topic_names))
 
     async def _refresh(self) -> None:
@@ -207,14 +255,14 @@ class GroupDriver:
         except ClientError as error:
             self._tell_failure(error)
             pause_ms = self._cluster.values.get_int("retry.backoff.max.ms")
-            self._refresh_at_ms = _now_ms() + pause_ms
+            self._refresh_at_ms = self._cluster.clock.monotonic_ms() + pause_ms
             return
         if self._matches is not None:
             found = frozenset(name for name in self._cluster.metadata.topics if self._matches(name))
-            self._refresh_at_ms = _now_ms() + self._max_age_ms
+            self._refresh_at_ms = self._cluster.clock.monotonic_ms() + self._max_age_ms
             if not found:
                 pause_ms = self._cluster.values.get_int("retry.backoff.max.ms")
-                self._refresh_at_ms = _now_ms() + pause_ms
+                self._refresh_at_ms = self._cluster.clock.monotonic_ms() + pause_ms
             self.handle(Subscribe(found))
             self._wake_user()
         if watched:
@@ -260,7 +308,3 @@ def _fitting(request: Request, connection: Connection) -> Request:
         (member,) = request.members
         return LeaveGroupRequest(group_id=request.group_id, member_id=member.member_id)
     return request
-
-
-def _now_ms() -> float:
-    return time.monotonic() * 1000

@@ -1,8 +1,8 @@
 """What happens to a member of a group, and what it wants done.
 
-Both machines speak this language. A request is answered by ``Answered`` with the response, or
-``Unanswered`` if none came. ``Revoke`` and ``Assign`` are for the application: the machine waits
-until they are ``Done``.
+Both machines speak this language. A request is answered by `Answered` with the response, or
+`Unanswered` if none came. `Revoke` and `Assign` are for the application: the machine waits
+until they are `Done`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kaa.client.errors import ClientError
-    from kaa.client.metadata import TopicPartition
+    from kaa.model.topics import TopicPartition
     from kaa.wire.primitives import Uuid
     from kaa.wire.schema import Request
 
@@ -45,7 +45,7 @@ class Subscribe(NamedTuple):
 
 
 class Poll(NamedTuple):
-    """The application asks for records, so it is alive, and can be told of changes."""
+    """The application asks for records, so it is alive, and can be notified of changes."""
 
 
 class Tick(NamedTuple):
@@ -65,7 +65,7 @@ class Unanswered(NamedTuple):
 
 
 class Done(NamedTuple):
-    """The application has done what the last ``Revoke`` or ``Assign`` says."""
+    """The application has done what the last `Revoke` or `Assign` says."""
 
 
 class Topics(NamedTuple):
@@ -79,7 +79,11 @@ class Leave(NamedTuple):
     """The application is done with the group; a static member keeps its place."""
 
 
-Event = Subscribe | Poll | Tick | Answered | Unanswered | Done | Topics | Leave
+class Withdrawn(NamedTuple):
+    """The application has not begun with the last `Revoke` or `Assign`, and will not."""
+
+
+Event = Subscribe | Poll | Tick | Answered | Unanswered | Done | Topics | Leave | Withdrawn
 
 # --- effects
 
@@ -102,23 +106,33 @@ class FindTopics(NamedTuple):
 
 
 class Revoke(NamedTuple):
-    """The application gives partitions up; ``is_lost``: others may have them already."""
+    """The application gives partitions up; `is_lost`: others may have them already."""
 
     partitions: tuple[TopicPartition, ...]
     is_lost: bool = False
 
 
 class Assign(NamedTuple):
-    """The application has just these partitions from now on; ``added`` are new to it."""
+    """The application has just these partitions from now on; `added` are new to it."""
 
     partitions: tuple[TopicPartition, ...]
     added: tuple[TopicPartition, ...]
 
 
 class Fail(NamedTuple):
-    """The application is told of an error that does not pass by itself."""
+    """The application gets an error that does not pass by itself."""
 
     error: ClientError
 
 
-Effect = Send | FindCoordinator | FindTopics | Revoke | Assign | Fail
+class Warn(NamedTuple):
+    """The user should know of it, though the member goes on by itself."""
+
+    text: str
+
+
+class Withdraw(NamedTuple):
+    """What the application was asked for is void, unless it has begun with it."""
+
+
+Effect = Send | FindCoordinator | FindTopics | Revoke | Assign | Fail | Warn | Withdraw

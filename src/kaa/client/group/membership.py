@@ -1,6 +1,6 @@
 """A consumer's part in a group: subscription, rebalances with their listener, and commits.
 
-What a rebalance means for the application happens inside ``poll``: the positions are committed if
+What a rebalance means for the application happens inside `poll`: the positions are committed if
 that is wanted, the listener is called, the partitions change. A commit carries the member's id and
 generation (or epoch), so that one that was thrown out cannot commit what others do now.
 """
@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import re
-import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kaa.client.coordinator import MOVED, NOT_READY, CoordinatorType
 from kaa.client.errors import (
     ClientError,
     CommitFailedError,
+    DisconnectedError,
     RequestTimeoutError,
 )
 from kaa.client.group.assignors import assignors_of
@@ -24,7 +25,7 @@ from kaa.client.group.classic_machine import ClassicMember, ClassicSettings
 from kaa.client.group.consumer_machine import ConsumerMember, ConsumerSettings
 from kaa.client.group.driver import GroupDriver
 from kaa.client.group.events import Done, Fail, MemberState, Poll, Revoke
-from kaa.client.group_offsets import (
+from kaa.client.group.offsets import (
     OffsetAndMetadata,
     commit_request,
     fetch_offsets,
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
     from kaa.client.cluster import Cluster
+    from kaa.client.consumer.fetcher import Fetcher
     from kaa.client.errors import (
         KafkaError,
     )
-    from kaa.client.fetcher import Fetcher
     from kaa.client.group.events import Assign
-    from kaa.client.metadata import TopicPartition
     from kaa.config.definition import ConfigValues
+    from kaa.model.topics import TopicPartition
 
 _NOT_A_MEMBER: Final = frozenset(
     {
@@ -54,10 +55,15 @@ _NOT_A_MEMBER: Final = frozenset(
 )
 
 
-class RebalanceListener(Protocol):
-    """Is told when partitions come and go; methods may be coroutines, and may be left out.
+_SHOWN_MAX: Final = 20
 
-    Derive from it and write those that matter. Without ``on_partitions_lost``, lost partitions are
+_log = logging.getLogger(__name__)
+
+
+class RebalanceListener(Protocol):
+    """Is called when partitions come and go; methods may be coroutines, and may be left out.
+
+    Derive from it and write those that matter. Without `on_partitions_lost`, lost partitions are
     reported as revoked.
     """
 
@@ -113,17 +119,15 @@ class Membership:
     def subscribe(
         self,
         tasks: asyncio.TaskGroup,
-        topics: Iterable[str],
+        topics: frozenset[str],
         pattern: str | None,
         listener: RebalanceListener | None,
     ) -> None:
-        if isinstance(topics, str):
-            raise TypeError("topics is a list of names; for one topic write [name]")
         self._listener = listener
         self.is_subscribed = True
-        self._commit_at_ms = _now_ms() + self._commit_interval_ms
+        self._commit_at_ms = self._cluster.clock.monotonic_ms() + self._commit_interval_ms
         if pattern is None:
-            self._driver.subscribe(frozenset(topics))
+            self._driver.subscribe(topics)
         elif self._is_newer:
             self._driver.subscribe(frozenset(), pattern=pattern)
         else:
@@ -181,7 +185,11 @@ class Membership:
             # Before the member tries again.
             for_user.popleft()
             raise first.error
-        if self._commits and not self._committing and _now_ms() >= self._commit_at_ms:
+        if (
+            self._commits
+            and not self._committing
+            and self._cluster.clock.monotonic_ms() >= self._commit_at_ms
+        ):
             self._commit_in_background(tasks)
         self._driver.handle(Poll())
         while for_user:
@@ -195,6 +203,7 @@ class Membership:
             if isinstance(effect, Revoke):
                 await self._revoke(effect)
             else:
+                _log.info("group %r: assigned %s", self.group_id, _names(effect.partitions))
                 self._fetcher.assign(effect.partitions)
                 if effect.added or not effect.partitions:
                     await self._tell("on_partitions_assigned", effect.added)
@@ -205,8 +214,11 @@ class Membership:
     async def _revoke(self, effect: Revoke) -> None:
         try:
             if effect.is_lost:
+                text = "group %r: %s may be with other members already; nothing of it is committed"
+                _log.warning(text, self.group_id, _names(effect.partitions))
                 await self._tell("on_partitions_lost", effect.partitions)
             else:
+                _log.info("group %r: gives up %s", self.group_id, _names(effect.partitions))
                 await self._commit_before_revoking()
                 await self._tell("on_partitions_revoked", effect.partitions)
         finally:
@@ -227,13 +239,13 @@ class Membership:
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """How far the application is, in every partition that has a position."""
         return {
-            partition: OffsetAndMetadata(state.position)
+            partition: OffsetAndMetadata(state.reached)
             for partition, state in self._fetcher.assigned.items()
-            if state.position is not None
+            if state.reached is not None
         }
 
     def _commit_in_background(self, tasks: asyncio.TaskGroup) -> None:
-        self._commit_at_ms = _now_ms() + self._commit_interval_ms
+        self._commit_at_ms = self._cluster.clock.monotonic_ms() + self._commit_interval_ms
         offsets = self.positions()
         if offsets:
             self.begin_commit(tasks, self._commit_quietly(offsets))
@@ -245,26 +257,32 @@ class Membership:
         task.add_done_callback(self._committing.discard)
 
     async def _commit_quietly(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """What fails now is committed the next time, or by whoever has the partition then."""
+        """What fails now is committed the next time, or by the one who has the partition then."""
         try:
             await self.commit_once(offsets)
         except ClientError as error:
+            about = ("commit", self.group_id)
+            text = "offsets of group %r were not committed in the background: %s"
+            after = 2 if error.retriable else 1
+            self._cluster.complaints.warn(about, text, self.group_id, error, after=after)
             if error.retriable:
-                self._commit_at_ms = _now_ms() + self._values.get_int("retry.backoff.ms")
+                self._commit_at_ms = self._cluster.clock.monotonic_ms() + self._values.get_int(
+                    "retry.backoff.ms"
+                )
 
     async def _commit_before_revoking(self) -> None:
         offsets = self.positions()
         if self._commits and offsets:
             try:
                 await self.commit(offsets, self._values.get_int("default.api.timeout.ms"))
-            except ClientError:
-                # As in Java: the records are read again by whoever gets the partitions.
-                return
+            except ClientError as error:
+                # As in Java: the records are read again by the member that gets the partitions.
+                _log.warning("offsets of group %r were not committed: %s", self.group_id, error)
 
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int
     ) -> None:
-        """Commits, again if that may help; raises CommitFailedError if the member is none."""
+        """Commits, again if that may help; raises CommitFailedError if it is not a member."""
         if not offsets:
             return
         if self._committing:
@@ -287,7 +305,7 @@ class Membership:
             raise CommitFailedError(
                 Errors.UNKNOWN_MEMBER_ID,
                 f"cannot commit offsets of group {self.group_id!r}",
-                message="the consumer is no member of the group at the moment",
+                message="the consumer is not a member of the group at the moment",
             )
         request = commit_request(
             self.group_id,
@@ -297,7 +315,11 @@ class Membership:
             instance_id=metadata.instance_id,
         )
         connection = await coordinators.connection(CoordinatorType.GROUP, self.group_id)
-        answers = await send_commit(connection, request)
+        try:
+            answers = await send_commit(connection, request)
+        except (DisconnectedError, RequestTimeoutError):
+            coordinators.forget(CoordinatorType.GROUP, self.group_id)
+            raise
         for error in answers.values():
             if error is not None:
                 self._raise(error)
@@ -324,6 +346,14 @@ class Membership:
         )
 
 
+def _names(partitions: Iterable[TopicPartition]) -> str:
+    """Partitions in a line of the log, not too many of them."""
+    names = [str(one) for one in partitions]
+    rest = len(names) - _SHOWN_MAX
+    more = f" and {rest} more" if rest > 0 else ""
+    return (", ".join(names[:_SHOWN_MAX]) or "no partitions") + more
+
+
 def _classic_settings(values: ConfigValues, group_id: str) -> ClassicSettings:
     return ClassicSettings(
         group_id=group_id,
@@ -347,7 +377,3 @@ def _consumer_settings(values: ConfigValues, group_id: str, member_id: str) -> C
         assignor=values.get_optional_string("group.remote.assignor"),
         rack_id=values.get_string("client.rack") or None,
     )
-
-
-def _now_ms() -> float:
-    return time.monotonic() * 1000

@@ -4,18 +4,16 @@
    if its generation is the newest that any member was in, and nobody else claims the same partition
    in that generation; a partition of a topic that is gone or not subscribed to counts for nobody.
 2. *Keeping.* Where all members subscribe to the same topics, a member keeps at most its share:
-   ``total / members``, of which the remainder may keep one more.
+   `total / members`, of which the remainder may keep one more.
 3. *Giving.* Partitions without an owner go, those first that fewest members may read, to the member
    that has the least.
 4. *Levelling.* Where subscriptions differ, a partition moves from a member to one that has at least
-   two fewer and may read it, until there is no such.
+   two fewer and may read it, until there is no such member.
 
 *sticky* carries its claims in bytes of its own (version 1: topics with partitions, and the
 generation), since members give everything up before they rejoin. *cooperative-sticky* members keep
 what they have; a partition that moves is first taken from its owner and given to nobody, and only
 in the rebalance after that to its new one, so that it never has two owners.
-
-::
 
     sticky user data   array of (topic string, array of int32), generation int32
     cooperative        generation int32
@@ -26,9 +24,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from kaa.client.consumer_protocol import NO_GENERATION, by_topic
 from kaa.client.group.assignors import ordered
-from kaa.client.metadata import TopicPartition
+from kaa.client.group.consumer_protocol import NO_GENERATION, by_topic
+from kaa.model.topics import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +90,7 @@ class CooperativeStickyAssignor:
 
 
 def _sticky_claim(data: bytes | None) -> Claim:
-    """Bytes that cannot be read are no claim, as in Java."""
+    """Bytes that cannot be read do not claim anything, as in Java."""
     if not data:
         return (), NO_GENERATION
     try:

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaa.client.consumer_protocol import Subscription
 from kaa.client.errors import ClientError
 from kaa.client.group.assignors import GroupMember, RangeAssignor, RoundRobinAssignor, assignors_of
-from kaa.client.metadata import TopicPartition
+from kaa.client.group.consumer_protocol import Subscription
+from kaa.model.topics import TopicPartition
 
 ALL = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from kaa.client.consumer_protocol import (
+from kaa.client.errors import DisconnectedError, KafkaError
+from kaa.client.group.assignors import assignors_of
+from kaa.client.group.classic_machine import ClassicMember, ClassicSettings
+from kaa.client.group.consumer_protocol import (
     Assignment,
     Subscription,
     decode_assignment,
@@ -14,9 +17,6 @@ from kaa.client.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from kaa.client.errors import DisconnectedError, KafkaError
-from kaa.client.group.assignors import assignors_of
-from kaa.client.group.classic_machine import ClassicMember, ClassicSettings
 from kaa.client.group.events import (
     Answered,
     Assign,
@@ -35,8 +35,10 @@ from kaa.client.group.events import (
     Tick,
     Topics,
     Unanswered,
+    Warn,
+    Withdraw,
 )
-from kaa.client.metadata import TopicPartition
+from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k11_join_group import (
     JoinGroupRequest,
@@ -252,7 +254,7 @@ def test_thrown_out_while_the_application_gives_up() -> None:
     talk.tell(Poll())
     talk.joined(2)
     assert talk.synced(T0) == [Revoke((T1,))]
-    assert talk.heartbeat(Errors.UNKNOWN_MEMBER_ID) == []
+    assert talk.heartbeat(Errors.UNKNOWN_MEMBER_ID) == [Withdraw()]
     assert talk.tell(Done()) == [Revoke((T0,), is_lost=True)]
     talk.tell(Done())
     assert talk.member.owned == ()
@@ -265,8 +267,10 @@ def test_application_that_does_not_poll_leaves_the_group() -> None:
     talk.settle(T0)
     talk.now_ms = 60_000
     effects = talk.tell(Tick())
-    assert talk.sent(effects, LeaveGroupRequest).members[0].member_id == "me"
-    assert effects[1:] == [Revoke((T0,), is_lost=True)]
+    assert isinstance(effects[0], Warn)
+    assert "max.poll.interval.ms" in effects[0].text
+    assert talk.sent(effects[1:], LeaveGroupRequest).members[0].member_id == "me"
+    assert effects[2:] == [Revoke((T0,), is_lost=True)]
     talk.tell(Answered(LeaveGroupResponse()))
     assert talk.member.deadline_ms() is None
     talk.tell(Done())
@@ -335,8 +339,9 @@ def test_refused_while_the_application_gives_up() -> None:
     talk.settle(T0)
     talk.heartbeat(Errors.REBALANCE_IN_PROGRESS)
     assert talk.tell(Poll()) == [Revoke((T0,))]
-    (effect,) = talk.heartbeat(Errors.GROUP_AUTHORIZATION_FAILED)
+    effect, withdraw = talk.heartbeat(Errors.GROUP_AUTHORIZATION_FAILED)
     assert isinstance(effect, Fail)
+    assert withdraw == Withdraw()
     talk.sent(talk.tell(Done()), JoinGroupRequest)
     talk.settle(T0, generation=2)
 
@@ -365,7 +370,7 @@ def test_static_member_keeps_its_place() -> None:
     effect, lost = talk.heartbeat(Errors.FENCED_INSTANCE_ID)
     assert isinstance(effect, Fail)
     assert lost == Revoke((T0,), is_lost=True)
-    # Whoever has the place now keeps it: the coordinator knows this one by its old id.
+    # The present holder keeps its place: the coordinator knows this one by its old id.
     talk.tell(Done())
     assert talk.sent(talk.tell(Poll()), JoinGroupRequest).member_id == "me"
 

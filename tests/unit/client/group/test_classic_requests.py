@@ -1,11 +1,5 @@
 from __future__ import annotations
 
-from kaa.client.consumer_protocol import (
-    Subscription,
-    decode_assignment,
-    decode_subscription,
-    encode_subscription,
-)
 from kaa.client.group.assignors import assignors_of
 from kaa.client.group.classic_requests import (
     ClassicSettings,
@@ -15,7 +9,13 @@ from kaa.client.group.classic_requests import (
     members_of,
     sync_request,
 )
-from kaa.client.metadata import TopicPartition
+from kaa.client.group.consumer_protocol import (
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_subscription,
+)
+from kaa.model.topics import TopicPartition
 from kaa.wire.messages.k11_join_group import JoinGroupResponse, JoinGroupResponseMember
 
 SETTINGS = ClassicSettings(

@@ -24,8 +24,10 @@ from kaa.client.group.events import (
     Tick,
     Topics,
     Unanswered,
+    Warn,
+    Withdraw,
 )
-from kaa.client.metadata import TopicPartition
+from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k68_consumer_group_heartbeat import (
     Assignment,
@@ -166,7 +168,7 @@ def test_fenced_while_the_application_is_at_work() -> None:
     assert talk.answer(1, [0]) == [Assign((T0,), (T0,))]
     talk.now_ms = 5_000
     talk.sent(talk.tell(Tick()))
-    assert talk.answer(0, error=Errors.FENCED_MEMBER_EPOCH) == []
+    assert talk.answer(0, error=Errors.FENCED_MEMBER_EPOCH) == [Withdraw()]
     assert talk.tell(Done()) == [Revoke((T0,), is_lost=True)]
     talk.tell(Done())
     assert talk.member.state is MemberState.UNJOINED
@@ -192,8 +194,9 @@ def test_application_that_does_not_poll_leaves_the_group() -> None:
     talk.settle(0)
     talk.now_ms = 60_000
     effects = talk.tell(Tick())
+    assert isinstance(effects[0], Warn)
     assert talk.sent(effects).member_epoch == -1
-    assert effects[1] == Revoke((T0,), is_lost=True)
+    assert effects[2] == Revoke((T0,), is_lost=True)
     assert talk.answer(-1) == []
     talk.tell(Done())
     assert talk.sent(talk.tell(Poll())).member_epoch == 0

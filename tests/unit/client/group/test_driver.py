@@ -10,8 +10,8 @@ from kaa.client.group.assignors import assignors_of
 from kaa.client.group.classic_machine import ClassicMember, ClassicSettings
 from kaa.client.group.driver import GroupDriver
 from kaa.client.group.events import Assign, Done, Effect, Fail, Poll, Revoke
-from kaa.client.metadata import TopicPartition
 from kaa.config.client import consumer_values
+from kaa.model.topics import TopicPartition
 from kaa.testing import Broker
 from kaa.wire.errors import Errors
 
@@ -24,7 +24,7 @@ class Application:
         self.woken = woken
 
     async def next(self) -> Effect:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not self.driver.for_user:
                 self.driver.handle(Poll())
                 self.woken.clear()

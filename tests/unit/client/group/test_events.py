@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kaa.client.group.events import Assign, Effect, MemberState, Revoke
-from kaa.client.metadata import TopicPartition
+from kaa.model.topics import TopicPartition
 
 ONE = (TopicPartition("t", 0),)
 

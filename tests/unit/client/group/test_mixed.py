@@ -10,9 +10,9 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
-from kaa.client.admin import Admin, NewTopic
-from kaa.client.consumer import Consumer
-from kaa.client.producer import Producer
+from kaa.client.admin.admin import Admin, NewTopic
+from kaa.client.consumer.consumer import Consumer
+from kaa.client.producer.producer import Producer
 from kaa.testing import Broker
 from tests.oracle import Oracle
 from tests.unit.client.waiting import until
@@ -96,7 +96,7 @@ def test_with_java(
     strategy: str,
     first: str,
 ) -> None:
-    """Whoever comes first leads a classic group, and assigns partitions to the other."""
+    """The first member leads a classic group, and assigns partitions to the other."""
     bootstrap = broker.bootstrap_servers
     config = tmp_path / "client.properties"
     config.write_text("heartbeat.interval.ms=100\n" if protocol == "classic" else "")

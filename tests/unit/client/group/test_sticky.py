@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaa.client.consumer_protocol import Subscription
 from kaa.client.group.assignors import Assignments, GroupMember
+from kaa.client.group.consumer_protocol import Subscription
 from kaa.client.group.sticky import CooperativeStickyAssignor, StickyAssignor
-from kaa.client.metadata import TopicPartition
+from kaa.model.topics import TopicPartition
 
 STICKY, COOPERATIVE = StickyAssignor(), CooperativeStickyAssignor()
 

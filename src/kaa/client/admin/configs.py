@@ -1,0 +1,157 @@
+"""Settings of topics, brokers and groups, for the admin client."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaa.client.admin.base import AdminBase
+from kaa.client.arguments import names_of
+from kaa.client.errors import check
+from kaa.config.client_habits import config_text
+from kaa.model.kinds import ResourceType
+from kaa.wire.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kaa.wire.messages.k44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, the strongest first."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+class ConfigOperation(IntEnum):
+    """What to do with a setting."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigEntry(NamedTuple):
+    """A setting as a broker describes it; sensitive ones have no value."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    is_sensitive: bool
+    is_read_only: bool
+    documentation: str | None
+
+
+class ConfigChange(NamedTuple):
+    """One change of a setting; numbers, truth values and lists are written as Kafka has them."""
+
+    name: str
+    value: object
+    operation: ConfigOperation = ConfigOperation.SET
+
+
+class ConfigAdmin(AdminBase):
+    """The part of the admin client that is about settings."""
+
+    async def describe_configs(
+        self,
+        resource_type: ResourceType,
+        name: str,
+        names: Sequence[str] | None = None,
+        *,
+        documentation: bool = False,
+    ) -> list[ConfigEntry]:
+        """The settings of a topic, broker or group, all or those named."""
+        request = DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsResource(
+                    resource_type=resource_type,
+                    resource_name=name,
+                    configuration_keys=None if names is None else names_of(names, "setting"),
+                )
+            ],
+            include_documentation=documentation,
+        )
+        what = f"settings of {resource_type.name.lower()} {name!r}"
+        response = await self.cluster.call(
+            request, what, self._timeout_ms, node_id=await self._config_node(resource_type, name)
+        )
+        result = response.results[0]
+        check(result.error_code, what, message=result.error_message)
+        return [
+            ConfigEntry(
+                entry.name,
+                entry.value,
+                _source(entry.config_source),
+                entry.is_sensitive,
+                entry.read_only,
+                entry.documentation,
+            )
+            for entry in sorted(result.configs, key=lambda entry: str(entry.name))
+        ]
+
+    async def alter_configs(
+        self,
+        resource_type: ResourceType,
+        name: str,
+        changes: Iterable[ConfigChange],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Changes settings one by one; those that are not named stay."""
+        wanted = [changes] if isinstance(changes, ConfigChange) else changes
+        request = IncrementalAlterConfigsRequest(
+            resources=[
+                AlterConfigsResource(
+                    resource_type=resource_type,
+                    resource_name=name,
+                    configs=[
+                        AlterableConfig(
+                            name=change.name,
+                            config_operation=change.operation,
+                            value=config_text(change.name, change.value),
+                        )
+                        for change in wanted
+                    ],
+                )
+            ],
+            validate_only=validate_only,
+        )
+        what = f"cannot change settings of {resource_type.name.lower()} {name!r}"
+        node_id = await self._config_node(resource_type, name)
+        if node_id is None:
+            response, _ = await self._change(request, what)
+        else:
+            response = await self.cluster.call(request, what, self._timeout_ms, node_id=node_id)
+        for result in response.responses:
+            check(result.error_code, what, message=result.error_message)
+
+    async def _config_node(self, resource_type: ResourceType, name: str) -> int | None:
+        """Settings of a broker are known and checked by that broker alone."""
+        if resource_type not in {ResourceType.BROKER, ResourceType.BROKER_LOGGER} or not name:
+            return None
+        if not self.cluster.metadata.brokers:
+
+            async def attempt() -> None:
+                await self.cluster.fetch_metadata([])
+
+            await self.cluster.repeat(attempt, "metadata", self._timeout_ms)
+        return int(name)
+
+
+def _source(number: int) -> ConfigSource:
+    known = {source.value for source in ConfigSource}
+    return ConfigSource(number) if number in known else ConfigSource.UNKNOWN

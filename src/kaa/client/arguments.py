@@ -1,0 +1,61 @@
+"""What callers hand in, checked at the door: one bad argument must never reach a background task,
+where it would end the work of others, and a text is one name, not one name per letter.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+from kaa.model.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+
+
+def names_of(given: Iterable[str], what: str = "topic") -> list[str]:
+    """Names from some of them, or from one."""
+    names = [given] if isinstance(given, str) else list(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is not the name of a {what}; names are text")
+    return names
+
+
+def partitions_of(given: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Partitions from some of them, or from one."""
+    several = [given] if _is_pair(given) else given
+    return [partition_of(one) for one in several]
+
+
+def partition_of(given: object) -> TopicPartition:
+    """A partition from its name, or from a pair of other libraries."""
+    if not _is_pair(given):
+        raise TypeError(f"{given!r} is not a partition; write TopicPartition(topic, number)")
+    topic, number = given
+    return TopicPartition(topic, whole_number(number, "a partition", most=INT32_MAX))
+
+
+def _is_pair(given: object) -> TypeGuard[tuple[str, object]]:
+    return isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str)
+
+
+def whole_number(given: object, what: str, *, most: int = INT64_MAX) -> int:
+    """A number from 0 on, of any type of whole numbers; `what` begins the sentence if it is not.
+
+    Numbers with a fraction are refused, also those whose fraction is 0: they come from sums like
+    `time.time() * 1000`, and which whole number is meant is for the caller to say.
+    """
+    try:
+        number = index(given)  # type: ignore[arg-type]  # What is not a number raises.
+    except TypeError:
+        kind = type(given).__name__
+        raise TypeError(f"{what} is a whole number, not a {kind}; round it with int()") from None
+    if number < 0:
+        raise ValueError(f"{what} cannot be negative, as {number} is")
+    if number > most:
+        raise ValueError(f"{what} is at most {most}, not {number}")
+    return number

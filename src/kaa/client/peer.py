@@ -1,0 +1,151 @@
+"""The connection from one node of a cluster to another: kept, opened again, one per address.
+
+Consensus, heartbeats, forwarding, markers, verification and replication all talk through a `Peer`.
+It connects when it is first needed, resolving the name anew at every dial, and keeps the connection
+until it breaks. After a failed dial it refuses for a moment, longer each time and with some chance
+in it, so that nodes that lost one together do not all come back at once. Callers who come while it
+connects wait for the same connection. Every request has a deadline, which covers connecting too.
+
+There is no answer but from the other node: a broken connection, a deadline that passes and a node
+that cannot be reached are all a ConnectionError, after which the request may or may not have been
+carried out. Only a request in a version that the other does not have is an UnsupportedApiError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from kaa.client.backoff import Backoff
+from kaa.client.connection import Connection, ConnectionSettings
+from kaa.client.errors import ClientError, UnsupportedApiError
+from kaa.limits import PEER_RECONNECT_PAUSE_MS, PEER_RECONNECT_PAUSE_MS_MAX
+from kaa.model.nodes import SecurityProtocol
+
+if TYPE_CHECKING:
+    from kaa.model.seams import RandomSource
+    from kaa.wire.schema import Request
+
+Answer = TypeVar("Answer")
+
+
+class Address(NamedTuple):
+    """Where a node listens; the name is resolved when it is dialled."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def peer_settings(
+    protocol: SecurityProtocol, *, client_id: str, request_timeout_ms: int
+) -> ConnectionSettings:
+    """How nodes connect under a security protocol; the one place that a new protocol changes."""
+    if protocol is not SecurityProtocol.PLAINTEXT:
+        raise ValueError(f"nodes cannot talk to each other over {protocol.name} yet; use PLAINTEXT")
+    return ConnectionSettings(
+        client_id=client_id,
+        request_timeout_ms=request_timeout_ms,
+        setup_timeout_ms=request_timeout_ms,
+    )
+
+
+class Peer:
+    """Another node; see the module's text."""
+
+    def __init__(
+        self, address: Address, settings: ConnectionSettings, random: RandomSource
+    ) -> None:
+        self.address = address
+        self._settings = settings
+        self._backoff = Backoff(PEER_RECONNECT_PAUSE_MS, PEER_RECONNECT_PAUSE_MS_MAX, random)
+        self._connection: Connection | None = None
+        # Held by the one who connects.
+        self._connecting = asyncio.Lock()
+        # No dial before this time of the loop.
+        self._dial_at = 0.0
+        self._is_closed = False
+
+    async def request(
+        self,
+        request: Request[Answer],
+        *,
+        version_max: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> Answer:
+        """The answer, in the highest version that both nodes have, but at most `version_max`."""
+        if timeout_ms is None:
+            timeout_ms = self._settings.request_timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                connection = await self._connected()
+                version = connection.version_of(request.api_key, version_max)
+                answer: Answer = await connection.request(
+                    request, version=version, timeout_ms=timeout_ms
+                )
+                return answer
+        except TimeoutError:
+            raise ConnectionError(f"{self.address} did not answer in {timeout_ms} ms") from None
+        except UnsupportedApiError:
+            raise
+        except ClientError as error:
+            raise ConnectionError(str(error)) from error
+
+    async def _connected(self) -> Connection:
+        connection = self._connection
+        if connection is not None and connection.is_open and not connection.is_to_be_renewed:
+            return connection
+        async with self._connecting:
+            if self._connection is not connection and self._connection is not None:
+                # Somebody else connected meanwhile.
+                return self._connection
+            self._check_open()
+            loop = asyncio.get_running_loop()
+            if loop.time() < self._dial_at:
+                raise ConnectionError(f"{self.address} could not be reached a moment ago")
+            if connection is not None:
+                connection.close()
+                self._connection = None
+            # As if it failed, which a dial that is cancelled by its deadline has.
+            self._dial_at = loop.time() + self._backoff.next_ms() / 1000
+            self._connection = connection = await Connection.open(*self.address, self._settings)
+            self._backoff.reset()
+            self._dial_at = 0.0
+        self._check_open()
+        return connection
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            self.close()
+            raise ConnectionError(f"the connection to {self.address} was closed here")
+
+    def close(self) -> None:
+        """Ends the connection for good; what waits for an answer fails."""
+        self._is_closed = True
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class Peers:
+    """The other nodes by id; an address that changed gets a new connection."""
+
+    def __init__(self, settings: ConnectionSettings, random: RandomSource) -> None:
+        self._settings = settings
+        self._random = random
+        self._peers: dict[int, Peer] = {}
+
+    def at(self, node_id: int, host: str, port: int) -> Peer:
+        address = Address(host, port)
+        known = self._peers.get(node_id)
+        if known is None or known.address != address:
+            if known is not None:
+                known.close()
+            known = self._peers[node_id] = Peer(address, self._settings, self._random)
+        return known
+
+    def close(self) -> None:
+        for peer in self._peers.values():
+            peer.close()

@@ -1,0 +1,162 @@
+"""Bad arguments are refused at the door, and a text is one name."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from kaa.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, ShareConsumer
+from kaa.client.arguments import INT32_MAX, names_of, partitions_of, whole_number
+from kaa.client.errors import ClientError
+from kaa.model.kinds import ResourceType
+from kaa.model.topics import TopicPartition
+from tests.support.broker_process import BrokerProcess
+
+
+class Whole:
+    """As the whole numbers of numpy."""
+
+    def __index__(self) -> int:
+        return 7
+
+
+def test_names() -> None:
+    assert names_of("ab") == ["ab"]
+    assert names_of(("a", "b")) == ["a", "b"]
+    bad: Any
+    for bad in (b"ab", ["a", None], [TopicPartition("a", 0)]):
+        with pytest.raises(TypeError, match="is not the name of a topic"):
+            names_of(bad)
+
+
+def test_partitions() -> None:
+    one = TopicPartition("a", 1)
+    given: Any
+    for given in (one, [one], [("a", 1)], [["a", 1]], iter([one])):
+        assert partitions_of(given) == [one]
+    given = [("a", Whole())]
+    assert type(partitions_of(given)[0].partition) is int
+    for given in ("a", ["a"], [("a", 1.0)], [("a", "1")], [(1, "a")]):
+        with pytest.raises(TypeError):
+            partitions_of(given)
+    with pytest.raises(ValueError, match="a partition is at most"):
+        partitions_of([TopicPartition("a", INT32_MAX + 1)])
+
+
+def test_whole_numbers() -> None:
+    assert whole_number(Whole(), "x") == 7
+    for given in (1.0, 1731000000000.5, "1", None):
+        with pytest.raises(TypeError, match=r"x is a whole number, .* int\(\)"):
+            whole_number(given, "x")
+    with pytest.raises(ValueError, match="x cannot be negative"):
+        whole_number(-1, "x")
+    with pytest.raises(ValueError, match="x is at most"):
+        whole_number(2**63, "x")
+
+
+# Calls with a text, by method and argument: those whose answer names what was asked for, and those
+# that would be refused, or would find nothing, for names of one letter.
+NAMES: dict[tuple[str, str], Callable[[Admin], Awaitable[Any]]] = {
+    ("create_topics", "topics"): lambda admin: admin.create_topics("ab"),
+    ("describe_topics", "names"): lambda admin: admin.describe_topics("ab"),
+    ("delete_topics", "names"): lambda admin: admin.delete_topics("ab"),
+    ("describe_groups", "names"): lambda admin: admin.describe_groups("ab"),
+    ("delete_groups", "names"): lambda admin: admin.delete_groups("ab"),
+    ("describe_transactions", "transactional_ids"): lambda admin: admin.describe_transactions("ab"),
+    ("fence_producers", "transactional_ids"): lambda admin: admin.fence_producers("ab"),
+}
+FILTERS: dict[tuple[str, str], Callable[[Admin], Awaitable[Any]]] = {
+    ("list_groups", "states"): lambda admin: admin.list_groups(states="Stable"),
+    ("list_groups", "types"): lambda admin: admin.list_groups(types="classic"),
+    ("list_transactions", "states"): lambda admin: admin.list_transactions(states="Ongoing"),
+    ("describe_configs", "names"): lambda admin: admin.describe_configs(
+        ResourceType.BROKER, "1", "log.retention.ms"
+    ),
+    ("remove_members", "instance_ids"): lambda admin: admin.remove_members("g", instance_ids="ab"),
+    ("remove_members", "member_ids"): lambda admin: admin.remove_members("g", member_ids="ab"),
+    ("delete_share_group_offsets", "topics"): lambda admin: admin.delete_share_group_offsets(
+        "g", "ab"
+    ),
+}
+
+
+def test_no_call_with_names_is_left_out() -> None:
+    found = {
+        (name, argument.name)
+        for name, method in inspect.getmembers(Admin, inspect.isfunction)
+        for argument in inspect.signature(method).parameters.values()
+        for kind in ("Iterable[str]", "Sequence[str]", "Iterable[NewTopic | str]")
+        if not name.startswith("_") and kind in str(argument.annotation)
+    }
+    assert found == NAMES.keys() | FILTERS.keys()
+
+
+def test_a_text_is_one_name(kaa_node: BrokerProcess) -> None:
+    settings = {"bootstrap.servers": kaa_node.bootstrap_servers}
+
+    async def run() -> None:
+        async with Admin(settings) as admin:
+            one: Any = NewTopic("ab", 1, 1)
+            await admin.create_topics([NewTopic("a", 1, 1), NewTopic("b", 1, 1)])
+            for call in NAMES.values():
+                assert set(await call(admin)) == {"ab"}
+            for (method, _), call in FILTERS.items():
+                if method in {"remove_members", "delete_share_group_offsets"}:
+                    # There is no such group, which is another matter.
+                    with suppress(ClientError):
+                        await call(admin)
+                else:
+                    await call(admin)
+            described = await admin.describe_topics(["a", "b"])
+            assert not any(isinstance(one, ClientError) for one in described.values())
+            assert await admin.delete_topics(["a", "b"]) == {"a": None, "b": None}
+            assert await admin.create_topics(one) == {"ab": None}
+        group = {**settings, "group.id": "arguments"}
+        async with Consumer(group) as consumer, ShareConsumer(group) as shares:
+            consumer.subscribe("ab")
+            shares.subscribe("ab")
+            assert shares.subscription == {"ab"}
+
+    asyncio.run(run())
+
+
+def test_no_bad_argument_ends_the_consumer(kaa_node: BrokerProcess, topic_name: str) -> None:
+    servers = {"bootstrap.servers": kaa_node.bootstrap_servers}
+    settings = {**servers, "group.id": topic_name, "auto.offset.reset": "earliest"}
+    partition = TopicPartition(topic_name, 0)
+
+    async def run() -> None:
+        async with Producer(servers) as producer:
+            await (await producer.send(topic_name, b"v"))
+        async with Consumer(settings) as consumer:
+            bad: Any
+            for bad in (topic_name, [topic_name], [(topic_name, "0")], [(topic_name, 0.0)]):
+                for call in (consumer.assign, consumer.pause, consumer.resume):
+                    with pytest.raises(TypeError):
+                        call(bad)
+                for wait in (consumer.end_offsets, consumer.seek_to_end, consumer.committed):
+                    with pytest.raises(TypeError):
+                        await wait(bad)
+            one: Any = partition
+            consumer.assign(one)
+            for bad in (0.0, "0", None):
+                with pytest.raises(TypeError):
+                    consumer.seek(partition, bad)
+                with pytest.raises(TypeError):
+                    consumer.commit_async({partition: bad})
+                with pytest.raises(TypeError):
+                    await consumer.commit({partition: OffsetAndMetadata(bad)})
+            bad = b"x"
+            with pytest.raises(TypeError, match="is text"):
+                await consumer.commit({partition: OffsetAndMetadata(1, bad)})
+            with pytest.raises(ValueError, match="negative"):
+                consumer.seek(partition, -1)
+            assert len((await consumer.poll(10_000))[partition]) == 1
+            await consumer.commit()
+
+    asyncio.run(run())
