@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from kaa.quorum.values import Value
-
-
-class RandomSource(Protocol):
-    """Randomness from outside, so that a run can be repeated."""
-
-    def below(self, bound: int) -> int:
-        """A number from 0 to `bound` - 1, all equally likely; `bound` is at least 1."""
 
 
 class QuorumConfig(Value):

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kaa.quorum.config import QuorumConfig, RandomSource
+    from kaa.model.seams import RandomSource
+    from kaa.quorum.config import QuorumConfig
     from kaa.quorum.voters import Node
 
 
@@ -127,7 +128,7 @@ class Connections:
         count = len(self._bootstrap)
         if count == 0 or self.has_request_under_way(now_ms):
             return None
-        start = self._random.below(count)
+        start = self._random.randrange(count)
         for step in range(count):
             node = self._bootstrap[(start + step) % count]
             if self.is_ready(node.id, now_ms):

@@ -3,7 +3,7 @@
 A leader opens its epoch with one control batch. Its first record is the LeaderChange. Where the
 quorum keeps its voters in the log (kraft.version 1) and the newest set stands only in the snapshot
 that formatting wrote, or tells other addresses of the leader than it has now, the level and the set
-follow in the same batch. Snapshots carry both behind their header.
+follow in the same batch. Snapshots carry both after their header.
 
 Kafka writes version 0 of every one of these messages.
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.quorum.voters import Endpoint, ReplicaKey, VersionRange, VoterNode, VoterSet
+from kaa.model.nodes import Endpoint, VersionRange
+from kaa.quorum.voters import ReplicaKey, VoterNode, VoterSet
 from kaa.records.build import BatchBuilder
 from kaa.records.control import ControlRecordType, decode_control_key, encode_control_key
 from kaa.records.record import iter_records
@@ -41,8 +42,6 @@ _MESSAGES: dict[ControlRecordType, type[ControlMessage]] = {
 }
 _TYPES = {message: record_type for record_type, message in _MESSAGES.items()}
 _VERSION = 0
-NO_KRAFT_VERSION = 0
-"""The level at which voters come from the settings of the nodes and never change."""
 
 
 class ControlRecord(NamedTuple):
@@ -93,7 +92,7 @@ def voters_record(voters: VoterSet) -> control.VotersRecord:
 
 
 def voter_set(record: control.VotersRecord) -> VoterSet:
-    """The set that a record holds; ValueError if it is none, such as one with an id twice."""
+    """The set that a record holds; ValueError if it is not one, such as with an id twice."""
     return VoterSet.of(_voter_node(voter) for voter in record.voters)
 
 

@@ -2,15 +2,15 @@
 
 Both are in force from the moment their record is appended, and go back when it is truncated away.
 The voter history is shared with the machine: before its start it is filled here, afterwards by the
-machine, which is told of every voter set with ``VoterSetRead``.
+machine, which hears of every voter set by `VoterSetRead`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.quorum.control_records import NO_KRAFT_VERSION, read_control_records, voter_set
-from kaa.quorum.voters import VoterSetHistory
+from kaa.quorum.control_records import read_control_records, voter_set
+from kaa.quorum.voters import NO_KRAFT_VERSION, VoterSetHistory
 from kaa.wire.messages.control import KRaftVersionRecord, VotersRecord
 
 if TYPE_CHECKING:
@@ -33,8 +33,16 @@ class ControlState:
     def kraft_version(self) -> int:
         return self._levels[-1][1] if self._levels else NO_KRAFT_VERSION
 
+    def kraft_version_at(self, offset: int) -> int:
+        """The level that was in force once the offset had been appended."""
+        level = NO_KRAFT_VERSION
+        for at, found in self._levels:
+            if at <= offset:
+                level = found
+        return level
+
     def read(self, opened: OpenedLog) -> None:
-        """Fills the state from the newest snapshot and all of the log behind it."""
+        """Fills the state from the newest snapshot and all of the log after it."""
         start_offset = opened.log.start_offset()
         if opened.snapshot_id is not None and opened.snapshot is not None:
             start_offset = opened.snapshot_id.offset
@@ -45,8 +53,9 @@ class ControlState:
 
     def _read_log(self, log: MetadataLog, start_offset: int) -> None:
         for batch in log.batches(start_offset, log.end().offset):
-            for offset, voters in self.take_batch(batch):
-                self.voters.append(offset, voters)
+            if batch.is_control:
+                for offset, voters in self.take_batch(batch):
+                    self.voters.append(offset, voters)
 
     def take_snapshot(
         self, snapshot_id: OffsetAndEpoch, content: SnapshotContent
@@ -57,10 +66,8 @@ class ControlState:
         return None if content.voters is None else (offset, content.voters)
 
     def take_batch(self, batch: RecordBatch) -> list[tuple[int, VoterSet]]:
-        """Takes note of an appended batch; returns the voter sets in it with their offsets."""
+        """Takes note of an appended control batch; returns its voter sets with their offsets."""
         found: list[tuple[int, VoterSet]] = []
-        if not batch.is_control:
-            return found
         for offset, message in read_control_records(batch):
             if isinstance(message, KRaftVersionRecord):
                 self._levels.append((offset, message.kraft_version))

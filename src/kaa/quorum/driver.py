@@ -1,11 +1,11 @@
 """The driver of the quorum machine: performs its effects on disk and network, in their order.
 
-One driver owns one ``QuorumMachine``, one metadata log and one local state machine. It lives on one
+One driver owns one `QuorumMachine`, one metadata log and one local state machine. It lives on one
 event loop and never blocks it: everything that waits for a disk runs in the executor it was given.
 Three rules give it its shape.
 
 * Events are handled one after the other, effects performed before the next event. An effect that
-  must be durable before the next one (a vote, an installed snapshot) holds everything behind it
+  must be durable before the next one (a vote, an installed snapshot) holds up all that follow
   until the executor has done it.
 * Log writes go to the page cache at once and are synced together. While one sync runs, further
   writes gather, and the next sync covers them all: the cost of a sync is shared by as many appends
@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from kaa.limits import RECORDS_PER_PIECE
 from kaa.log.errors import LogError
 from kaa.log.quorum_state import QuorumStateData, write_quorum_state
 from kaa.quorum.control_records import (
-    NO_KRAFT_VERSION,
     build_control_records,
     kraft_version_record,
     leader_change,
@@ -36,6 +36,7 @@ from kaa.quorum.effects import (
     AppendAsLeader,
     AppendLeaderChange,
     AppendToSnapshot,
+    AppendVoters,
     BeginSnapshot,
     DiscardSnapshot,
     HighWatermarkAdvanced,
@@ -53,7 +54,6 @@ from kaa.quorum.effects import (
 )
 from kaa.quorum.events import (
     Append,
-    LogWritten,
     ReceivedRequest,
     ReceivedResponse,
     Resign,
@@ -62,12 +62,12 @@ from kaa.quorum.events import (
     Tick,
     VoterSetRead,
 )
-from kaa.quorum.group_commit import GroupCommit
 from kaa.quorum.messages import ErrorResponse
 from kaa.quorum.replicated_state import committed_batch
+from kaa.quorum.shared_sync import SharedSync
 from kaa.quorum.snapshots import load_snapshot
 from kaa.quorum.transitions import QuorumError
-from kaa.quorum.voters import VoterSet
+from kaa.quorum.voters import NO_KRAFT_VERSION, node_at
 from kaa.records.batch import iter_batches
 from kaa.records.errors import RecordsError
 from kaa.wire.errors import Errors
@@ -75,10 +75,12 @@ from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Executor
 
     from kaa.log.files import Files
+    from kaa.model.pieces import Pieces
+    from kaa.model.seams import Clock
     from kaa.quorum.control_records import ControlMessage
     from kaa.quorum.control_state import ControlState
     from kaa.quorum.effects import Effect
@@ -88,13 +90,14 @@ if TYPE_CHECKING:
     from kaa.quorum.machine import QuorumDescription, QuorumMachine
     from kaa.quorum.messages import Request, Response
     from kaa.quorum.metadata_log import MetadataLog, SnapshotWriter
-    from kaa.quorum.replicated_state import Clock, QuorumNetwork, ReplicatedState
+    from kaa.quorum.replicated_state import QuorumNetwork, ReplicatedState
     from kaa.quorum.snapshots import SnapshotContent
-    from kaa.quorum.voters import Node, VoterNode
+    from kaa.quorum.voters import Node, VoterNode, VoterSet
+    from kaa.records.batch import RecordBatch
 
 
 class QuorumDriver:
-    """See the module. ``start`` it once; then it runs by its loop's callbacks."""
+    """See the module. `start` it once; then it runs by its loop's callbacks."""
 
     def __init__(
         self,
@@ -104,6 +107,7 @@ class QuorumDriver:
         control: ControlState,
         state: ReplicatedState,
         local_voter: VoterNode,
+        listener: str,
         files: Files,
         clock: Clock,
         executor: Executor,
@@ -116,6 +120,8 @@ class QuorumDriver:
         self._control = control
         self._state = state
         self._local_voter = local_voter
+        # The name of the listener that replicas of the quorum talk on.
+        self._listener = listener
         self._files = files
         self._clock = clock
         self._executor = executor
@@ -128,10 +134,16 @@ class QuorumDriver:
         self._is_held = False
         self._is_pumping = False
         self.is_stopped = False
-        self._commits = GroupCommit(log, clock, executor, loop, self._written, self._stop)
+        self._commits = SharedSync(log, clock, executor, loop, self._hand_in, self._stop)
         self._timer: asyncio.TimerHandle | None = None
         # All before this offset has been handed to the state machine.
         self.applied_offset = 0
+        # All before this offset is committed.
+        self._committed_offset = 0
+        # Whether a later turn goes on with handing over.
+        self._is_applying = False
+        # The batch that is being applied in pieces, by the offset after it.
+        self._commit: tuple[int, Pieces[None]] | None = None
         self._pending_claim: LeaderChanged | None = None
         self._last_append_id = 0
         # The offset of the last append, None if it was refused.
@@ -140,7 +152,7 @@ class QuorumDriver:
         self._last_request_id = 0
         self._download: SnapshotWriter | None = None
 
-    # --- what others call ------------------------------------------------------------------------
+    # --- what others call
 
     def start(self, snapshot: tuple[OffsetAndEpoch, SnapshotContent] | None) -> None:
         """Loads the newest snapshot and lets the machine start."""
@@ -150,10 +162,10 @@ class QuorumDriver:
         self._hand_in(Start())
 
     def append(self, epoch: int, batch: bytearray) -> int | None:
-        """Appends a batch of the state machine that leads ``epoch``.
+        """Appends a batch of the state machine that leads `epoch`.
 
         Returns the offset of its first record; None if nothing was written, because the leadership
-        is gone or about to be. The records count when ``ReplicatedState.commit`` gets them.
+        is gone or about to be. The records count when `ReplicatedState.commit` gets them.
         """
         assert not self._is_pumping, "a state machine may not append inside a callback"
         if self.is_stopped or self._is_held or self._events:
@@ -164,15 +176,14 @@ class QuorumDriver:
         return self._appended_offset
 
     def raise_kraft_version(self, epoch: int, level: int) -> int | None:
-        """Has the log say who votes, from here on; only where this replica is the only voter."""
-        assert len(self.machine.voter_set) == 1
-        records: list[ControlMessage] = [
-            kraft_version_record(level),
-            voters_record(VoterSet.of([self._local_voter])),
-        ]
+        """Has the log say who votes, from here on; None if that is not known of every voter."""
+        voters = self.machine.known_voters(level)
+        if voters is None:
+            return None
+        records: list[ControlMessage] = [kraft_version_record(level), voters_record(voters)]
         batch = build_control_records(
             records,
-            timestamp=self._clock.now_ms(),
+            timestamp=self._clock.wall_ms(),
             base_offset=self.log.end().offset,
             epoch=epoch,
         )
@@ -182,7 +193,7 @@ class QuorumDriver:
         self._hand_in(Resign(epoch))
 
     def shut_down(self, timeout_ms: int) -> None:
-        """Hands the leadership over; ``ReplicatedState.stopped`` tells the end."""
+        """Hands the leadership over; `ReplicatedState.stopped` tells the end."""
         self._hand_in(Shutdown(timeout_ms))
 
     async def serve(self, request: Request) -> Response:
@@ -202,9 +213,23 @@ class QuorumDriver:
         """For DescribeQuorum; None unless this replica leads."""
         return self.machine.describe(self.monotonic_ms())
 
+    def leader_node(self) -> Node | None:
+        """Where another replica that leads listens; None if its address is not known."""
+        state = self.machine.state
+        if state.leader_id is None:
+            return None
+        endpoints = state.leader_endpoints or self.machine.voter_set.endpoints(state.leader_id)
+        return node_at(state.leader_id, endpoints, self._listener)
+
     @property
     def kraft_version(self) -> int:
         return self._control.kraft_version
+
+    def voters_at(self, offset: int) -> tuple[int, VoterSet]:
+        """The level of kraft.version and the voters that were in force once this offset had been
+        appended; what a snapshot that ends there must say.
+        """
+        return self._control.kraft_version_at(offset), self._control.voters.at(offset)
 
     def monotonic_ms(self) -> int:
         return int(self._loop.time() * 1000)
@@ -213,7 +238,7 @@ class QuorumDriver:
         """Stops without a word to anybody; files stay as they are."""
         self._stop(None)
 
-    # --- events and effects ----------------------------------------------------------------------
+    # --- events and effects
 
     def _hand_in(self, event: Event) -> None:
         if self.is_stopped:
@@ -235,6 +260,11 @@ class QuorumDriver:
                     break
         except (OSError, LogError, QuorumError) as error:
             self._stop(error)
+        except Exception as error:
+            # A fault of ours. Effects may be half done; a replica that went on would lead and do
+            # nothing.
+            self._stop(error)
+            raise
         finally:
             self._is_pumping = False
         self._arm_timer()
@@ -249,7 +279,13 @@ class QuorumDriver:
 
     def _perform(self, effect: Effect) -> None:
         match effect:
-            case AppendAsLeader() | AppendLeaderChange() | AppendAsFollower() | TruncateLog():
+            case (
+                AppendAsLeader()
+                | AppendLeaderChange()
+                | AppendVoters()
+                | AppendAsFollower()
+                | TruncateLog()
+            ):
                 self._change_log(effect)
             case HighWatermarkAdvanced(high_watermark):
                 self._apply_to(high_watermark)
@@ -309,9 +345,13 @@ class QuorumDriver:
             if not answer.done():
                 answer.set_result(ErrorResponse(Errors.BROKER_NOT_AVAILABLE))
         self._requests.clear()
+        try:
+            self._abandon_download()
+        except OSError as failure:
+            self._report(f"cannot remove an unfinished snapshot: {failure}")
         self._state.stopped(error)
 
-    # --- elections and messages ------------------------------------------------------------------
+    # --- elections and messages
 
     def _write_election(self, election: ElectionState) -> None:
         voted = election.voted_key
@@ -328,7 +368,7 @@ class QuorumDriver:
 
     def _send(self, node: Node, correlation_id: int, request: Request) -> None:
         if self._network is not None:
-            self._network.send(node, correlation_id, request)
+            self._network.send(node, correlation_id, request, self.received_response)
             return
         error = ErrorResponse(Errors.BROKER_NOT_AVAILABLE)
         self._loop.call_soon(self.received_response, node.id, correlation_id, error)
@@ -354,20 +394,32 @@ class QuorumDriver:
             self._pending_claim = None
             self._state.lead(claim.epoch)
 
-    # --- the log ---------------------------------------------------------------------------------
+    # --- the log
 
     def _change_log(
-        self, effect: AppendAsLeader | AppendLeaderChange | AppendAsFollower | TruncateLog
+        self,
+        effect: AppendAsLeader | AppendLeaderChange | AppendVoters | AppendAsFollower | TruncateLog,
     ) -> None:
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.wall_ms()
         start_offset = self.log.end().offset
         needs_sync = True
+        written: Iterable[RecordBatch] | None = None
         match effect:
             case AppendAsLeader(_, _, epoch, records):
                 assert isinstance(records, bytearray)
                 self._appended_offset = self.log.append_as_leader(records, epoch, now_ms)
+                # As they lie here, with their offsets: nothing has to be read again.
+                written = iter_batches(records)
             case AppendLeaderChange():
                 self.log.append_as_leader(self._epoch_start(effect, now_ms), effect.epoch, now_ms)
+            case AppendVoters(_, epoch, voters):
+                record = build_control_records(
+                    [voters_record(voters)],
+                    timestamp=now_ms,
+                    base_offset=start_offset,
+                    epoch=epoch,
+                )
+                self.log.append_as_leader(record, epoch, now_ms)
             case AppendAsFollower(_, epoch, records, needs_sync):
                 assert isinstance(records, bytes | memoryview)
                 valid = _valid_part(records, start_offset)
@@ -376,51 +428,90 @@ class QuorumDriver:
             case TruncateLog(_, offset):
                 self.log.truncate_to(offset, now_ms)
                 self._control.truncate_to(offset)
-        for batch in self.log.batches(start_offset, self.log.end().offset):
-            for offset, voters in self._control.take_batch(batch):
-                self._events.append(VoterSetRead(offset, voters))
+        for batch in written or self.log.batches(start_offset, self.log.end().offset):
+            if batch.is_control:
+                for offset, voters in self._control.take_batch(batch):
+                    self._events.append(VoterSetRead(offset, voters))
         # Followers that wait may have the records while the disk still works.
         self._events.append(Tick())
         self._commits.wrote(effect.write_id, needs_sync=needs_sync)
 
     def _epoch_start(self, change: AppendLeaderChange, now_ms: int) -> bytearray:
-        """The control batch that opens an epoch; see ``kaa.quorum.control_records``."""
+        """The control batch that opens an epoch; see `kaa.quorum.control_records`."""
         records: list[ControlMessage] = [
             leader_change(change.leader_id, change.voters, change.granting_voters)
         ]
         level, history = self._control.kraft_version, self._control.voters
         if level > NO_KRAFT_VERSION:
-            voters, local = history.last(), self._local_voter
-            if history.last_offset() == -1 or voters.get(local.key.id) != local:
-                updated = voters.update(local)
-                assert updated is not None
+            voters = history.last()
+            # None of a leader whose removal is not committed yet.
+            updated = voters.update(self._local_voter)
+            if updated is not None and (history.last_offset() == -1 or updated != voters):
                 records += [kraft_version_record(level), voters_record(updated)]
         return build_control_records(
             records, timestamp=now_ms, base_offset=self.log.end().offset, epoch=change.epoch
         )
 
-    def _written(self, write_id: int, end_offset: int) -> None:
-        self._hand_in(LogWritten(write_id, end_offset))
-
-    # --- the state machine -----------------------------------------------------------------------
+    # --- the state machine
 
     def _apply_to(self, high_watermark: int) -> None:
         self.log.update_high_watermark(high_watermark)
+        self._committed_offset = high_watermark
+        if not self._is_applying:
+            self._apply_some()
+
+    def _apply_more(self) -> None:
+        self._is_applying = False
+        if not self.is_stopped:
+            try:
+                self._apply_some()
+            except (OSError, LogError) as error:
+                self._stop(error)
+
+    def _apply_some(self) -> None:
+        """Hands committed batches to the state machine, as many as one turn of the loop is for;
+        the next turn goes on. The machine does not wait for it: what is committed stays so.
+        """
         if self.applied_offset < self.log.start_offset():
             latest = self.log.latest_snapshot_id()
             assert latest is not None
             self._load(latest, load_snapshot(self._files, self.log.snapshot_path(latest)))
-        for batch in self.log.batches(self.applied_offset, high_watermark):
-            self.applied_offset = batch.next_offset
-            self._state.commit(committed_batch(batch))
-        self._state.committed_up_to(high_watermark)
+        if self._commit is not None and not self._commit_some(*self._commit):
+            return
+        count = 0
+        for batch in self.log.batches(self.applied_offset, self._committed_offset):
+            if count >= RECORDS_PER_PIECE:
+                self._apply_later()
+                break
+            pieces = self._state.commit(committed_batch(batch))
+            if not self._commit_some(batch.next_offset, pieces):
+                break
+            count += batch.last_offset - batch.base_offset + 1
+        self._state.committed_up_to(self.applied_offset)
         self._claim_if_caught_up()
 
+    def _commit_some(self, next_offset: int, pieces: Pieces[None]) -> bool:
+        """Does a piece of the batch that ends before this offset; whether it was the last."""
+        try:
+            next(pieces)
+        except StopIteration:
+            self._commit = None
+            self.applied_offset = next_offset
+            return True
+        self._commit = (next_offset, pieces)
+        self._apply_later()
+        return False
+
+    def _apply_later(self) -> None:
+        self._is_applying = True
+        self._loop.call_soon(self._apply_more)
+
     def _load(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> None:
+        self._commit = None
         self._state.load_snapshot(snapshot_id, content)
         self.applied_offset = snapshot_id.offset
 
-    # --- snapshots of the leader -----------------------------------------------------------------
+    # --- snapshots of the leader
 
     def _change_snapshot(self, effect: Effect) -> None:
         match effect:
@@ -446,7 +537,7 @@ class QuorumDriver:
 
     def _install(self, writer: SnapshotWriter, write_id: int) -> None:
         self.log.add_snapshot(writer)
-        self.log.start_at_snapshot(writer.id, self._clock.now_ms())
+        self.log.start_at_snapshot(writer.id, self._clock.wall_ms())
         content = load_snapshot(self._files, self.log.snapshot_path(writer.id))
         found = self._control.take_snapshot(writer.id, content)
         if found is not None:

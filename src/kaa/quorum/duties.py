@@ -12,10 +12,13 @@ from kaa.quorum.effects import Stopped
 from kaa.quorum.leader import Leader
 from kaa.quorum.messages import (
     HIGH_WATERMARK_UNKNOWN,
+    AddVoterRequest,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchSnapshotRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
     VoteRequest,
 )
 from kaa.quorum.replies import leave_prospective
@@ -26,7 +29,8 @@ from kaa.quorum.states import (
     Prospective,
     Unattached,
 )
-from kaa.quorum.voters import ReplicaKey, node_at
+from kaa.quorum.voter_changes import advance_voter_change
+from kaa.quorum.voters import NO_KRAFT_VERSION, ReplicaKey, node_at
 
 if TYPE_CHECKING:
     from kaa.quorum.messages import (
@@ -76,12 +80,13 @@ def finish_shutdown(replica: Replica) -> bool:
     return False
 
 
-# --- leader ---------------------------------------------------------------------------------------
+# --- leader
 
 
 def _lead(replica: Replica, state: Leader) -> int | None:
     now_ms = replica.now_ms
-    check_quorum_ms = state.check_quorum_deadline_ms if len(state.voters) > 1 else None
+    has_others = any(voter_id != replica.local.id for voter_id in state.voters)
+    check_quorum_ms = state.check_quorum_deadline_ms if has_others else None
     lost_majority = check_quorum_ms is not None and now_ms >= check_quorum_ms
     if lost_majority:
         replica.report(
@@ -91,16 +96,18 @@ def _lead(replica: Replica, state: Leader) -> int | None:
     if lost_majority or state.resign_requested or replica.shutdown_deadline_ms is not None:
         replica.become_resigned()
         return now_ms
-    answer_ready_fetches(replica, state)
+    if state.parked_fetches:
+        answer_ready_fetches(replica, state)
     if now_ms >= state.begin_quorum_epoch_deadline_ms:
         interval_ms = replica.config.begin_quorum_epoch_timeout_ms
         for voter in state.silent_voters(now_ms, interval_ms):
             _send_to_voter(replica, voter, _begin_quorum_epoch(replica, voter))
         # At least a millisecond on, or a fetch timeout of 0 would never let the loop end.
         state.begin_quorum_epoch_deadline_ms = now_ms + max(1, interval_ms)
-    begin_ms = state.begin_quorum_epoch_deadline_ms if len(state.voters) > 1 else None
+    begin_ms = state.begin_quorum_epoch_deadline_ms if has_others else None
     parked_ms = min((parked.deadline_ms for parked in state.parked_fetches), default=None)
-    return earliest(check_quorum_ms, begin_ms, parked_ms)
+    change_ms = advance_voter_change(replica, state)
+    return earliest(check_quorum_ms, begin_ms, parked_ms, change_ms)
 
 
 def _begin_quorum_epoch(replica: Replica, voter: ReplicaKey) -> Request:
@@ -140,7 +147,7 @@ def _end_quorum_epoch(replica: Replica, state: Resigned) -> Request:
     )
 
 
-# --- elections ------------------------------------------------------------------------------------
+# --- elections
 
 
 def _ask_for_pre_votes(replica: Replica, state: Prospective) -> int | None:
@@ -192,11 +199,11 @@ def _vote(replica: Replica, voter: ReplicaKey, pre_vote: bool) -> Request:
     )
 
 
-# --- following ------------------------------------------------------------------------------------
+# --- following
 
 
 def _look_for_leader(replica: Replica, state: Unattached) -> int | None:
-    if not replica.is_voter:
+    if not replica.may_stand:
         return _fetch_from_bootstrap(replica)
     if replica.shutdown_deadline_ms is not None:
         return replica.shutdown_deadline_ms
@@ -210,7 +217,7 @@ def _look_for_leader(replica: Replica, state: Unattached) -> int | None:
 
 
 def _follow(replica: Replica, state: Follower) -> int | None:
-    if not replica.is_voter:
+    if not replica.may_stand:
         return _fetch_from_best_node(replica, state)
     if replica.now_ms >= state.fetch_deadline_ms:
         replica.become_prospective()
@@ -241,7 +248,38 @@ def _fetch_from_best_node(replica: Replica, state: Follower) -> int | None:
     download = state.download
     if download is not None:
         return replica.try_send(leader, lambda: _fetch_snapshot(replica, download))
+    request = _membership_request(replica, state)
+    if request is not None:
+        return replica.try_send(leader, lambda: request)
     return replica.try_send(leader, lambda: _fetch(replica))
+
+
+def _membership_request(replica: Replica, state: Follower) -> Request | None:
+    """What this replica has to say about itself now: a voter what the leader does not know of it, a
+    controller that joins by itself that it wants to vote.
+    """
+    if replica.now_ms < state.membership_deadline_ms or not state.has_fetched:
+        return None
+    state.membership_deadline_ms = replica.now_ms + replica.config.fetch_timeout_ms
+    is_dynamic = replica.kraft_version() > NO_KRAFT_VERSION
+    local, voter = replica.local_voter, replica.voter_set.get(replica.local.id)
+    if replica.is_voter:
+        is_known = voter == local if is_dynamic else state.has_told_leader
+        if is_known or not local.endpoints:
+            return None
+        return UpdateVoterRequest(replica.cluster_id, replica.epoch, local)
+    if not (is_dynamic and replica.joins_by_itself and replica.can_become_voter):
+        return None
+    if voter is not None:
+        # Its own id with the directory of a disk that is gone: that one will never vote again.
+        return RemoveVoterRequest(replica.cluster_id, voter.key)
+    return AddVoterRequest(
+        replica.cluster_id,
+        replica.local,
+        local.endpoints,
+        replica.config.request_timeout_ms,
+        ack_when_committed=False,
+    )
 
 
 def _fetch_from_bootstrap(replica: Replica) -> int | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kaa.quorum.election import ElectionState
     from kaa.quorum.log_view import OffsetAndEpoch
     from kaa.quorum.messages import FetchResponse, FetchSnapshotResponse, Records, Request, Response
-    from kaa.quorum.voters import Node
+    from kaa.quorum.voters import Node, VoterSet
     from kaa.wire.errors import Errors
 
 
@@ -67,6 +67,14 @@ class AppendLeaderChange(Value):
     leader_id: int
     voters: tuple[int, ...]
     granting_voters: tuple[int, ...]
+
+
+class AppendVoters(Value):
+    """Append a VotersRecord at the log end under this epoch, and flush."""
+
+    write_id: int
+    epoch: int
+    voters: VoterSet
 
 
 class AppendAsLeader(Value):
@@ -141,7 +149,7 @@ class HighWatermarkAdvanced(Value):
 class LeaderChanged(Value):
     """Who leads which epoch, as far as known.
 
-    When the leader is this replica, the local state machine may be told so only after it has
+    When the leader is this replica, the local state machine may learn so only after it has
     applied every record up to and including `epoch_start_offset`: before that its state lacks what
     earlier leaders committed.
     """
@@ -175,6 +183,7 @@ Effect = (
     | RespondWithSnapshot
     | AppendLeaderChange
     | AppendAsLeader
+    | AppendVoters
     | RejectAppend
     | AppendAsFollower
     | TruncateLog

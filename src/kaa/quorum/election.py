@@ -2,7 +2,7 @@
 
 `ElectionState` is what the quorum-state file holds: three facts that a replica must never forget,
 or a voter could vote twice in one epoch and two leaders could be elected. It is on disk before
-anyone is told of it.
+anyone hears of it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ class ElectionState(Value):
 
 
 class Ballot:
-    """The votes of one election of one nominee, which votes for itself."""
+    """The votes of one election of one nominee, which votes for itself if it votes at all: a
+    replica whose removal is not committed may stand, and needs a majority of the others.
+    """
 
     __slots__ = ("_votes",)
 
     def __init__(self, voter_ids: Iterable[int], nominee_id: int) -> None:
         # Every voter of the election: None until it answered, then whether it granted.
         self._votes: dict[int, bool | None] = dict.fromkeys(voter_ids)
-        self._votes[nominee_id] = True
+        self.record(nominee_id, True)
 
     def record(self, voter_id: int, granted: bool) -> None:
         """Count an answer; one from a replica that does not vote counts nothing."""

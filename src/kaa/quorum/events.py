@@ -55,7 +55,7 @@ class VoterSetRead(Value):
 
 
 class Append(Value):
-    """The local state machine, which was told that it leads `epoch`, wants records in the log."""
+    """The local state machine, which knows that it leads `epoch`, wants records in the log."""
 
     append_id: int
     epoch: int

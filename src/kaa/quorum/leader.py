@@ -16,14 +16,15 @@ It never falls within a leadership.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kaa import limits
 from kaa.quorum.election import ElectionState
 
 if TYPE_CHECKING:
     from kaa.quorum.messages import FetchRequest
-    from kaa.quorum.voters import Endpoints, ReplicaKey, VoterSet
+    from kaa.quorum.voter_changes import VoterChange
+    from kaa.quorum.voters import Endpoints, ReplicaKey, VoterNode, VoterSet
 
 
 class ReplicaProgress:
@@ -76,6 +77,10 @@ class ParkedFetch:
         self.deadline_ms = deadline_ms
 
 
+NOT_SETTLED: Final = -2
+"""Before the first look; -1 is the offset of voters that were read from no record."""
+
+
 class Leader:
     """Leads its epoch."""
 
@@ -92,6 +97,9 @@ class Leader:
         "observers",
         "parked_fetches",
         "resign_requested",
+        "settled_voters",
+        "told_voters",
+        "voter_change",
         "voters",
     )
     voted_key: ReplicaKey | None = None
@@ -126,13 +134,20 @@ class Leader:
         self._fetched_voters: set[int] = set()
         self.check_quorum_timeout_ms = check_quorum_timeout_ms
         self.check_quorum_deadline_ms = now_ms + check_quorum_timeout_ms
-        # When the voters that do not fetch are told again who leads; at once at the start.
+        # When the voters that do not fetch are informed again who leads; at once at the start.
         self.begin_quorum_epoch_deadline_ms = now_ms
         # In order of arrival; bounded. Each waits at the log end with the high watermark of its
         # arrival or newer.
         self.parked_fetches: list[ParkedFetch] = []
         # Set once by the local state machine; the leader resigns at the next look.
         self.resign_requested = False
+        # The offset of the newest voters that are committed, None for the static ones: whether this
+        # leader is one of them was looked at.
+        self.settled_voters: int | None = NOT_SETTLED
+        # The change of the voters under way, if any; one at a time.
+        self.voter_change: VoterChange | None = None
+        # What static voters reported about themselves in this epoch, by id.
+        self.told_voters: dict[int, VoterNode] = {}
 
     @property
     def leader_id(self) -> int | None:
@@ -262,8 +277,15 @@ class Leader:
         if not self.voters:
             return False
         # Of n voters in falling order, the one at n // 2 and all before it are a majority.
-        majority_end = self._by_end_offset()[len(self.voters) // 2].end_offset
-        if majority_end is None or majority_end <= self.epoch_start_offset:
+        ends = sorted(
+            (
+                -1 if voter.end_offset is None else voter.end_offset
+                for voter in self.voters.values()
+            ),
+            reverse=True,
+        )
+        majority_end = ends[len(ends) // 2]
+        if majority_end <= self.epoch_start_offset:
             return False
         if self.high_watermark is not None and majority_end <= self.high_watermark:
             # Below is possible after the voter set changed; it stays where it was.

@@ -26,9 +26,12 @@ from kaa.quorum.replies import handle_log_written, handle_response, handle_voter
 from kaa.quorum.serving import handle_append, handle_request
 from kaa.quorum.states import Follower, Resigned, Unattached
 from kaa.quorum.values import Value
+from kaa.quorum.voter_changes import known_voters
 
 if TYPE_CHECKING:
-    from kaa.quorum.config import RandomSource
+    from collections.abc import Callable
+
+    from kaa.model.seams import RandomSource
     from kaa.quorum.effects import Effect
     from kaa.quorum.election import ElectionState
     from kaa.quorum.events import (
@@ -78,6 +81,8 @@ class QuorumMachine:
         election: ElectionState | None = None,
         config: QuorumConfig | None = None,
         can_become_voter: bool = True,
+        kraft_version: Callable[[], int] = lambda: 0,
+        joins_by_itself: bool = False,
     ) -> None:
         if local.id < 0 or local.directory_id is None:
             raise ValueError(f"a replica needs an id and a directory id, not {local}")
@@ -93,6 +98,8 @@ class QuorumMachine:
             bootstrap=bootstrap,
             election=election,
             random=random,
+            kraft_version=kraft_version,
+            joins_by_itself=joins_by_itself,
         )
         # When `handle` must be called at the latest, None for never; answered anew by every event.
         self._next_deadline_ms: int | None = None
@@ -112,7 +119,7 @@ class QuorumMachine:
         effects, replica.effects = replica.effects, []
         return effects
 
-    # --- what a driver may ask ------------------------------------------------------------------
+    # --- what a driver may ask
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -159,6 +166,12 @@ class QuorumMachine:
     def is_stopped(self) -> bool:
         return self._is_stopped
 
+    def known_voters(self, level: int) -> VoterSet | None:
+        """The voters as the log would have to name them at a level of kraft.version; None if this
+        replica does not lead, or some voter has not said enough or does not support the level.
+        """
+        return known_voters(self._replica, self._replica.local_voter, level)
+
     def describe(self, now_ms: int) -> QuorumDescription | None:
         """The answer to DescribeQuorum; None unless this replica leads."""
         state = self._replica.state
@@ -173,7 +186,7 @@ class QuorumMachine:
             tuple(_describe(state, progress, now_ms) for progress in state.observers.values()),
         )
 
-    # --- the machine ----------------------------------------------------------------------------
+    # --- the machine
 
     def _dispatch(self, event: Event) -> None:
         replica = self._replica

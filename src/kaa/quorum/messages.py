@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 from kaa.quorum.values import Value
 
 if TYPE_CHECKING:
+    from kaa.model.nodes import VersionRange
     from kaa.quorum.log_view import OffsetAndEpoch
-    from kaa.quorum.voters import Endpoints, ReplicaKey
+    from kaa.quorum.voters import Endpoints, ReplicaKey, VoterNode
     from kaa.wire.errors import Errors
 
 
@@ -92,6 +93,38 @@ class FetchSnapshotRequest(Value):
     max_bytes: int
 
 
+class AddVoterRequest(Value):
+    """An operator, or a controller that joins by itself, asks for one more voter."""
+
+    cluster_id: str | None
+    key: ReplicaKey
+    endpoints: Endpoints
+    timeout_ms: int
+    # Whether the answer waits for the commit; a replica that adds itself cannot, as it must fetch.
+    ack_when_committed: bool
+
+
+class RemoveVoterRequest(Value):
+    """A voter shall no longer vote."""
+
+    cluster_id: str | None
+    key: ReplicaKey
+
+
+class UpdateVoterRequest(Value):
+    """A voter tells the leader where it listens and what it supports."""
+
+    cluster_id: str | None
+    leader_epoch: int
+    voter: VoterNode
+
+
+class ApiVersionsRequest(Value):
+    """A leader asks what a voter to be supports."""
+
+    cluster_id: str | None = None
+
+
 class ErrorResponse(Value):
     """The request failed as a whole; a driver also uses it for a broken connection
     (BROKER_NOT_AVAILABLE).
@@ -156,12 +189,39 @@ class FetchSnapshotResponse(Value):
     records: Records = b""
 
 
+class VoterChangeResponse(Value):
+    """The answer to one who wants a voter added or removed."""
+
+    error: Errors
+    message: str | None
+
+
+class UpdateVoterResponse(Value):
+    """The answer to a voter that reported about itself."""
+
+    error: Errors
+    leader_id: int | None
+    leader_epoch: int
+    leader_endpoints: Endpoints
+
+
+class ApiVersionsResponse(Value):
+    """The levels of kraft.version that a replica supports."""
+
+    error: Errors
+    kraft_versions: VersionRange
+
+
 Request = (
     VoteRequest
     | BeginQuorumEpochRequest
     | EndQuorumEpochRequest
     | FetchRequest
     | FetchSnapshotRequest
+    | AddVoterRequest
+    | RemoveVoterRequest
+    | UpdateVoterRequest
+    | ApiVersionsRequest
 )
 LeaderResponse = (
     VoteResponse
@@ -169,5 +229,6 @@ LeaderResponse = (
     | EndQuorumEpochResponse
     | FetchResponse
     | FetchSnapshotResponse
+    | UpdateVoterResponse
 )
-Response = ErrorResponse | LeaderResponse
+Response = ErrorResponse | LeaderResponse | VoterChangeResponse | ApiVersionsResponse

@@ -1,7 +1,7 @@
-"""The metadata log on disk: ``__cluster_metadata-0``, its segments and its snapshots.
+"""The metadata log on disk: `__cluster_metadata-0`, its segments and its snapshots.
 
-The folder is an ordinary partition folder (``kaa.log``) with a fixed topic id, plus snapshots
-(``kaa.quorum.snapshots``). Three things differ from the log of a topic:
+The folder is an ordinary partition folder (`kaa.log`) with a fixed topic id, plus snapshots
+(`kaa.quorum.snapshots`). Three things differ from the log of a topic:
 
 * The recovery point needs no checkpoint. A snapshot holds committed records only, and what is
   committed was synced, so everything below the newest snapshot is durable, and recovery scans from
@@ -27,10 +27,11 @@ from kaa.log.config import LogConfig
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import unlink_if_exists
 from kaa.log.log import FetchIsolation
-from kaa.log.names import LOG_SUFFIX, TopicPartition, folder_name
-from kaa.log.producer_state import AppendOrigin
+from kaa.log.names import LOG_SUFFIX, folder_name
 from kaa.log.properties import write_topic_id
 from kaa.log.recovery import LoadOptions, create_log, load_log
+from kaa.model.kinds import AppendOrigin
+from kaa.model.topics import CLUSTER_METADATA, TopicPartition
 from kaa.quorum.log_view import OffsetAndEpoch, end_offset_for_epoch
 from kaa.quorum.snapshots import (
     DELETED_SUFFIX,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from kaa.quorum.snapshots import SnapshotContent
     from kaa.records.batch import RecordBatch
 
-METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
+METADATA_PARTITION = TopicPartition(CLUSTER_METADATA, 0)
 METADATA_TOPIC_ID = Uuid((1).to_bytes(16, "big"))
 _DELETE_DELAY_MS = 60_000
 _FOR_EVER = -1
@@ -80,7 +81,7 @@ class MetadataLogConfig(NamedTuple):
 
 
 class MetadataLog:
-    """See the module. Implements ``kaa.quorum.LogView``."""
+    """See the module. Implements `kaa.quorum.LogView`."""
 
     def __init__(
         self, log: UnifiedLog, config: MetadataLogConfig, snapshot_sizes: dict[OffsetAndEpoch, int]
@@ -97,7 +98,7 @@ class MetadataLog:
     def folder(self) -> str:
         return self._log.folder
 
-    # --- what the machine may ask ----------------------------------------------------------------
+    # --- what the machine may ask
 
     def end(self) -> OffsetAndEpoch:
         epoch = self._log.leader_epochs.latest_epoch
@@ -122,7 +123,7 @@ class MetadataLog:
     def snapshot_size_bytes(self, snapshot_id: OffsetAndEpoch) -> int | None:
         return self._snapshots.get(snapshot_id)
 
-    # --- records ---------------------------------------------------------------------------------
+    # --- records
 
     def append_as_leader(self, batch: bytearray, epoch: int, now_ms: int) -> int:
         """Appends one batch at the end; returns the offset of its first record."""
@@ -141,7 +142,7 @@ class MetadataLog:
         self._log.update_high_watermark(offset)
 
     def read(self, offset: int, bytes_max: int) -> bytes:
-        """Whole batches from the one that holds ``offset`` on, at least one unless at the end."""
+        """Whole batches from the one that holds `offset` on, at least one unless at the end."""
         found = self._log.read(offset, bytes_max=bytes_max, isolation=FetchIsolation.LOG_END)
         if found.region is None:
             return b""
@@ -160,7 +161,7 @@ class MetadataLog:
                 yield batch
                 offset = batch.next_offset
 
-    # --- durability ------------------------------------------------------------------------------
+    # --- durability
 
     def flush_job(self) -> FlushJob:
         return self._log.flush_job()
@@ -178,7 +179,7 @@ class MetadataLog:
         """Closes the files as they are, after a failure."""
         self._log.close()
 
-    # --- snapshots -------------------------------------------------------------------------------
+    # --- snapshots
 
     def snapshot_path(self, snapshot_id: OffsetAndEpoch) -> str:
         return f"{self.folder}/{snapshot_name(snapshot_id)}"
@@ -300,7 +301,7 @@ class OpenedLog(NamedTuple):
 def open_metadata_log(
     directory: LogDirectory, config: MetadataLogConfig, now_ms: int, random: Random
 ) -> OpenedLog:
-    """Recovers the log in ``directory``, or creates it, and leaves it durable."""
+    """Recovers the log in `directory`, or creates it, and leaves it durable."""
     files = directory.files
     folder = f"{directory.path}/{folder_name(METADATA_PARTITION)}"
     files.make_directory(folder)

@@ -9,24 +9,22 @@ from kaa.quorum.control_state import ControlState
 from kaa.quorum.driver import QuorumDriver
 from kaa.quorum.election import ElectionState
 from kaa.quorum.machine import QuorumMachine
-from kaa.quorum.voters import ReplicaKey, VersionRange, VoterNode
+from kaa.quorum.voters import KRAFT_VERSIONS, NO_KRAFT_VERSION, ReplicaKey, VoterNode
 from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
     from concurrent.futures import Executor
-    from random import Random
 
     from kaa.log.files import Files
     from kaa.log.quorum_state import QuorumStateData
+    from kaa.model.seams import Clock, RandomSource
     from kaa.quorum.config import QuorumConfig
     from kaa.quorum.metadata_log import OpenedLog
-    from kaa.quorum.replicated_state import Clock, QuorumNetwork, ReplicatedState
-    from kaa.quorum.voters import Endpoints, VoterSet
+    from kaa.quorum.replicated_state import QuorumNetwork, ReplicatedState
+    from kaa.quorum.voters import Endpoints, Node, VoterSet
     from kaa.wire.primitives import Uuid
-
-KRAFT_VERSIONS = VersionRange(0, 1)
 
 
 class QuorumNode(NamedTuple):
@@ -35,24 +33,22 @@ class QuorumNode(NamedTuple):
     cluster_id: str
     node_id: int
     directory_id: Uuid
+    # The name of the listener that replicas of the quorum talk on.
     listener: str
-    """The name of the listener that replicas of the quorum talk on."""
     endpoints: Endpoints
+    # From `controller.quorum.voters`; empty where the log says who votes.
     static_voters: VoterSet
-    """From ``controller.quorum.voters``; empty where the log says who votes."""
     config: QuorumConfig
+    # Whom to ask for the leader while it is not known.
+    bootstrap: tuple[Node, ...] = ()
+    # Whether the node may vote; others only follow.
+    is_controller: bool = True
+    # Whether a controller that is not a voter asks to be one (KIP-853).
+    joins_by_itself: bool = False
 
 
 class NotAVoterError(Exception):
     """The node is to be a controller and nobody has made it a voter."""
-
-
-class _Jitter:
-    def __init__(self, random: Random) -> None:
-        self._random = random
-
-    def below(self, bound: int) -> int:
-        return self._random.randrange(bound)
 
 
 def build_driver(
@@ -64,19 +60,24 @@ def build_driver(
     clock: Clock,
     executor: Executor,
     loop: asyncio.AbstractEventLoop,
-    random: Random,
+    random: RandomSource,
     network: QuorumNetwork | None = None,
     report: Callable[[str], None] = lambda _: None,
 ) -> QuorumDriver:
-    """A driver that is ready to ``start`` from the snapshot of the opened log."""
+    """A driver that is ready to `start` from the snapshot of the opened log."""
     control = ControlState(node.static_voters)
     control.read(opened)
     local = ReplicaKey(node.node_id, node.directory_id)
-    if not control.voters.last().is_voter(local):
+    is_voter = control.voters.last().is_voter(local)
+    # Once the log says who votes, a controller that was removed goes on as an observer.
+    is_static = control.kraft_version == NO_KRAFT_VERSION and bool(node.static_voters)
+    if node.is_controller and not is_voter and (is_static or not node.bootstrap):
         raise NotAVoterError(
             f"node {node.node_id} is not among the voters of the quorum: name it in"
             " controller.quorum.voters, or format its directories with --standalone"
         )
+    if node.is_controller and not is_voter:
+        report(_without_a_vote(node, control))
     stored = read_quorum_state(files, opened.log.folder)
     machine = QuorumMachine(
         cluster_id=node.cluster_id,
@@ -84,16 +85,21 @@ def build_driver(
         local_endpoints=node.endpoints,
         listener=node.listener,
         log=opened.log,
-        random=_Jitter(random),
+        random=random,
         voters=control.voters,
+        bootstrap=node.bootstrap,
         election=None if stored is None else _election(stored),
         config=node.config,
+        can_become_voter=node.is_controller,
+        kraft_version=lambda: control.kraft_version,
+        joins_by_itself=node.joins_by_itself,
     )
     return QuorumDriver(
         machine=machine,
         log=opened.log,
         control=control,
         state=state,
+        listener=node.listener,
         local_voter=VoterNode(local, node.endpoints, KRAFT_VERSIONS),
         files=files,
         clock=clock,
@@ -102,6 +108,17 @@ def build_driver(
         network=network,
         report=report,
     )
+
+
+def _without_a_vote(node: QuorumNode, control: ControlState) -> str:
+    """What an operator may not know of a controller that only follows."""
+    servers = ", ".join(f"{server.host}:{server.port}" for server in node.bootstrap)
+    said = f"this controller has no vote, and follows the quorum that answers at {servers}"
+    if control.kraft_version == NO_KRAFT_VERSION and not control.voters.last():
+        said += "; if it has voted before, set controller.quorum.voters again"
+    if node.joins_by_itself:
+        return f"{said}; it will ask for one"
+    return f"{said}; kaa cluster quorum add gives it one"
 
 
 def _election(stored: QuorumStateData) -> ElectionState:

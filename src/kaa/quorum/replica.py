@@ -28,13 +28,16 @@ from kaa.quorum.leader import Leader
 from kaa.quorum.messages import FetchResponse
 from kaa.quorum.states import Candidate, Follower, Prospective, Resigned, Unattached
 from kaa.quorum.transitions import QuorumError, check_transition
-from kaa.quorum.voters import node_at
+from kaa.quorum.voter_changes import forsake_voter_change
+from kaa.quorum.voters import KRAFT_VERSIONS, VoterNode, node_at
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kaa.quorum.config import QuorumConfig, RandomSource
+    from kaa.model.nodes import VersionRange
+    from kaa.model.seams import RandomSource
+    from kaa.quorum.config import QuorumConfig
     from kaa.quorum.effects import (
         Effect,
     )
@@ -61,8 +64,19 @@ class Replica:
         bootstrap: tuple[Node, ...],
         election: ElectionState | None,
         random: RandomSource,
+        kraft_version: Callable[[], int] = lambda: 0,
+        supported_kraft_version: VersionRange = KRAFT_VERSIONS,
+        joins_by_itself: bool = False,
     ) -> None:
         self.cluster_id = cluster_id
+        # The level that the log is at, as far as it was appended.
+        self.kraft_version = kraft_version
+        # As the log should know this replica once it votes.
+        self.local_voter = VoterNode(local, local_endpoints, supported_kraft_version)
+        # Whether it asks to be a voter (controller.quorum.auto.join.enable).
+        self.joins_by_itself = joins_by_itself
+        # Why the leader did not take it last, so that it is reported once.
+        self.join_refusal = Errors.NONE
         # With a directory id, always.
         self.local = local
         self.local_endpoints = local_endpoints
@@ -91,14 +105,14 @@ class Replica:
         self.writes_completed = 0
         # The highest high watermark ever known: nothing below it may be cut off.
         self.committed_offset = 0
-        # The last leader that the local state machine was told of.
+        # The last leader that the local state machine was notified of.
         self._announced = LeaderChanged(0, None)
         # Set by `Shutdown`; from then on the replica neither leads nor stands.
         self.shutdown_deadline_ms: int | None = None
-        # The last transitions, for whoever must find out why.
+        # The last transitions, for anyone who must find out why.
         self.story: deque[str] = deque(maxlen=limits.QUORUM_STORY_LINES_MAX)
 
-    # --- questions -----------------------------------------------------------------------------
+    # --- questions
 
     @property
     def epoch(self) -> int:
@@ -113,6 +127,20 @@ class Replica:
         return self.voter_set.is_voter(self.local)
 
     @property
+    def may_stand(self) -> bool:
+        """Whether it may be elected: a voter, or one that was removed by a record of which it does
+        not know that it is committed. As long as it is not, the others may need this replica: its
+        log may be the longest. It then leads without a vote of its own until the record is
+        committed. (Only the last change can be open, see `voter_changes`.)
+        """
+        if self.is_voter:
+            return True
+        last_offset, before = self.voters.last_offset(), self.voters.before_last()
+        if last_offset is None or before is None:
+            return False
+        return last_offset >= self.committed_offset and before.is_voter(self.local)
+
+    @property
     def is_only_voter(self) -> bool:
         return self.voter_set.is_only_voter(self.local)
 
@@ -122,7 +150,7 @@ class Replica:
 
     @property
     def is_log_settled(self) -> bool:
-        """Whether all of the log is on disk, so that its end may be told to others."""
+        """Whether all of the log is on disk, so that others may learn its end."""
         return self.writes_completed == self.writes_requested
 
     def voter_node(self, voter_id: int) -> Node | None:
@@ -131,7 +159,7 @@ class Replica:
     def fault(self, message: str) -> QuorumError:
         return QuorumError(f"replica {self.local}: {message}", self.story)
 
-    # --- effects -------------------------------------------------------------------------------
+    # --- effects
 
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)
@@ -156,7 +184,7 @@ class Replica:
             self.committed_offset = high_watermark
             self.emit(HighWatermarkAdvanced(high_watermark))
 
-    # --- transitions ---------------------------------------------------------------------------
+    # --- transitions
 
     def initialize(self) -> None:
         """Go on from the election on disk, in a state that breaks no promise given before the
@@ -201,7 +229,7 @@ class Replica:
         state = self.state
         voted_key = state.voted_key if epoch == state.epoch else None
         deadline_ms: int | None
-        if not self.is_voter:
+        if not self.may_stand:
             deadline_ms = None
         elif (isinstance(state, Prospective) and state.ballot.is_lost) or isinstance(
             state, Follower | Leader
@@ -299,7 +327,7 @@ class Replica:
     def election_deadline_ms(self) -> int:
         """An election timeout from now, drawn anew so that replicas do not all stand at once."""
         timeout_ms = self.config.election_timeout_ms
-        jitter_ms = self._random.below(timeout_ms) if timeout_ms > 0 else 0
+        jitter_ms = self._random.randrange(timeout_ms) if timeout_ms > 0 else 0
         return self.now_ms + timeout_ms + jitter_ms
 
     def _become_leader(self, granting_voters: tuple[int, ...]) -> None:
@@ -398,3 +426,4 @@ class Replica:
                 )
             )
         leader.parked_fetches.clear()
+        forsake_voter_change(self, leader)

@@ -7,25 +7,26 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from kaa.records.record import iter_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from kaa.model.pieces import Pieces
     from kaa.quorum.log_view import OffsetAndEpoch
-    from kaa.quorum.messages import Request
+    from kaa.quorum.messages import Request, Response
     from kaa.quorum.snapshots import SnapshotContent
     from kaa.quorum.voters import Node
     from kaa.records.batch import RecordBatch
 
 
 class CommittedBatch(NamedTuple):
-    """Records that are committed for ever; ``values`` is empty for control records."""
+    """Records that are committed for ever; `values` is empty for control records."""
 
     base_offset: int
     last_offset: int
     epoch: int
     append_timestamp: int
     size_in_bytes: int
+    # Read from the batch while they are iterated, once.
     values: Iterable[bytes]
-    """Read from the batch while they are iterated, once."""
 
 
 def committed_batch(batch: RecordBatch) -> CommittedBatch:
@@ -48,17 +49,18 @@ def _values(batch: RecordBatch) -> Iterator[bytes]:
 class ReplicatedState(Protocol):
     """The local state machine that the log feeds. Calls come in the order of the log.
 
-    None of them may call ``QuorumDriver.append``: the driver is in the middle of its effects.
+    None of them may call `QuorumDriver.append`: the driver is in the middle of its effects.
     """
 
     def load_snapshot(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> None:
         """Replaces the whole state."""
 
-    def commit(self, batch: CommittedBatch) -> None:
-        """Applies what follows the state."""
+    def commit(self, batch: CommittedBatch) -> Pieces[None]:
+        """Applies what follows the state; nothing of it counts before the last piece is done."""
+        ...
 
     def committed_up_to(self, offset: int) -> None:
-        """Everything below ``offset`` that is committed has been applied, and more is not known."""
+        """Everything below `offset` that is committed has been applied, and more is not known."""
 
     def lead(self, epoch: int) -> None:
         """This replica leads, and everything that earlier leaders committed is applied."""
@@ -73,11 +75,13 @@ class ReplicatedState(Protocol):
 class QuorumNetwork(Protocol):
     """The way to other replicas."""
 
-    def send(self, node: Node, correlation_id: int, request: Request) -> None:
-        """Sends; the answer comes back by ``QuorumDriver.received_response``, whatever it is."""
-
-
-class Clock(Protocol):
-    """Wall time, for what is written into records."""
-
-    def now_ms(self) -> int: ...
+    def send(
+        self,
+        node: Node,
+        correlation_id: int,
+        request: Request,
+        deliver: Callable[[int, int, Response], None],
+    ) -> None:
+        """Sends; `deliver` gets the node's id, the correlation id and the answer, whatever it
+        is, in a later turn of the loop.
+        """

@@ -6,8 +6,9 @@ backoff.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from kaa import limits
 from kaa.quorum.effects import (
     AppendAsFollower,
     AppendToSnapshot,
@@ -19,14 +20,18 @@ from kaa.quorum.effects import (
 from kaa.quorum.leader import Leader
 from kaa.quorum.log_view import truncation_offset
 from kaa.quorum.messages import (
+    ApiVersionsResponse,
     BeginQuorumEpochResponse,
     ErrorResponse,
     FetchResponse,
     FetchSnapshotResponse,
+    UpdateVoterResponse,
+    VoterChangeResponse,
     VoteResponse,
 )
 from kaa.quorum.serving import follow_if_newer, high_watermark_moved
 from kaa.quorum.states import Candidate, Follower, Prospective, Resigned, SnapshotDownload
+from kaa.quorum.voter_changes import handle_api_versions
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -47,9 +52,47 @@ def handle_response(
         return
     if isinstance(response, ErrorResponse):
         of_use = _handle_error(replica, node_id, response.error)
+    elif isinstance(response, ApiVersionsResponse):
+        handle_api_versions(replica, node_id, response)
+        of_use = True
+    elif isinstance(response, VoterChangeResponse):
+        _handle_join(replica, node_id, response)
+        of_use = True
     else:
         of_use = _handle_leader_response(replica, node_id, response)
     replica.connections.answered(node_id, correlation_id, of_use, replica.now_ms)
+
+
+# Another try may succeed: the leader is busy or new, or somebody else has done it.
+_NOT_YET: Final = frozenset(
+    {Errors.REQUEST_TIMED_OUT, Errors.NOT_LEADER_OR_FOLLOWER, Errors.VOTER_NOT_FOUND}
+)
+_JOIN_REMEDIES: Final = {
+    Errors.CLUSTER_AUTHORIZATION_FAILED: "allow it CLUSTER_ACTION and ALTER on the cluster",
+    Errors.DUPLICATE_VOTER: "give it a node.id that no other controller has",
+    Errors.INVALID_REQUEST: "check controller.listener.names and what it advertises there",
+    Errors.UNSUPPORTED_VERSION: "raise kraft.version to 1, with all controllers up to date",
+}
+
+
+def _handle_join(replica: Replica, node_id: int, response: VoterChangeResponse) -> None:
+    """The answer to a controller that wants to vote. What only people can change is reported once,
+    with what to do, and asked for again after a long while.
+    """
+    error = response.error
+    if error in _NOT_YET:
+        return
+    if error is not Errors.NONE:
+        if isinstance(replica.state, Follower):
+            pause_ms = limits.QUORUM_JOIN_REFUSED_PAUSE_MS
+            replica.state.membership_deadline_ms = replica.now_ms + pause_ms
+        if error is not replica.join_refusal:
+            remedy = _JOIN_REMEDIES.get(error, "add it by hand (kaa cluster quorum add)")
+            replica.report(
+                f"the leader {node_id} did not take this controller as a voter: "
+                f"{error.name} ({response.message}); {remedy}"
+            )
+    replica.join_refusal = error
 
 
 def _handle_error(replica: Replica, node_id: int, error: Errors) -> bool:
@@ -77,6 +120,9 @@ def _handle_leader_response(replica: Replica, node_id: int, response: LeaderResp
         _handle_vote_response(replica, node_id, response.vote_granted)
     elif isinstance(response, BeginQuorumEpochResponse):
         _handle_begin_quorum_epoch_response(replica, node_id)
+    elif isinstance(response, UpdateVoterResponse):
+        if isinstance(replica.state, Follower):
+            replica.state.has_told_leader = True
     elif isinstance(replica.state, Resigned):
         replica.state.unacknowledged.discard(node_id)
     return True
@@ -108,7 +154,7 @@ def _handle_common(replica: Replica, response: LeaderResponse) -> bool | None:
     return None
 
 
-# --- elections ------------------------------------------------------------------------------------
+# --- elections
 
 
 def _handle_vote_response(replica: Replica, voter_id: int, granted: bool) -> None:
@@ -136,7 +182,7 @@ def _handle_begin_quorum_epoch_response(replica: Replica, voter_id: int) -> None
             progress.has_acknowledged_leader = True
 
 
-# --- fetches --------------------------------------------------------------------------------------
+# --- fetches
 
 
 def _handle_fetch_response(replica: Replica, node_id: int, response: FetchResponse) -> bool:
@@ -154,7 +200,7 @@ def _handle_fetch_response(replica: Replica, node_id: int, response: FetchRespon
         of_use = _begin_download(replica, state, response.snapshot_id)
     else:
         if len(response.records):
-            # Whoever votes, or may be made to, acknowledges with its next fetch what must then be
+            # A voter, or one that may become it, acknowledges with its next fetch what must then be
             # on its disk.
             flush = replica.is_voter or replica.can_become_voter
             replica.emit(
@@ -199,7 +245,7 @@ def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
     replica.emit(TruncateLog(replica.next_write_id(), offset))
 
 
-# --- snapshots ------------------------------------------------------------------------------------
+# --- snapshots
 
 
 def _begin_download(replica: Replica, state: Follower, snapshot_id: OffsetAndEpoch) -> bool:
@@ -260,7 +306,7 @@ def _drop_download(replica: Replica, state: Follower) -> None:
         state.download = None
 
 
-# --- the log and the voter set --------------------------------------------------------------------
+# --- the log and the voter set
 
 
 def handle_log_written(replica: Replica, written: LogWritten) -> None:

@@ -1,9 +1,14 @@
 """Requests of other replicas: votes, epochs that begin and end, fetches, snapshots.
 
-A request from an older epoch is refused with FENCED_LEADER_EPOCH and told the newer one; a request
+A request from an older epoch is refused with FENCED_LEADER_EPOCH and the newer one; a request
 from a newer epoch makes this replica adopt it first (votes and epoch changes) or is refused with
 UNKNOWN_LEADER_EPOCH (fetches, which only a leader of that very epoch can serve). Every answer
 carries the leader and epoch known after handling.
+
+The cluster id is compared before anything else; a stranger changes nothing. A voter key that means
+another disk of this id comes from a member of the cluster, whose epoch is real: it is adopted first
+and the request refused then, as in Kafka. An answer with an older epoch would tell the nominee
+nothing, and it would ask again at once.
 
 Whether the sender votes is not asked: with a voter set that changes, a replica may be asked for
 its vote by a voter that it has not heard of yet (KIP-853). Who may connect at all is the listener's
@@ -31,26 +36,34 @@ from kaa.quorum.log_view import (
 )
 from kaa.quorum.messages import (
     HIGH_WATERMARK_UNKNOWN,
+    AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     ErrorResponse,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
     VoteRequest,
     VoteResponse,
 )
 from kaa.quorum.states import Follower, Resigned
+from kaa.quorum.voter_changes import (
+    handle_add_voter,
+    handle_remove_voter,
+    handle_update_voter,
+    refusal_of_change,
+    settle_voter_change,
+)
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from kaa.quorum.events import Append
-    from kaa.quorum.messages import (
-        EndQuorumEpochRequest,
-        Request,
-    )
+    from kaa.quorum.messages import Request
     from kaa.quorum.replica import Replica
     from kaa.quorum.voters import Endpoints, ReplicaKey
 
@@ -58,12 +71,20 @@ if TYPE_CHECKING:
 def handle_request(replica: Replica, request_id: int, request: Request) -> None:
     """Answer a request, or park it if it is a fetch that has to wait."""
     if request.cluster_id is not None and request.cluster_id != replica.cluster_id:
-        replica.emit(Respond(request_id, ErrorResponse(Errors.INCONSISTENT_CLUSTER_ID)))
+        error = Errors.INCONSISTENT_CLUSTER_ID
+        response = refusal_of_change(replica, request, error) or ErrorResponse(error)
+        replica.emit(Respond(request_id, response))
         return
     if isinstance(request, FetchRequest):
         _handle_fetch(replica, request_id, request)
     elif isinstance(request, FetchSnapshotRequest):
         _handle_fetch_snapshot(replica, request_id, request)
+    elif isinstance(request, AddVoterRequest):
+        handle_add_voter(replica, request_id, request)
+    elif isinstance(request, RemoveVoterRequest):
+        handle_remove_voter(replica, request_id, request)
+    elif isinstance(request, UpdateVoterRequest):
+        handle_update_voter(replica, request_id, request)
     elif isinstance(request, VoteRequest):
         error, granted = _handle_vote(replica, request)
         replica.emit(Respond(request_id, _vote_response(replica, error, granted)))
@@ -78,7 +99,7 @@ def handle_request(replica: Replica, request_id: int, request: Request) -> None:
                 ),
             )
         )
-    else:
+    elif isinstance(request, EndQuorumEpochRequest):
         error = _handle_end_quorum_epoch(replica, request)
         state = replica.state
         replica.emit(
@@ -89,7 +110,7 @@ def handle_request(replica: Replica, request_id: int, request: Request) -> None:
         )
 
 
-# --- votes ----------------------------------------------------------------------------------------
+# --- votes
 
 
 def _handle_vote(replica: Replica, request: VoteRequest) -> tuple[Errors, bool]:
@@ -130,7 +151,7 @@ def _is_for_this_replica(replica: Replica, voter: ReplicaKey | None) -> bool:
     return voter is None or voter.matches(replica.local)
 
 
-# --- epochs ---------------------------------------------------------------------------------------
+# --- epochs
 
 
 def _handle_begin_quorum_epoch(replica: Replica, request: BeginQuorumEpochRequest) -> Errors:
@@ -217,7 +238,7 @@ def succession_delay_ms(
     return min(backoff_max_ms, base_ms << (position - 1))
 
 
-# --- fetches --------------------------------------------------------------------------------------
+# --- fetches
 
 
 def _leader_or_error(replica: Replica, epoch: int) -> Leader | Errors:
@@ -317,12 +338,14 @@ def high_watermark_moved(replica: Replica, leader: Leader) -> None:
     """Tell the local state machine and every replica that waits."""
     assert leader.high_watermark is not None
     replica.advance_high_watermark(leader.high_watermark)
+    if leader.voter_change is not None or leader.settled_voters != replica.voters.last_offset():
+        settle_voter_change(replica, leader)
     parked_fetches, leader.parked_fetches = leader.parked_fetches, []
     for parked in parked_fetches:
         _answer_fetch(replica, parked.request_id, parked.request)
 
 
-# --- snapshots ------------------------------------------------------------------------------------
+# --- snapshots
 
 
 def _handle_fetch_snapshot(
@@ -357,11 +380,11 @@ def _handle_fetch_snapshot(
     replica.emit(RespondWithSnapshot(request_id, response, request.max_bytes))
 
 
-# --- the local state machine ----------------------------------------------------------------------
+# --- the local state machine
 
 
 def handle_append(replica: Replica, append: Append) -> None:
-    """Append as leader of the epoch that the local state machine was told of, or refuse."""
+    """Append as leader of the epoch that the local state machine was notified of, or refuse."""
     state = replica.state
     if not isinstance(state, Leader) or append.epoch != state.epoch or not len(append.records):
         error = (

@@ -1,14 +1,14 @@
 """Metadata snapshots: files that hold the whole state up to an offset (KIP-630).
 
 A snapshot is a run of record batches of magic 2 whose offsets count from 0 and whose leader epoch
-is that of the snapshot::
+is that of the snapshot:
 
     control batch   SnapshotHeader (time of the newest record it covers);
                     with kraft.version 1 also KRaftVersion and, if known, Voters
     data batches    one record per metadata record, none without state
     control batch   SnapshotFooter
 
-Names, in the folder of the metadata log, carry the end offset (20 digits) and its epoch (10)::
+Names, in the folder of the metadata log, carry the end offset (20 digits) and its epoch (10):
 
     00000000000000001234-0000000007.checkpoint           complete
     00000000000000001234-0000000007-<any>.checkpoint.part    being written
@@ -16,9 +16,9 @@ Names, in the folder of the metadata log, carry the end offset (20 digits) and i
 
 A snapshot becomes one by a rename after its content is on disk, so a file of the first kind is
 whole; the reader still checks every checksum and that the footer is there, and a damaged snapshot
-is not loaded. ``.part`` and ``.deleted`` files found at a start are removed.
+is not loaded. `.part` and `.deleted` files found at a start are removed.
 
-``bootstrap.checkpoint`` in a log directory has the same content and a name of its own: the records
+`bootstrap.checkpoint` in a log directory has the same content and a name of its own: the records
 that the first active controller of a cluster writes.
 """
 
@@ -35,7 +35,6 @@ from kaa.limits import (
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import read_whole, write_atomically
 from kaa.quorum.control_records import (
-    NO_KRAFT_VERSION,
     build_control_records,
     kraft_version_record,
     read_control_records,
@@ -43,6 +42,7 @@ from kaa.quorum.control_records import (
     voters_record,
 )
 from kaa.quorum.log_view import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
+from kaa.quorum.voters import NO_KRAFT_VERSION
 from kaa.records.batch import LOG_OVERHEAD_BYTES, iter_batches
 from kaa.records.build import BatchBuilder
 from kaa.records.errors import RecordsError
@@ -74,7 +74,7 @@ _NAME = re.compile(
 
 
 class SnapshotName(NamedTuple):
-    """A parsed file name; ``mark`` is "", "part" or "deleted"."""
+    """A parsed file name; `mark` is "", "part" or "deleted"."""
 
     id: OffsetAndEpoch
     mark: str
@@ -99,8 +99,8 @@ class SnapshotContent(NamedTuple):
     last_contained_log_timestamp: int
     kraft_version: int
     voters: VoterSet | None
+    # The metadata records, framed.
     values: list[bytes]
-    """The metadata records, framed."""
 
 
 def build_snapshot(
@@ -147,7 +147,7 @@ def read_snapshot(path: str, content: bytes) -> SnapshotContent:
             size += batch.size_in_bytes
             reader.take(batch)
         if size != len(content):
-            raise CorruptFileError(path, f"{len(content) - size} bytes at the end are no batch")
+            raise CorruptFileError(path, f"{len(content) - size} bytes at the end are not a batch")
         return reader.finish()
     except (RecordsError, WireError, ValueError) as error:
         raise CorruptFileError(path, str(error)) from error
@@ -222,7 +222,7 @@ def write_bootstrap(files: Files, directory: str, values: Iterable[bytes], times
 
 
 def read_bootstrap(files: Files, directory: str) -> list[bytes] | None:
-    """The framed records of ``bootstrap.checkpoint``; None if there is no such file."""
+    """The framed records of `bootstrap.checkpoint`; None if there is no such file."""
     path = f"{directory}/{BOOTSTRAP_FILE}"
     if not files.exists(path):
         return None

@@ -2,7 +2,7 @@
 
 Kafka 4.3 has these six. Having voted is not a state of its own: a replica that voted stays
 Unattached or Prospective, with `voted_key` set. An observer, which does not vote, is only ever
-Unattached or Follower.
+Unattached or Follower, except while its removal from the voters is not known to be committed.
 
 Each state answers the same few questions: `election` is what must be on disk while it lasts,
 `leader_id` and `leader_endpoints` are what it tells others, and `grants_vote` is the voting rule.
@@ -21,23 +21,29 @@ if TYPE_CHECKING:
     from kaa.quorum.voters import Endpoints, ReplicaKey
 
 
-def _grants_vote_without_leader(
-    leader_id: int | None,
-    voted_key: ReplicaKey | None,
-    replica: ReplicaKey,
-    is_log_up_to_date: bool,
-    pre_vote: bool,
-) -> bool:
-    """The rule while looking for a leader: one vote per epoch, for a log not behind one's own."""
-    if pre_vote:
-        return is_log_up_to_date
-    if voted_key is not None:
-        # The same answer again: the first one may have been lost.
-        return voted_key.matches(replica)
-    return leader_id is None and is_log_up_to_date
+class _WithoutLeader:
+    """What Unattached and Prospective have in common: both look for a leader."""
+
+    __slots__ = ()
+    epoch: int
+    leader_id: int | None
+    voted_key: ReplicaKey | None
+
+    @property
+    def election(self) -> ElectionState:
+        return ElectionState(self.epoch, self.leader_id, self.voted_key)
+
+    def grants_vote(self, replica: ReplicaKey, is_log_up_to_date: bool, pre_vote: bool) -> bool:
+        """One vote per epoch, for a log that does not lag behind the local one."""
+        if pre_vote:
+            return is_log_up_to_date
+        if self.voted_key is not None:
+            # The same answer again: the first one may have been lost.
+            return self.voted_key.matches(replica)
+        return self.leader_id is None and is_log_up_to_date
 
 
-class Unattached:
+class Unattached(_WithoutLeader):
     """Knows the epoch but not a leader that it could fetch from; asks around, and waits for an
     election.
     """
@@ -64,17 +70,8 @@ class Unattached:
         # The last one known; never above the log end.
         self.high_watermark = high_watermark
 
-    @property
-    def election(self) -> ElectionState:
-        return ElectionState(self.epoch, self.leader_id, self.voted_key)
 
-    def grants_vote(self, replica: ReplicaKey, is_log_up_to_date: bool, pre_vote: bool) -> bool:
-        return _grants_vote_without_leader(
-            self.leader_id, self.voted_key, replica, is_log_up_to_date, pre_vote
-        )
-
-
-class Prospective:
+class Prospective(_WithoutLeader):
     """Asks, without raising its epoch, whether it would be elected (KIP-996)."""
 
     __slots__ = (
@@ -107,15 +104,6 @@ class Prospective:
         self.ballot = ballot
         self.election_deadline_ms = election_deadline_ms
         self.high_watermark = high_watermark
-
-    @property
-    def election(self) -> ElectionState:
-        return ElectionState(self.epoch, self.leader_id, self.voted_key)
-
-    def grants_vote(self, replica: ReplicaKey, is_log_up_to_date: bool, pre_vote: bool) -> bool:
-        return _grants_vote_without_leader(
-            self.leader_id, self.voted_key, replica, is_log_up_to_date, pre_vote
-        )
 
 
 class Candidate:
@@ -171,10 +159,12 @@ class Follower:
         "epoch",
         "fetch_deadline_ms",
         "has_fetched",
+        "has_told_leader",
         "high_watermark",
         "leader_endpoints",
         "leader_high_watermark",
         "leader_id",
+        "membership_deadline_ms",
         "voted_key",
     )
 
@@ -203,6 +193,11 @@ class Follower:
         # Whether the leader has answered a fetch in this state: as long as not, it may be dead
         # already, so a pre-vote of another replica is not refused for its sake.
         self.has_fetched = False
+        # When this replica tells the leader about itself, or asks to be a voter, again. A period
+        # after it began to follow at the earliest, so that it has fetched by then.
+        self.membership_deadline_ms = fetch_deadline_ms
+        # Whether the leader knows all about this voter.
+        self.has_told_leader = False
         # The snapshot under way, or None. While it is set, no Fetch is sent.
         self.download: SnapshotDownload | None = None
 

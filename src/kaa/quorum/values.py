@@ -1,6 +1,6 @@
 """Frozen values: the base of every message, event and effect of the quorum.
 
-A subclass lists its fields as annotations, as a dataclass does::
+A subclass lists its fields as annotations, as a dataclass does:
 
     class VoteResponse(Value):
         error: Errors
@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import Any, Self, dataclass_transform
 
+from kaa.model.words import count_text
+
 _set = object.__setattr__
 
 
@@ -30,6 +32,9 @@ class ValueType(type):
     defaults: dict[str, object]
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> ValueType:
+        if "__annotate__" in namespace or "__annotate_func__" in namespace:
+            # Since Python 3.14 such annotations are code, not a dictionary (PEP 649).
+            raise TypeError(f"{name} needs `from __future__ import annotations` in its module")
         own = tuple(namespace.get("__annotations__", ()))
         own_defaults = {field: namespace.pop(field) for field in own if field in namespace}
         namespace["__slots__"] = own
@@ -52,7 +57,9 @@ class Value(metaclass=ValueType):
         if len(args) == len(fields) and not kwargs:
             return
         if len(args) > len(fields):
-            raise TypeError(f"{cls.__name__} takes {len(fields)} fields, {len(args)} given")
+            raise TypeError(
+                f"{cls.__name__} takes {count_text(len(fields), 'field')}, {len(args)} given"
+            )
         for field in fields[len(args) :]:
             if field in kwargs:
                 _set(self, field, kwargs.pop(field))

@@ -15,9 +15,10 @@ majority of one meets any majority of the next.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kaa import limits
+from kaa.model.nodes import Endpoint, VersionRange
 from kaa.quorum.values import Value
 
 if TYPE_CHECKING:
@@ -47,14 +48,6 @@ class ReplicaKey(Value):
         return f"{self.id}" if self.directory_id is None else f"{self.id}/{self.directory_id}"
 
 
-class Endpoint(Value):
-    """One address of a node under the name of a listener."""
-
-    listener: str
-    host: str
-    port: int
-
-
 class Node(Value):
     """An address to send to. Voters have their own id; bootstrap servers have -2, -3, ... until
     they are known.
@@ -76,11 +69,10 @@ def node_at(node_id: int, endpoints: Endpoints, listener: str) -> Node | None:
     return None
 
 
-class VersionRange(Value):
-    """The kraft.version levels that a voter understands, both ends included."""
-
-    min: int = 0
-    max: int = 0
+KRAFT_VERSIONS: Final = VersionRange(0, 1)
+"""What this release supports."""
+NO_KRAFT_VERSION: Final = 0
+"""The level at which voters come from the settings of the nodes and never change."""
 
 
 class VoterNode(Value):
@@ -100,8 +92,9 @@ class VoterSet(Value):
     def of(voters: Iterable[VoterNode]) -> VoterSet:
         """A set of voters; ids must differ and there is a bound on their number."""
         ordered = tuple(sorted(voters, key=lambda voter: voter.key.id))
-        if len({voter.key.id for voter in ordered}) != len(ordered):
-            raise ValueError(f"two voters have the same id in {ordered}")
+        ids = [voter.key.id for voter in ordered]
+        if len(set(ids)) != len(ids):
+            raise ValueError(f"two voters have the same id, of {', '.join(map(str, ids))}")
         if len(ordered) > limits.QUORUM_VOTERS_MAX:
             raise ValueError(f"{len(ordered)} voters, at most {limits.QUORUM_VOTERS_MAX}")
         return VoterSet(ordered)
@@ -140,14 +133,14 @@ class VoterSet(Value):
         return VoterSet.of((*self.voters, voter))
 
     def remove(self, key: ReplicaKey) -> VoterSet | None:
-        """The set without exactly this voter, or None when it is no voter or the last one."""
+        """The set without exactly this voter, or None when it is not a voter or the last one."""
         voter = self.get(key.id)
         if voter is None or voter.key != key or len(self.voters) == 1:
             return None
         return VoterSet(tuple(other for other in self.voters if other is not voter))
 
     def update(self, voter: VoterNode) -> VoterSet | None:
-        """The set with this voter's endpoints and versions replaced; None when it is no voter."""
+        """The set with this voter's endpoints and versions replaced; None if it is not a voter."""
         old = self.get(voter.key.id)
         if old is None or not old.key.matches(voter.key):
             return None
@@ -181,6 +174,10 @@ class VoterSetHistory:
     def last_offset(self) -> int | None:
         """The offset of the record that the set in force was read from; None for the static set."""
         return self._offsets[-1] if self._offsets else None
+
+    def before_last(self) -> VoterSet | None:
+        """The set that the one in force took the place of; None if no record says so."""
+        return self._sets[-2] if len(self._sets) > 1 else None
 
     def at(self, offset: int) -> VoterSet:
         """The set that was in force once `offset` had been appended."""

@@ -29,6 +29,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 from kaa.quorum import (
     Effect,
@@ -65,14 +66,14 @@ from tests.transcripts.quorum.wording import (
 CONFIG = QuorumConfig(fetch_max_bytes=4, fetch_snapshot_max_bytes=10)
 
 
-class FixedJitter:
+class FixedJitter(Random):
     """Chance without chance: 100 ms times the node's id on every election timeout."""
 
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
 
-    def below(self, bound: int) -> int:
-        return (100 * self._node_id) % bound
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        return (100 * self._node_id) % start
 
 
 class Message:
@@ -108,7 +109,7 @@ class Conversation:
         self._requests: dict[int, tuple[SimulatedNode, int, int]] = {}
         self._next_request_id = 0
 
-    # --- commands ------------------------------------------------------------------------------
+    # --- commands
 
     def execute(self, command: str) -> list[str]:
         """Do what a command says; gives the lines of output."""
@@ -206,7 +207,7 @@ class Conversation:
         content = batches_text(tuple(log.batches))
         self.lines.append(f"{node_id}: from {log.start_offset()} to {log.end()}: [{content}]")
 
-    # --- what happens --------------------------------------------------------------------------
+    # --- what happens
 
     def _say(self, node: SimulatedNode, text: str) -> None:
         self.lines.append(f"{self.now_ms:5d} {node.id} {text}")
@@ -260,7 +261,7 @@ class Conversation:
         if f"{message.sender}>{message.receiver}" not in self._cut:
             self._messages.append(message)
 
-    # --- Surroundings of a node ----------------------------------------------------------------
+    # --- Surroundings of a node
 
     def jitter(self, node_id: int) -> FixedJitter:
         return FixedJitter(node_id)

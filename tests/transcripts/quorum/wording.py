@@ -32,6 +32,14 @@ from kaa.quorum import (
     VoteRequest,
     VoteResponse,
 )
+from kaa.quorum.messages import (
+    AddVoterRequest,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
 from tests.simulation.quorum.disk import Batch
 
 
@@ -75,12 +83,20 @@ def request_text(request: Request) -> str:
                 f"FetchSnapshot epoch {request.leader_epoch} {request.snapshot_id}"
                 f" from byte {request.position}"
             )
+        case UpdateVoterRequest():
+            return f"UpdateVoter epoch {request.leader_epoch} {request.voter.key}"
+        case AddVoterRequest() | RemoveVoterRequest():
+            return f"{type(request).__name__.removesuffix('Request')} {request.key}"
+        case ApiVersionsRequest():
+            return "ApiVersions"
 
 
 def response_text(response: Response) -> str:
     name = type(response).__name__.removesuffix("Response")
     if isinstance(response, ErrorResponse):
         return f"failed with {response.error.name}"
+    if isinstance(response, VoterChangeResponse | ApiVersionsResponse):
+        return f"{name} answered: {response.error.name}"
     parts: list[str | None] = [
         f"{name} answered:" if response.error == 0 else f"{name} refused: {response.error.name},"
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import TypeVar
 
 from kaa.quorum import (
@@ -42,10 +43,10 @@ T = TypeVar("T")
 FULL_SIZE = 1 << 20
 
 
-class NoJitter:
+class NoJitter(Random):
     """Always the least."""
 
-    def below(self, bound: int) -> int:
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
         return 0
 
 
@@ -68,6 +69,7 @@ class Bench:
         is_flushing: bool = True,
         bootstrap: tuple[Node, ...] = (),
         can_become_voter: bool = True,
+        joins_by_itself: bool = False,
     ) -> None:
         self.now_ms = 0
         self.effects: list[Effect] = []
@@ -89,6 +91,9 @@ class Bench:
             election=election,
             config=config,
             can_become_voter=can_become_voter,
+            # Only where the log says who votes can anybody join.
+            kraft_version=lambda: int(joins_by_itself),
+            joins_by_itself=joins_by_itself,
         )
 
     def handle(self, event: Event) -> list[Effect]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from random import Random
+
 from kaa.quorum.config import QuorumConfig
 from kaa.quorum.connections import Connections
 from kaa.quorum.voters import Node
@@ -8,12 +10,12 @@ CONFIG = QuorumConfig(request_timeout_ms=100, retry_backoff_ms=20)
 NODES = (Node(-2, "a", 1), Node(-3, "b", 1), Node(-4, "c", 1))
 
 
-class Always:
+class Always(Random):
     def __init__(self, number: int) -> None:
         self.number = number
 
-    def below(self, bound: int) -> int:
-        return self.number % bound
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        return self.number % start
 
 
 def connections(start: int = 0) -> Connections:

@@ -143,6 +143,21 @@ def test_a_failed_write_or_sync_ends_the_driver_for_good(
     asyncio.run(scenario())
 
 
+def test_a_fault_of_the_machine_ends_the_driver_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replica that went on would be leader by its word, and do nothing."""
+
+    async def scenario() -> None:
+        replica = DiskReplica(new_disk())
+        await settle()
+        monkeypatch.setattr(replica.driver, "_change_log", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            replica.append(b"bad")
+        assert isinstance(replica.state.error, ZeroDivisionError)
+        assert isinstance(await replica.driver.serve(_any_request()), ErrorResponse)
+
+    asyncio.run(scenario())
+
+
 def test_a_vote_that_cannot_be_stored_ends_the_driver() -> None:
     async def scenario() -> None:
         files = new_disk()
@@ -179,7 +194,7 @@ def test_resigning_gives_the_leadership_up_and_a_quorum_of_one_takes_it_again() 
     asyncio.run(scenario())
 
 
-# --- voters in the log ---------------------------------------------------------------------------
+# --- voters in the log
 
 
 def formatted(files: SimFiles) -> None:
@@ -249,7 +264,7 @@ def test_kraft_version_can_be_raised_where_one_replica_votes() -> None:
     asyncio.run(scenario())
 
 
-# --- several replicas ----------------------------------------------------------------------------
+# --- several replicas
 
 
 class Wires:
@@ -263,14 +278,21 @@ class Wires:
     def port(self, node_id: int) -> WirePort:
         return WirePort(self, node_id)
 
-    async def carry(self, sender: int, to: Node, correlation_id: int, request: Request) -> None:
+    async def carry(
+        self,
+        sender: int,
+        to: Node,
+        correlation_id: int,
+        request: Request,
+        deliver: Callable[[int, int, Response], None],
+    ) -> None:
         response: Response = ErrorResponse(Errors.BROKER_NOT_AVAILABLE)
         target = self.replicas.get(int(to.host.removeprefix("node-")))
         if target is not None and not {sender, int(to.host.removeprefix("node-"))} & self.cut:
             response = await target.driver.serve(request)
         else:
             await asyncio.sleep(0.002)
-        self.replicas[sender].driver.received_response(to.id, correlation_id, response)
+        deliver(to.id, correlation_id, response)
 
 
 class WirePort:
@@ -278,9 +300,15 @@ class WirePort:
         self._wires = wires
         self._node_id = node_id
 
-    def send(self, node: Node, correlation_id: int, request: Request) -> None:
+    def send(
+        self,
+        node: Node,
+        correlation_id: int,
+        request: Request,
+        deliver: Callable[[int, int, Response], None],
+    ) -> None:
         task = asyncio.get_running_loop().create_task(
-            self._wires.carry(self._node_id, node, correlation_id, request)
+            self._wires.carry(self._node_id, node, correlation_id, request, deliver)
         )
         self._wires.tasks.add(task)
         task.add_done_callback(self._wires.tasks.discard)
@@ -319,10 +347,10 @@ def test_three_replicas_agree_and_a_late_one_loads_a_snapshot() -> None:
             assert leader.append(b"%d" % number) is not None
             await until(lambda: leader.state.values[-1] == b"%d" % number)  # noqa: B023
         leader.snapshot()
-        leader.append(b"behind the snapshot")
-        await until(lambda: leader.state.values[-1] == b"behind the snapshot")
+        leader.append(b"after the snapshot")
+        await until(lambda: leader.state.values[-1] == b"after the snapshot")
         leader.snapshot()
-        assert leader.log.clean(leader.clock.now_ms())
+        assert leader.log.clean(leader.clock.wall_ms())
         assert leader.log.start_offset() > late.log.end().offset
         wires.cut.clear()
         await until(lambda: late.state.values == leader.state.values)

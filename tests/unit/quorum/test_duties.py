@@ -19,6 +19,7 @@ from kaa.quorum import (
     VoteRequest,
     VoterNode,
     VoterSet,
+    VoterSetRead,
 )
 from kaa.quorum.duties import earliest
 from kaa.quorum.states import Candidate, Follower, Prospective, Resigned, Unattached
@@ -34,7 +35,49 @@ def test_the_earliest_of_some_times() -> None:
     assert earliest() is None
 
 
-# --- leader ---------------------------------------------------------------------------------------
+# --- a leader that was removed
+
+
+def removed() -> Bench:
+    """Of two voters, the replica that wrote its own removal and has restarted since."""
+    bench = Bench(voters=2, batches=(batch(0, 1, 1, 2, 3),), election=ElectionState(1, 0))
+    bench.start()
+    bench.handle(VoterSetRead(0, bench.voters))
+    bench.handle(VoterSetRead(2, VoterSet(bench.voters.voters[1:])))
+    bench.advance(1000)
+    bench.forget()
+    bench.advance(2000)
+    return bench
+
+
+def test_a_removed_replica_stands_until_its_removal_is_committed() -> None:
+    bench = removed()
+    assert {send.node.id for send, _ in bench.sent(VoteRequest)} == {1}
+    # Its own vote does not count: the other one is asked, in both rounds.
+    assert bench.is_in(Prospective)
+    bench.grant_votes()
+    assert bench.machine.is_leader
+    bench.ask(fetch(1, offset=3, epoch=3, last_epoch=1))
+    assert bench.machine.high_watermark is None
+    bench.ask(fetch(1, offset=4, epoch=3, last_epoch=3))
+    assert bench.is_in(Resigned)
+    bench.forget()
+    bench.advance(100_000)
+    assert bench.is_in(Unattached)
+    assert not bench.sent(VoteRequest)
+
+
+def test_a_removed_replica_that_leads_gives_up_without_the_others() -> None:
+    bench = removed()
+    bench.grant_votes()
+    bench.forget()
+    bench.advance(2999)
+    assert bench.sent(BeginQuorumEpochRequest)
+    bench.advance(1)
+    assert bench.is_in(Resigned)
+
+
+# --- leader
 
 
 def test_a_new_leader_tells_every_voter_and_again_who_does_not_fetch() -> None:
@@ -109,7 +152,7 @@ def test_a_resigned_leader_opens_the_next_epoch_to_others() -> None:
     assert bench.machine.election == ElectionState(5)
 
 
-# --- elections ------------------------------------------------------------------------------------
+# --- elections
 
 
 def test_a_candidate_asks_the_voters_it_has_no_answer_of() -> None:
@@ -154,7 +197,7 @@ def test_a_machine_with_timeouts_of_nothing_still_comes_to_rest() -> None:
     Bench.leading(voters=1, config=config)
 
 
-# --- following ------------------------------------------------------------------------------------
+# --- following
 
 
 def test_a_voter_without_leader_waits_one_election_timeout() -> None:
@@ -185,7 +228,7 @@ def test_a_follower_asks_its_leader_again_after_a_timeout() -> None:
 
 def test_a_follower_of_a_leader_without_usable_address_stands_in_the_end() -> None:
     voters = VoterSet.of(
-        VoterNode(key(node_id), (address(node_id).replace(listener="OTHER"),))
+        VoterNode(key(node_id), (address(node_id)._replace(listener="OTHER"),))
         for node_id in range(3)
     )
     bench = Bench(voters=voters, election=ElectionState(3, 1))
@@ -196,7 +239,7 @@ def test_a_follower_of_a_leader_without_usable_address_stands_in_the_end() -> No
     assert bench.sent(VoteRequest) == []
 
 
-# --- shutdown -------------------------------------------------------------------------------------
+# --- shutdown
 
 
 @pytest.mark.parametrize(

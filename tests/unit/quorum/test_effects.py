@@ -5,6 +5,7 @@ from kaa.quorum.values import Value
 
 LOG_CHANGES = {
     "AppendLeaderChange",
+    "AppendVoters",
     "AppendAsLeader",
     "AppendAsFollower",
     "TruncateLog",

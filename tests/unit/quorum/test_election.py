@@ -24,6 +24,15 @@ def test_answers_of_others_count_nothing() -> None:
     assert ballot.granted_by() == (1,)
 
 
+def test_a_nominee_that_does_not_vote_needs_a_majority_of_the_others() -> None:
+    ballot = Ballot((1, 2), 3)
+    assert not ballot.granted_by()
+    ballot.record(1, True)
+    assert not ballot.is_won
+    ballot.record(2, True)
+    assert ballot.is_won
+
+
 @given(st.integers(1, 9), st.lists(st.tuples(st.integers(0, 9), st.booleans())))
 def test_the_result_is_that_of_counting(voters: int, answers: list[tuple[int, bool]]) -> None:
     ballot = Ballot(range(voters), 0)

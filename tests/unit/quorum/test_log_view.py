@@ -113,7 +113,7 @@ def histories(draw: st.DrawFn) -> tuple[list[int], list[int]]:
 
 @given(histories())
 def test_logs_agree_after_the_steps_of_a_fetch(history: tuple[list[int], list[int]]) -> None:
-    """Truncating as told gives a prefix of the leader's log, and cuts nothing that both have."""
+    """Truncating as asked gives a prefix of the leader's log, and cuts nothing that both have."""
     leader, follower = history
     common = 0
     while common < min(len(leader), len(follower)) and leader[common] == follower[common]:

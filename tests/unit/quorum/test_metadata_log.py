@@ -175,7 +175,7 @@ def test_a_log_start_without_a_snapshot_is_refused() -> None:
         opened(files)
 
 
-# --- retention -----------------------------------------------------------------------------------
+# --- retention
 
 
 def filled(config: MetadataLogConfig) -> tuple[SimFiles, MetadataLog, list[OffsetAndEpoch]]:

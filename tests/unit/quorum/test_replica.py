@@ -37,7 +37,7 @@ def started(election: ElectionState | None, **settings: object) -> Bench:
         (ElectionState(4, 0), Resigned),
         (ElectionState(4, 1), Follower),
         (ElectionState(4, 1, key(0)), Follower),
-        # A leader that is no voter any more has no address here.
+        # A leader that is not a voter any more has no address here.
         (ElectionState(4, 9), Unattached),
     ],
 )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kaa import limits
 from kaa.quorum import (
     Append,
     AppendAsFollower,
@@ -27,6 +28,8 @@ from kaa.quorum import (
     ReplicaKey,
     Report,
     SendRequest,
+    Shutdown,
+    Stopped,
     TruncateLog,
     VoteRequest,
     VoteResponse,
@@ -35,10 +38,11 @@ from kaa.quorum import (
     VoterSetRead,
 )
 from kaa.quorum.leader import Leader
+from kaa.quorum.messages import AddVoterRequest, VoterChangeResponse
 from kaa.quorum.states import Candidate, Follower, Prospective, Resigned, Unattached
 from kaa.wire.errors import Errors
 from tests.simulation.quorum.disk import Batch
-from tests.simulation.quorum.node import address
+from tests.simulation.quorum.node import CLUSTER_ID, address
 from tests.support.ids import uuid
 from tests.unit.quorum.bench import Bench, batch, end, key
 
@@ -82,7 +86,7 @@ def votes(bench: Bench) -> list[SendRequest]:
     return [send for send, _ in bench.sent(VoteRequest)]
 
 
-# --- elections ------------------------------------------------------------------------------------
+# --- elections
 
 
 def test_a_majority_of_pre_votes_makes_a_candidate_and_one_of_votes_a_leader() -> None:
@@ -242,7 +246,7 @@ def test_a_bootstrap_server_that_leads_is_followed_and_its_records_are_taken() -
     assert last_fetch(bench).node.id == 1
 
 
-# --- fetches --------------------------------------------------------------------------------------
+# --- fetches
 
 
 def test_records_are_appended_flushed_and_then_acknowledged() -> None:
@@ -350,7 +354,7 @@ def test_a_late_answer_is_not_appended() -> None:
     assert bench.log.end() == OffsetAndEpoch(0, 0)
 
 
-# --- snapshots ------------------------------------------------------------------------------------
+# --- snapshots
 
 
 def piece(
@@ -440,7 +444,7 @@ def test_a_new_leader_ends_the_download() -> None:
     assert bench.machine.leader_id == 2
 
 
-# --- the log and the voter set --------------------------------------------------------------------
+# --- the log and the voter set
 
 
 def test_only_open_writes_can_be_reported() -> None:
@@ -478,3 +482,87 @@ def test_an_observer_that_becomes_a_voter_may_stand() -> None:
     bench.handle(VoterSetRead(0, grown))
     bench.advance(1000)
     assert bench.is_in(Prospective)
+
+
+# --- joining
+
+
+def joining() -> Bench:
+    """A controller that is not a voter and follows leader 1, whom it has asked to be taken."""
+    bench = Bench(9, joins_by_itself=True, bootstrap=(Node(-2, address(1).host, address(1).port),))
+    bench.start()
+    ask_to_join(bench)
+    return bench
+
+
+def ask_to_join(bench: Bench, seconds: int = 10, leader_id: int = 1, epoch: int = 1) -> None:
+    """Time passes, with fetches that find nothing new, until the next question."""
+    for _ in range(seconds * 4):
+        if bench.sent(AddVoterRequest):
+            return
+        fetches = bench.sent(FetchRequest)
+        bench.forget()
+        for send, _ in fetches:
+            bench.answer(send, records(epoch=epoch, leader_id=leader_id, high_watermark=0))
+        bench.advance(250)
+
+
+def refuse(bench: Bench, error: Errors) -> list[str]:
+    """Answers the question; what the replica has to say about that."""
+    ((send, request),) = bench.sent(AddVoterRequest)
+    assert send.node.id == 1
+    assert not request.ack_when_committed
+    bench.forget()
+    new = bench.answer(send, VoterChangeResponse(error, "a reason"))
+    return [effect.message for effect in new if isinstance(effect, Report)]
+
+
+@pytest.mark.parametrize("error", [Errors.REQUEST_TIMED_OUT, Errors.NOT_LEADER_OR_FOLLOWER])
+def test_a_controller_that_may_join_later_asks_again_without_a_word(error: Errors) -> None:
+    bench = joining()
+    for _ in range(3):
+        assert refuse(bench, error) == []
+        ask_to_join(bench)
+        assert bench.sent(AddVoterRequest)
+
+
+def test_what_only_people_can_change_is_told_once_and_asked_for_slowly() -> None:
+    bench = joining()
+    (told,) = refuse(bench, Errors.DUPLICATE_VOTER)
+    assert "DUPLICATE_VOTER (a reason); give it a node.id that no other" in told
+    ask_to_join(bench, limits.QUORUM_JOIN_REFUSED_PAUSE_MS // 1000 - 10)
+    assert not bench.sent(AddVoterRequest)
+    ask_to_join(bench, 20)
+    assert refuse(bench, Errors.DUPLICATE_VOTER) == []
+    ask_to_join(bench, 70)
+    assert refuse(bench, Errors.INVALID_REQUEST) != []
+
+
+def test_who_does_not_join_by_itself_does_not_ask() -> None:
+    bench = Bench(9, bootstrap=(Node(-2, address(1).host, address(1).port),))
+    bench.start()
+    ask_to_join(bench)
+    assert not bench.sent(AddVoterRequest)
+    assert bench.sent(FetchRequest)
+
+
+def test_a_controller_that_joins_asks_the_leader_that_answers_name() -> None:
+    bench = joining()
+    assert refuse(bench, Errors.NOT_LEADER_OR_FOLLOWER) == []
+    # Another one leads by now, says the one it follows.
+    for send, _ in bench.sent(FetchRequest):
+        bench.answer(send, refusal(Errors.FENCED_LEADER_EPOCH, epoch=2, leader_id=2))
+    assert bench.machine.leader_id == 2
+    ask_to_join(bench, leader_id=2, epoch=2)
+    ((send, request),) = bench.sent(AddVoterRequest)
+    assert send.node.id == 2
+    # As the quorum writes it, not as some library prints a UUID.
+    assert request.cluster_id == CLUSTER_ID
+
+
+def test_a_controller_that_joins_stops_with_its_node() -> None:
+    bench = joining()
+    assert Stopped(clean=True) in bench.handle(Shutdown(1_000))
+    bench.forget()
+    bench.advance(600_000)
+    assert not bench.effects

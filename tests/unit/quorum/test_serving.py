@@ -81,7 +81,7 @@ def test_another_cluster_is_refused(request_: Request) -> None:
     assert not isinstance(bench.reply(request_.replace(cluster_id=None)), ErrorResponse)
 
 
-# --- votes ----------------------------------------------------------------------------------------
+# --- votes
 
 
 def test_a_vote_is_on_disk_before_it_is_answered() -> None:
@@ -170,7 +170,7 @@ def test_a_prospective_voter_may_still_vote_in_its_epoch() -> None:
     assert bench.machine.election == ElectionState(4, None, key(1))
 
 
-# --- epochs ---------------------------------------------------------------------------------------
+# --- epochs
 
 
 def test_a_new_leader_is_followed() -> None:
@@ -227,7 +227,7 @@ def test_a_request_meant_for_another_disk_is_refused_after_its_epoch_was_adopted
 
 def test_more_endpoints_of_the_leader_are_taken_over() -> None:
     bench = Bench.following()
-    both = (address(1), address(1).replace(listener="OTHER"))
+    both = (address(1), address(1)._replace(listener="OTHER"))
     bench.ask(begin(1, 3).replace(leader_endpoints=both))
     assert bench.machine.state.leader_endpoints == both
 
@@ -255,7 +255,7 @@ def test_how_long_successors_wait() -> None:
     assert succession_delay_ms(key(0), (), 1000) == 0
 
 
-# --- fetches --------------------------------------------------------------------------------------
+# --- fetches
 
 
 def test_only_the_leader_of_the_epoch_serves_fetches() -> None:
@@ -344,7 +344,7 @@ def test_a_leader_that_stops_serves_nobody() -> None:
     assert bench.reply(fetch()).error is Errors.NOT_LEADER_OR_FOLLOWER
 
 
-# --- snapshots ------------------------------------------------------------------------------------
+# --- snapshots
 
 
 def leader_with_snapshot() -> Bench:
@@ -399,7 +399,7 @@ def test_fetching_a_snapshot_keeps_the_leader_in_office() -> None:
     assert not bench.machine.is_leader
 
 
-# --- appends --------------------------------------------------------------------------------------
+# --- appends
 
 
 def test_appends_are_for_the_leader_of_the_epoch() -> None:

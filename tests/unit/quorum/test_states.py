@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kaa.model.nodes import Endpoint
 from kaa.quorum.election import Ballot, ElectionState
 from kaa.quorum.states import (
     Candidate,
@@ -14,7 +15,7 @@ from kaa.quorum.states import (
     State,
     Unattached,
 )
-from kaa.quorum.voters import Endpoint, ReplicaKey
+from kaa.quorum.voters import ReplicaKey
 from tests.unit.quorum.bench import end, key
 
 ENDPOINTS = (Endpoint("A", "a", 1),)

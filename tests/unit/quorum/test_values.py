@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.quorum.values import Value
+from kaa.quorum.values import Value, ValueType
 
 
 class Point(Value):
@@ -67,3 +67,9 @@ def test_wrong_fields_are_refused() -> None:
 
 def test_a_value_shows_its_fields() -> None:
     assert repr(Named(1, name="n")) == "Named(x=1, y=7, name='n')"
+
+
+def test_annotations_that_are_code_are_refused() -> None:
+    """Python 3.14 has them so in a module without the import from __future__ (PEP 649)."""
+    with pytest.raises(TypeError, match="needs `from __future__ import annotations`"):
+        ValueType("Late", (Value,), {"__annotate_func__": lambda _format: {"x": int}})

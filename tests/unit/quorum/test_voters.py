@@ -7,16 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaa import limits
-from kaa.quorum.voters import (
-    Endpoint,
-    Node,
-    ReplicaKey,
-    VersionRange,
-    VoterNode,
-    VoterSet,
-    VoterSetHistory,
-    node_at,
-)
+from kaa.model.nodes import Endpoint, VersionRange
+from kaa.quorum.voters import Node, ReplicaKey, VoterNode, VoterSet, VoterSetHistory, node_at
 from kaa.wire.primitives import Uuid
 from tests.support.ids import uuid
 

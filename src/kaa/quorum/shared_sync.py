@@ -10,17 +10,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.log.errors import LogError
+from kaa.quorum.events import LogWritten
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
     from concurrent.futures import Executor
 
+    from kaa.model.seams import Clock
     from kaa.quorum.metadata_log import MetadataLog
-    from kaa.quorum.replicated_state import Clock
 
 
-class GroupCommit:
+class SharedSync:
     """See the module."""
 
     def __init__(
@@ -29,7 +30,7 @@ class GroupCommit:
         clock: Clock,
         executor: Executor,
         loop: asyncio.AbstractEventLoop,
-        written: Callable[[int, int], None],
+        written: Callable[[LogWritten], None],
         failed: Callable[[BaseException], None],
     ) -> None:
         self._log = log
@@ -48,7 +49,7 @@ class GroupCommit:
         """A write is in the log; one that needs no sync is still reported after those that do."""
         if not needs_sync and not self._is_syncing:
             end_offset = self._log.end().offset
-            self._loop.call_soon(self._written, write_id, end_offset)
+            self._loop.call_soon(self._written, LogWritten(write_id, end_offset))
             return
         self._waiting_write_id = write_id
         if not self._is_syncing and not self._has_failed:
@@ -75,8 +76,8 @@ class GroupCommit:
                     error = self._log.fail_flush(job, error)
                 self._failed(error)
                 return
-            self._log.complete_flush(job, self._clock.now_ms())
-            self._written(write_id, end_offset)
+            self._log.complete_flush(job, self._clock.wall_ms())
+            self._written(LogWritten(write_id, end_offset))
             if self._waiting_write_id is not None and not self._is_syncing:
                 self._sync()
 

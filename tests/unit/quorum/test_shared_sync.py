@@ -7,8 +7,8 @@ from random import Random
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import StorageError
 from kaa.log.sim_files import Fault, SimFiles
-from kaa.quorum.group_commit import GroupCommit
 from kaa.quorum.metadata_log import MetadataLog, MetadataLogConfig, open_metadata_log
+from kaa.quorum.shared_sync import SharedSync
 from tests.unit.quorum.disk_replica import ROOT, FixedClock, HeldExecutor, new_disk, settle
 from tests.unit.quorum.test_metadata_log import append
 
@@ -22,12 +22,12 @@ class Rig:
         self.failures: list[BaseException] = []
         directory = LogDirectory(files, ROOT)
         self.log: MetadataLog = open_metadata_log(directory, MetadataLogConfig(), 0, Random(1)).log
-        self.commits = GroupCommit(
+        self.commits = SharedSync(
             self.log,
             FixedClock(),
             self.executor,
             asyncio.get_running_loop(),
-            lambda write_id, end_offset: self.written.append((write_id, end_offset)),
+            lambda event: self.written.append((event.write_id, event.end_offset)),
             self.failures.append,
         )
 
