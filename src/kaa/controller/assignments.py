@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.controller.result import ControllerError
+from kaa.model.words import count_text
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -35,5 +36,6 @@ def check_assignment(
     if replication_factor is not None and len(replicas) != replication_factor:
         raise ControllerError(
             Errors.INVALID_REPLICA_ASSIGNMENT,
-            f"{len(replicas)} replicas where the other partitions have {replication_factor}",
+            f"{count_text(len(replicas), 'replica')} where the other partitions have "
+            f"{replication_factor}",
         )

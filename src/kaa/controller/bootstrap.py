@@ -1,10 +1,10 @@
 """The first records of a cluster, and what an active controller writes before anything else.
 
-Formatting a node leaves the records of a new cluster in ``bootstrap.checkpoint``: the level of
+Formatting a node leaves the records of a new cluster in `bootstrap.checkpoint`: the level of
 every feature, perhaps SCRAM credentials. The first active controller finds a log without a
 metadata.version and writes them, inside a metadata transaction, so that a crash in between leaves
-nothing half done: whoever is active next finds a transaction without an end, aborts it and starts
-anew.
+nothing half done: the next active controller finds a transaction without an end, aborts it and
+starts anew.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kaa.controller.feature_table import (
     default_level,
 )
 from kaa.controller.framing import decode_record
-from kaa.controller.result import Result
+from kaa.controller.result import ControllerResult
 from kaa.wire.messages.metadata_cluster import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -44,7 +44,7 @@ def bootstrap_records(
 ) -> list[MetadataRecord]:
     """The features of a new cluster: those given, and for the others what the version comes with.
 
-    ``metadata.version`` is first, the others follow in the order of their names.
+    `metadata.version` is first, the others follow in the order of their names.
     """
     records: list[MetadataRecord] = [
         FeatureLevelRecord(name=METADATA_VERSION, feature_level=metadata_version)
@@ -59,17 +59,17 @@ def bootstrap_records(
 
 
 def read_bootstrap_records(values: Iterable[bytes]) -> list[MetadataRecord]:
-    """The records of ``bootstrap.checkpoint``."""
+    """The records of `bootstrap.checkpoint`."""
     return [decode_record(value)[0] for value in values]
 
 
 def activation_records(
     state: ControllerState, bootstrap: list[MetadataRecord], *, is_transaction_open: bool
-) -> Result[None]:
+) -> ControllerResult[None]:
     """What an active controller starts with. The log may hold a transaction without an end."""
     abort = [AbortTransactionRecord(reason="the controller changed")] if is_transaction_open else []
     if METADATA_VERSION in state.image.features:
-        return Result(list(abort), None)
+        return ControllerResult(list(abort), None)
     levels = {
         record.name: record.feature_level
         for record in bootstrap
@@ -84,12 +84,12 @@ def activation_records(
                 resource_type=_BROKER_RESOURCE,
                 resource_name="",
                 name="min.insync.replicas",
-                value=str(state.settings.get_int("min.insync.replicas")),
+                value=str(state.settings.broker.get_int("min.insync.replicas")),
             )
         )
     if levels.get(METADATA_VERSION, 0) < METADATA_TRANSACTIONS:
-        return Result(records, None)
-    return Result(
+        return ControllerResult(records, None)
+    return ControllerResult(
         [
             *abort,
             BeginTransactionRecord(name="Bootstrap records"),

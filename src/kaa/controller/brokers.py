@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kaa.controller.directories import is_reserved
+from kaa.controller.directories import RESERVED
 from kaa.controller.feature_table import (
     CONTROLLER_REGISTRATION,
     CORDONED_LOG_DIRS,
@@ -24,7 +24,7 @@ from kaa.controller.leadership import (
     move_leaderships_of_directory,
     take_leaderships,
 )
-from kaa.controller.result import ControllerError, Result, check_record_count
+from kaa.controller.result import ControllerError, ControllerResult, check_record_count
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k62_broker_registration import (
     BrokerRegistrationResponse,
@@ -51,7 +51,8 @@ from kaa.wire.messages.metadata_cluster import (
 
 if TYPE_CHECKING:
     from kaa.controller.image import BrokerImage
-    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k62_broker_registration import (
         BrokerRegistrationRequest,
     )
@@ -72,12 +73,12 @@ _NEVER_REGISTERED = -2
 _CLEAN_SHUTDOWN_VERSION_MIN = 3
 
 
-# --- registration ---------------------------------------------------------------------------------
+# --- registration
 
 
 def register_broker(
-    state: ControllerState, request: BrokerRegistrationRequest, context: RequestContext
-) -> Result[BrokerRegistrationResponse]:
+    state: ControllerState, request: BrokerRegistrationRequest, context: ControllerRequestContext
+) -> Pieces[ControllerResult[BrokerRegistrationResponse]]:
     existing = state.image.brokers.get(request.broker_id)
     _check_registration(state, request, existing)
     record = RegisterBrokerRecord(
@@ -108,13 +109,16 @@ def register_broker(
             context.api_version >= _CLEAN_SHUTDOWN_VERSION_MIN
             and stored_epoch == request.previous_broker_epoch
         )
-        records += _records_of_lost_incarnation(state, request.broker_id, is_clean=is_clean)
+        # After an unclean stop the broker may lack what it was eligible to lead for.
+        was_unclean = state.is_elr_enabled and not is_clean
+        records += yield from move_leaderships(state, request.broker_id, was_unclean=was_unclean)
         record.broker_epoch = state.next_offset
-        state.heartbeats.remove(request.broker_id)
+    state.heartbeats.remove(request.broker_id)
+    state.registration_offsets[request.broker_id] = state.next_offset + len(records)
     records.append(record)
     state.heartbeats.register(request.broker_id, is_fenced=record.fenced)
     response = BrokerRegistrationResponse(broker_epoch=record.broker_epoch)
-    return Result(records, response, is_atomic=False)
+    return ControllerResult(records, response, is_atomic=False)
 
 
 def _check_registration(
@@ -147,7 +151,7 @@ def _check_directories(state: ControllerState, request: BrokerRegistrationReques
     directories = request.log_dirs
     if not directories:
         raise ControllerError(Errors.INVALID_REGISTRATION, "a broker needs a log directory")
-    if any(is_reserved(directory) for directory in directories):
+    if not RESERVED.isdisjoint(directories):
         raise ControllerError(Errors.INVALID_REGISTRATION, "a directory has a reserved id")
     if len(set(directories)) != len(directories):
         raise ControllerError(Errors.INVALID_REGISTRATION, "two directories have the same id")
@@ -193,18 +197,9 @@ def _check_feature(name: str, level: int, low: int, high: int) -> None:
         )
 
 
-def _records_of_lost_incarnation(
-    state: ControllerState, broker_id: int, *, is_clean: bool
-) -> list[MetadataRecord]:
-    """Takes the leaderships that the broker had before its restart from it."""
-    if state.is_elr_enabled and not is_clean:
-        return move_leaderships(state, broker_id, was_unclean=True)
-    return move_leaderships(state, broker_id)
-
-
 def register_controller(
-    state: ControllerState, request: ControllerRegistrationRequest, _: RequestContext
-) -> Result[ControllerRegistrationResponse]:
+    state: ControllerState, request: ControllerRegistrationRequest, _: ControllerRequestContext
+) -> ControllerResult[ControllerRegistrationResponse]:
     if state.metadata_version < CONTROLLER_REGISTRATION:
         raise ControllerError(
             Errors.UNSUPPORTED_VERSION, "the metadata.version is too old to register controllers"
@@ -230,25 +225,25 @@ def register_controller(
             for feature in request.features
         ],
     )
-    return Result([record], ControllerRegistrationResponse())
+    return ControllerResult([record], ControllerRegistrationResponse())
 
 
 def unregister_broker(
-    state: ControllerState, request: UnregisterBrokerRequest, _: RequestContext
-) -> Result[UnregisterBrokerResponse]:
+    state: ControllerState, request: UnregisterBrokerRequest, _: ControllerRequestContext
+) -> Pieces[ControllerResult[UnregisterBrokerResponse]]:
     broker = state.image.brokers.get(request.broker_id)
     if broker is None:
         raise ControllerError(
             Errors.BROKER_ID_NOT_REGISTERED, f"broker {request.broker_id} is not registered"
         )
-    records = move_leaderships(state, broker.id, also_eligible=True)
+    records = yield from move_leaderships(state, broker.id, also_eligible=True)
     records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
     check_record_count(records)
     state.heartbeats.remove(broker.id)
-    return Result(records, UnregisterBrokerResponse(), is_atomic=False)
+    return ControllerResult(records, UnregisterBrokerResponse(), is_atomic=False)
 
 
-# --- heartbeats -----------------------------------------------------------------------------------
+# --- heartbeats
 
 
 class _Life(Enum):
@@ -263,8 +258,8 @@ class _Life(Enum):
 
 
 def heartbeat(
-    state: ControllerState, request: BrokerHeartbeatRequest, _: RequestContext
-) -> Result[BrokerHeartbeatResponse]:
+    state: ControllerState, request: BrokerHeartbeatRequest, _: ControllerRequestContext
+) -> Pieces[ControllerResult[BrokerHeartbeatResponse]]:
     """The caller notes the end offset of the records of a controlled shutdown."""
     broker_id = request.broker_id
     state.heartbeats.contact(broker_id, request.broker_epoch, state.now_ms)
@@ -272,21 +267,21 @@ def heartbeat(
     current, following = _next_life(state, request)
     records: list[MetadataRecord] = []
     if following is not current:
-        records += _records_of_life(state, broker_id, following)
+        records += yield from _records_of_life(state, broker_id, following)
     state.heartbeats.touch(
         broker_id,
         is_fenced=following.is_fenced,
+        is_leaving=following is _Life.CONTROLLED_SHUTDOWN,
         metadata_offset=request.current_metadata_offset,
     )
-    records += _directory_records(state, request)
-    # A broker that has applied the first record of its registration has applied all of them.
-    is_caught_up = request.current_metadata_offset >= request.broker_epoch
+    records += yield from _directory_records(state, request)
+    is_caught_up = request.current_metadata_offset >= state.registration_offset(broker_id)
     response = BrokerHeartbeatResponse(
         is_caught_up=is_caught_up,
         is_fenced=following.is_fenced,
         should_shut_down=following is _Life.SHUTDOWN_NOW,
     )
-    return Result(records, response, is_atomic=False)
+    return ControllerResult(records, response, is_atomic=False)
 
 
 def _next_life(state: ControllerState, request: BrokerHeartbeatRequest) -> tuple[_Life, _Life]:
@@ -295,7 +290,7 @@ def _next_life(state: ControllerState, request: BrokerHeartbeatRequest) -> tuple
     assert broker is not None
     if broker.is_shutting_down:
         current = _Life.CONTROLLED_SHUTDOWN
-        if _leads(state, request.broker_id):
+        if state.partitions.leads(request.broker_id):
             return current, current
         lowest = state.heartbeats.lowest_active_offset()
         may_stop = lowest is None or broker.controlled_shutdown_offset <= lowest
@@ -304,79 +299,72 @@ def _next_life(state: ControllerState, request: BrokerHeartbeatRequest) -> tuple
         current = _Life.FENCED
         if request.want_shut_down:
             return current, _Life.SHUTDOWN_NOW
-        if not request.want_fence and request.current_metadata_offset >= request.broker_epoch:
+        registered = state.registration_offset(request.broker_id)
+        if not request.want_fence and request.current_metadata_offset >= registered:
             return current, _Life.UNFENCED
         return current, current
     current = _Life.UNFENCED
     if request.want_fence:
         return current, _Life.SHUTDOWN_NOW if request.want_shut_down else _Life.FENCED
     if request.want_shut_down:
-        leads = _leads(state, request.broker_id)
+        leads = state.partitions.leads(request.broker_id)
         return current, _Life.CONTROLLED_SHUTDOWN if leads else _Life.SHUTDOWN_NOW
     return current, current
 
 
-def _leads(state: ControllerState, broker_id: int) -> bool:
-    return any(
-        partition.leader == broker_id
-        for topic in state.image.topics.values()
-        for partition in topic.partitions.values()
-    )
-
-
 def _records_of_life(
     state: ControllerState, broker_id: int, following: _Life
-) -> list[MetadataRecord]:
+) -> Pieces[list[MetadataRecord]]:
     if following.is_fenced:
-        return fence(state, broker_id)
+        return (yield from fence(state, broker_id))
     broker = state.image.brokers[broker_id]
     change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch)
     if following is _Life.UNFENCED:
         change.fenced = _CLEAR
-        return [change, *take_leaderships(state, broker_id)]
-    moves = move_leaderships(state, broker_id)
+        return [change, *(yield from take_leaderships(state, broker_id))]
+    moves = yield from move_leaderships(state, broker_id)
     if broker.is_in_controlled_shutdown:
         return moves
     change.in_controlled_shutdown = _SET
     return [change, *moves]
 
 
-def fence(state: ControllerState, broker_id: int) -> list[MetadataRecord]:
+def fence(state: ControllerState, broker_id: int) -> Pieces[list[MetadataRecord]]:
     """Takes a broker's leaderships away and fences it."""
     epoch = state.image.brokers[broker_id].epoch
-    records = move_leaderships(state, broker_id)
+    records = yield from move_leaderships(state, broker_id)
     records.append(
         BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=_SET)
     )
     return records
 
 
-def fence_stale_broker(state: ControllerState) -> Result[bool]:
+def fence_stale_broker(state: ControllerState) -> Pieces[ControllerResult[bool]]:
     """Fences one broker whose session has ended; whether there may be more."""
     expired = state.heartbeats.take_expired(state.now_ms)
     if expired is None:
-        return Result([], False)
+        return ControllerResult([], False)
     broker_id, epoch = expired
     broker = state.image.brokers.get(broker_id)
     if broker is None:
         state.heartbeats.remove(broker_id)
-        return Result([], True)
-    if broker.epoch != epoch or broker.is_fenced:
-        return Result([], True)
+        return ControllerResult([], True)
+    if broker.epoch != epoch:
+        return ControllerResult([], True)
     state.heartbeats.register(broker_id, is_fenced=True)
-    return Result(fence(state, broker_id), True, is_atomic=False)
+    return ControllerResult((yield from fence(state, broker_id)), True, is_atomic=False)
 
 
 def _directory_records(
     state: ControllerState, request: BrokerHeartbeatRequest
-) -> list[MetadataRecord]:
+) -> Pieces[list[MetadataRecord]]:
     broker = state.image.brokers[request.broker_id]
     level = state.metadata_version
     records: list[MetadataRecord] = []
     offline = [each for each in broker.directories if each in request.offline_log_dirs]
     if offline and level >= DIRECTORY_ASSIGNMENT:
         for directory in offline:
-            records += move_leaderships_of_directory(state, broker.id, directory)
+            records += yield from move_leaderships_of_directory(state, broker.id, directory)
         online = [each for each in broker.directories if each not in offline]
         records.append(
             BrokerRegistrationChangeRecord(

@@ -1,7 +1,7 @@
 """Settings of topics, brokers, groups and metrics subscriptions that the cluster keeps.
 
 A change names a resource and what happens to each of its settings. It is taken or refused resource
-by resource: the whole set that a resource would have is checked by the tables of ``kaa.config``.
+by resource: the whole set that a resource would have is checked by the tables of `kaa.config`.
 The levels of a broker's loggers belong to that broker alone and never come here.
 
 A change of min.insync.replicas makes eligible leader replicas meaningless, so a ClearElrRecord
@@ -11,7 +11,7 @@ follows it. While they are in use, it cannot be set for one broker nor be remove
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kaa.config.broker import BROKER, DYNAMIC_BROKER
 from kaa.config.definition import InvalidConfigError
@@ -21,8 +21,9 @@ from kaa.config.topic import TOPIC, validate_topic
 from kaa.config.values import ConfigError, ConfigType
 from kaa.controller.feature_table import CORDONED_LOG_DIRS
 from kaa.controller.names import topic_name_problem
-from kaa.controller.result import ControllerError, Result, check_record_count
-from kaa.limits import METADATA_CONFIG_VALUE_CHARACTERS_MAX
+from kaa.controller.result import ControllerError, ControllerResult, check_record_count
+from kaa.limits import METADATA_CONFIG_VALUE_CHARACTERS_MAX, METADATA_CONFIGS_PER_PIECE
+from kaa.model.kinds import ResourceType
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k33_alter_configs import (
     AlterConfigsResourceResponse,
@@ -38,32 +39,32 @@ from kaa.wire.messages.metadata_settings import ConfigRecord
 from kaa.wire.messages.metadata_topics import ClearElrRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kaa.config.definition import ConfigDef
     from kaa.controller.image import Resource
-    from kaa.controller.state import ControllerState, RequestContext
-    from kaa.wire.messages.k33_alter_configs import (
-        AlterConfigsRequest,
-    )
+    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.model.pieces import Pieces
+    from kaa.wire.messages.k33_alter_configs import AlterConfigsRequest, AlterConfigsResource
     from kaa.wire.messages.k44_incremental_alter_configs import (
-        IncrementalAlterConfigsRequest,
+        AlterConfigsResource as IncrementalResource,
     )
+    from kaa.wire.messages.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
     from kaa.wire.schema import MetadataRecord
 
 _MIN_ISR: Final = "min.insync.replicas"
 _CORDONED: Final = "cordoned.log.dirs"
 
 
-class ResourceType(IntEnum):
-    """What can have settings, with Kafka's numbers."""
+class AlteredResource(Protocol):
+    """A resource as both requests name it."""
 
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
+    resource_type: int
+    resource_name: str
+
+
+R = TypeVar("R", bound=AlteredResource)
+A = TypeVar("A")
 
 
 class Operation(IntEnum):
@@ -86,55 +87,58 @@ Changes = dict[str, tuple[int, str | None]]
 
 
 def incremental_alter_configs(
-    state: ControllerState, request: IncrementalAlterConfigsRequest, _: RequestContext
-) -> Result[IncrementalAlterConfigsResponse]:
-    response = IncrementalAlterConfigsResponse(responses=[])
-    records: list[MetadataRecord] = []
-    seen = _duplicates((each.resource_type, each.resource_name) for each in request.resources)
-    for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
-        try:
-            if not _is_first_mention(seen, key):
-                continue
-            changes = {each.name: (each.config_operation, each.value) for each in resource.configs}
-            altered = alter_resource(state, key, changes)
-            error, message = Errors.NONE, None
-            records += altered
-        except ControllerError as problem:
-            error, message = problem.error, problem.message
-        response.responses.append(
-            IncrementalResourceResponse(
-                error_code=error,
-                error_message=message,
-                resource_type=key[0],
-                resource_name=key[1],
-            )
-        )
-    records += clear_eligible_leaders(state, records)
-    check_record_count(records)
-    return Result([] if request.validate_only else records, response)
+    state: ControllerState, request: IncrementalAlterConfigsRequest, _: ControllerRequestContext
+) -> Pieces[ControllerResult[IncrementalAlterConfigsResponse]]:
+    def alter(resource: IncrementalResource) -> list[MetadataRecord]:
+        changes = {each.name: (each.config_operation, each.value) for each in resource.configs}
+        return alter_resource(state, _key(resource), changes)
+
+    records, answers = yield from _alter_each(
+        state, request.resources, alter, IncrementalResourceResponse
+    )
+    response = IncrementalAlterConfigsResponse(responses=answers)
+    return ControllerResult([] if request.validate_only else records, response)
 
 
 def alter_configs(
-    state: ControllerState, request: AlterConfigsRequest, _: RequestContext
-) -> Result[AlterConfigsResponse]:
+    state: ControllerState, request: AlterConfigsRequest, _: ControllerRequestContext
+) -> Pieces[ControllerResult[AlterConfigsResponse]]:
     """The old call: what is not named is removed."""
-    response = AlterConfigsResponse(responses=[])
+
+    def alter(resource: AlterConfigsResource) -> list[MetadataRecord]:
+        wanted = {config.name: config.value for config in resource.configs}
+        return _replace_resource(state, _key(resource), wanted)
+
+    records, answers = yield from _alter_each(
+        state, request.resources, alter, AlterConfigsResourceResponse
+    )
+    response = AlterConfigsResponse(responses=answers)
+    return ControllerResult([] if request.validate_only else records, response)
+
+
+def _alter_each(
+    state: ControllerState,
+    resources: Sequence[R],
+    alter: Callable[[R], list[MetadataRecord]],
+    answer: Callable[..., A],
+) -> Pieces[tuple[list[MetadataRecord], list[A]]]:
+    """The records of all changes that are taken, and one answer per resource."""
     records: list[MetadataRecord] = []
-    seen = _duplicates((each.resource_type, each.resource_name) for each in request.resources)
-    for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
+    answers = []
+    seen = _duplicates(_key(each) for each in resources)
+    for number, resource in enumerate(resources, 1):
+        if number % METADATA_CONFIGS_PER_PIECE == 0:
+            yield
+        key = _key(resource)
+        error, message = Errors.NONE, None
         try:
             if not _is_first_mention(seen, key):
                 continue
-            wanted = {config.name: config.value for config in resource.configs}
-            altered = _replace_resource(state, key, wanted)
-            error, message = Errors.NONE, None
-            records += altered
+            records += alter(resource)
         except ControllerError as problem:
             error, message = problem.error, problem.message
-        response.responses.append(
-            AlterConfigsResourceResponse(
+        answers.append(
+            answer(
                 error_code=error,
                 error_message=message,
                 resource_type=key[0],
@@ -143,7 +147,11 @@ def alter_configs(
         )
     records += clear_eligible_leaders(state, records)
     check_record_count(records)
-    return Result([] if request.validate_only else records, response)
+    return records, answers
+
+
+def _key(resource: AlteredResource) -> Resource:
+    return resource.resource_type, resource.resource_name
 
 
 def _duplicates(resources: Iterable[Resource]) -> dict[Resource, int]:
@@ -169,7 +177,7 @@ def _is_first_mention(counts: dict[Resource, int], resource: Resource) -> bool:
     return True
 
 
-# --- one resource ---------------------------------------------------------------------------------
+# --- one resource
 
 
 def alter_resource(
@@ -224,7 +232,7 @@ def new_value(
     key = definition.get(name) or DYNAMIC_BROKER.get(name)
     if key is None or key.type is not ConfigType.LIST:
         what = Operation(operation).name
-        raise ControllerError(Errors.INVALID_CONFIG, f"cannot {what} to {name}: it is no list")
+        raise ControllerError(Errors.INVALID_CONFIG, f"cannot {what} to {name}: it is not a list")
     text = key.default_text if current is None else current
     entries = [entry for entry in (text or "").split(",") if entry]
     for entry in value.split(","):
@@ -295,7 +303,8 @@ def _check_settings(
             problem = topic_name_problem(name)
             if problem is not None:
                 raise ControllerError(Errors.INVALID_TOPIC_EXCEPTION, problem)
-            validate_topic(broker, settings, existing)
+            is_tiered = broker.get_boolean("remote.log.storage.system.enable")
+            validate_topic(broker, settings, existing, remote_storage_enabled=is_tiered)
         case ResourceType.BROKER:
             _check_broker_name(name)
         case ResourceType.GROUP:
@@ -332,7 +341,7 @@ def _check_broker_name(name: str) -> None:
     try:
         broker_id = int(name)
     except ValueError:
-        raise ControllerError(Errors.INVALID_REQUEST, f"{name} is no broker id") from None
+        raise ControllerError(Errors.INVALID_REQUEST, f"{name} is not a broker id") from None
     if broker_id < 0:
         raise ControllerError(Errors.INVALID_REQUEST, "a broker id is not negative")
 

@@ -16,11 +16,8 @@ UNASSIGNED: Final = Uuid((1).to_bytes(16, "big"))
 LOST: Final = Uuid((2).to_bytes(16, "big"))
 """The directory failed, and the broker does not say which one it was."""
 
-_RESERVED_MAX: Final = 100
-
-
-def is_reserved(directory: Uuid) -> bool:
-    return int.from_bytes(directory, "big") < _RESERVED_MAX
+RESERVED: Final = frozenset(Uuid(number.to_bytes(16, "big")) for number in range(100))
+"""No directory of a broker has one of these ids."""
 
 
 def is_online(directory: Uuid, online: Sequence[Uuid]) -> bool:

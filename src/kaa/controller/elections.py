@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 from kaa.controller.image import NO_LEADER
 from kaa.controller.partition_change import Election, PartitionChange
-from kaa.controller.result import ControllerError, Result, check_record_count
-from kaa.limits import METADATA_ELECTIONS_PER_ROUND_MAX
+from kaa.controller.result import ControllerError, ControllerResult, check_record_count
+from kaa.limits import (
+    METADATA_ELECTIONS_PER_PIECE,
+    METADATA_ELECTIONS_PER_ROUND_MAX,
+    RECORDS_PER_PIECE,
+)
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k43_elect_leaders import (
     ElectLeadersResponse,
@@ -19,7 +23,9 @@ from kaa.wire.messages.k43_elect_leaders import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.controller.image import TopicImage
+    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k43_elect_leaders import ElectLeadersRequest
     from kaa.wire.schema import MetadataRecord
 
@@ -32,8 +38,8 @@ class ElectionType(IntEnum):
 
 
 def elect_leaders(
-    state: ControllerState, request: ElectLeadersRequest, _: RequestContext
-) -> Result[ElectLeadersResponse]:
+    state: ControllerState, request: ElectLeadersRequest, _: ControllerRequestContext
+) -> Pieces[ControllerResult[ElectLeadersResponse]]:
     try:
         kind = ElectionType(request.election_type)
     except ValueError:
@@ -47,10 +53,14 @@ def elect_leaders(
         wanted = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
     response = ElectLeadersResponse(replica_election_results=[])
     records: list[MetadataRecord] = []
+    count = 0
     for topic_name, numbers in wanted:
         results = ReplicaElectionResult(topic=topic_name, partition_result=[])
         response.replica_election_results.append(results)
         for number in numbers:
+            count += 1
+            if count % METADATA_ELECTIONS_PER_PIECE == 0:
+                yield
             error, message = Errors.NONE, None
             try:
                 records += _elect(state, topic_name, number, kind)
@@ -62,7 +72,7 @@ def elect_leaders(
                 PartitionResult(partition_id=number, error_code=error, error_message=message)
             )
     check_record_count(records)
-    return Result(records, response, is_atomic=False)
+    return ControllerResult(records, response, is_atomic=False)
 
 
 def _elect(
@@ -90,37 +100,40 @@ def _elect(
     raise ControllerError(Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE)
 
 
-def balance_leaders(state: ControllerState) -> Result[bool]:
+def balance_leaders(state: ControllerState) -> Pieces[ControllerResult[bool]]:
     """Gives leaderships back to preferred leaders; whether there may be more to do."""
     records: list[MetadataRecord] = []
+    count = 0
     for topic in state.image.topics.values():
         for number, partition in topic.partitions.items():
             if len(records) >= METADATA_ELECTIONS_PER_ROUND_MAX:
-                return Result(records, True, is_atomic=False)
-            if partition.leader == partition.replicas[0]:
-                continue
-            change = PartitionChange(state, topic, number)
-            change.election = Election.PREFERRED
-            record = change.record()
-            if record is not None:
-                records.append(record)
-    return Result(records, False, is_atomic=False)
+                return ControllerResult(records, True, is_atomic=False)
+            count += 1
+            if count % RECORDS_PER_PIECE == 0:
+                yield
+            if partition.leader != partition.replicas[0]:
+                records += _elected(state, topic, number, Election.PREFERRED)
+    return ControllerResult(records, False, is_atomic=False)
 
 
-def elect_unclean_leaders(state: ControllerState) -> Result[bool]:
+def elect_unclean_leaders(state: ControllerState) -> Pieces[ControllerResult[bool]]:
     """Elects any live replica where nobody leads and the topic allows it; whether there is more."""
     records: list[MetadataRecord] = []
-    for topic in state.image.topics.values():
-        if not state.is_unclean_election_enabled(topic.name):
-            continue
-        for number, partition in topic.partitions.items():
-            if len(records) >= METADATA_ELECTIONS_PER_ROUND_MAX:
-                return Result(records, True, is_atomic=False)
-            if partition.leader != NO_LEADER:
-                continue
-            change = PartitionChange(state, topic, number)
-            change.election = Election.UNCLEAN
-            record = change.record()
-            if record is not None:
-                records.append(record)
-    return Result(records, False, is_atomic=False)
+    unled = state.partitions.of(NO_LEADER, state.image)
+    for count, (topic, number) in enumerate(unled, 1):
+        if len(records) >= METADATA_ELECTIONS_PER_ROUND_MAX:
+            return ControllerResult(records, True, is_atomic=False)
+        if count % METADATA_ELECTIONS_PER_PIECE == 0:
+            yield
+        if state.is_unclean_election_enabled(topic.name):
+            records += _elected(state, topic, number, Election.UNCLEAN)
+    return ControllerResult(records, False, is_atomic=False)
+
+
+def _elected(
+    state: ControllerState, topic: TopicImage, number: int, election: Election
+) -> list[MetadataRecord]:
+    change = PartitionChange(state, topic, number)
+    change.election = election
+    record = change.record()
+    return [] if record is None else [record]

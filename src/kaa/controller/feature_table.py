@@ -1,11 +1,11 @@
 """The features of Kafka 4.3.1: their levels, what a new cluster gets, and what a level allows.
 
 A feature has a level for the whole cluster, kept as a FeatureLevelRecord; level 0 is not stored.
-``metadata.version`` is the one that every cluster has: it says which records may be written, and
-in which version. ``kraft.version`` belongs to the quorum and is kept as a control record.
+`metadata.version` is the one that every cluster has: it says which records may be written, and
+in which version. `kraft.version` belongs to the quorum and is kept as a control record.
 
-A release names a level of ``metadata.version`` (the newest of that release) and, through
-``Feature.since``, the level of every other feature that a cluster formatted for it starts with.
+A release names a level of `metadata.version` (the newest of that release) and, through
+`Feature.since`, the level of every other feature that a cluster formatted for it starts with.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ ELR_VERSION: Final = "eligible.leader.replicas.version"
 
 
 class MetadataVersion(NamedTuple):
-    """A level of ``metadata.version``."""
+    """A level of `metadata.version`."""
 
     level: int
     release: str
     step: str
+    # Whether records changed with this level, so that going below it may lose something.
     changed_metadata: bool
-    """Whether records changed with this level, so that going below it may lose something."""
 
     def __str__(self) -> str:
         return f"{self.release}-{self.step}"
@@ -88,10 +88,10 @@ _MIGRATION: Final = 8
 class FeatureLevel(NamedTuple):
     """A level of a feature."""
 
+    # The metadata.version from which on new clusters get it.
     since: int
-    """The metadata.version from which on new clusters get it."""
+    # The metadata.version that it cannot do without.
     metadata_version_min: int = 0
-    """The metadata.version that it cannot do without."""
 
 
 FEATURES: Final[dict[str, tuple[FeatureLevel, ...]]] = {
@@ -153,7 +153,8 @@ def record_version(record: MetadataRecord, features: Mapping[str, int]) -> int:
         # The lowest version that has the fields in use, whatever the level.
         if record.cordoned_log_dirs is not None:
             return 3
-        if record.log_dirs:
+        if record.log_dirs or not (record.fenced or record.in_controlled_shutdown):
+            # The directories that are left; there may be none.
             return 2
         return 1 if record.in_controlled_shutdown else 0
     return 0

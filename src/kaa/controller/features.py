@@ -21,7 +21,7 @@ from kaa.controller.feature_table import (
     metadata_version_at,
     supported_ranges,
 )
-from kaa.controller.result import ControllerError, Result
+from kaa.controller.result import ControllerError, ControllerResult
 from kaa.controller.state import BROKER_RESOURCE
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k57_update_features import UpdatableFeatureResult, UpdateFeaturesResponse
@@ -31,7 +31,7 @@ from kaa.wire.messages.metadata_settings import ConfigRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.controller.state import ControllerRequestContext, ControllerState
     from kaa.wire.messages.k57_update_features import UpdateFeaturesRequest
     from kaa.wire.schema import MetadataRecord
 
@@ -48,8 +48,8 @@ class UpgradeType(IntEnum):
 
 
 def update_features(
-    state: ControllerState, request: UpdateFeaturesRequest, context: RequestContext
-) -> Result[UpdateFeaturesResponse]:
+    state: ControllerState, request: UpdateFeaturesRequest, context: ControllerRequestContext
+) -> ControllerResult[UpdateFeaturesResponse]:
     wanted = {update.feature: update.max_version_level for update in request.feature_updates}
     kinds = {update.feature: update.upgrade_type for update in request.feature_updates}
     proposed = {**state.image.features, **wanted}
@@ -59,7 +59,9 @@ def update_features(
             records += _update(state, name, level, kinds[name], proposed)
     except ControllerError as problem:
         message = f"nothing was updated, because of this: {problem.message}"
-        return Result([], UpdateFeaturesResponse(error_code=problem.error, error_message=message))
+        return ControllerResult(
+            [], UpdateFeaturesResponse(error_code=problem.error, error_message=message)
+        )
     response = UpdateFeaturesResponse(error_message=None, results=[])
     if context.api_version <= _RESULTS_VERSION_MAX:
         response.results = [
@@ -68,13 +70,13 @@ def update_features(
             for update in request.feature_updates
         ]
     if request.validate_only:
-        return Result([], response)
+        return ControllerResult([], response)
     if wanted.get(ELR_VERSION, 0) > 0:
         records = [*_min_isr_records(state), *records]
     kraft_version = wanted.get(KRAFT_VERSION, state.kraft_version)
     if kraft_version > state.kraft_version:
-        return Result(records, response, kraft_version=kraft_version)
-    return Result(records, response)
+        return ControllerResult(records, response, kraft_version=kraft_version)
+    return ControllerResult(records, response)
 
 
 def _update(
@@ -151,9 +153,12 @@ def _update_metadata_version(current: int, level: int) -> list[MetadataRecord]:
 def _update_kraft_version(state: ControllerState, current: int, level: int) -> list[MetadataRecord]:
     if level < current:
         raise _refusal(KRAFT_VERSION, level, f"it is at {current} and cannot go down")
-    if level > current and state.voter_count > 1:
+    if level > current and not state.are_voters_known:
         raise _refusal(
-            KRAFT_VERSION, level, "the directories of the other voters are not known here"
+            KRAFT_VERSION,
+            level,
+            "a voter has not reported its directory and versions, or does not support it; see that "
+            "all controllers run, and try again",
         )
     # The level itself is a control record of the quorum.
     return [NoOpRecord()]
@@ -169,7 +174,7 @@ def _min_isr_records(state: ControllerState) -> list[MetadataRecord]:
                 resource_type=BROKER_RESOURCE,
                 resource_name="",
                 name=_MIN_ISR,
-                value=str(state.settings.get_int(_MIN_ISR)),
+                value=str(state.settings.broker.get_int(_MIN_ISR)),
             )
         )
     records += [

@@ -1,16 +1,16 @@
 """Formatting: making directories into those of a node of a cluster.
 
-Every log directory, and the one of the metadata log, gets::
+Every log directory, and the one of the metadata log, gets:
 
     bootstrap.checkpoint   the records that the first active controller writes
     meta.properties        cluster, node, and an id of the directory, written last
 
 and the directory of the metadata log of a dynamic quorum (kraft.version 1) also
-``__cluster_metadata-0/00000000000000000000-0000000000.checkpoint`` with the first voters. A
-directory is formatted when it has a ``meta.properties``, so an interrupted run is repeated by
+`__cluster_metadata-0/00000000000000000000-0000000000.checkpoint` with the first voters. A
+directory is formatted when it has a `meta.properties`, so an interrupted run is repeated by
 running it again.
 
-``plan_format`` checks everything without touching anything; ``FormatPlan.run`` writes.
+`plan_format` checks everything without touching anything; `FormatPlan.run` writes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from kaa.controller.feature_table import (
     record_version,
 )
 from kaa.controller.framing import encode_record
+from kaa.controller.result import FormatError
 from kaa.log.errors import CorruptFileError
+from kaa.log.files import make_durable_directory
 from kaa.log.names import folder_name
 from kaa.log.properties import (
     MetaProperties,
@@ -52,10 +54,6 @@ if TYPE_CHECKING:
     from kaa.wire.schema import MetadataRecord
 
 
-class FormatError(Exception):
-    """Why nothing was formatted."""
-
-
 class FormatRequest(NamedTuple):
     """What is to be formatted, and for what."""
 
@@ -63,10 +61,10 @@ class FormatRequest(NamedTuple):
     node_id: int
     directories: Sequence[str]
     metadata_directory: str
+    # Whether the log says who votes, rather than `controller.quorum.voters`.
     is_quorum_dynamic: bool
-    """Whether the log says who votes, rather than ``controller.quorum.voters``."""
+    # The first voters of a dynamic quorum, where this node is given them.
     voters: VoterSet | None = None
-    """The first voters of a dynamic quorum, where this node is told."""
     release: MetadataVersion | None = None
     levels: Mapping[str, int] = {}
     credentials: Sequence[MetadataRecord] = ()
@@ -74,21 +72,21 @@ class FormatRequest(NamedTuple):
 
 
 class FormatPlan(NamedTuple):
-    """What ``run`` will do."""
+    """What `run` will do."""
 
     request: FormatRequest
     release: MetadataVersion
     records: list[MetadataRecord]
     kraft_version: int
+    # Those that are formatted; the others are already.
     empty_directories: list[str]
-    """Those that are formatted; the others are already."""
     directory_ids: dict[str, Uuid]
 
     def run(self, files: Files, now_ms: int, comment: str) -> Iterator[str]:
         """Formats; yields each directory before it is touched."""
         for directory in self.empty_directories:
             yield directory
-            files.make_directory(directory)
+            make_durable_directory(files, directory)
             write_bootstrap(files, directory, self._values(), now_ms)
             voters = self.request.voters
             if directory == self.request.metadata_directory and voters is not None:

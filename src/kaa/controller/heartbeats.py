@@ -15,10 +15,12 @@ _NO_OFFSET: Final = -1
 class BrokerState:
     """One broker as its heartbeats show it."""
 
-    __slots__ = ("controlled_shutdown_offset", "is_fenced", "metadata_offset")
+    __slots__ = ("controlled_shutdown_offset", "is_fenced", "is_leaving", "metadata_offset")
 
     def __init__(self, is_fenced: bool) -> None:
         self.is_fenced = is_fenced
+        # Whether its last heartbeat found it in a controlled shutdown.
+        self.is_leaving = False
         # How far it has applied the metadata log.
         self.metadata_offset = _NO_OFFSET
         # Where the records of its controlled shutdown end; -1 while it does not shut down.
@@ -46,6 +48,9 @@ class Heartbeats:
         state = self._brokers.get(broker_id)
         if state is None:
             state = self._brokers[broker_id] = BrokerState(is_fenced)
+        elif state.is_fenced == is_fenced:
+            # Something else of it has changed; its next heartbeat tells how far it is.
+            state.metadata_offset = _NO_OFFSET
         state.is_fenced = is_fenced
         if is_fenced:
             state.controlled_shutdown_offset = _NO_OFFSET
@@ -71,17 +76,22 @@ class Heartbeats:
             return key
         return None
 
-    def touch(self, broker_id: int, *, is_fenced: bool, metadata_offset: int) -> None:
+    def touch(
+        self, broker_id: int, *, is_fenced: bool, is_leaving: bool, metadata_offset: int
+    ) -> None:
         state = self._brokers[broker_id]
         state.is_fenced = is_fenced
+        state.is_leaving = is_leaving
         state.metadata_offset = metadata_offset
         if is_fenced:
             state.controlled_shutdown_offset = _NO_OFFSET
 
-    def begin_controlled_shutdown(self, broker_id: int, offset: int) -> None:
-        """The records that move the broker's leaderships end at ``offset``."""
-        state = self._brokers[broker_id]
-        if not state.is_shutting_down:
+    def heartbeat_written(self, broker_id: int, offset: int) -> None:
+        """The records of a heartbeat end at `offset`. If they move the leaderships of a broker
+        that leaves, others have to know them before it may go.
+        """
+        state = self._brokers.get(broker_id)
+        if state is not None and state.is_leaving and not state.is_shutting_down:
             state.controlled_shutdown_offset = offset
 
     def lowest_active_offset(self) -> int | None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from kaa.model.nodes import Endpoint, VersionRange
+from kaa.model.ordered import OrderedSet
 from kaa.wire.messages.metadata_cluster import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
@@ -61,22 +63,6 @@ _LEADER_UNCHANGED = -2
 _TOPIC_RESOURCE = 2
 
 
-class Endpoint(NamedTuple):
-    """Where a node listens under a listener's name."""
-
-    name: str
-    host: str
-    port: int
-    security_protocol: int
-
-
-class VersionRange(NamedTuple):
-    """The levels of a feature that a node supports."""
-
-    low: int
-    high: int
-
-
 class BrokerImage(NamedTuple):
     """A registered broker."""
 
@@ -93,7 +79,7 @@ class BrokerImage(NamedTuple):
     cordoned_directories: tuple[Uuid, ...] | None
 
     def endpoint(self, listener_name: str) -> Endpoint | None:
-        return next((found for found in self.endpoints if found.name == listener_name), None)
+        return next((found for found in self.endpoints if found.listener == listener_name), None)
 
 
 class ControllerImage(NamedTuple):
@@ -159,22 +145,43 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
 class Delta:
-    """What changed between two moments."""
+    """What changed between two moments, in the order in which it did."""
 
     __slots__ = ("brokers", "configs", "deleted_topics", "features", "partitions", "quotas")
 
     def __init__(self) -> None:
         # Topic id and partition number of each partition that is new or changed and still exists.
-        self.partitions: set[tuple[Uuid, int]] = set()
+        self.partitions: OrderedSet[tuple[Uuid, int]] = OrderedSet()
         self.deleted_topics: dict[Uuid, TopicImage] = {}
-        self.brokers: set[int] = set()
-        self.configs: set[Resource] = set()
-        self.quotas: set[QuotaEntity] = set()
-        self.features: set[str] = set()
+        self.brokers: OrderedSet[int] = OrderedSet()
+        self.configs: OrderedSet[Resource] = OrderedSet()
+        self.quotas: OrderedSet[QuotaEntity] = OrderedSet()
+        self.features: OrderedSet[str] = OrderedSet()
 
     def __bool__(self) -> bool:
         """Whether anything changed."""
         return any(getattr(self, name) for name in self.__slots__)
+
+    def add(self, later: Delta) -> None:
+        """Takes a later change in."""
+        for name in self.__slots__:
+            getattr(self, name).update(getattr(later, name))
+
+    def take(self, partitions_max: int, image: ClusterImage) -> Delta:
+        """Takes a part out that is small enough for one turn: everything but partitions, and so
+        many of those that the image still has.
+        """
+        part = Delta()
+        for name in self.__slots__:
+            if name != "partitions":
+                setattr(part, name, getattr(self, name))
+                setattr(self, name, type(getattr(self, name))())
+        while self.partitions and len(part.partitions) < partitions_max:
+            topic_id, number = self.partitions.pop()
+            topic = image.topics_by_id.get(topic_id)
+            if topic is not None and number in topic.partitions:
+                part.partitions.add((topic_id, number))
+        return part
 
 
 _REPLAYS: dict[type[MetadataRecord], Callable[[ClusterImage, Any], None]] = {}
@@ -190,6 +197,35 @@ def _replays(record_class: type[MetadataRecord]) -> Callable[[Replay], Replay]:
         return replay
 
     return mark
+
+
+def _partition_image(record: PartitionRecord) -> PartitionImage:
+    return PartitionImage(
+        replicas=tuple(record.replicas),
+        isr=tuple(record.isr),
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        leader_recovery_state=record.leader_recovery_state,
+        removing_replicas=tuple(record.removing_replicas),
+        adding_replicas=tuple(record.adding_replicas),
+        directories=tuple(record.directories),
+        eligible_leader_replicas=tuple(record.eligible_leader_replicas or ()),
+        last_known_elr=tuple(record.last_known_elr or ()),
+    )
+
+
+class NewPartitions:
+    """Partitions of one topic, made in pieces and put into an image together."""
+
+    __slots__ = ("images", "topic_id")
+
+    def __init__(self, topic_id: Uuid) -> None:
+        self.topic_id = topic_id
+        self.images: dict[int, PartitionImage] = {}
+
+    def add(self, record: PartitionRecord) -> None:
+        self.images[record.partition_id] = _partition_image(record)
 
 
 class ClusterImage:
@@ -232,6 +268,13 @@ class ClusterImage:
     def take_delta(self) -> Delta:
         delta, self._delta = self._delta, Delta()
         return delta
+
+    def replace(self, before: ClusterImage, delta: Delta) -> None:
+        """Takes the place of another image, which differs by the delta, and owes those who follow
+        it what that one had not announced yet.
+        """
+        self._delta = before.take_delta()
+        self._delta.add(delta)
 
     def replay(self, record: MetadataRecord) -> None:
         """Applies one record. Records that change no state, such as NoOpRecord, are passed over."""
@@ -330,27 +373,22 @@ class ClusterImage:
         topic = self.topics_by_id.pop(record.topic_id)
         del self.topics[topic.name]
         self._delta.deleted_topics[topic.id] = topic
-        self._delta.partitions -= {(topic.id, number) for number in topic.partitions}
+        for number in topic.partitions:
+            self._delta.partitions.discard((topic.id, number))
         if self.configs.pop((_TOPIC_RESOURCE, topic.name), None) is not None:
             self._delta.configs.add((_TOPIC_RESOURCE, topic.name))
 
     @_replays(PartitionRecord)
     def _replay_partition(self, record: PartitionRecord) -> None:
         topic = self.topics_by_id[record.topic_id]
-        topic.partitions[record.partition_id] = PartitionImage(
-            replicas=tuple(record.replicas),
-            isr=tuple(record.isr),
-            leader=record.leader,
-            leader_epoch=record.leader_epoch,
-            partition_epoch=record.partition_epoch,
-            leader_recovery_state=record.leader_recovery_state,
-            removing_replicas=tuple(record.removing_replicas),
-            adding_replicas=tuple(record.adding_replicas),
-            directories=tuple(record.directories),
-            eligible_leader_replicas=tuple(record.eligible_leader_replicas or ()),
-            last_known_elr=tuple(record.last_known_elr or ()),
-        )
+        topic.partitions[record.partition_id] = _partition_image(record)
         self._delta.partitions.add((topic.id, record.partition_id))
+
+    def put(self, new: NewPartitions) -> None:
+        """Applies the records of many partitions at once."""
+        topic = self.topics_by_id[new.topic_id]
+        topic.partitions.update(new.images)
+        self._delta.partitions.update((topic.id, number) for number in new.images)
 
     @_replays(PartitionChangeRecord)
     def _replay_partition_change(self, record: PartitionChangeRecord) -> None:

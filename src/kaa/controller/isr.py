@@ -17,7 +17,7 @@ from kaa.controller.partition_change import (
     Election,
     PartitionChange,
 )
-from kaa.controller.result import Result
+from kaa.controller.result import ControllerResult
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k56_alter_partition import (
     AlterPartitionResponse,
@@ -28,7 +28,7 @@ from kaa.wire.messages.k56_alter_partition import (
 
 if TYPE_CHECKING:
     from kaa.controller.image import PartitionImage, TopicImage
-    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.controller.state import ControllerRequestContext, ControllerState
     from kaa.wire.messages.k56_alter_partition import AlterPartitionRequest, RequestPartitionData
     from kaa.wire.schema import MetadataRecord
 
@@ -37,8 +37,8 @@ _EPOCHS_VERSION_MIN = 3
 
 
 def alter_partition(
-    state: ControllerState, request: AlterPartitionRequest, context: RequestContext
-) -> Result[AlterPartitionResponse]:
+    state: ControllerState, request: AlterPartitionRequest, context: ControllerRequestContext
+) -> ControllerResult[AlterPartitionResponse]:
     state.check_broker_epoch(request.broker_id, request.broker_epoch)
     response = AlterPartitionResponse(topics=[])
     records: list[MetadataRecord] = []
@@ -57,7 +57,7 @@ def alter_partition(
             if context.api_version < _EPOCHS_VERSION_MIN:
                 data.new_isr_with_epochs = [BrokerState(broker_id=each) for each in data.new_isr]
             answer.partitions.append(_alter(state, request.broker_id, topic, data, records))
-    return Result(records, response, is_atomic=False)
+    return ControllerResult(records, response, is_atomic=False)
 
 
 def _alter(

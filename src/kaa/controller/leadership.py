@@ -1,4 +1,7 @@
-"""Leaderships that move because a broker or a directory came or went."""
+"""Leaderships that move because a broker or a directory came or went.
+
+A broker may hold ten thousand partitions, so that the records are made in pieces.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from kaa.controller.image import NO_LEADER
 from kaa.controller.partition_change import Election, PartitionChange, assigned_directories
+from kaa.limits import METADATA_ELECTIONS_PER_PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kaa.controller.image import PartitionImage, TopicImage
     from kaa.controller.state import ControllerState
+    from kaa.model.pieces import Pieces
     from kaa.wire.primitives import Uuid
     from kaa.wire.schema import MetadataRecord
 
@@ -22,7 +27,7 @@ def move_leaderships(
     *,
     was_unclean: bool = False,
     also_eligible: bool = False,
-) -> list[MetadataRecord]:
+) -> Pieces[list[MetadataRecord]]:
     """Takes a broker out of every ISR. After an unclean end it is not an eligible leader either."""
 
     def is_affected(partition: PartitionImage) -> bool:
@@ -30,32 +35,39 @@ def move_leaderships(
             (was_unclean or also_eligible) and broker_id in partition.eligible_leader_replicas
         )
 
-    return _move(state, broker_id, is_affected, was_unclean=was_unclean)
+    return (yield from _move(state, broker_id, is_affected, was_unclean=was_unclean))
 
 
 def move_leaderships_of_directory(
     state: ControllerState, broker_id: int, directory: Uuid
-) -> list[MetadataRecord]:
+) -> Pieces[list[MetadataRecord]]:
     """Takes a broker out of the ISR of every partition that it holds in a directory."""
+    held = (
+        (topic, number)
+        for topic in state.image.topics.values()
+        for number, partition in topic.partitions.items()
+        if assigned_directories(partition).get(broker_id) == directory
+    )
+    return (
+        yield from _collected(
+            held, lambda topic, number: move_leadership(state, broker_id, topic, number)
+        )
+    )
 
-    def is_affected(partition: PartitionImage) -> bool:
-        return assigned_directories(partition).get(broker_id) == directory
 
-    return _move(state, broker_id, is_affected)
-
-
-def take_leaderships(state: ControllerState, broker_id: int) -> list[MetadataRecord]:
+def take_leaderships(state: ControllerState, broker_id: int) -> Pieces[list[MetadataRecord]]:
     """Lets a broker that is back lead what nobody leads, where it may."""
-    records: list[MetadataRecord] = []
-    for topic, number in _partitions(state, lambda partition: partition.leader == NO_LEADER):
+
+    def take(topic: TopicImage, number: int) -> list[MetadataRecord]:
         change = PartitionChange(
             state,
             topic,
             number,
             is_alive=lambda replica: replica == broker_id or state.is_active(replica),
         )
-        records += _record(state, topic, change)
-    return records
+        return _record(state, topic, change)
+
+    return (yield from _collected(state.partitions.of(NO_LEADER, state.image), take))
 
 
 def _move(
@@ -64,10 +76,24 @@ def _move(
     is_affected: Callable[[PartitionImage], bool],
     *,
     was_unclean: bool = False,
-) -> list[MetadataRecord]:
+) -> Pieces[list[MetadataRecord]]:
+    def move(topic: TopicImage, number: int) -> list[MetadataRecord]:
+        if not is_affected(topic.partitions[number]):
+            return []
+        return move_leadership(state, broker_id, topic, number, was_unclean=was_unclean)
+
+    return (yield from _collected(state.partitions.of(broker_id, state.image), move))
+
+
+def _collected(
+    partitions: Iterator[tuple[TopicImage, int]],
+    records_of: Callable[[TopicImage, int], list[MetadataRecord]],
+) -> Pieces[list[MetadataRecord]]:
     records: list[MetadataRecord] = []
-    for topic, number in _partitions(state, is_affected):
-        records += move_leadership(state, broker_id, topic, number, was_unclean=was_unclean)
+    for count, (topic, number) in enumerate(partitions, 1):
+        records += records_of(topic, number)
+        if count % METADATA_ELECTIONS_PER_PIECE == 0:
+            yield
     return records
 
 
@@ -99,12 +125,3 @@ def _record(
         change.election = Election.UNCLEAN
     record = change.record()
     return [] if record is None else [record]
-
-
-def _partitions(
-    state: ControllerState, is_affected: Callable[[PartitionImage], bool]
-) -> Iterator[tuple[TopicImage, int]]:
-    for topic in state.image.topics.values():
-        for number, partition in topic.partitions.items():
-            if is_affected(partition):
-                yield topic, number

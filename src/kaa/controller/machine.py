@@ -1,9 +1,9 @@
 """The active controller as a machine: commands in, records and answers out.
 
 It decides on the newest image, which is ahead of the committed one by what it has written and what
-is not yet committed. A decision changes nothing; ``replay`` applies its records when they are in
+is not yet committed. A decision changes nothing; `replay` applies its records when they are in
 the log. If they cannot be written, or when another node leads, the newest image is dropped, and
-whoever is active next starts from the committed one.
+the next active controller starts from the committed one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from kaa.controller import (
     topics,
 )
 from kaa.controller.bootstrap import activation_records
-from kaa.controller.result import Result
 from kaa.controller.state import ControllerState
-from kaa.limits import METADATA_RECORDS_PER_PIECE
+from kaa.limits import RECORDS_PER_PIECE
+from kaa.model.pieces import in_pieces
 from kaa.wire.messages import (
     k19_create_topics,
     k20_delete_topics,
@@ -45,16 +45,21 @@ from kaa.wire.messages import (
     k70_controller_registration,
     k73_assign_replicas_to_dirs,
 )
+from kaa.wire.messages.metadata_topics import ClearElrRecord, RemoveTopicRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kaa.controller.image import ClusterImage
-    from kaa.controller.pieces import Pieces
-    from kaa.controller.state import ControllerSettings, RandomSource, RequestContext
+    from kaa.controller.result import ControllerResult
+    from kaa.controller.state import ControllerRequestContext, ControllerSettings
+    from kaa.model.pieces import Pieces
+    from kaa.model.seams import RandomSource
     from kaa.wire.schema import MetadataRecord, Request
 
-COMMANDS: Final[dict[type[Request], Callable[..., Result[Any] | Pieces[Result[Any]]]]] = {
+COMMANDS: Final[
+    dict[type[Request], Callable[..., ControllerResult[Any] | Pieces[ControllerResult[Any]]]]
+] = {
     k19_create_topics.CreateTopicsRequest: topics.create_topics,
     k20_delete_topics.DeleteTopicsRequest: topics.delete_topics,
     k33_alter_configs.AlterConfigsRequest: configs.alter_configs,
@@ -105,20 +110,19 @@ class ControllerMachine:
         bootstrap: list[MetadataRecord],
         *,
         kraft_version: int,
-        voter_count: int,
         is_transaction_open: bool,
         now_ms: int,
-    ) -> Result[None]:
+    ) -> Pieces[ControllerResult[None]]:
         """Starts from the committed image; returns what to write before anything else."""
         state = ControllerState(committed.copy(), self.settings, self._random)
         state.kraft_version = kraft_version
-        state.voter_count = voter_count
         for broker in committed.brokers.values():
             state.heartbeats.register(broker.id, is_fenced=broker.is_fenced)
             # A broker of this very process is not alive yet: its directories are locked by us. Its
             # new incarnation need not wait for the session of the old one.
             if not broker.is_fenced and broker.id != self.settings.node_id:
                 state.heartbeats.contact(broker.id, broker.epoch, now_ms)
+        yield from state.partitions.build(state.image)
         self._state = state
         return activation_records(state, bootstrap, is_transaction_open=is_transaction_open)
 
@@ -126,21 +130,25 @@ class ControllerMachine:
         self._state = None
 
     def decide(
-        self, request: Request, context: RequestContext, *, now_ms: int, next_offset: int
-    ) -> Pieces[Result[Any]]:
-        """What a request comes to if it is written at ``next_offset``; ControllerError refuses."""
+        self, request: Request, context: ControllerRequestContext, *, now_ms: int, next_offset: int
+    ) -> Pieces[ControllerResult[Any]]:
+        """What a request comes to if it is written at `next_offset`; ControllerError refuses."""
         state = self.state
         state.now_ms, state.next_offset = now_ms, next_offset
-        decided = COMMANDS[type(request)](state, request, context)
-        return decided if isinstance(decided, Result) else (yield from decided)
+        return (yield from in_pieces(COMMANDS[type(request)](state, request, context)))
 
     def replay(self, records: Iterable[MetadataRecord]) -> Pieces[None]:
         """Applies records that were written."""
         image, heartbeats = self.state.image, self.state.heartbeats
+        partitions = self.state.partitions
         for number, record in enumerate(records, 1):
-            if number % METADATA_RECORDS_PER_PIECE == 0:
+            if number % RECORDS_PER_PIECE == 0:
                 yield
-            image.replay(record)
+            if isinstance(record, RemoveTopicRecord):
+                yield from partitions.remove(image.topics_by_id[record.topic_id])
+            partitions.replay(record, image)
+            if isinstance(record, ClearElrRecord):
+                yield from partitions.build(image)
             broker_id = getattr(record, "broker_id", None)
             broker = None if broker_id is None else image.brokers.get(broker_id)
             if broker is not None:

@@ -8,11 +8,6 @@ from typing import Final
 _LENGTH_MAX: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
-METADATA_TOPIC: Final = "__cluster_metadata"
-INTERNAL_TOPICS: Final = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state"}
-)
-
 
 def topic_name_problem(name: str) -> str | None:
     """Why a name is not allowed; None if it is."""

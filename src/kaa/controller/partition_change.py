@@ -1,6 +1,6 @@
 """How a partition changes: from a wish about its ISR or replicas to the record that grants it.
 
-Every change goes through ``PartitionChange.record``, in this order:
+Every change goes through `PartitionChange.record`, in this order:
 
 1. A reassignment whose adding replicas are all in the wished ISR is completed: removing replicas
    leave, adding and removing become empty.
@@ -106,7 +106,7 @@ class PartitionChange:
         unchanged = PartitionChangeRecord(partition_id=self._number, topic_id=self._topic.id)
         return None if record == unchanged else record
 
-    # --- step by step ----------------------------------------------------------------------------
+    # --- step by step
 
     def _complete_reassignment(self) -> None:
         if not self.removing and not self.adding:
@@ -127,6 +127,8 @@ class PartitionChange:
             self._elr = []
             return
         candidates = {*self._elr, *self._before.isr} - set(self.isr)
+        # A replica that was removed would come back with an empty log.
+        candidates &= set(self.replicas)
         if self.unclean_shutdown_broker is not None:
             candidates.discard(self.unclean_shutdown_broker)
         self._elr = sorted(candidates)

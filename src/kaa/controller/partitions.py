@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from kaa.controller.assignments import check_assignment
 from kaa.controller.image_records import partition_record
-from kaa.controller.pieces import mapped
-from kaa.controller.result import ControllerError, Result, check_record_count
+from kaa.controller.result import ControllerError, ControllerResult, check_record_count
 from kaa.controller.topics import new_partition, placed_partitions
-from kaa.limits import METADATA_RECORDS_PER_PIECE
+from kaa.limits import RECORDS_PER_PIECE
+from kaa.model.pieces import mapped
+from kaa.model.words import count_text
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k37_create_partitions import (
     CreatePartitionsResponse,
@@ -19,8 +20,8 @@ from kaa.wire.messages.k37_create_partitions import (
 
 if TYPE_CHECKING:
     from kaa.controller.image import PartitionImage
-    from kaa.controller.pieces import Pieces
-    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k37_create_partitions import (
         CreatePartitionsRequest,
         CreatePartitionsTopic,
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 
 def create_partitions(
-    state: ControllerState, request: CreatePartitionsRequest, context: RequestContext
-) -> Pieces[Result[CreatePartitionsResponse]]:
+    state: ControllerState, request: CreatePartitionsRequest, context: ControllerRequestContext
+) -> Pieces[ControllerResult[CreatePartitionsResponse]]:
     response = CreatePartitionsResponse(results=[])
     records: list[MetadataRecord] = []
     names = Counter(topic.name for topic in request.topics)
@@ -45,7 +46,7 @@ def create_partitions(
         if name in repeated
     ]
     for number, topic in enumerate(request.topics, 1):
-        if number % METADATA_RECORDS_PER_PIECE == 0:
+        if number % RECORDS_PER_PIECE == 0:
             yield
         if topic.name in repeated:
             continue
@@ -57,11 +58,11 @@ def create_partitions(
         except ControllerError as problem:
             result.error_code, result.error_message = problem.error, problem.message
         response.results.append(result)
-    return Result([] if request.validate_only else records, response)
+    return ControllerResult([] if request.validate_only else records, response)
 
 
 def _create(
-    state: ControllerState, topic: CreatePartitionsTopic, context: RequestContext
+    state: ControllerState, topic: CreatePartitionsTopic, context: ControllerRequestContext
 ) -> Pieces[list[MetadataRecord]]:
     image = state.image.topics.get(topic.name)
     if image is None:
@@ -70,13 +71,13 @@ def _create(
     if topic.count <= count:
         raise ControllerError(
             Errors.INVALID_PARTITIONS,
-            f"topic {topic.name} has {count} partitions; {topic.count} is not more",
+            f"topic {topic.name} has {count_text(count, 'partition')}; {topic.count} is not more",
         )
     additional = topic.count - count
     if topic.assignments is not None and len(topic.assignments) != additional:
         raise ControllerError(
             Errors.INVALID_REPLICA_ASSIGNMENT,
-            f"{additional} partitions are to be added, {len(topic.assignments)} are assigned",
+            f"to add: {count_text(additional, 'partition')}; assigned: {len(topic.assignments)}",
         )
     context.charge(additional)
     replication_factor = len(next(iter(image.partitions.values())).replicas)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kaa.controller.image import BrokerImage
-    from kaa.controller.state import ControllerState, RandomSource
+    from kaa.controller.state import ControllerState
+    from kaa.model.seams import RandomSource
 
 
 def place(
@@ -77,8 +78,8 @@ class _Ring:
 
 class _Rack:
     def __init__(self, brokers: list[BrokerImage], random: RandomSource) -> None:
-        self.unfenced = _Ring([each.id for each in brokers if not each.is_fenced], random)
         self.fenced = _Ring([each.id for each in brokers if each.is_fenced], random)
+        self.unfenced = _Ring([each.id for each in brokers if not each.is_fenced], random)
 
     def next(self, round_number: int) -> int | None:
         broker = self.unfenced.next(round_number)
@@ -155,5 +156,5 @@ class _Placer:
     def _shuffle(self) -> None:
         self._random.shuffle(self._order)
         for rack in self._racks:
-            rack.unfenced.shuffle(self._random)
             rack.fenced.shuffle(self._random)
+            rack.unfenced.shuffle(self._random)

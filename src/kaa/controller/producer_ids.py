@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kaa.controller.result import ControllerError, Result
+from kaa.controller.result import ControllerError, ControllerResult
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsResponse
 from kaa.wire.messages.metadata_cluster import ProducerIdsRecord
 
 if TYPE_CHECKING:
-    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.controller.state import ControllerRequestContext, ControllerState
     from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
 
 BLOCK_SIZE: Final = 1000
@@ -18,8 +18,8 @@ _ID_MAX: Final = 2**63 - 1
 
 
 def allocate_producer_ids(
-    state: ControllerState, request: AllocateProducerIdsRequest, _: RequestContext
-) -> Result[AllocateProducerIdsResponse]:
+    state: ControllerState, request: AllocateProducerIdsRequest, _: ControllerRequestContext
+) -> ControllerResult[AllocateProducerIdsResponse]:
     state.check_broker_epoch(request.broker_id, request.broker_epoch)
     first = state.image.next_producer_id
     if first > _ID_MAX - BLOCK_SIZE:
@@ -30,4 +30,4 @@ def allocate_producer_ids(
         next_producer_id=first + BLOCK_SIZE,
     )
     response = AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK_SIZE)
-    return Result([record], response, is_atomic=False)
+    return ControllerResult([record], response, is_atomic=False)

@@ -1,8 +1,8 @@
 """Client quotas: limits for users, client ids and addresses.
 
 An entity is a user, a client id, both, or an address; None stands for the default of its kind. A
-request is taken or refused entity by entity. Whoever names an entity twice is told so, but the
-first of the two counts, as in Kafka.
+request is taken or refused entity by entity. Naming an entity twice is an error, but the first of
+the two counts, as in Kafka.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kaa.config.entity import IP, USER
 from kaa.config.values import ConfigType
 from kaa.controller.image import quota_entity
-from kaa.controller.result import ControllerError, Result, check_record_count
+from kaa.controller.result import ControllerError, ControllerResult, check_record_count
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k49_alter_client_quotas import (
     AlterClientQuotasResponse,
@@ -26,7 +26,7 @@ from kaa.wire.messages.metadata_settings import EntityData as RecordEntity
 
 if TYPE_CHECKING:
     from kaa.controller.image import QuotaEntity
-    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.controller.state import ControllerRequestContext, ControllerState
     from kaa.wire.messages.k49_alter_client_quotas import (
         AlterClientQuotasRequest,
         RequestEntryData,
@@ -51,8 +51,8 @@ _HOST_NAME: Final = re.compile(
 
 
 def alter_client_quotas(
-    state: ControllerState, request: AlterClientQuotasRequest, _: RequestContext
-) -> Result[AlterClientQuotasResponse]:
+    state: ControllerState, request: AlterClientQuotasRequest, _: ControllerRequestContext
+) -> ControllerResult[AlterClientQuotasResponse]:
     records: list[MetadataRecord] = []
     outcomes: dict[QuotaEntity, tuple[Errors, str | None]] = {}
     for entry in request.entries:
@@ -75,7 +75,7 @@ def alter_client_quotas(
             for entity, (error, message) in outcomes.items()
         ]
     )
-    return Result([] if request.validate_only else records, response)
+    return ControllerResult([] if request.validate_only else records, response)
 
 
 def _entity(entry: RequestEntryData) -> QuotaEntity:

@@ -1,8 +1,8 @@
 """Reassignments: a partition moves to other brokers.
 
-The target replicas come first in the list of replicas, the removing ones behind them, until all
+The target replicas come first in the list of replicas, the removing ones after them, until all
 adding ones are in sync: then the partition change of that moment completes the reassignment
-(``kaa.controller.partition_change``). A cancelled one goes back to the replicas it came from.
+(`kaa.controller.partition_change`). A cancelled one goes back to the replicas it came from.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from kaa.controller.assignments import check_assignment
 from kaa.controller.partition_change import Election, PartitionChange
-from kaa.controller.result import ControllerError, Result, check_record_count
+from kaa.controller.result import ControllerError, ControllerResult, check_record_count
+from kaa.limits import RECORDS_PER_PIECE
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kaa.controller.image import ClusterImage, PartitionImage, TopicImage
-    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k45_alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,
         ReassignablePartition,
@@ -41,8 +43,8 @@ if TYPE_CHECKING:
 
 
 def alter_partition_reassignments(
-    state: ControllerState, request: AlterPartitionReassignmentsRequest, _: RequestContext
-) -> Result[AlterPartitionReassignmentsResponse]:
+    state: ControllerState, request: AlterPartitionReassignmentsRequest, _: ControllerRequestContext
+) -> Pieces[ControllerResult[AlterPartitionReassignmentsResponse]]:
     may_change_factor = request.allow_replication_factor_change
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=may_change_factor,
@@ -51,10 +53,14 @@ def alter_partition_reassignments(
         responses=[],
     )
     records: list[MetadataRecord] = []
+    count = 0
     for topic in request.topics:
         answers = ReassignableTopicResponse(name=topic.name, partitions=[])
         response.responses.append(answers)
         for wanted in topic.partitions:
+            count += 1
+            if count % RECORDS_PER_PIECE == 0:
+                yield
             error, message = Errors.NONE, None
             try:
                 record = _alter(state, topic.name, wanted, may_change_factor=may_change_factor)
@@ -70,7 +76,7 @@ def alter_partition_reassignments(
                 )
             )
     check_record_count(records)
-    return Result(records, response)
+    return ControllerResult(records, response)
 
 
 def _alter(
@@ -141,15 +147,17 @@ def is_reassigning(partition: PartitionImage) -> bool:
 
 def list_partition_reassignments(
     image: ClusterImage, request: ListPartitionReassignmentsRequest
-) -> ListPartitionReassignmentsResponse:
+) -> Pieces[ListPartitionReassignmentsResponse]:
     """A read: the image is the committed one."""
     response = ListPartitionReassignmentsResponse(error_message=None, topics=[])
     wanted: Iterable[tuple[str, Iterable[int]]]
     if request.topics is None:
-        wanted = [(topic.name, list(topic.partitions)) for topic in image.topics.values()]
+        wanted = [(topic.name, topic.partitions) for topic in image.topics.values()]
     else:
         wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
-    for name, numbers in wanted:
+    for count, (name, numbers) in enumerate(wanted, 1):
+        if count % RECORDS_PER_PIECE == 0:
+            yield
         topic = image.topics.get(name)
         ongoing = [] if topic is None else list(_ongoing(topic, numbers))
         if ongoing:

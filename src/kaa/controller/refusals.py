@@ -5,7 +5,7 @@ APIs that answer item by item repeat the error for each item; the others have on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kaa.wire.messages import (
     k19_create_topics,
@@ -24,12 +24,18 @@ if TYPE_CHECKING:
     from kaa.wire.errors import Errors
     from kaa.wire.schema import Request, Response
 
+Answer = TypeVar("Answer")
 
-def error_response(request: Request, version: int, error: Errors, message: str | None) -> Response:
+
+def error_response(
+    request: Request[Answer], version: int, error: Errors, message: str | None
+) -> Answer:
     """What the sender of a request gets when all of it is refused."""
     facts: dict[str, Any] = {"error_code": error, "error_message": message}
     response = _about_topics(request, version, facts) or _about_settings(request, facts)
-    return _with_top_level_error(request, facts) if response is None else response
+    if response is None:
+        response = _with_top_level_error(request, facts)
+    return cast("Answer", response)
 
 
 def _about_topics(request: Request, version: int, facts: dict[str, Any]) -> Response | None:

@@ -8,7 +8,8 @@ from kaa.controller.directories import is_online
 from kaa.controller.feature_table import DIRECTORY_ASSIGNMENT
 from kaa.controller.leadership import move_leadership
 from kaa.controller.partition_change import PartitionChange
-from kaa.controller.result import ControllerError, Result
+from kaa.controller.result import ControllerError, ControllerResult
+from kaa.limits import METADATA_ELECTIONS_PER_PIECE
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k73_assign_replicas_to_dirs import (
     AssignReplicasToDirsResponse,
@@ -19,15 +20,16 @@ from kaa.wire.messages.k73_assign_replicas_to_dirs import (
 
 if TYPE_CHECKING:
     from kaa.controller.image import TopicImage
-    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k73_assign_replicas_to_dirs import AssignReplicasToDirsRequest
     from kaa.wire.primitives import Uuid
     from kaa.wire.schema import MetadataRecord
 
 
 def assign_replicas_to_dirs(
-    state: ControllerState, request: AssignReplicasToDirsRequest, _: RequestContext
-) -> Result[AssignReplicasToDirsResponse]:
+    state: ControllerState, request: AssignReplicasToDirsRequest, _: ControllerRequestContext
+) -> Pieces[ControllerResult[AssignReplicasToDirsResponse]]:
     if state.metadata_version < DIRECTORY_ASSIGNMENT:
         raise ControllerError(
             Errors.UNSUPPORTED_VERSION, "the metadata.version is too old for directories"
@@ -38,6 +40,7 @@ def assign_replicas_to_dirs(
     response = AssignReplicasToDirsResponse(directories=[])
     records: list[MetadataRecord] = []
     lost: list[tuple[TopicImage, int]] = []
+    count = 0
     for directory in request.directories:
         directory_answer = ResponseDirectoryData(id=directory.id, topics=[])
         response.directories.append(directory_answer)
@@ -46,6 +49,9 @@ def assign_replicas_to_dirs(
             topic_answer = ResponseTopicData(topic_id=wanted.topic_id, partitions=[])
             directory_answer.topics.append(topic_answer)
             for number in [partition.partition_index for partition in wanted.partitions]:
+                count += 1
+                if count % METADATA_ELECTIONS_PER_PIECE == 0:
+                    yield
                 error = Errors.UNKNOWN_TOPIC_ID
                 if topic is not None:
                     error = _assign(state, broker_id, directory.id, topic, number, records)
@@ -54,9 +60,11 @@ def assign_replicas_to_dirs(
                 topic_answer.partitions.append(
                     ResponsePartitionData(partition_index=number, error_code=error)
                 )
-    for topic, number in lost:
+    for count, (topic, number) in enumerate(lost, 1):
+        if count % METADATA_ELECTIONS_PER_PIECE == 0:
+            yield
         records += move_leadership(state, broker_id, topic, number)
-    return Result(records, response, is_atomic=False)
+    return ControllerResult(records, response, is_atomic=False)
 
 
 def _assign(

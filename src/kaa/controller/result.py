@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 Response = TypeVar("Response")
 
 
+class FormatError(Exception):
+    """Why nothing was formatted. It stands here, since formatting itself takes long to load."""
+
+
 class ControllerError(Exception):
     """A command, or a part of one, that is refused; the sender gets the code and the message."""
 
@@ -29,15 +33,15 @@ class ControllerError(Exception):
         return None if self.is_silent else str(self)
 
 
-class Result(NamedTuple, Generic[Response]):
+class ControllerResult(NamedTuple, Generic[Response]):
     """Records to write, and the answer that leaves when they are committed."""
 
     records: list[MetadataRecord]
     response: Response
+    # Whether the records must be in one batch; if not, they may be split at any place.
     is_atomic: bool = True
-    """Whether the records must be in one batch; if not, they may be split at any place."""
+    # A new level of kraft.version, which the quorum writes ahead of the records.
     kraft_version: int | None = None
-    """A new level of kraft.version, which the quorum writes ahead of the records."""
 
 
 def check_record_count(*parts: list[MetadataRecord]) -> None:

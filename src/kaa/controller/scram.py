@@ -1,6 +1,4 @@
-"""SCRAM credentials given when a cluster is formatted (``--add-scram``).
-
-::
+"""SCRAM credentials given when a cluster is formatted (`--add-scram`).
 
     SCRAM-SHA-256=[name=alice,password=alice-secret]
     SCRAM-SHA-512=[name=alice,iterations=8192,salt="N3E=",saltedpassword="YCE="]
@@ -30,7 +28,7 @@ _KNOWN: Final = frozenset({"name", "password", "salt", "saltedpassword", "iterat
 
 
 class ScramError(ValueError):
-    """An argument that is no credential; ``str()`` says why and never repeats the password."""
+    """An argument that is not a credential; `str()` says why and never repeats the password."""
 
 
 def parse_credential(
@@ -88,7 +86,7 @@ def _decoded(parts: dict[str, str], name: str) -> bytes | None:
 def _iterations(parts: dict[str, str]) -> int:
     text = parts.get("iterations", str(_ITERATIONS_DEFAULT))
     if not text.isascii() or not text.isdigit():
-        raise ScramError(f"iterations={text} is no number")
+        raise ScramError(f"iterations={text} is not a number")
     iterations = int(text)
     if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
         raise ScramError(f"iterations lies between {_ITERATIONS_MIN} and {_ITERATIONS_MAX}")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from kaa.controller.feature_table import record_version
 from kaa.controller.framing import encode_record
-from kaa.quorum.control_records import NO_KRAFT_VERSION
 from kaa.quorum.snapshots import build_snapshot
+from kaa.quorum.voters import NO_KRAFT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from kaa.controller.image import ClusterImage
     from kaa.controller.loader import MetadataLoader
+    from kaa.model.seams import Clock
     from kaa.quorum.driver import QuorumDriver
-    from kaa.quorum.replicated_state import Clock
 
 
 class Snapshotter:
@@ -86,14 +86,15 @@ class Snapshotter:
             return False
         loader.bytes_since_snapshot = 0
         self._last_ms = self._driver.monotonic_ms()
-        kraft_version = self._driver.kraft_version
+        # Both as of the end of the snapshot: later ones may not be committed.
+        kraft_version, voters = self._driver.voters_at(snapshot_id.offset - 1)
         batches = build_snapshot(
             snapshot_id,
             _values(loader.image.copy()),
-            timestamp=self._clock.now_ms(),
+            timestamp=self._clock.wall_ms(),
             last_contained_log_timestamp=loader.last_timestamp,
             kraft_version=kraft_version,
-            voters=None if kraft_version == NO_KRAFT_VERSION else self._driver.machine.voter_set,
+            voters=None if kraft_version == NO_KRAFT_VERSION else voters,
         )
         loop = asyncio.get_running_loop()
         writer = await loop.run_in_executor(self._executor, log.begin_snapshot, snapshot_id)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.config.dynamic import apply_dynamic, usable_update
 from kaa.config.values import ConfigError
+from kaa.controller.broker_partitions import BrokerPartitions
 from kaa.controller.directories import MIGRATING, UNASSIGNED, is_online
 from kaa.controller.feature_table import ELR_VERSION, METADATA_VERSION
 from kaa.controller.heartbeats import Heartbeats
@@ -17,20 +18,12 @@ if TYPE_CHECKING:
 
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import ClusterImage
+    from kaa.model.seams import RandomSource
+    from kaa.wire.messages.k19_create_topics import CreatableTopicConfigs
     from kaa.wire.primitives import Uuid
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
-
-
-class RandomSource(Protocol):
-    """Chance from outside: ``random.Random`` has these methods."""
-
-    def randrange(self, stop: int, /) -> int: ...
-
-    def shuffle(self, values: list[int], /) -> None: ...
-
-    def randbytes(self, count: int, /) -> bytes: ...
 
 
 class ControllerSettings(NamedTuple):
@@ -38,21 +31,32 @@ class ControllerSettings(NamedTuple):
 
     node_id: int
     cluster_id: str
+    # The settings of the node: defaults of topics, timeouts, intervals.
     broker: BrokerConfig
-    """The settings of the node: defaults of topics, timeouts, intervals."""
-
-    def get_int(self, name: str) -> int:
-        return self.broker.get_int(name)
 
 
-class RequestContext(NamedTuple):
+class ForwardedClient(NamedTuple):
+    """The client of a broker that passes a request on, as the controller learns of it."""
+
+    client_id: str | None
+    correlation_id: int
+    # Of the client's host, 4 or 16 bytes.
+    address: bytes
+
+
+class ControllerRequestContext(NamedTuple):
     """Who asks, and how."""
 
     api_version: int
+    # None for what a node asks for itself.
+    client: ForwardedClient | None = None
+    # How long to look for a controller that answers; None for as long as the node waits for any
+    # request.
+    timeout_ms: int | None = None
+    # Charges the quota of partition mutations; ControllerError THROTTLING_QUOTA_EXCEEDED.
     charge_partition_mutations: Callable[[int], None] | None = None
-    """Charges the quota of partition mutations; ControllerError THROTTLING_QUOTA_EXCEEDED."""
+    # Topics whose settings the sender may see; None for all.
     describable: frozenset[str] | None = None
-    """Topics whose settings the sender may see; None for all."""
 
     def charge(self, partitions: int) -> None:
         if self.charge_partition_mutations is not None:
@@ -72,7 +76,11 @@ class ControllerState:
         self.image = image
         self.settings = settings
         self.random = random
-        self.heartbeats = Heartbeats(settings.get_int("broker.session.timeout.ms"))
+        # Of the same image; both change by the same records.
+        self.partitions = BrokerPartitions()
+        self.heartbeats = Heartbeats(settings.broker.get_int("broker.session.timeout.ms"))
+        # Where the registrations that this controller decided about stand in the log.
+        self.registration_offsets: dict[int, int] = {}
         # Where the next record will be; set before every decision.
         self.next_offset = 0
         # Monotonic time of the decision.
@@ -80,12 +88,14 @@ class ControllerState:
         # What the cluster says for all brokers and for this node, and the settings that follow.
         self._layers: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self._config = settings.broker
+        # The settings of new topics as `config` makes them, by their own; for answers.
+        self.topic_reports: dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]] = {}
         # The level of kraft.version, which the quorum keeps.
         self.kraft_version = 0
-        # How many replicas vote in the quorum.
-        self.voter_count = 1
+        # Whether every voter has reported what the log must say of it at kraft.version 1.
+        self.are_voters_known = True
 
-    # --- features --------------------------------------------------------------------------------
+    # --- features
 
     @property
     def metadata_version(self) -> int:
@@ -98,11 +108,17 @@ class ControllerState:
     def is_elr_enabled(self) -> bool:
         return self.image.features.get(ELR_VERSION, 0) > 0
 
-    # --- brokers ---------------------------------------------------------------------------------
+    # --- brokers
 
     def is_active(self, broker_id: int) -> bool:
         broker = self.image.brokers.get(broker_id)
         return broker is not None and not broker.is_fenced and not broker.is_in_controlled_shutdown
+
+    def registration_offset(self, broker_id: int) -> int:
+        """From where on a broker knows its own registration. What it changed about partitions
+        stands before it, from the broker's epoch on.
+        """
+        return self.registration_offsets.get(broker_id, self.image.brokers[broker_id].epoch)
 
     def default_directory(self, broker_id: int) -> Uuid:
         """Where a new replica on a broker goes: its only directory, or one of its choice."""
@@ -129,7 +145,7 @@ class ControllerState:
                 f"the epoch of broker {broker_id} is {broker.epoch}, not {broker_epoch}",
             )
 
-    # --- settings --------------------------------------------------------------------------------
+    # --- settings
 
     @property
     def config(self) -> BrokerConfig:
@@ -140,9 +156,10 @@ class ControllerState:
         if (everyone, this_node) != self._layers:
             self._layers = (dict(everyone), dict(this_node))
             self._config = _with_layers(self.settings.broker, everyone, this_node)
+            self.topic_reports.clear()
         return self._config
 
-    # --- settings of topics that decide about leaders ---------------------------------------------
+    # --- settings of topics that decide about leaders
 
     def topic_setting(self, topic: str, name: str) -> str | None:
         """A setting that topic and broker have under one name, as text; None for the static one."""
@@ -158,9 +175,11 @@ class ControllerState:
         return None
 
     def min_isr(self, topic: str) -> int:
-        """``min.insync.replicas`` of a topic, but no more than it has replicas."""
+        """`min.insync.replicas` of a topic, but no more than it has replicas."""
         text = self.topic_setting(topic, "min.insync.replicas")
-        wanted = int(text) if text is not None else self.settings.get_int("min.insync.replicas")
+        wanted = (
+            int(text) if text is not None else self.settings.broker.get_int("min.insync.replicas")
+        )
         partition = self.image.topics[topic].partitions.get(0)
         return wanted if partition is None else min(wanted, len(partition.replicas))
 

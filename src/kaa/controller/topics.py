@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Final
 
 from kaa.config.describe import describe_created_topic
 from kaa.controller.assignments import check_assignment
-from kaa.controller.configs import Operation, ResourceType, alter_resource, clear_eligible_leaders
+from kaa.controller.configs import Operation, alter_resource, clear_eligible_leaders
 from kaa.controller.feature_table import DIRECTORY_ASSIGNMENT
 from kaa.controller.image import PartitionImage
 from kaa.controller.image_records import partition_record
-from kaa.controller.names import (
-    METADATA_TOPIC,
-    has_collision_characters,
-    topic_name_problem,
-    unified,
-)
-from kaa.controller.pieces import mapped
+from kaa.controller.names import has_collision_characters, topic_name_problem, unified
 from kaa.controller.placement import place
-from kaa.controller.result import ControllerError, Result, check_record_count
-from kaa.limits import METADATA_PARTITIONS_PER_REQUEST_MAX, METADATA_RECORDS_PER_PIECE
+from kaa.controller.result import ControllerError, ControllerResult, check_record_count
+from kaa.limits import (
+    METADATA_PARTITIONS_PER_REQUEST_MAX,
+    METADATA_TOPIC_REPORTS_MAX,
+    METADATA_TOPICS_PER_PIECE,
+)
+from kaa.model.kinds import ResourceType
+from kaa.model.pieces import mapped
+from kaa.model.topics import CLUSTER_METADATA
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopicConfigs,
@@ -37,42 +38,37 @@ from kaa.wire.messages.metadata_topics import RemoveTopicRecord, TopicRecord
 from kaa.wire.primitives import UUID_ZERO, random_uuid
 
 if TYPE_CHECKING:
-    from kaa.controller.pieces import Pieces
-    from kaa.controller.state import ControllerState, RequestContext
+    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
     from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest
     from kaa.wire.primitives import Uuid
     from kaa.wire.schema import MetadataRecord
 
-# Reports of settings by the settings that a topic has of its own.
-_Described = dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]]
-
 _DEFAULT: Final = -1
 _DELETION_DISABLED_VERSION_MIN: Final = 3
 
 
-# --- creation -------------------------------------------------------------------------------------
+# --- creation
 
 
 def create_topics(
-    state: ControllerState, request: CreateTopicsRequest, context: RequestContext
-) -> Pieces[Result[CreateTopicsResponse]]:
+    state: ControllerState, request: CreateTopicsRequest, context: ControllerRequestContext
+) -> Pieces[ControllerResult[CreateTopicsResponse]]:
     _check_partition_total(state, request)
     names = Counter(topic.name for topic in request.topics)
     repeated = {name for name, count in names.items() if count > 1}
     collisions = _collision_names(state, list(names))
     response = CreateTopicsResponse(topics=[])
     records: list[MetadataRecord] = []
-    # Many topics of one request have the same settings, and a report of them is long.
-    described: _Described = {}
     for number, topic in enumerate(request.topics, 1):
-        if number % METADATA_RECORDS_PER_PIECE == 0:
+        if number % METADATA_TOPICS_PER_PIECE == 0:
             yield
         if topic.name in repeated:
             continue
         try:
             _check_name(state, topic.name, collisions)
-            created, result = yield from _create_topic(state, topic, context, described)
+            created, result = yield from _create_topic(state, topic, context)
             check_record_count(records, created)
             records += created
         except ControllerError as problem:
@@ -83,7 +79,7 @@ def create_topics(
         for name in names
         if name in repeated
     ]
-    return Result([] if request.validate_only else records, response)
+    return ControllerResult([] if request.validate_only else records, response)
 
 
 def _refused(name: str, error: Errors, message: str | None) -> CreatableTopicResult:
@@ -91,7 +87,7 @@ def _refused(name: str, error: Errors, message: str | None) -> CreatableTopicRes
 
 
 def _check_partition_total(state: ControllerState, request: CreateTopicsRequest) -> None:
-    default = state.settings.get_int("num.partitions")
+    default = state.settings.broker.get_int("num.partitions")
     total = 0
     for topic in request.topics:
         if topic.assignments:
@@ -115,7 +111,7 @@ def _collision_names(state: ControllerState, names: list[str]) -> dict[str, str]
 
 
 def _check_name(state: ControllerState, name: str, collisions: dict[str, str]) -> None:
-    if name == METADATA_TOPIC:
+    if name == CLUSTER_METADATA:
         raise ControllerError(Errors.INVALID_REQUEST, f"{name} cannot be created")
     problem = topic_name_problem(name)
     if problem is not None:
@@ -132,8 +128,7 @@ def _check_name(state: ControllerState, name: str, collisions: dict[str, str]) -
 def _create_topic(
     state: ControllerState,
     topic: CreatableTopic,
-    context: RequestContext,
-    described: _Described,
+    context: ControllerRequestContext,
 ) -> Pieces[tuple[list[MetadataRecord], CreatableTopicResult]]:
     config_records = _config_records(state, topic)
     if topic.assignments:
@@ -148,7 +143,7 @@ def _create_topic(
     if context.may_describe(topic.name):
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
-        result.configs = _describe(state, topic, described)
+        result.configs = _describe(state, topic)
     else:
         result.topic_config_error_code = Errors.TOPIC_AUTHORIZATION_FAILED
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
@@ -173,13 +168,15 @@ def _config_records(state: ControllerState, topic: CreatableTopic) -> list[Metad
     return records + clear_eligible_leaders(state, records)
 
 
-def _describe(
-    state: ControllerState, topic: CreatableTopic, described: _Described
-) -> list[CreatableTopicConfigs]:
+def _describe(state: ControllerState, topic: CreatableTopic) -> list[CreatableTopicConfigs]:
+    """Many topics have the same settings, and a report of them is long."""
     overrides = {config.name: config.value for config in topic.configs if config.value is not None}
-    key = frozenset(overrides.items())
-    if key not in described:
-        described[key] = [
+    key, config = frozenset(overrides.items()), state.config
+    reports = state.topic_reports
+    if key not in reports:
+        if len(reports) >= METADATA_TOPIC_REPORTS_MAX:
+            reports.clear()
+        reports[key] = [
             CreatableTopicConfigs(
                 name=entry.name,
                 value=None if entry.is_sensitive else entry.value,
@@ -187,9 +184,9 @@ def _describe(
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in describe_created_topic(state.config, overrides)
+            for entry in describe_created_topic(config, overrides)
         ]
-    return described[key]
+    return reports[key]
 
 
 def _assigned(state: ControllerState, topic: CreatableTopic) -> dict[int, PartitionImage]:
@@ -236,9 +233,9 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> Pieces[dict[int, P
             Errors.INVALID_PARTITIONS, "a topic has at least one partition, or -1 for the default"
         )
     if count == _DEFAULT:
-        count = state.settings.get_int("num.partitions")
+        count = state.settings.broker.get_int("num.partitions")
     if replication_factor == _DEFAULT:
-        replication_factor = state.settings.get_int("default.replication.factor")
+        replication_factor = state.settings.broker.get_int("default.replication.factor")
     partitions = yield from placed_partitions(state, count, replication_factor)
     return dict(enumerate(partitions))
 
@@ -271,12 +268,12 @@ def new_partition(state: ControllerState, replicas: list[int], isr: list[int]) -
     )
 
 
-# --- deletion -------------------------------------------------------------------------------------
+# --- deletion
 
 
 def delete_topics(
-    state: ControllerState, request: DeleteTopicsRequest, context: RequestContext
-) -> Result[DeleteTopicsResponse]:
+    state: ControllerState, request: DeleteTopicsRequest, context: ControllerRequestContext
+) -> ControllerResult[DeleteTopicsResponse]:
     if not state.settings.broker.get_boolean("delete.topic.enable"):
         if context.api_version < _DELETION_DISABLED_VERSION_MIN:
             raise ControllerError(Errors.INVALID_REQUEST, "topics cannot be deleted here")
@@ -297,7 +294,7 @@ def delete_topics(
                 result.error_code, result.error_message = problem.error, problem.message
         response.responses.append(result)
     check_record_count(records)
-    return Result(records, response)
+    return ControllerResult(records, response)
 
 
 class _DeletionPlan:

@@ -10,7 +10,7 @@ from kaa.controller.result import ControllerError
 from kaa.limits import (
     METADATA_BATCH_BYTES_MAX,
     METADATA_RECORDS_PER_OPERATION_MAX,
-    METADATA_RECORDS_PER_PIECE,
+    RECORDS_PER_PIECE,
 )
 from kaa.records.build import BatchBuilder
 from kaa.wire.errors import Errors
@@ -19,11 +19,11 @@ from kaa.wire.schema import MetadataRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kaa.controller.pieces import Pieces
-    from kaa.controller.result import Result
+    from kaa.controller.result import ControllerResult
+    from kaa.model.pieces import Pieces
 
 
-class RecordBatch(NamedTuple):
+class MetadataBatch(NamedTuple):
     """Records that are written and applied together."""
 
     records: list[MetadataRecord]
@@ -31,20 +31,22 @@ class RecordBatch(NamedTuple):
 
 
 def batches_of(
-    result: Result[object], features: Mapping[str, int], *, epoch: int, timestamp: int
-) -> Pieces[list[RecordBatch]]:
-    """One batch if the result is atomic or fits, else as few as possible.
+    result: ControllerResult[object], features: Mapping[str, int], *, epoch: int, timestamp: int
+) -> Pieces[list[MetadataBatch]]:
+    """One batch if the result is atomic, else batches that are small enough for one turn.
 
     UNKNOWN_SERVER_ERROR if records that must stay together do not fit a batch.
     """
-    batches: list[RecordBatch] = []
+    # What need not stay together is cut small: every node applies a batch in one turn of its loop.
+    records_max = METADATA_RECORDS_PER_OPERATION_MAX if result.is_atomic else RECORDS_PER_PIECE
+    batches: list[MetadataBatch] = []
     builder, records = BatchBuilder(partition_leader_epoch=epoch), list[MetadataRecord]()
     for number, record in enumerate(result.records, 1):
-        if number % METADATA_RECORDS_PER_PIECE == 0:
+        if number % RECORDS_PER_PIECE == 0:
             yield
         value = encode_record(record, record_version(record, features))
         is_full = (
-            builder.record_count >= METADATA_RECORDS_PER_OPERATION_MAX
+            builder.record_count >= records_max
             or builder.size_in_bytes + len(value) > METADATA_BATCH_BYTES_MAX
         )
         if is_full and result.is_atomic:
@@ -53,10 +55,10 @@ def batches_of(
                 "the operation has too many or too large records for one batch",
             )
         if is_full and builder.record_count:
-            batches.append(RecordBatch(records, builder.build()))
+            batches.append(MetadataBatch(records, builder.build()))
             builder, records = BatchBuilder(partition_leader_epoch=epoch), []
         builder.append(timestamp, None, value)
         records.append(record)
     if records:
-        batches.append(RecordBatch(records, builder.build()))
+        batches.append(MetadataBatch(records, builder.build()))
     return batches

@@ -11,9 +11,9 @@ from kaa.controller.bootstrap import bootstrap_records
 from kaa.controller.feature_table import METADATA_VERSION_MAX, supported_ranges
 from kaa.controller.image import ClusterImage
 from kaa.controller.machine import ControllerMachine
-from kaa.controller.pieces import finish
-from kaa.controller.result import Result
-from kaa.controller.state import ControllerSettings, ControllerState, RequestContext
+from kaa.controller.result import ControllerResult
+from kaa.controller.state import ControllerRequestContext, ControllerSettings, ControllerState
+from kaa.model.pieces import Pieces, finish
 from kaa.wire.messages.k19_create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -80,13 +80,14 @@ class Cluster:
         self.epochs: dict[int, int] = {}
         bootstrap = bootstrap_records(metadata_version, levels)
         self._write(
-            self.machine.activate(
-                ClusterImage(),
-                bootstrap,
-                kraft_version=0,
-                voter_count=1,
-                is_transaction_open=False,
-                now_ms=0,
+            finish(
+                self.machine.activate(
+                    ClusterImage(),
+                    bootstrap,
+                    kraft_version=0,
+                    is_transaction_open=False,
+                    now_ms=0,
+                )
             )
         )
         for broker_id in range(brokers):
@@ -108,26 +109,31 @@ class Cluster:
         self._write(result)
         return result.response
 
-    def decide(self, request: Request, api_version: int, **context: Any) -> Result[Any]:
+    def decide(self, request: Request, api_version: int, **context: Any) -> ControllerResult[Any]:
         decided = self.machine.decide(
             request,
-            RequestContext(api_version, **context),
+            ControllerRequestContext(api_version, **context),
             now_ms=self.now_ms,
             next_offset=self.next_offset,
         )
         return finish(decided)
 
-    def run(self, result: Result[Any]) -> Any:
-        """Writes what a periodic duty decided."""
+    def run(self, decided: Pieces[ControllerResult[Any]]) -> Any:
+        """Writes what a periodic duty decides."""
+        result = finish(decided)
         self._write(result)
         return result.response
 
-    def _write(self, result: Result[Any]) -> None:
-        finish(self.machine.replay(result.records))
-        self.written = list(result.records)
-        self.next_offset += len(result.records)
+    def _write(self, result: ControllerResult[Any]) -> None:
+        self.write(result.records)
 
-    # --- brokers -----------------------------------------------------------------------------
+    def write(self, records: list[MetadataRecord]) -> None:
+        """Puts records into the log that nobody decided about."""
+        finish(self.machine.replay(records))
+        self.written = list(records)
+        self.next_offset += len(records)
+
+    # --- brokers
 
     def registration(self, broker_id: int, **changes: Any) -> BrokerRegistrationRequest:
         count = changes.pop("count", 1)
@@ -159,16 +165,14 @@ class Cluster:
         }
         response = self.send(BrokerHeartbeatRequest(**(facts | changes)))
         assert isinstance(response, BrokerHeartbeatResponse)
-        broker = self.image.brokers[broker_id]
-        if broker.is_in_controlled_shutdown and not broker.is_fenced:
-            self.state.heartbeats.begin_controlled_shutdown(broker_id, self.next_offset - 1)
+        self.state.heartbeats.heartbeat_written(broker_id, self.next_offset - 1)
         return response
 
     def fence(self, *broker_ids: int) -> None:
         for broker_id in broker_ids:
             self.heartbeat(broker_id, want_fence=True)
 
-    # --- topics ------------------------------------------------------------------------------
+    # --- topics
 
     def create(
         self,

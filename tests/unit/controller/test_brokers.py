@@ -8,6 +8,7 @@ from kaa.controller.brokers import fence_stale_broker
 from kaa.controller.directories import UNASSIGNED
 from kaa.controller.image import ClusterImage
 from kaa.controller.result import ControllerError
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k62_broker_registration import Feature
 from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatRequest
@@ -35,7 +36,7 @@ def refusal(cluster: Cluster, broker_id: int, **changes: Any) -> Errors:
     return refused.value.error
 
 
-# --- registration --------------------------------------------------------------------------------
+# --- registration
 
 
 def test_epoch_is_the_offset_of_the_registration() -> None:
@@ -78,7 +79,7 @@ def test_a_new_incarnation_loses_the_leaderships_of_the_old_one() -> None:
         PartitionChangeRecord,
         RegisterBrokerRecord,
     ]
-    # The epoch is the offset of the first record, not of the registration behind it.
+    # The epoch is the offset of the first record, not of the registration after it.
     assert cluster.epochs[0] == cluster.next_offset - 2
 
 
@@ -112,7 +113,7 @@ def test_an_unclean_end_takes_the_right_to_lead_away() -> None:
 def test_refused_registrations(changes: dict[str, Any], error: Errors) -> None:
     assert refusal(Cluster(1, levels={"transaction.version": 0}), 5, **changes) in {
         error,
-        # Without features, the first feature that the broker lacks is told.
+        # Without features, the first feature that the broker lacks is named.
         error if changes != {"features": []} else Errors.UNSUPPORTED_VERSION,
     }
 
@@ -175,7 +176,7 @@ def test_controllers_register() -> None:
     assert refused.value.error is Errors.UNSUPPORTED_VERSION
 
 
-# --- heartbeats ----------------------------------------------------------------------------------
+# --- heartbeats
 
 
 def test_a_broker_is_unfenced_when_it_has_applied_its_registration() -> None:
@@ -239,7 +240,7 @@ def test_a_stale_session_of_an_older_epoch_changes_nothing() -> None:
     assert not cluster.image.brokers[0].is_fenced
 
 
-# --- controlled shutdown -------------------------------------------------------------------------
+# --- controlled shutdown
 
 
 def test_a_broker_that_leads_nothing_may_stop_at_once() -> None:
@@ -294,7 +295,7 @@ def test_brokers_that_shut_down_get_no_new_partitions() -> None:
     assert {each.leader for each in cluster.image.topics["u"].partitions.values()} == {1}
 
 
-# --- directories ---------------------------------------------------------------------------------
+# --- directories
 
 
 def test_an_offline_directory_loses_its_leaderships() -> None:
@@ -323,7 +324,7 @@ def test_cordoned_directories_take_no_new_partitions() -> None:
     assert cluster.written == []
 
 
-# --- activation ----------------------------------------------------------------------------------
+# --- activation
 
 
 def test_activation_gives_every_other_broker_a_session() -> None:
@@ -331,8 +332,10 @@ def test_activation_gives_every_other_broker_a_session() -> None:
     committed: ClusterImage = cluster.image.copy()
     cluster.machine.deactivate()
     assert not cluster.machine.is_active
-    cluster.machine.activate(
-        committed, [], kraft_version=0, voter_count=1, is_transaction_open=False, now_ms=0
+    finish(
+        cluster.machine.activate(
+            committed, [], kraft_version=0, is_transaction_open=False, now_ms=0
+        )
     )
     assert refusal(cluster, 0, incarnation_id=uuid(99)) is Errors.DUPLICATE_BROKER_REGISTRATION
 
@@ -343,7 +346,23 @@ def test_the_broker_of_this_very_process_need_not_wait_for_itself() -> None:
     cluster.heartbeat(NODE_ID)
     committed = cluster.image.copy()
     cluster.machine.deactivate()
-    cluster.machine.activate(
-        committed, [], kraft_version=0, voter_count=1, is_transaction_open=False, now_ms=0
+    finish(
+        cluster.machine.activate(
+            committed, [], kraft_version=0, is_transaction_open=False, now_ms=0
+        )
     )
     cluster.register(NODE_ID, incarnation_id=uuid(99))
+
+
+def test_a_broker_is_caught_up_when_it_knows_its_registration_not_what_stands_before() -> None:
+    cluster = Cluster(2)
+    cluster.create("t", replicas=[[0, 1]])
+    cluster.now_ms += 60_000
+    epoch = cluster.register(0, incarnation_id=uuid(77))
+    changes = len(cluster.written) - 1
+    assert changes == 1
+    assert epoch == cluster.next_offset - 1 - changes
+    response = cluster.heartbeat(0, current_metadata_offset=epoch)
+    assert (response.is_caught_up, response.is_fenced) == (False, True)
+    response = cluster.heartbeat(0, current_metadata_offset=epoch + changes)
+    assert (response.is_caught_up, response.is_fenced) == (True, False)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.controller.configs import Operation, ResourceType
+from kaa.controller.configs import Operation
+from kaa.model.kinds import ResourceType
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k33_alter_configs import (
     AlterableConfig,
@@ -187,7 +188,7 @@ def test_cordoned_directories_need_their_metadata_version() -> None:
     assert alter(Cluster(1), resource) == [Errors.NONE]
 
 
-# --- the old call --------------------------------------------------------------------------------
+# --- the old call
 
 
 def test_replacing_removes_what_is_not_named(cluster: Cluster) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kaa.controller.directories import LOST, MIGRATING, UNASSIGNED, is_online, is_reserved
+from kaa.controller.directories import LOST, MIGRATING, RESERVED, UNASSIGNED, is_online
 from tests.unit.controller.cluster import uuid
 
 
@@ -11,5 +11,5 @@ def test_directory_ids_with_a_meaning() -> None:
     assert is_online(uuid(1), [uuid(1)])
     assert not is_online(uuid(2), [uuid(1)])
     assert is_online(uuid(2), [])
-    assert all(is_reserved(each) for each in (UNASSIGNED, MIGRATING, LOST))
-    assert not is_reserved(uuid(0))
+    assert {UNASSIGNED, MIGRATING, LOST} < RESERVED
+    assert uuid(0) not in RESERVED

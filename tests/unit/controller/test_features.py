@@ -126,5 +126,5 @@ def test_kraft_version_is_a_matter_of_the_quorum() -> None:
     cluster.state.kraft_version = 1
     assert cluster.decide(request, 2).kraft_version is None
     assert update(cluster, ("kraft.version", 0, SAFE)) is Errors.INVALID_UPDATE_VERSION
-    cluster.state.kraft_version, cluster.state.voter_count = 0, 3
+    cluster.state.kraft_version, cluster.state.are_voters_known = 0, False
     assert update(cluster, ("kraft.version", 1, UPGRADE)) is Errors.INVALID_UPDATE_VERSION

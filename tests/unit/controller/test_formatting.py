@@ -7,7 +7,8 @@ import pytest
 
 from kaa.controller.bootstrap import read_bootstrap_records
 from kaa.controller.feature_table import metadata_version_of
-from kaa.controller.formatting import FormatError, FormatRequest, plan_format
+from kaa.controller.formatting import FormatRequest, plan_format
+from kaa.controller.result import FormatError
 from kaa.log.properties import read_meta_properties
 from kaa.log.sim_files import CrashError, SimFiles
 from kaa.quorum import VoterSet

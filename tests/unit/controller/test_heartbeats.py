@@ -30,11 +30,13 @@ def test_the_lowest_offset_of_active_brokers() -> None:
     assert heartbeats.lowest_active_offset() is None
     for broker_id, offset in ((1, 10), (2, 20), (3, 30)):
         heartbeats.register(broker_id, is_fenced=False)
-        heartbeats.touch(broker_id, is_fenced=False, metadata_offset=offset)
+        heartbeats.touch(
+            broker_id, is_fenced=False, is_leaving=broker_id == 1, metadata_offset=offset
+        )
     assert heartbeats.lowest_active_offset() == 10
-    heartbeats.begin_controlled_shutdown(1, 15)
+    heartbeats.heartbeat_written(1, 15)
     assert heartbeats.lowest_active_offset() == 20
-    heartbeats.touch(2, is_fenced=True, metadata_offset=25)
+    heartbeats.touch(2, is_fenced=True, is_leaving=False, metadata_offset=25)
     assert heartbeats.lowest_active_offset() == 30
     heartbeats.remove(3)
     assert heartbeats.lowest_active_offset() is None
@@ -43,8 +45,10 @@ def test_the_lowest_offset_of_active_brokers() -> None:
 def test_a_controlled_shutdown_begins_once_and_ends_with_the_fencing() -> None:
     heartbeats = Heartbeats(100)
     heartbeats.register(1, is_fenced=False)
-    heartbeats.begin_controlled_shutdown(1, 5)
-    heartbeats.begin_controlled_shutdown(1, 9)
+    heartbeats.heartbeat_written(1, 4)
+    heartbeats.touch(1, is_fenced=False, is_leaving=True, metadata_offset=4)
+    heartbeats.heartbeat_written(1, 5)
+    heartbeats.heartbeat_written(1, 9)
     state = heartbeats.broker(1)
     assert state is not None
     assert state.controlled_shutdown_offset == 5

@@ -21,8 +21,8 @@ from kaa.wire.messages.metadata_settings import (
 )
 from kaa.wire.messages.metadata_topics import ClearElrRecord, PartitionChangeRecord
 from tests.unit.controller.cluster import Cluster, uuid
+from tests.unit.controller.replica_node import image_of
 from tests.unit.controller.test_image_records import rebuilt
-from tests.unit.controller.test_local import image_of
 
 
 def test_security_records_are_kept_and_removed() -> None:

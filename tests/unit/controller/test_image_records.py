@@ -14,8 +14,8 @@ from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopic
 from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
 from kaa.wire.messages.metadata_cluster import FeatureLevelRecord
 from tests.unit.controller.cluster import Cluster
+from tests.unit.controller.replica_node import image_of
 from tests.unit.controller.test_configs import alter, changed
-from tests.unit.controller.test_local import image_of
 from tests.unit.controller.test_quotas import alter as alter_quotas
 from tests.unit.controller.test_quotas import entry
 

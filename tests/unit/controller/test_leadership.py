@@ -5,6 +5,7 @@ from kaa.controller.leadership import (
     move_leaderships_of_directory,
     take_leaderships,
 )
+from kaa.model.pieces import finish
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from tests.unit.controller.cluster import Cluster, directory
 
@@ -25,14 +26,16 @@ def made() -> Cluster:
 
 
 def test_only_partitions_of_the_broker_change() -> None:
-    records: list[object] = list(move_leaderships(made().state, 0))
+    records: list[object] = list(finish(move_leaderships(made().state, 0)))
     assert changes(records) == {0: (1, [1]), 1: (-2, [1])}
 
 
 def test_only_partitions_in_the_directory_change() -> None:
     cluster = made()
-    assert move_leaderships_of_directory(cluster.state, 0, directory(1)) == []
-    records: list[object] = list(move_leaderships_of_directory(cluster.state, 0, directory(0)))
+    assert finish(move_leaderships_of_directory(cluster.state, 0, directory(1))) == []
+    records: list[object] = list(
+        finish(move_leaderships_of_directory(cluster.state, 0, directory(0)))
+    )
     assert sorted(changes(records)) == [0, 1]
 
 
@@ -41,8 +44,8 @@ def test_unregistering_also_ends_eligibility() -> None:
     cluster.create("t", replicas=[[0, 1]], configs={"min.insync.replicas": "2"})
     cluster.fence(0)
     assert cluster.image.topics["t"].partitions[0].eligible_leader_replicas == (0,)
-    assert move_leaderships(cluster.state, 0) == []
-    (record,) = move_leaderships(cluster.state, 0, was_unclean=True)
+    assert finish(move_leaderships(cluster.state, 0)) == []
+    (record,) = finish(move_leaderships(cluster.state, 0, was_unclean=True))
     assert isinstance(record, PartitionChangeRecord)
     assert record.eligible_leader_replicas == []
 
@@ -51,5 +54,5 @@ def test_a_broker_takes_what_nobody_leads() -> None:
     cluster = made()
     cluster.fence(0, 1, 2)
     assert {each.leader for each in cluster.image.topics["t"].partitions.values()} == {-1}
-    records: list[object] = list(take_leaderships(cluster.state, 1))
+    records: list[object] = list(finish(take_leaderships(cluster.state, 1)))
     assert {leader for leader, _ in changes(records).values()} == {1}

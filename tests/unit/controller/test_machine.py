@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from kaa.controller.machine import COMMANDS
-from kaa.controller.pieces import finish
-from kaa.controller.state import RequestContext
+from kaa.controller.state import ControllerRequestContext
+from kaa.model.pieces import finish
 from kaa.wire.messages.k19_create_topics import CreateTopicsRequest
 from kaa.wire.messages.k62_broker_registration import BrokerRegistrationRequest
 from kaa.wire.registry import ApiKey
 from tests.unit.controller.cluster import Cluster, topic
-from tests.unit.controller.test_local import image_of
+from tests.unit.controller.replica_node import image_of
 
 
 def test_what_it_decides_about() -> None:
@@ -48,13 +48,15 @@ def test_it_starts_from_the_committed_image_each_time() -> None:
     committed = cluster.image.copy()
     cluster.create("uncommitted")
     cluster.machine.deactivate()
-    cluster.machine.activate(
-        committed, [], kraft_version=1, voter_count=3, is_transaction_open=False, now_ms=5
+    finish(
+        cluster.machine.activate(
+            committed, [], kraft_version=1, is_transaction_open=False, now_ms=5
+        )
     )
     assert cluster.image.topics == {}
     cluster.create("t")
     assert committed.topics == {}
-    assert (cluster.state.kraft_version, cluster.state.voter_count) == (1, 3)
+    assert cluster.state.kraft_version == 1
 
 
 def test_it_decides_only_while_it_is_active() -> None:
@@ -63,6 +65,6 @@ def test_it_decides_only_while_it_is_active() -> None:
     with pytest.raises(AssertionError):
         finish(
             cluster.machine.decide(
-                BrokerRegistrationRequest(), RequestContext(4), now_ms=0, next_offset=0
+                BrokerRegistrationRequest(), ControllerRequestContext(4), now_ms=0, next_offset=0
             )
         )

@@ -228,3 +228,17 @@ def test_whatever_brokers_do_leaders_are_in_sync_and_alive(
         if not elr:
             assert after.isr
             assert after.eligible_leader_replicas == ()
+
+
+@pytest.mark.parametrize("isr", [[0], []])
+def test_a_replica_that_is_removed_is_not_kept_as_eligible(isr: list[int]) -> None:
+    """It would come back with an empty log, and could be elected."""
+    cluster = made(3, [0, 1, 2], min_isr=3)
+    cluster.fence(1)
+    wanted = change(cluster)
+    wanted.replicas, wanted.isr = [0, 1], isr
+    apply(cluster, wanted)
+    partition = cluster.image.topics["t"].partitions[0]
+    assert partition.replicas == (0, 1)
+    assert 2 not in partition.eligible_leader_replicas
+    assert set(partition.eligible_leader_replicas) == {0, 1} - {*partition.isr}

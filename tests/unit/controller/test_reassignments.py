@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from kaa.controller.image import ClusterImage
 from kaa.controller.reassignments import list_partition_reassignments
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -9,10 +11,17 @@ from kaa.wire.messages.k45_alter_partition_reassignments import (
 )
 from kaa.wire.messages.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,
 )
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.test_isr import alter as alter_isr
+
+
+def listed(
+    image: ClusterImage, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    return finish(list_partition_reassignments(image, request))
 
 
 def reassign(
@@ -76,6 +85,7 @@ def test_cancelling_needs_an_old_replica_in_sync() -> None:
     reassign(cluster, "t", 0, [2, 3])
     partitions = cluster.image.topics["t"].partitions
     partitions[0] = partitions[0]._replace(isr=(2,), leader=2)
+    finish(cluster.state.partitions.build(cluster.image))
     assert reassign(cluster, "t", 0, None) is Errors.INVALID_REPLICA_ASSIGNMENT
     cluster.image.configs[2, "t"] = {"unclean.leader.election.enable": "true"}
     assert reassign(cluster, "t", 0, None) is Errors.NONE
@@ -106,9 +116,7 @@ def test_what_is_under_way_is_listed() -> None:
     cluster = made()
     cluster.create("u", replicas=[[0, 1]])
     reassign(cluster, "t", 0, [2, 3])
-    everything = list_partition_reassignments(
-        cluster.image, ListPartitionReassignmentsRequest(topics=None)
-    )
+    everything = listed(cluster.image, ListPartitionReassignmentsRequest(topics=None))
     (topic,) = everything.topics
     (partition,) = topic.partitions
     assert (topic.name, partition.partition_index) == ("t", 0)
@@ -117,7 +125,5 @@ def test_what_is_under_way_is_listed() -> None:
         ListPartitionReassignmentsTopics(name=name, partition_indexes=[0, 7])
         for name in ("u", "t", "nosuch")
     ]
-    some = list_partition_reassignments(
-        cluster.image, ListPartitionReassignmentsRequest(topics=wanted)
-    )
+    some = listed(cluster.image, ListPartitionReassignmentsRequest(topics=wanted))
     assert [each.name for each in some.topics] == ["t"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.controller.result import ControllerError, Result, check_record_count
+from kaa.controller.result import ControllerError, ControllerResult, check_record_count
 from kaa.wire.errors import Errors
 from kaa.wire.messages.metadata_cluster import NoOpRecord
 
@@ -20,5 +20,5 @@ def test_an_operation_has_a_bounded_number_of_records() -> None:
 
 
 def test_results_are_atomic_unless_they_say_otherwise() -> None:
-    result = Result([], "answer")
+    result = ControllerResult([], "answer")
     assert (result.is_atomic, result.kraft_version) == (True, None)

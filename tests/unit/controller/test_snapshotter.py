@@ -5,17 +5,17 @@ import asyncio
 from kaa.controller.loader import MetadataLoader
 from kaa.controller.snapshotter import Snapshotter
 from kaa.quorum.snapshots import load_snapshot
+from tests.unit.controller.replica_node import Node, image_of
 from tests.unit.controller.test_image_records import rebuilt
-from tests.unit.controller.test_local import Node, image_of
 from tests.unit.quorum.disk_replica import FOLDER, new_disk
 
 
 def snapshotter(node: Node, *, bytes_max: int, interval_ms: int) -> Snapshotter:
     return Snapshotter(
-        node.controller.driver,
-        node.controller._loader,
+        node.replica.driver,
+        node.replica._loader,
         node.clock,
-        node.controller._executor,
+        node.replica._executor,
         lambda _: None,
         bytes_max=bytes_max,
         interval_ms=interval_ms,
@@ -24,7 +24,7 @@ def snapshotter(node: Node, *, bytes_max: int, interval_ms: int) -> Snapshotter:
 
 async def with_topics() -> Node:
     node = Node(new_disk())
-    await node.controller.start()
+    await node.start()
     await node.register()
     await node.create("a", partitions=3)
     return node
@@ -35,13 +35,13 @@ def test_a_snapshot_holds_the_image() -> None:
         node = await with_topics()
         made = snapshotter(node, bytes_max=1, interval_ms=0)
         assert await made.take()
-        latest = node.controller.driver.log.latest_snapshot_id()
+        latest = node.replica.driver.log.latest_snapshot_id()
         assert latest is not None
-        assert latest.offset == node.controller.committed_offset + 1
-        path = node.controller.driver.log.snapshot_path(latest)
+        assert latest.offset == node.replica.committed_offset + 1
+        path = node.replica.driver.log.snapshot_path(latest)
         loader = MetadataLoader()
         loader.load(latest, load_snapshot(node.files, path))
-        assert image_of(loader.image) == image_of(rebuilt(node.controller.image))
+        assert image_of(loader.image) == image_of(rebuilt(node.replica.image))
         assert not await made.take()
 
     asyncio.run(scenario())
@@ -50,7 +50,7 @@ def test_a_snapshot_holds_the_image() -> None:
 def test_when_one_is_due() -> None:
     async def scenario() -> None:
         node = await with_topics()
-        size = node.controller._loader.bytes_since_snapshot
+        size = node.replica._loader.bytes_since_snapshot
         for bytes_max, interval_ms, is_due in (
             (size, 0, True),
             (size + 1, 0, False),
@@ -68,7 +68,7 @@ def test_when_one_is_due() -> None:
 def test_none_is_taken_inside_a_transaction() -> None:
     async def scenario() -> None:
         node = await with_topics()
-        node.controller._loader._transaction = []
+        node.replica._loader._transaction = []
         assert not await snapshotter(node, bytes_max=1, interval_ms=0).take()
         assert not any(
             "checkpoint" in name

@@ -5,7 +5,7 @@ import pytest
 from kaa.controller.directories import MIGRATING, UNASSIGNED
 from kaa.controller.image import ClusterImage
 from kaa.controller.result import ControllerError
-from kaa.controller.state import RequestContext
+from kaa.controller.state import ControllerRequestContext
 from kaa.wire.errors import Errors
 from kaa.wire.messages.metadata_settings import ConfigRecord
 from tests.unit.controller.cluster import NODE_ID, Cluster, directory
@@ -88,9 +88,9 @@ def test_without_metadata_there_is_no_metadata_version() -> None:
 
 
 def test_contexts() -> None:
-    context = RequestContext(1)
+    context = ControllerRequestContext(1)
     context.charge(5)
     assert context.may_describe("anything")
-    limited = RequestContext(1, describable=frozenset({"a"}))
+    limited = ControllerRequestContext(1, describable=frozenset({"a"}))
     assert limited.may_describe("a")
     assert not limited.may_describe("b")

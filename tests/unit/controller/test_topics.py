@@ -6,7 +6,7 @@ import pytest
 
 from kaa.config.describe import ConfigSource
 from kaa.controller.result import ControllerError
-from kaa.controller.state import RequestContext
+from kaa.controller.state import ControllerRequestContext
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import CreatableReplicaAssignment, CreateTopicsRequest
 from kaa.wire.messages.k20_delete_topics import (
@@ -27,7 +27,7 @@ def created_error(cluster: Cluster, *topics: Any, version: int | None = None) ->
     return [Errors.of(result.error_code) for result in response.topics]
 
 
-# --- creation ------------------------------------------------------------------------------------
+# --- creation
 
 
 def test_creation_writes_topic_then_settings_then_partitions() -> None:
@@ -209,7 +209,7 @@ def test_several_directories_leave_the_choice_to_the_broker() -> None:
     )
 
 
-# --- deletion ------------------------------------------------------------------------------------
+# --- deletion
 
 
 def delete(cluster: Cluster, *states: DeleteTopicState) -> list[DeletableTopicResult]:
@@ -293,7 +293,7 @@ def test_very_many_topics_in_one_request_are_refused_quickly() -> None:
     topics = [topic(f"t{number % 15_000}", partitions=0) for number in range(20_000)]
     cluster = Cluster(1)
     decided = cluster.machine.decide(
-        CreateTopicsRequest(topics=topics), RequestContext(7), now_ms=0, next_offset=0
+        CreateTopicsRequest(topics=topics), ControllerRequestContext(7), now_ms=0, next_offset=0
     )
     assert sum(1 for _ in decided) >= 50
     response = cluster.send(CreateTopicsRequest(topics=topics))

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from kaa.controller.framing import decode_record
-from kaa.controller.pieces import finish
-from kaa.controller.result import ControllerError, Result
+from kaa.controller.result import ControllerError, ControllerResult
 from kaa.controller.writing import batches_of
+from kaa.limits import RECORDS_PER_PIECE
+from kaa.model.pieces import finish
 from kaa.records.batch import RecordBatch
 from kaa.records.record import iter_records
 from kaa.wire.errors import Errors
@@ -18,7 +19,7 @@ FEATURES = {"metadata.version": 30}
 
 def test_one_batch_where_it_fits() -> None:
     records: list[MetadataRecord] = [NoOpRecord(), ConfigRecord(name="a", value="b")]
-    (batch,) = finish(batches_of(Result(records, None), FEATURES, epoch=3, timestamp=5))
+    (batch,) = finish(batches_of(ControllerResult(records, None), FEATURES, epoch=3, timestamp=5))
     assert batch.records == records
     read = RecordBatch(batch.data)
     assert (read.partition_leader_epoch, read.max_timestamp) == (3, 5)
@@ -26,22 +27,22 @@ def test_one_batch_where_it_fits() -> None:
 
 
 def test_nothing_is_no_batch() -> None:
-    assert finish(batches_of(Result([], None), FEATURES, epoch=1, timestamp=0)) == []
+    assert finish(batches_of(ControllerResult([], None), FEATURES, epoch=1, timestamp=0)) == []
 
 
 @pytest.mark.parametrize(
-    "records",
+    ("records", "count"),
     [
-        [NoOpRecord()] * 10_001,
-        [ConfigRecord(name="a", value="x" * 32_000)] * 300,
+        ([NoOpRecord()] * 10_001, 10_000 // RECORDS_PER_PIECE + 1),
+        ([ConfigRecord(name="a", value="x" * 32_000)] * 300, 300 // RECORDS_PER_PIECE),
     ],
 )
-def test_what_need_not_stay_together_is_split(records: list[MetadataRecord]) -> None:
+def test_what_need_not_stay_together_is_split(records: list[MetadataRecord], count: int) -> None:
     batches = finish(
-        batches_of(Result(records, None, is_atomic=False), FEATURES, epoch=1, timestamp=0)
+        batches_of(ControllerResult(records, None, is_atomic=False), FEATURES, epoch=1, timestamp=0)
     )
-    assert len(batches) == 2
+    assert len(batches) == count
     assert sum(len(batch.records) for batch in batches) == len(records)
     with pytest.raises(ControllerError) as refused:
-        finish(batches_of(Result(records, None), FEATURES, epoch=1, timestamp=0))
+        finish(batches_of(ControllerResult(records, None), FEATURES, epoch=1, timestamp=0))
     assert refused.value.error is Errors.UNKNOWN_SERVER_ERROR

@@ -1,0 +1,101 @@
+"""Which partitions the end or return of a broker touches, without looking at all of them.
+
+The index belongs to the active controller and follows its newest image. For each broker it has the
+partitions that the broker leads, is in sync for, or may be elected for (ELR); under `NO_LEADER`
+those that nobody leads. A change of the leader or of one of these sets moves a partition in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.controller.image import NO_LEADER
+from kaa.limits import RECORDS_PER_PIECE
+from kaa.wire.messages.metadata_topics import (
+    PartitionChangeRecord,
+    PartitionRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kaa.controller.image import ClusterImage, PartitionImage, TopicImage
+    from kaa.model.pieces import Pieces
+    from kaa.wire.primitives import Uuid
+    from kaa.wire.schema import MetadataRecord
+
+
+class BrokerPartitions:
+    """See the module."""
+
+    def __init__(self) -> None:
+        # By broker; an empty entry is dropped. Insertion order, so that a run can be repeated.
+        self._partitions: dict[int, dict[tuple[Uuid, int], None]] = {}
+        # How many partitions each broker leads.
+        self._led_counts: dict[int, int] = {}
+
+    def leads(self, broker_id: int) -> bool:
+        return self._led_counts.get(broker_id, 0) > 0
+
+    def of(self, broker_id: int, image: ClusterImage) -> Iterator[tuple[TopicImage, int]]:
+        """The partitions of a broker, or of `NO_LEADER`; nothing may change meanwhile."""
+        for topic_id, number in self._partitions.get(broker_id, ()):
+            yield image.topics_by_id[topic_id], number
+
+    def build(self, image: ClusterImage) -> Pieces[None]:
+        """Starts anew from an image."""
+        self._partitions.clear()
+        self._led_counts.clear()
+        count = 0
+        for topic in image.topics.values():
+            for number, partition in topic.partitions.items():
+                self._changed((topic.id, number), None, partition)
+                count += 1
+                if count % RECORDS_PER_PIECE == 0:
+                    yield
+
+    def remove(self, topic: TopicImage) -> Pieces[None]:
+        """Drops the partitions of a topic that is about to be removed."""
+        for count, (number, partition) in enumerate(topic.partitions.items(), 1):
+            self._changed((topic.id, number), partition, None)
+            if count % RECORDS_PER_PIECE == 0:
+                yield
+
+    def replay(self, record: MetadataRecord, image: ClusterImage) -> None:
+        """Applies a record that concerns one partition, or none, to the image and to the index."""
+        match record:
+            case PartitionRecord() | PartitionChangeRecord():
+                key = (record.topic_id, record.partition_id)
+                topic = image.topics_by_id[record.topic_id]
+                before = topic.partitions.get(record.partition_id)
+                image.replay(record)
+                self._changed(key, before, topic.partitions[record.partition_id])
+            case _:
+                image.replay(record)
+
+    def _changed(
+        self, key: tuple[Uuid, int], before: PartitionImage | None, after: PartitionImage | None
+    ) -> None:
+        was, now = _concerned(before), _concerned(after)
+        for broker_id in was:
+            if broker_id not in now:
+                left = self._partitions[broker_id]
+                del left[key]
+                if not left:
+                    del self._partitions[broker_id]
+        for broker_id in now:
+            if broker_id not in was:
+                self._partitions.setdefault(broker_id, {})[key] = None
+        if before is not None:
+            self._led_counts[before.leader] -= 1
+        if after is not None:
+            self._led_counts[after.leader] = self._led_counts.get(after.leader, 0) + 1
+
+
+def _concerned(partition: PartitionImage | None) -> set[int]:
+    if partition is None:
+        return set()
+    brokers = {*partition.isr, *partition.eligible_leader_replicas}
+    if partition.leader == NO_LEADER:
+        brokers.add(NO_LEADER)
+    return brokers

@@ -1,0 +1,145 @@
+"""The way from a node to the active controller, on this node or another.
+
+What a node asks for itself (registration, heartbeats, changes of an ISR, producer ids) goes out as
+it is. What a client asked for goes in an Envelope with the principal and the address of the client
+(KIP-590). A controller that is not active any more says NOT_CONTROLLER, on the envelope; that, a
+broken connection and a leader that is not known yet lead to another try at the controller that is
+known then, until the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kaa.client.backoff import Backoff
+from kaa.client.errors import UnsupportedApiError
+from kaa.controller.port import ControllerPort
+from kaa.controller.refusals import error_response
+from kaa.controller.result import ControllerError
+from kaa.limits import CONTROLLER_RETRY_PAUSE_MS, CONTROLLER_RETRY_PAUSE_MS_MAX
+from kaa.wire.errors import Errors
+from kaa.wire.frames import decode_response, encode_request
+from kaa.wire.messages.embedded import DefaultPrincipalData
+from kaa.wire.messages.k55_describe_quorum import DescribeQuorumRequest
+from kaa.wire.messages.k58_envelope import EnvelopeRequest
+from kaa.wire.primitives import WireError
+from kaa.wire.registry import api
+
+if TYPE_CHECKING:
+    from kaa.client.peer import Peer, Peers
+    from kaa.controller.replica import MetadataReplica
+    from kaa.controller.state import ControllerRequestContext, ForwardedClient
+    from kaa.model.seams import RandomSource
+    from kaa.wire.schema import Request
+
+Answer = TypeVar("Answer")
+
+_SIZE: Final = struct.Struct(">i")
+# Without authentication everybody is this user.
+_PRINCIPAL: Final = struct.pack(">h", 0) + DefaultPrincipalData(
+    type="User", name="ANONYMOUS"
+).encode(0)
+
+
+class ControllerChannel(ControllerPort):
+    """See the module."""
+
+    def __init__(
+        self,
+        replica: MetadataReplica,
+        peers: Peers,
+        random: RandomSource,
+        *,
+        node_id: int,
+        timeout_ms: int,
+    ) -> None:
+        self._replica = replica
+        self._peers = peers
+        self._random = random
+        self._node_id = node_id
+        self._timeout_ms = timeout_ms
+
+    async def submit(self, request: Request[Answer], context: ControllerRequestContext) -> Answer:
+        loop, version = asyncio.get_running_loop(), context.api_version
+        timeout_ms = self._timeout_ms if context.timeout_ms is None else context.timeout_ms
+        deadline = loop.time() + timeout_ms / 1000
+        backoff = Backoff(CONTROLLER_RETRY_PAUSE_MS, CONTROLLER_RETRY_PAUSE_MS_MAX, self._random)
+        error = Errors.REQUEST_TIMED_OUT
+        leader = self._replica.leader
+        while (left := deadline - loop.time()) > 0:
+            if self._replica.leader != leader:
+                # A new one is active within milliseconds, however long the last one was not.
+                leader = self._replica.leader
+                backoff.reset()
+            try:
+                return await self._ask(request, context, left)
+            except ControllerError as refusal:
+                if refusal.error is not Errors.NOT_CONTROLLER:
+                    return error_response(request, version, refusal.error, refusal.message)
+            except UnsupportedApiError:
+                return error_response(request, version, Errors.UNSUPPORTED_VERSION, None)
+            except ConnectionError:
+                pass
+            if self._replica.is_stopped:
+                error = Errors.NOT_CONTROLLER
+                break
+            if self._replica.leader == leader:
+                pause = min(backoff.next_ms() / 1000, deadline - loop.time())
+                await self._replica.leader_changed(max(pause, 0.0))
+        return error_response(request, version, error, None)
+
+    async def _ask(
+        self, request: Request[Answer], context: ControllerRequestContext, seconds: float
+    ) -> Answer:
+        """One try; ControllerError NOT_CONTROLLER or ConnectionError if there may be another."""
+        node_id = self._replica.leader.node_id
+        if node_id is None:
+            raise ConnectionError("no controller is known to be active")
+        if node_id == self._node_id:
+            return await self._replica.submit(request, context)
+        node = self._replica.driver.leader_node()
+        if node is None:
+            raise ConnectionError(f"the address of controller {node_id} is not known")
+        peer = self._peers.at(node.id, node.host, node.port)
+        timeout_ms = max(1, int(seconds * 1000))
+        if context.client is not None:
+            return await _forward(peer, request, context, context.client, timeout_ms)
+        answer = await peer.request(request, version_max=context.api_version, timeout_ms=timeout_ms)
+        if getattr(answer, "error_code", Errors.NONE) == Errors.NOT_CONTROLLER:
+            raise ControllerError(Errors.NOT_CONTROLLER)
+        return answer
+
+
+async def _forward(
+    peer: Peer,
+    request: Request[Answer],
+    context: ControllerRequestContext,
+    client: ForwardedClient,
+    timeout_ms: int,
+) -> Answer:
+    parts = encode_request(request, context.api_version, client.correlation_id, client.client_id)
+    envelope = EnvelopeRequest(
+        request_data=b"".join(parts)[_SIZE.size :],
+        request_principal=_PRINCIPAL,
+        client_host_address=client.address,
+    )
+    outer = await peer.request(envelope, timeout_ms=timeout_ms)
+    if outer.error_code != Errors.NONE:
+        raise ControllerError(Errors.of(outer.error_code))
+    try:
+        _, answer = decode_response(
+            outer.response_data or b"", api(request.api_key), context.api_version
+        )
+    except WireError as error:
+        raise ControllerError(
+            Errors.UNKNOWN_SERVER_ERROR, f"the controller's answer cannot be read: {error}"
+        ) from None
+    if (
+        isinstance(request, DescribeQuorumRequest)
+        and answer.error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    ):
+        raise ControllerError(Errors.NOT_CONTROLLER)
+    found: Answer = answer
+    return found

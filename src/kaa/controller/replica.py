@@ -1,0 +1,319 @@
+"""This node's replica of the metadata: follows the quorum's log in every role, leader or not.
+
+`MetadataReplica` is what the quorum's driver feeds. It keeps the committed image, has it published
+to the node (`publisher`), writes snapshots (`snapshotter`), and while this node leads, there is an
+active controller (`active`). It never waits to lead: a broker without the controller role, and a
+controller that was not elected, run the same code with another node's controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from kaa.controller.active import ActiveController
+from kaa.controller.bootstrap import bootstrap_records, read_bootstrap_records
+from kaa.controller.loader import MetadataLoader
+from kaa.controller.publisher import ImagePublisher
+from kaa.controller.result import ControllerError
+from kaa.controller.snapshotter import Snapshotter
+from kaa.log.errors import LogError, StorageError
+from kaa.quorum.metadata_log import MetadataLogConfig, open_metadata_log
+from kaa.quorum.node import build_driver
+from kaa.quorum.snapshots import read_bootstrap
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+    from random import Random
+
+    from kaa.config.server import BrokerConfig
+    from kaa.controller.image import ClusterImage, Delta
+    from kaa.controller.state import ControllerRequestContext
+    from kaa.log.dirs import LogDirectory
+    from kaa.model.pieces import Pieces
+    from kaa.model.seams import Clock
+    from kaa.quorum.driver import QuorumDriver
+    from kaa.quorum.log_view import OffsetAndEpoch
+    from kaa.quorum.node import QuorumNode
+    from kaa.quorum.replicated_state import CommittedBatch, QuorumNetwork
+    from kaa.quorum.snapshots import SnapshotContent
+    from kaa.wire.schema import MetadataRecord, Request
+
+Answer = TypeVar("Answer")
+
+_CLEAN_INTERVAL_SECONDS = 60.0
+
+
+class MetadataLeader(NamedTuple):
+    """Who leads the quorum, as far as this node knows; its id is None for nobody."""
+
+    epoch: int
+    node_id: int | None
+
+
+class MetadataReplica:
+    """See the module. `open` it, `start` it, and `stop` it at the end."""
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        node: QuorumNode,
+        directory: LogDirectory,
+        executor: Executor,
+        clock: Clock,
+        random: Random,
+        on_image: Callable[[ClusterImage, Delta], None],
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._config = config
+        self._node = node
+        self._directory = directory
+        self._executor = executor
+        self._clock = clock
+        self._random = random
+        self._report = report
+        self._loop = asyncio.get_running_loop()
+        self._loader = MetadataLoader()
+        self._publisher = ImagePublisher(self._loop, self._loader.image, report, self._published)
+        self._publisher.subscribe(on_image)
+        # Called when this node has followed more of the metadata.
+        self.on_published: Callable[[], None] = lambda: None
+        self._bootstrap: list[MetadataRecord] = []
+        self._driver: QuorumDriver | None = None
+        self._snapshotter: Snapshotter | None = None
+        # What the log was opened with; given away at the start.
+        self._first_snapshot: tuple[OffsetAndEpoch, SnapshotContent] | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+        self._duties: list[asyncio.Task[None]] = []
+        # Only while this node leads.
+        self.active: ActiveController | None = None
+        self._active_task: asyncio.Task[None] | None = None
+        self.leader = MetadataLeader(0, None)
+        # Each is replaced when it is done: when another leads, when more is published.
+        self._leader_news: asyncio.Future[None] = self._loop.create_future()
+        self._published_news: asyncio.Future[None] = self._loop.create_future()
+        self._stopped: asyncio.Future[None] = self._loop.create_future()
+
+    @property
+    def image(self) -> ClusterImage:
+        """The committed image, to read."""
+        return self._loader.image
+
+    @property
+    def committed_offset(self) -> int:
+        """The last offset in the image, -1 for none."""
+        return self._loader.last_offset
+
+    @property
+    def published_offset(self) -> int:
+        """The last offset that this node has followed, -1 for none; a broker tells it in its
+        heartbeats.
+        """
+        return self._publisher.published_offset - 1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the metadata log is recovered."""
+        return self._driver is not None
+
+    @property
+    def driver(self) -> QuorumDriver:
+        assert self._driver is not None, "the replica was not started"
+        return self._driver
+
+    # --- life
+
+    async def open(self, network: QuorumNetwork | None = None) -> None:
+        """Recovers the metadata log; requests of other replicas are answered from then on."""
+        opened = await self._loop.run_in_executor(
+            self._executor,
+            open_metadata_log,
+            self._directory,
+            _log_config(self._config),
+            self._clock.wall_ms(),
+            self._random,
+        )
+        files = self._directory.files
+        values = read_bootstrap(files, self._directory.path)
+        self._bootstrap = bootstrap_records() if values is None else read_bootstrap_records(values)
+        self._driver = build_driver(
+            opened,
+            self._node,
+            state=self,
+            files=files,
+            clock=self._clock,
+            executor=self._executor,
+            loop=self._loop,
+            random=self._random,
+            network=network,
+            report=self._report,
+        )
+        self._snapshotter = Snapshotter(
+            self._driver,
+            self._loader,
+            self._clock,
+            self._executor,
+            self._report,
+            bytes_max=self._config.get_int("metadata.log.max.record.bytes.between.snapshots"),
+            interval_ms=self._config.get_int("metadata.log.max.snapshot.interval.ms"),
+        )
+        if opened.snapshot_id is not None and opened.snapshot is not None:
+            self._first_snapshot = (opened.snapshot_id, opened.snapshot)
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Joins the quorum; what the replica does from then on is in `tasks`, and a failure ends
+        the group with its reason.
+        """
+        assert self._snapshotter is not None
+        self._tasks = tasks
+        for duty in (self._snapshotter.run(), self._keep_log(), self._fail_with_driver()):
+            self._duties.append(tasks.create_task(duty))
+        snapshot, self._first_snapshot = self._first_snapshot, None
+        self.driver.start(snapshot)
+
+    async def stop(self, timeout_ms: int = 5_000) -> None:
+        """Hands the leadership over, writes a snapshot of what is new, and closes the log."""
+        if self._driver is None or self._tasks is None:
+            if self._driver is not None:
+                self._driver.log.abandon()
+            return
+        if self._snapshotter is not None and not self._driver.is_stopped:
+            await self._snapshotter.take_or_report()
+        self._driver.shut_down(timeout_ms)
+        await asyncio.wait({self._stopped})
+        for duty in self._duties:
+            duty.cancel()
+        log = self._driver.log
+        if self._stopped.exception() is not None:
+            log.abandon()
+            return
+        await self._loop.run_in_executor(self._executor, log.close, self._clock.wall_ms())
+
+    async def _fail_with_driver(self) -> None:
+        """Ends when the driver does, with its error, which then names the metadata log."""
+        await asyncio.wait({self._stopped})
+        try:
+            await self._stopped
+        except OSError as error:
+            raise StorageError(
+                f"the metadata log in {self.driver.log.folder} failed ({error.strerror or error})"
+            ) from error
+
+    async def _keep_log(self) -> None:
+        while True:
+            await asyncio.sleep(_CLEAN_INTERVAL_SECONDS)
+            try:
+                self.driver.log.clean(self._clock.wall_ms())
+            except (OSError, LogError) as error:
+                self._report(f"cannot remove old metadata: {error}")
+
+    # --- for the rest of the node
+
+    async def submit(self, request: Request[Answer], context: ControllerRequestContext) -> Answer:
+        """Has the active controller of this node decide; ControllerError NOT_CONTROLLER if there is
+        none.
+        """
+        active = self.active
+        if active is None:
+            raise ControllerError(Errors.NOT_CONTROLLER)
+        return await active.submit(request, context)
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stopped.done()
+
+    async def leader_changed(self, seconds: float) -> None:
+        """Waits until another leads, or nobody does, but not longer than so many seconds."""
+        await asyncio.wait(
+            {self._leader_news, self._stopped},
+            timeout=seconds,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+
+    async def published(self, offset: int) -> None:
+        """Waits until this node has followed the log to this offset; the error that stopped the
+        replica, if that came first.
+        """
+        while self.published_offset < offset:
+            await asyncio.wait(
+                {self._published_news, self._stopped}, return_when=asyncio.FIRST_COMPLETED
+            )
+            if self._stopped.done():
+                await self._stopped
+                raise ConnectionError("this node's replica of the metadata has stopped")
+
+    def _published(self, offset: int) -> None:
+        if self.active is not None:
+            self.active.published(offset)
+        self.on_published()
+        news, self._published_news = self._published_news, self._loop.create_future()
+        news.set_result(None)
+
+    # --- what the quorum tells
+
+    def load_snapshot(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> None:
+        self._loader.load(snapshot_id, content)
+
+    def commit(self, batch: CommittedBatch) -> Pieces[None]:
+        records = None if self.active is None else self.active.committed(batch.last_offset)
+        return self._loader.commit(batch, records)
+
+    def committed_up_to(self, offset: int) -> None:
+        self._publisher.committed(self._loader.image, offset)
+        if self._snapshotter is not None:
+            self._snapshotter.committed()
+
+    def lead(self, epoch: int) -> None:
+        assert self._tasks is not None
+        self._end_active()
+        self.active = ActiveController(
+            epoch,
+            config=self._config,
+            cluster_id=self._node.cluster_id,
+            driver=self.driver,
+            loader=self._loader,
+            bootstrap=self._bootstrap,
+            clock=self._clock,
+            random=self._random,
+            report=self._report,
+        )
+        # Its first turn comes later: the driver is in the middle of its effects, and takes no
+        # append there.
+        self._active_task = self._tasks.create_task(self.active.run())
+        self._led_by(MetadataLeader(epoch, self._node.node_id))
+
+    def follow(self, epoch: int, leader_id: int | None) -> None:
+        self._end_active()
+        self._led_by(MetadataLeader(epoch, leader_id))
+
+    def stopped(self, error: BaseException | None) -> None:
+        self._end_active()
+        if error is None:
+            self._stopped.set_result(None)
+        else:
+            self._stopped.set_exception(error)
+            # Those who run or stop the replica hear of it; nobody has to.
+            self._stopped.exception()
+
+    def _led_by(self, leader: MetadataLeader) -> None:
+        self.leader = leader
+        news, self._leader_news = self._leader_news, self._loop.create_future()
+        news.set_result(None)
+
+    def _end_active(self) -> None:
+        if self.active is not None and self._active_task is not None:
+            self.active.end()
+            self._active_task.cancel()
+            self.active = self._active_task = None
+
+
+def _log_config(config: BrokerConfig) -> MetadataLogConfig:
+    return MetadataLogConfig(
+        metadata_log_segment_bytes=config.get_int("metadata.log.segment.bytes"),
+        metadata_log_segment_ms=config.get_int("metadata.log.segment.ms"),
+        metadata_max_retention_bytes=config.get_int("metadata.max.retention.bytes"),
+        metadata_max_retention_ms=config.get_int("metadata.max.retention.ms"),
+    )
