@@ -1,9 +1,15 @@
 """Partitions as this broker holds them: leadership, in-sync replicas, high watermark.
 
-============= ==================================================================================
-module        what it owns
-============= ==================================================================================
-``partition`` one partition: appends and reads as its leader, the high watermark, who waits for it
-``manager``   the partitions of this broker, made and ended as the metadata says
-============= ==================================================================================
+| module | what it owns |
+|---|---|
+| `partition` | one partition, where leader and follower meet: its log, and who waits for it |
+| `leader` | what a leader knows of its replicas: high watermark, in-sync set (pure) |
+| `isr_changes` | in-sync sets on their way to the controller |
+| `follower` | how replicas copy from their leaders |
+| `manager` | the partitions of this broker, made and ended as the metadata says |
+| `directory_assignments` | telling the controller which directories replicas are in |
+| `log_placement` | whether a replica that has no log here may get a new, empty one |
+| `moves` | moves of replicas between the log directories of this broker (KIP-113, KIP-858) |
+| `read_replica` | which replica a consumer should read from (KIP-392) |
+| `throttle` | throttles of replication (KIP-73): replicas that catch up leave room for clients |
 """

@@ -2,38 +2,62 @@
 
 Metadata reaches a broker as an image and what changed in it (`apply`). For each partition that
 names this broker as a replica there is a `Partition` with a log; for one that does not any more,
-the log goes. Making a log takes a millisecond of the disk, so that of a great many new partitions a
-few are made per turn of the loop; one that somebody asks for before its turn is made at once, and
-nobody notices. A partition whose directory is offline stays known and answers KAFKA_STORAGE_ERROR.
+the log goes. A change may touch every partition there is, and making a log takes a millisecond of
+the disk: so of a great many changes a few are made per turn of the loop. What counts at its turn is
+the image as it is then. A partition that somebody asks for before its turn is changed at once, and
+nobody notices; settings follow in turns too. A partition whose directory is offline stays known and
+answers KAFKA_STORAGE_ERROR; `log_placement` says when a log that is not there may be made.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from kaa.limits import PARTITIONS_MADE_PER_TURN_MAX
+from kaa.controller.directories import LOST
+from kaa.limits import (
+    ISR_CHECKS_PER_TURN_MAX,
+    PARTITIONS_CHANGED_PER_TURN_MAX,
+    PARTITIONS_MADE_PER_TURN_MAX,
+    TOPIC_CONFIGS_PER_TURN_MAX,
+)
 from kaa.log.errors import LogError
-from kaa.log.names import TopicPartition
+from kaa.model.kinds import ResourceType
+from kaa.model.topics import INTERNAL_TOPICS, TopicPartition
+from kaa.model.words import count_text
 from kaa.records.batch import CompressionType, TimestampType
 from kaa.records.validate import AppendRules
+from kaa.replication.leader import NO_BROKER_EPOCH
+from kaa.replication.log_placement import (
+    assigned_directory,
+    has_other_copy,
+    is_swapped_in,
+    place_log,
+)
 from kaa.replication.partition import Partition
+from kaa.replication.throttle import ReplicationThrottle, throttled_partitions
 from kaa.wire.errors import Errors
-from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kaa.controller.image import ClusterImage, Delta, PartitionImage, TopicImage
+    from kaa.controller.image import (
+        BrokerImage,
+        ClusterImage,
+        Delta,
+        PartitionImage,
+        TopicImage,
+    )
     from kaa.log.config import LogConfig
     from kaa.log.log import UnifiedLog
     from kaa.log.manager import LogManager
+    from kaa.replication.leader import IsrProposal
+    from kaa.replication.moves import LogDirectoryMoves
+    from kaa.replication.throttle import ThrottledPartitions
     from kaa.wire.primitives import Uuid
 
-INTERNAL_TOPICS: Final = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state"}
-)
-RESOURCE_TOPIC: Final = 2
+LAG_MS_MAX_DEFAULT: Final = 30_000
 
 
 class TopicRules(NamedTuple):
@@ -41,6 +65,31 @@ class TopicRules(NamedTuple):
 
     append: AppendRules
     min_insync_replicas: int
+    # Partitions whose followers, and whose replica here, keep below a rate.
+    leader_throttled: ThrottledPartitions
+    follower_throttled: ThrottledPartitions
+
+
+class Followers(Protocol):
+    """Those who copy partitions from their leaders."""
+
+    def update(self, partition: Partition) -> None:
+        """The metadata of the partition changed: follow its leader, or nobody."""
+        ...
+
+    def unfollow(self, partition: Partition) -> None: ...
+
+
+class RemoteObserver(Protocol):
+    """Tiered storage, which follows the partitions of this broker."""
+
+    def update(self, partition: Partition) -> None:
+        """The partition, its leader or its settings changed."""
+        ...
+
+    def lose(self, partition: Partition, *, is_deleted: bool) -> None:
+        """This broker no longer has it; called while the partition still knows whether it led."""
+        ...
 
 
 class ReplicaManager:
@@ -53,41 +102,69 @@ class ReplicaManager:
         topic_config: Callable[[str], LogConfig],
         wall_ms: Callable[[], int],
         *,
-        appended: Callable[[Partition], None] | None = None,
+        request_flush: Callable[[Partition], None] | None = None,
         leadership_changed: Callable[[Partition], None] = lambda _: None,
         call_soon: Callable[[Callable[[], None]], object] | None = None,
+        assigned: Callable[[Uuid, int, Uuid | None], None] = lambda *_: None,
+        report: Callable[[str], None] = lambda _: None,
+        monotonic_ms: Callable[[], int] = lambda: 0,
+        lag_ms_max: Callable[[], int] = lambda: LAG_MS_MAX_DEFAULT,
+        broker_epoch: Callable[[], int] = lambda: NO_BROKER_EPOCH,
+        propose: Callable[[Partition, IsrProposal], None] = lambda *_: None,
     ) -> None:
         """Without `call_soon` everything is made at once."""
         self.node_id = node_id
         self.logs = logs
         self._topic_config = topic_config
         self._wall_ms = wall_ms
-        # Told of appends with group commit, when nothing counts before it is on stable storage.
-        self._appended = appended
-        # Told when this broker begins or ends to lead a partition, and of new leader epochs.
+        # Called for appends with group commit, when nothing counts before it is on stable storage.
+        self._request_flush = request_flush
+        # Called when this broker begins or ends to lead a partition, and of new leader epochs.
         self._leadership_changed = leadership_changed
         self._call_soon = call_soon
+        # Given the directory of a replica where the metadata has another, None where it is right.
+        self._assigned = assigned
+        self._report = report
+        self._is_starting = False
+        self.monotonic_ms = monotonic_ms
+        self._lag_ms_max = lag_ms_max
+        self.broker_epoch = broker_epoch
+        # Sends the in-sync sets that leaders propose to the controller.
+        self.propose = propose
+        # What leaders send to followers, and what followers here fetch.
+        self.leader_throttle = ReplicationThrottle(monotonic_ms)
+        self.follower_throttle = ReplicationThrottle(monotonic_ms)
+        # None on a node that follows nobody.
+        self.followers: Followers | None = None
+        # None without tiered storage.
+        self.remote: RemoteObserver | None = None
+        # None on a node that moves nothing.
+        self.moves: LogDirectoryMoves | None = None
         self._image: ClusterImage | None = None
-        # New partitions whose turn has not come yet.
-        self._coming: dict[tuple[str, int], TopicImage] = {}
+        # Partitions that are not yet what the image says, in the order of their turns.
+        self._waiting: dict[tuple[str, int], None] = {}
+        # Topics whose settings have changed, and whose turn has not come yet.
+        self._reconfigured: dict[str, None] = {}
+        self._is_turn_asked_for = False
         self._partitions: dict[tuple[str, int], Partition] = {}
+        # Partitions that have not looked at changed brokers yet.
+        self._unchecked: dict[tuple[str, int], None] = {}
         self._rules: dict[str, TopicRules] = {}
 
     def __iter__(self) -> Iterator[Partition]:
-        for key in tuple(self._coming):
-            self._make(key)
+        for key in tuple(self._waiting):
+            self._settle(key)
         return iter(self._partitions.values())
 
     # --- finding
 
     def find(self, topic: str, number: int) -> Partition | Errors:
         """The partition, or the error of a client that should not have asked here."""
+        if self._waiting and (topic, number) in self._waiting:
+            self._settle((topic, number))
         partition = self._partitions.get((topic, number))
         if partition is not None:
             return partition if partition.log is not None else Errors.KAFKA_STORAGE_ERROR
-        if (topic, number) in self._coming:
-            self._make((topic, number))
-            return self.find(topic, number)
         image = None if self._image is None else self._image.topics.get(topic)
         if image is None or number not in image.partitions:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -99,151 +176,337 @@ class ReplicaManager:
             return Errors.UNKNOWN_TOPIC_ID
         return self.find(image.name, number)
 
+    # --- the cluster around, for leaders
+
+    @property
+    def lag_ms_max(self) -> int:
+        return self._lag_ms_max()
+
+    def broker(self, broker_id: int) -> BrokerImage | None:
+        return None if self._image is None else self._image.brokers.get(broker_id)
+
+    def _brokers_changed(self) -> None:
+        """Leaders look at their replicas anew, in turns of the loop if they are many."""
+        if self._call_soon is None:
+            for partition in self._partitions.values():
+                partition.brokers_changed()
+            return
+        is_under_way = bool(self._unchecked)
+        self._unchecked.update(dict.fromkeys(self._partitions))
+        if not is_under_way and self._unchecked:
+            self._call_soon(self._check_next)
+
+    def _check_next(self) -> None:
+        assert self._call_soon is not None
+        for key in tuple(islice(self._unchecked, ISR_CHECKS_PER_TURN_MAX)):
+            del self._unchecked[key]
+            partition = self._partitions.get(key)
+            if partition is not None:
+                partition.brokers_changed()
+        if self._unchecked:
+            self._call_soon(self._check_next)
+
+    def shrink_isr(self) -> Iterator[None]:
+        """Proposes sets without the replicas that fell behind; pauses now and then."""
+        for number, partition in enumerate(tuple(self._partitions.values()), 1):
+            partition.shrink_isr()
+            if number % ISR_CHECKS_PER_TURN_MAX == 0:
+                yield
+
     # --- settings
 
     def rules(self, topic: str) -> TopicRules:
         found = self._rules.get(topic)
         if found is None:
-            found = self._rules[topic] = _rules(self._topic_config(topic))
+            found = self._rules[topic] = _rules(self._topic_config(topic), self.node_id)
         return found
 
-    def append_rules(self, partition: Partition) -> AppendRules:
-        return self.rules(partition.topic).append
+    def is_sending_throttled(self, partition: Partition) -> bool:
+        """Whether what followers fetch of it counts against the rate of leaders."""
+        throttled = self.rules(partition.topic).leader_throttled
+        return throttled is None or partition.number in throttled
 
-    def has_enough_replicas(self, partition: Partition) -> bool:
-        return partition.has_enough_replicas(self.rules(partition.topic).min_insync_replicas)
+    def holds_back(self, partition: Partition, replica_id: int) -> bool:
+        """Whether a follower has to wait for its records."""
+        return (
+            self.is_sending_throttled(partition)
+            and replica_id not in partition.isr
+            and self.leader_throttle.is_exceeded()
+        )
+
+    def copied(self, partition: Partition, size: int, is_in_sync: bool) -> bool:
+        """Counts what a replica here has fetched; whether it has to wait before it goes on."""
+        throttled = self.rules(partition.topic).follower_throttled
+        if throttled is not None and partition.number not in throttled:
+            return False
+        self.follower_throttle.record(size)
+        return not is_in_sync and self.follower_throttle.is_exceeded()
+
+    def is_fetching_exceeded(self) -> bool:
+        return self.follower_throttle.is_exceeded()
 
     def is_internal(self, topic: str) -> bool:
         return topic in INTERNAL_TOPICS
 
     # --- metadata
 
-    def start(self, image: ClusterImage) -> None:
+    def start(self, image: ClusterImage) -> Iterator[None]:
         """Takes over the whole image after the logs were loaded; logs it does not know are put
-        aside.
+        aside. Pauses now and then.
         """
         self._image = image
-        self.logs.mark_strays(self._is_ours, self._wall_ms())
-        for topic in image.topics.values():
-            for number, partition in topic.partitions.items():
-                self._update(topic, number, partition)
+        self._is_starting = True
+        yield from self.logs.mark_strays(self._is_ours, self._wall_ms())
+        names = list(image.topics)
+        for name in names:
+            topic = image.topics.get(name)
+            for number in () if topic is None else tuple(topic.partitions):
+                self._settle((name, number))
+                yield
+        self._is_starting = False
+        self._report_strays()
+        self._report_missing()
+        self._drop_unknown_futures()
+
+    def _drop_unknown_futures(self) -> None:
+        """Removes the copies that belong to no log, if they cannot belong to one that is only not
+        there now.
+        """
+        unknown = [key for key in self.logs.futures.logs if tuple(key) not in self._partitions]
+        if unknown and len(self.logs.online_directories) < len(self.logs.directories):
+            self._report(
+                f"{count_text(len(unknown), 'unfinished move')} of partitions not known here: "
+                "copies are kept as long as a log directory is offline"
+            )
+            return
+        for key in unknown:
+            self.logs.futures.drop(key, self._wall_ms())
 
     def _is_ours(self, partition: TopicPartition, topic_id: Uuid | None) -> bool:
         assert self._image is not None
-        topic = self._image.topics.get(partition.topic)
-        if topic is None or partition.partition not in topic.partitions:
-            return False
-        is_same = topic_id in {None, topic.id}
-        return is_same and self.node_id in topic.partitions[partition.partition].replicas
+        return has_replica(self._image, self.node_id, partition, topic_id)
 
     def apply(self, image: ClusterImage, delta: Delta) -> None:
         """Follows a change of the metadata."""
         self._image = image
-        was_busy = bool(self._coming)
         for topic in delta.deleted_topics.values():
-            self._end(topic)
+            self._rules.pop(topic.name, None)
+            self._waiting.update(((topic.name, number), None) for number in topic.partitions)
         for topic_id, number in delta.partitions:
-            topic = image.topics_by_id[topic_id]
-            self._plan(topic, number)
-        if self._coming and not was_busy and self._call_soon is not None:
-            self._call_soon(self._next_turn)
+            self._waiting[image.topics_by_id[topic_id].name, number] = None
+        if delta.brokers:
+            self._brokers_changed()
         for resource_type, name in delta.configs:
-            if resource_type == RESOURCE_TOPIC:
-                self._config_changed(name)
-            else:
-                # A default of the brokers changed, and so may every topic that has no value of its
-                # own.
-                for topic in image.topics.values():
-                    self._config_changed(topic.name)
+            if resource_type == ResourceType.TOPIC:
+                self._reconfigured[name] = None
+            elif resource_type == ResourceType.BROKER and name in {"", str(self.node_id)}:
+                # A default of the broker may count for every topic without a value of its own.
+                self._reconfigured.update(dict.fromkeys(image.topics))
+        self._take_turn(makes=self._call_soon is None)
 
-    def _plan(self, topic: TopicImage, number: int) -> None:
-        """Makes or changes a partition now, or leaves a new one for a turn of its own."""
-        key = (topic.name, number)
-        is_new = key not in self._partitions and self.node_id in topic.partitions[number].replicas
-        if is_new and self._call_soon is not None:
-            self._coming[key] = topic
-        else:
-            self._coming.pop(key, None)
-            self._update(topic, number, topic.partitions[number])
+    def _take_turn(self, *, makes: bool = True, is_asked_for: bool = False) -> None:
+        """Changes a few partitions and asks for another turn while there are more. New ones wait
+        for a turn of the loop.
+        """
+        if self._call_soon is None:
+            while self._waiting or self._reconfigured:
+                self._change_some(makes=True)
+            return
+        if is_asked_for:
+            self._is_turn_asked_for = False
+        self._change_some(makes=makes)
+        if (self._waiting or self._reconfigured) and not self._is_turn_asked_for:
+            self._is_turn_asked_for = True
+            self._call_soon(partial(self._take_turn, is_asked_for=True))
 
-    def _next_turn(self) -> None:
-        assert self._call_soon is not None
-        for key in tuple(islice(self._coming, PARTITIONS_MADE_PER_TURN_MAX)):
-            self._make(key)
-        if self._coming:
-            self._call_soon(self._next_turn)
+    def _change_some(self, *, makes: bool) -> None:
+        made = 0
+        for key in tuple(islice(self._waiting, PARTITIONS_CHANGED_PER_TURN_MAX)):
+            if key not in self._partitions and self._image_of(key) is not None:
+                made += 1
+                if not makes or made > PARTITIONS_MADE_PER_TURN_MAX:
+                    break
+            self._settle(key)
+        for topic in tuple(islice(self._reconfigured, TOPIC_CONFIGS_PER_TURN_MAX)):
+            del self._reconfigured[topic]
+            self._config_changed(topic)
 
-    def _make(self, key: tuple[str, int]) -> None:
-        topic = self._coming.pop(key)
-        self._update(topic, key[1], topic.partitions[key[1]])
+    def _image_of(self, key: tuple[str, int]) -> tuple[TopicImage, PartitionImage] | None:
+        """What the image has for a partition of this broker."""
+        topic = None if self._image is None else self._image.topics.get(key[0])
+        image = None if topic is None else topic.partitions.get(key[1])
+        if topic is None or image is None or self.node_id not in image.replicas:
+            return None
+        return topic, image
+
+    def _settle(self, key: tuple[str, int]) -> None:
+        """Makes, changes or ends a partition, as the image says."""
+        self._waiting.pop(key, None)
+        found = self._image_of(key)
+        partition = self._partitions.get(key)
+        if partition is not None and (found is None or found[0].id != partition.topic_id):
+            del self._partitions[key]
+            if self.remote is not None:
+                self.remote.lose(partition, is_deleted=self._is_deleted(partition.topic_id))
+            if self.moves is not None:
+                self.moves.cancel(partition)
+            self._lose(partition)
+            self._delete(TopicPartition(*key))
+        if found is not None:
+            self._update(found[0], key[1], found[1])
+        elif partition is None:
+            self._delete(TopicPartition(*key))
+
+    def _delete(self, key: TopicPartition) -> None:
+        self.logs.delete([key], self._wall_ms())
+        self.logs.futures.drop(key, self._wall_ms())
+
+    def _is_deleted(self, topic_id: Uuid) -> bool:
+        return self._image is not None and topic_id not in self._image.topics_by_id
 
     def _config_changed(self, topic: str) -> None:
         self._rules.pop(topic, None)
-        self.logs.update_topic_config(topic)
+        image = None if self._image is None else self._image.topics.get(topic)
+        self.logs.update_topic_config(topic, () if image is None else image.partitions)
+        minimum = self.rules(topic).min_insync_replicas
+        for number in () if image is None else image.partitions:
+            partition = self._partitions.get((topic, number))
+            if partition is None:
+                continue
+            if partition.min_insync_replicas != minimum:
+                partition.min_insync_replicas = minimum
+                partition.advance_high_watermark()
+            if self.remote is not None:
+                self.remote.update(partition)
 
     def _update(self, topic: TopicImage, number: int, image: PartitionImage) -> None:
         key = (topic.name, number)
         partition = self._partitions.get(key)
-        if self.node_id not in image.replicas:
-            if partition is not None:
-                self._remove([key])
-            return
         if partition is None:
-            partition = Partition(topic.name, topic.id, number, self.node_id, image)
-            partition.appended = self._appended
+            partition = Partition(topic.name, topic.id, number, self.node_id, image, self)
+            partition.min_insync_replicas = self.rules(topic.name).min_insync_replicas
+            partition.request_flush = self._request_flush
             partition.log = self._open(topic, number, image)
             self._partitions[key] = partition
+        elif partition.log is not None and not partition.log.directory.is_online:
+            # Readers keep what they are reading; nobody gets more.
+            partition.log.close_when_settled()
+            self._lose(partition)
         was_leader, epoch_before = partition.is_leader, partition.leader_epoch
         partition.update(image)
+        if self.followers is not None:
+            self.followers.update(partition)
+        if self.remote is not None:
+            self.remote.update(partition)
+        if self.moves is not None:
+            self.moves.update(partition)
+        self._report_directory(partition)
         if partition.is_leader != was_leader or (
             was_leader and partition.leader_epoch != epoch_before
         ):
             self._leadership_changed(partition)
 
     def _open(self, topic: TopicImage, number: int, image: PartitionImage) -> UnifiedLog | None:
-        directory = UUID_ZERO
-        if len(image.directories) == len(image.replicas):
-            directory = image.directories[image.replicas.index(self.node_id)]
+        key = TopicPartition(topic.name, number)
+        directory_id = None
+        future = self.logs.futures.get(key)
+        if self.logs.get(key) is None:
+            online = self.logs.online_directories
+            has_offline = len(online) < len(self.logs.directories)
+            if (
+                future is not None
+                and future.topic_id in {None, topic.id}
+                and is_swapped_in(
+                    image, self.node_id, future.directory.directory_id, has_offline=has_offline
+                )
+            ):
+                return self._promote(key, topic.id)
+            place = place_log(
+                image,
+                self.node_id,
+                [directory.directory_id for directory in online],
+                has_offline=has_offline,
+                is_new=not self._is_starting and image.partition_epoch == 0,
+            )
+            if place is None:
+                return None
+            directory_id = place.directory
         try:
             return self.logs.get_or_create(
-                TopicPartition(topic.name, number),
-                topic.id,
-                self._wall_ms(),
-                directory_id=directory,
+                key, topic.id, self._wall_ms(), directory_id=directory_id
             )
         except LogError:
             # The directory is offline, and says so by itself.
             return None
 
-    def _end(self, topic: TopicImage) -> None:
-        self._rules.pop(topic.name, None)
-        self._remove([(topic.name, number) for number in topic.partitions])
+    def moved(self, partition: Partition) -> None:
+        """The partition has another log, in another directory."""
+        if self.remote is not None:
+            self.remote.update(partition)
 
-    def _remove(self, keys: list[tuple[str, int]]) -> None:
-        for key in keys:
-            self._coming.pop(key, None)
-            partition = self._partitions.pop(key, None)
-            if partition is not None:
-                self._lose(partition)
-        self.logs.delete([TopicPartition(*key) for key in keys], self._wall_ms())
+    def _promote(self, key: TopicPartition, topic_id: Uuid) -> UnifiedLog | None:
+        try:
+            log = self.logs.futures.promote(key)
+            self.logs.check_topic_id(log, topic_id)
+        except LogError:
+            return None
+        return log
+
+    def _report_directory(self, partition: Partition) -> None:
+        """Tells where the replica is, if the metadata has it elsewhere."""
+        image = partition.image
+        assigned = assigned_directory(image, self.node_id)
+        found = None if partition.log is None else partition.log.directory.directory_id
+        told = None if self.moves is None else self.moves.told_directory(partition)
+        found = told or found
+        if found is None and assigned is None and has_other_copy(image, self.node_id):
+            # It is in a directory that is offline, if anywhere: another replica has to lead.
+            found = LOST if partition.log is None else None
+        differs = found is not None and found != assigned
+        self._assigned(partition.topic_id, partition.number, found if differs else None)
+
+    def _report_strays(self) -> None:
+        for folder in self.logs.strays:
+            self._report(
+                f"{folder} is the log of a partition that this broker does not have (any more): "
+                "it is kept aside and not served. Delete the folder when nobody needs its records"
+            )
+
+    def _report_missing(self) -> None:
+        """Says which partitions have no log here, and that none is made in its place."""
+        missing = [key for key, partition in self._partitions.items() if partition.log is None]
+        if missing:
+            names = ", ".join(f"{topic}-{number}" for topic, number in missing[:5])
+            more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+            self._report(
+                f"no log was found of {names}{more}, which this broker should have: they are not "
+                "served, and no empty log takes their place. Bring the disk back that they are on "
+                "and restart, or delete and create the topics to start them empty"
+            )
 
     def directory_failed(self) -> None:
-        """A directory went offline: its partitions are led no more."""
-        for partition in self._partitions.values():
-            if partition.log is not None and not partition.log.directory.is_online:
-                self._lose(partition)
+        """A directory went offline: its partitions are no longer led."""
+        for directory in self.logs.directories:
+            if not directory.is_online:
+                self._waiting.update(
+                    ((key.topic, key.partition), None) for key in directory.every_log
+                )
+        self._take_turn()
 
     def _lose(self, partition: Partition) -> None:
         """The log of the partition is gone, and so is its leadership."""
         was_leader = partition.is_leader
-        partition.is_leader = False
+        if self.moves is not None:
+            self.moves.leave(partition)
+        if self.followers is not None:
+            self.followers.unfollow(partition)
         partition.log = None
-        partition.progress()
+        partition.stop_leading()
         if was_leader:
             self._leadership_changed(partition)
 
 
-def _rules(config: LogConfig) -> TopicRules:
+def _rules(config: LogConfig, node_id: int) -> TopicRules:
     compression = None
     level = None
     if config.compression_type != "producer":
@@ -262,4 +525,20 @@ def _rules(config: LogConfig) -> TopicRules:
         timestamp_after_max_ms=config.message_timestamp_after_max_ms,
         is_compacted=config.compact,
     )
-    return TopicRules(append, config.min_insync_replicas)
+    return TopicRules(
+        append,
+        config.min_insync_replicas,
+        throttled_partitions(config.leader_replication_throttled_replicas, node_id),
+        throttled_partitions(config.follower_replication_throttled_replicas, node_id),
+    )
+
+
+def has_replica(
+    image: ClusterImage, node_id: int, partition: TopicPartition, topic_id: Uuid | None
+) -> bool:
+    """Whether a node has a replica of a partition, of the topic with that id if it is known."""
+    topic = image.topics.get(partition.topic)
+    if topic is None or partition.partition not in topic.partitions:
+        return False
+    is_same = topic_id in {None, topic.id}
+    return is_same and node_id in topic.partitions[partition.partition].replicas

@@ -17,6 +17,7 @@ from kaa.wire.primitives import Uuid
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kaa.replication.leader import IsrProposal
     from kaa.wire.schema import MetadataRecord
 
 NODE = 1
@@ -31,9 +32,13 @@ class Replicas:
         files: SimFiles | None = None,
         *,
         config: LogConfig | None = None,
-        appended: Callable[[Partition], None] | None = None,
+        request_flush: Callable[[Partition], None] | None = None,
         paths: tuple[str, ...] = ("/data",),
         call_soon: Callable[[Callable[[], None]], object] | None = None,
+        monotonic_ms: Callable[[], int] = lambda: 0,
+        propose: Callable[[Partition, IsrProposal], None] = lambda *_: None,
+        node_id: int = NODE,
+        broker_epoch: int = -1,
     ) -> None:
         self.files = files or SimFiles()
         self.configs: dict[str, LogConfig] = {}
@@ -44,12 +49,15 @@ class Replicas:
         for _ in self.logs.start(now_ms=0):
             pass
         self.manager = ReplicaManager(
-            NODE,
+            node_id,
             self.logs,
             self.topic_config,
             lambda: 1_000,
-            appended=appended,
+            request_flush=request_flush,
             call_soon=call_soon,
+            monotonic_ms=monotonic_ms,
+            propose=propose,
+            broker_epoch=lambda: broker_epoch,
         )
         self.image = ClusterImage()
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from kaa.limits import PARTITIONS_MADE_PER_TURN_MAX
 from kaa.log.config import LogConfig
 from kaa.log.sim_files import SimFiles
+from kaa.model.kinds import ACKS_ALL
 from kaa.records.batch import CompressionType, TimestampType
 from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors
@@ -72,7 +73,8 @@ def test_restart_takes_over_what_is_there_and_puts_strays_aside() -> None:
     for _ in replicas.logs.shutdown(now_ms=0, broker_epoch=1):
         pass
     again = Replicas(files)
-    again.manager.start(replicas.image)
+    for _ in again.manager.start(replicas.image):
+        pass
     found = again.manager.find("t", 0)
     assert isinstance(found, Partition)
     assert found.leader_log().log_end_offset == 3
@@ -80,7 +82,8 @@ def test_restart_takes_over_what_is_there_and_puts_strays_aside() -> None:
     for _ in again.logs.shutdown(now_ms=0, broker_epoch=1):
         pass
     empty = Replicas(files)
-    empty.manager.start(empty.image)
+    for _ in empty.manager.start(empty.image):
+        pass
     assert not empty.logs.logs
     assert any(name.endswith("-stray") for name in files.list_directory("/data"))
 
@@ -89,8 +92,8 @@ def test_settings_reach_appends_when_they_change() -> None:
     replicas = Replicas()
     created = replicas.create()
     manager = replicas.manager
-    assert manager.append_rules(created).compression_type is None
-    assert manager.append_rules(created).timestamp_type is TimestampType.CREATE_TIME
+    assert manager.rules(created.topic).append.compression_type is None
+    assert manager.rules(created.topic).append.timestamp_type is TimestampType.CREATE_TIME
     replicas.configs["t"] = LogConfig(
         compression_type="zstd",
         compression_zstd_level=7,
@@ -98,7 +101,7 @@ def test_settings_reach_appends_when_they_change() -> None:
         cleanup_policy=frozenset({"compact"}),
     )
     replicas.replay(ConfigRecord(resource_type=2, resource_name="t", name="x", value="y"))
-    rules = manager.append_rules(created)
+    rules = manager.rules(created.topic).append
     assert rules.compression_type is CompressionType.ZSTD
     assert rules.compression_level == 7
     assert rules.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -110,15 +113,15 @@ def test_default_of_the_broker_reaches_topics_without_their_own() -> None:
     created = replicas.create()
     replicas.config = replace(replicas.config, compression_type="uncompressed")
     replicas.replay(ConfigRecord(resource_type=4, resource_name="", name="x", value="y"))
-    assert replicas.manager.append_rules(created).compression_type is CompressionType.NONE
+    assert replicas.manager.rules(created.topic).append.compression_type is CompressionType.NONE
 
 
 def test_min_insync_replicas() -> None:
     replicas = Replicas(config=LogConfig(min_insync_replicas=2))
     created = replicas.create(replicas=(NODE, 2))
-    assert replicas.manager.has_enough_replicas(created)
+    assert created.append_refusal(ACKS_ALL) is None
     replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[NODE]))
-    assert not replicas.manager.has_enough_replicas(created)
+    assert created.append_refusal(ACKS_ALL) is not None
 
 
 def test_failed_directory_takes_its_partitions_with_it() -> None:

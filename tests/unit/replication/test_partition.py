@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -11,7 +12,8 @@ from kaa.log.append import AppendInfo
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
 from kaa.log.sim_files import Fault
-from kaa.replication.partition import EpochEnd, Partition
+from kaa.model.kinds import ACKS_ALL
+from kaa.replication.partition import Awaited, EpochEnd, Partition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from tests.unit.log.batches import batch
@@ -19,7 +21,7 @@ from tests.unit.replication.support import NODE, TOPIC_ID, Replicas
 
 
 def append(partition: Partition, count: int = 1) -> int:
-    return partition.append(batch(count), now_ms=0).first_offset
+    return partition.append(batch(count), now_ms=0, required_acks=1).first_offset
 
 
 def high_watermark(partition: Partition) -> int:
@@ -71,6 +73,130 @@ def test_waiters_hear_of_progress_until_they_leave() -> None:
     assert heard == [1, 2]
 
 
+def test_waiters_hear_of_what_they_wait_for() -> None:
+    partition = Replicas().create(replicas=(NODE, 2))
+    heard: list[Awaited] = []
+    for awaited in Awaited:
+        partition.wait(partial(heard.append, awaited), awaited)
+    append(partition)
+    assert heard == [Awaited.LOG_END]
+    heard.clear()
+    partition.replica_fetched(2, 1, 0)
+    assert heard == [Awaited.HIGH_WATERMARK, Awaited.LOW_WATERMARK]
+    heard.clear()
+    partition.replica_fetched(2, 1, 0)
+    assert not heard
+    partition.stop_leading()
+    assert heard == list(Awaited)
+
+
+def test_what_becomes_of_acks_all() -> None:
+    replicas = Replicas()
+    partition = replicas.create(replicas=(NODE, 2, 3))
+    partition.min_insync_replicas = 2
+    append(partition)
+    assert partition.replication_outcome(1, 0) is None
+    for replica in (2, 3):
+        partition.replica_fetched(replica, 1)
+    assert partition.replication_outcome(1, 0) is Errors.NONE
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[NODE]))
+    assert partition.append_refusal(ACKS_ALL) is not None
+    # It was replicated, but the answer says that the set is too small now.
+    assert partition.replication_outcome(1, 0) is Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    append(partition)
+    assert partition.replication_outcome(2, 0) is None
+    assert high_watermark(partition) == 1
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=2))
+    assert partition.replication_outcome(1, 0) is Errors.NOT_LEADER_OR_FOLLOWER
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=NODE))
+    # Others may have led meanwhile, and the offset may be of another record.
+    assert partition.replication_outcome(1, 0) is Errors.NOT_LEADER_OR_FOLLOWER
+    assert partition.replication_outcome(1, 2) is Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+def test_a_replica_that_is_not_assigned_changes_nothing() -> None:
+    partition = Replicas().create(replicas=(NODE, 2))
+    append(partition)
+    partition.replica_fetched(9, 1)
+    assert high_watermark(partition) == 0
+    assert partition.check_follower(9, -1, knows_epoch=False) is Errors.NOT_LEADER_OR_FOLLOWER
+    assert partition.check_follower(9, -1, knows_epoch=True) is Errors.UNKNOWN_LEADER_EPOCH
+    assert partition.check_follower(2, -1, knows_epoch=True) is Errors.NONE
+
+
+# --- as follower
+
+
+def followed() -> tuple[Replicas, Partition]:
+    replicas = Replicas()
+    partition = replicas.create(replicas=(NODE, 2))
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=2))
+    return replicas, partition
+
+
+def copy(partition: Partition, records: bytearray, leader_epoch: int = 1) -> AppendInfo:
+    return asyncio.run(
+        partition.append_as_follower(memoryview(records), leader_epoch=leader_epoch, now_ms=0)
+    )
+
+
+def test_batches_of_the_leader_are_taken_as_they_are() -> None:
+    _, partition = followed()
+    info = copy(partition, batch(3, base_offset=0, leader_epoch=1))
+    assert (info.first_offset, info.last_offset, info.last_leader_epoch) == (0, 2, 1)
+    partition.follow(2, 0, 1)
+    assert (high_watermark(partition), partition.leader_log().log_end_offset) == (2, 3)
+    partition.follow(99, 1, 1)
+    assert high_watermark(partition) == 3
+    assert partition.leader_log().log_start_offset == 1
+    # What was committed once stays so, also if a new leader does not know it yet.
+    partition.follow(0, 0, 1)
+    assert high_watermark(partition) == 3
+
+
+def test_only_the_followed_epoch_is_appended() -> None:
+    replicas, partition = followed()
+    with pytest.raises(LogError) as refused:
+        copy(partition, batch(1), leader_epoch=0)
+    assert refused.value.error is Errors.NOT_LEADER_OR_FOLLOWER
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=NODE))
+    with pytest.raises(LogError):
+        copy(partition, batch(1), leader_epoch=2)
+
+
+def test_an_empty_log_starts_with_the_batch_that_holds_its_first_offset() -> None:
+    _, partition = followed()
+    log = partition.leader_log()
+    log.truncate_fully_and_start_at(5, 0)
+    copy(partition, batch(4, base_offset=3, leader_epoch=1))
+    assert (log.log_start_offset, log.log_end_offset) == (3, 7)
+    partition.follow(7, 5, 1)
+    assert log.log_start_offset == 5
+    with pytest.raises(LogError):
+        copy(partition, batch(4, base_offset=3, leader_epoch=1))
+
+
+def test_with_group_commit_a_copy_counts_when_it_is_durable() -> None:
+    replicas = Replicas(request_flush=lambda _: None)
+    partition = replicas.create(replicas=(NODE, 2))
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=2))
+
+    async def main() -> None:
+        records = memoryview(batch(2, leader_epoch=1))
+        async with asyncio.TaskGroup() as tasks:
+            copying = tasks.create_task(
+                partition.append_as_follower(records, leader_epoch=1, now_ms=0)
+            )
+            await asyncio.sleep(0.01)
+            assert partition.leader_log().log_end_offset == 2
+            assert not copying.done()
+            partition.leader_log().flush(0)
+            partition.flushed()
+            await asyncio.wait_for(copying, 60)
+
+    asyncio.run(main())
+
+
 def test_lost_leadership_is_told() -> None:
     replicas = Replicas()
     partition = replicas.create(replicas=(NODE, 2))
@@ -104,9 +230,11 @@ def test_ends_of_epochs() -> None:
 
 def test_enough_replicas() -> None:
     partition = Replicas().create(replicas=(NODE, 2))
-    assert partition.has_enough_replicas(2)
+    partition.min_insync_replicas = 2
+    assert partition.append_refusal(ACKS_ALL) is None
     # More than there can be is not asked for.
-    assert partition.has_enough_replicas(3)
+    partition.min_insync_replicas = 3
+    assert partition.append_refusal(ACKS_ALL) is None
 
 
 def test_reads_stop_at_the_high_watermark() -> None:
@@ -134,7 +262,7 @@ def test_offline_directory_refuses() -> None:
 
 def test_group_commit_counts_only_what_was_flushed() -> None:
     told: list[Partition] = []
-    partition = Replicas(appended=told.append).create()
+    partition = Replicas(request_flush=told.append).create()
     append(partition, 2)
     assert told == [partition]
     assert high_watermark(partition) == 0
@@ -144,6 +272,16 @@ def test_group_commit_counts_only_what_was_flushed() -> None:
     log.complete_flush(job, now_ms=0)
     partition.advance_high_watermark()
     assert high_watermark(partition) == 2
+
+
+def test_group_commit_flushes_what_a_new_leader_finds_in_its_log() -> None:
+    told: list[Partition] = []
+    partition = Replicas(request_flush=told.append).create()
+    append(partition, 2)
+    partition.stop_leading()
+    told.clear()
+    partition.update(partition.image)
+    assert told == [partition]
 
 
 # --- appends that a thread writes
@@ -211,7 +349,7 @@ def test_leadership_that_is_lost_meanwhile_refuses_what_waits() -> None:
 
 
 def test_records_are_let_go_with_the_append() -> None:
-    """At once: whoever waits for the collector of garbage holds megabytes for every request."""
+    """At once: anyone who waits for the collector of garbage holds megabytes for every request."""
     partition = Replicas().create()
     records = batch(2)
 
@@ -231,3 +369,18 @@ def test_records_are_let_go_with_the_append() -> None:
         records.append(0)
     finally:
         gc.enable()
+
+
+def test_the_leader_refuses_what_it_may_not_append() -> None:
+    replicas = Replicas()
+    partition = replicas.create(replicas=(NODE, 2))
+    partition.min_insync_replicas = 2
+    assert partition.append_refusal(-1) is None
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[NODE]))
+    assert partition.append_refusal(-1) is Errors.NOT_ENOUGH_REPLICAS
+    assert partition.append_refusal(1) is None
+    with pytest.raises(LogError) as refusal:
+        partition.append(batch(1), now_ms=0)
+    assert refusal.value.error is Errors.NOT_ENOUGH_REPLICAS
+    partition.stop_leading()
+    assert partition.append_refusal(1) is Errors.NOT_LEADER_OR_FOLLOWER

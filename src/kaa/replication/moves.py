@@ -1,0 +1,432 @@
+"""Moves of replicas between the log directories of this broker (KIP-113, KIP-858).
+
+A move is a future log in the target directory, a follower of the log that the partition has, with
+a leader in the same process (`kaa.replication.follower.local`). It goes through these stages:
+
+- COPY: the follower machine copies, cuts and restarts the future log as its source goes on.
+- FLUSH: it has all but a little: what was copied is made durable, while appends go on.
+- ASSIGN: the controller learns that the replica is in the target directory; a controller that
+  learned it only afterwards would take the replica for lost with the wrong disk.
+- WAIT: the source is being cleaned or cut, or the future log flushed.
+- SWAP: appends are held off, the rest is copied, and the logs change places.
+
+Copying goes on in all stages. Nothing of a move is kept but the folder of its future log: a broker
+that starts with one goes on with the move. A source whose log is not there any more, while all
+directories are, was renamed by a swap that a crash ended, so that the future log is the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kaa.log.errors import LogError, StorageError
+from kaa.log.jobs import FlushLogJob
+from kaa.log.names import FUTURE_FOLDER_SUFFIX, marked_folder_name, parse_folder_name
+from kaa.log.rebuild import RemoteState
+from kaa.log.throttle import PERIOD_SECONDS
+from kaa.model.topics import TopicPartition
+from kaa.replication.follower.fetchers import ReplicaFetchers
+from kaa.replication.follower.local import LocalLeader
+from kaa.replication.log_placement import assigned_directory
+from kaa.replication.partition import Awaited, Partition, carried_out
+from kaa.wire.errors import Errors
+from kaa.wire.primitives import UUID_ZERO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from kaa.log.dirs import LogDirectory
+    from kaa.log.log import UnifiedLog
+    from kaa.log.manager import LogManager
+    from kaa.log.segment import SegmentRegion
+    from kaa.model.seams import Clock
+    from kaa.records.errors import RecordsError
+    from kaa.replication.follower.fetcher import FetcherSettings
+    from kaa.replication.follower.session import PartitionId
+    from kaa.replication.partition import PartitionHost
+    from kaa.wire.primitives import Uuid
+
+UNLIMITED: Final = 2**63 - 1
+
+
+class MoveSettings(NamedTuple):
+    """What an operator may change while moves are under way."""
+
+    fetcher: FetcherSettings
+    fetcher_count: int
+    bytes_per_second: int
+
+
+class Stage(Enum):
+    """What a move that has copied almost everything does next."""
+
+    FLUSH = "flush"
+    ASSIGN = "assign"
+    WAIT = "wait"
+    SWAP = "swap"
+
+
+class MoveProgress(NamedTuple):
+    """What decides about the next stage."""
+
+    is_flushed: bool
+    is_assigned: bool
+    is_source_busy: bool
+    is_future_busy: bool
+
+
+def next_stage(progress: MoveProgress) -> Stage:
+    if progress.is_future_busy:
+        return Stage.WAIT
+    if not progress.is_flushed:
+        return Stage.FLUSH
+    if not progress.is_assigned:
+        return Stage.ASSIGN
+    return Stage.WAIT if progress.is_source_busy else Stage.SWAP
+
+
+class Move:
+    """One replica on its way. Made and ended by `LogDirectoryMoves`."""
+
+    __slots__ = ("follower", "future", "is_flushed", "is_told", "partition")
+
+    def __init__(self, partition: Partition, future: UnifiedLog, follower: Partition) -> None:
+        self.partition = partition
+        self.future = future
+        # The future log as a replica that follows; it never leads.
+        self.follower = follower
+        # Whether what was copied first was made durable.
+        self.is_flushed = False
+        # Whether the controller knows the target.
+        self.is_told = False
+
+    @property
+    def target(self) -> LogDirectory:
+        return self.future.directory
+
+
+class LogDirectoryMoves:
+    """See the module's text."""
+
+    def __init__(
+        self,
+        logs: LogManager,
+        host: PartitionHost,
+        settings: Callable[[], MoveSettings],
+        executor: Executor,
+        clock: Clock,
+        *,
+        assigned: Callable[[Uuid, int, Uuid | None], None] = lambda *_: None,
+        tells_controller: Callable[[], bool] = lambda: False,
+        moved: Callable[[Partition], None] = lambda _: None,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`assigned` tells the controller of a directory, if `tells_controller` says so; `moved` is
+        called when a partition has another log.
+        """
+        self._logs = logs
+        self._host = host
+        self._settings = settings
+        self._executor = executor
+        self._clock = clock
+        self._assigned = assigned
+        self._tells_controller = tells_controller
+        self._moved = moved
+        self._report = report
+        self._fetchers = ReplicaFetchers(
+            lambda *_: LocalLeader(self),
+            lambda: settings().fetcher,
+            lambda: settings().fetcher_count,
+            clock,
+            report,
+            remote=self,
+        )
+        self._moves: dict[PartitionId, Move] = {}
+        # Those who wait for progress of a source, in order.
+        self._watchers: dict[asyncio.Event, None] = {}
+        # Bytes that were copied and for which nobody has rested yet; one fetcher does at a time.
+        self._owed_bytes = 0.0
+        self._resting = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Copies until it is cancelled."""
+        await self._fetchers.run()
+
+    def get(self, partition: Partition) -> Move | None:
+        return self._moves.get((partition.topic_id, partition.number))
+
+    # --- what others ask for
+
+    def alter(self, key: TopicPartition, path: str, found: Partition | Errors) -> Errors:
+        """Begins to move a replica to the directory `path`, as Kafka's AlterReplicaLogDirs."""
+        directory = next((each for each in self._logs.directories if each.path == path), None)
+        if directory is None:
+            return Errors.LOG_DIR_NOT_FOUND
+        name = marked_folder_name(key, UUID_ZERO, FUTURE_FOLDER_SUFFIX)
+        parsed = parse_folder_name(name)
+        if parsed is None or parsed.partition != key:
+            # The folder of the future log could not be distinguished from others after a crash.
+            return Errors.INVALID_TOPIC_EXCEPTION
+        if not directory.is_online:
+            return Errors.KAFKA_STORAGE_ERROR
+        if directory.is_cordoned:
+            return Errors.INVALID_REPLICA_ASSIGNMENT
+        if found is Errors.KAFKA_STORAGE_ERROR:
+            return found
+        if isinstance(found, Errors):
+            self._logs.prefer(key, directory)
+            is_elsewhere = found is Errors.NOT_LEADER_OR_FOLLOWER
+            return Errors.REPLICA_NOT_AVAILABLE if is_elsewhere else found
+        move = self.get(found)
+        if move is not None and move.target is not directory:
+            self.cancel(found)
+            move = None
+        if move is not None or found.leader_log().directory is directory:
+            return Errors.NONE
+        try:
+            future = self._logs.futures.create(found.leader_log(), directory, self._clock.wall_ms())
+        except StorageError:
+            return Errors.KAFKA_STORAGE_ERROR
+        self._begin(found, future)
+        return Errors.NONE
+
+    def update(self, partition: Partition) -> None:
+        """The partition is there, or its metadata changed: its move begins, or goes on."""
+        move = self._moves.get((partition.topic_id, partition.number))
+        if move is None:
+            future = self._logs.futures.logs.get(TopicPartition(partition.topic, partition.number))
+            if future is not None and partition.log is not None:
+                self._resume(partition, future)
+            return
+        if not move.target.is_online:
+            self.cancel(partition)
+            return
+        move.follower.image = partition.image
+        self._fetchers.follow(move.follower, partition.node_id)
+        self._wake()
+
+    def _resume(self, partition: Partition, future: UnifiedLog) -> None:
+        """Goes on with a move that was under way when the broker stopped."""
+        key = TopicPartition(partition.topic, partition.number)
+        is_same = future.topic_id in {None, partition.topic_id}
+        if not is_same or future.directory is partition.leader_log().directory:
+            self._logs.futures.drop(key, self._clock.wall_ms())
+        elif future.directory.is_online:
+            futures, now_ms = self._logs.futures, self._clock.wall_ms()
+            try:
+                if key in futures.unclean and future.config.compact:
+                    # A hole that a power cut left looks like one that compaction left.
+                    futures.drop(key, now_ms)
+                    future = futures.create(partition.leader_log(), future.directory, now_ms)
+                self._logs.check_topic_id(future, partition.topic_id)
+            except StorageError:
+                return
+            self._begin(partition, future)
+
+    def _begin(self, partition: Partition, future: UnifiedLog) -> None:
+        source = partition.leader_log()
+        source.is_moving = True
+        source.unfollowed_cut_offset = None
+        follower = Partition(
+            partition.topic,
+            partition.topic_id,
+            partition.number,
+            partition.node_id,
+            partition.image,
+            self._host,
+        )
+        follower.log = future
+        move = Move(partition, future, follower)
+        assigned = assigned_directory(partition.image, partition.node_id)
+        move.is_told = assigned is not None and assigned == future.directory.directory_id
+        self._moves[partition.topic_id, partition.number] = move
+        partition.wait(self._wake, Awaited.LOG_END)
+        partition.wait(self._wake, Awaited.HIGH_WATERMARK)
+        self._fetchers.follow(follower, partition.node_id)
+        self._wake()
+
+    def cancel(self, partition: Partition) -> None:
+        """Gives a move up, and removes what was copied where that is possible."""
+        move = self.get(partition)
+        if move is not None and partition.log is not None:
+            # A swap that has begun ends first, and with it the move.
+            partition.log.settle()
+            move = self.get(partition)
+        if move is None:
+            return
+        self._end(move)
+        self._logs.futures.drop(move.future.partition, self._clock.wall_ms())
+        if move.is_told and partition.log is not None:
+            self.tell_directory(partition)
+
+    def leave(self, partition: Partition) -> None:
+        """The source is lost: the move ends, and its future log, which may be the last copy of
+        what it has, stays where it is.
+        """
+        move = self.get(partition)
+        if move is not None:
+            self._end(move)
+
+    def tell_directory(self, partition: Partition) -> None:
+        """Has the controller know where the replica is now."""
+        if self._tells_controller():
+            directory = partition.leader_log().directory.directory_id
+            is_right = directory == assigned_directory(partition.image, partition.node_id)
+            self._assigned(partition.topic_id, partition.number, None if is_right else directory)
+
+    def told_directory(self, partition: Partition) -> Uuid | None:
+        """The directory that the controller was notified of, while a move is about to end."""
+        move = self._moves.get((partition.topic_id, partition.number))
+        return move.target.directory_id if move is not None and move.is_told else None
+
+    def _end(self, move: Move) -> None:
+        partition = move.partition
+        del self._moves[partition.topic_id, partition.number]
+        self._fetchers.unfollow(move.follower)
+        partition.forget(self._wake)
+        if partition.log is not None:
+            partition.log.is_moving = False
+
+    # --- the leader's side, for the fetchers
+
+    def source(self, key: PartitionId) -> Partition | None:
+        move = self._moves.get(key)
+        return None if move is None else move.partition
+
+    def find_source(self, topic: str, number: int) -> Partition | None:
+        for move in self._moves.values():
+            if move.partition.topic == topic and move.partition.number == number:
+                return move.partition
+        return None
+
+    async def state_before(self, partition: Partition, epoch: int, offset: int) -> RemoteState:
+        """What the source knows of the segments that are in remote storage alone: those before
+        `offset`, where its disk begins. LogError if that is elsewhere by now.
+        """
+        source = self.source((partition.topic_id, partition.number))
+        log = None if source is None else source.log
+        if log is None or log.local_log_start_offset != offset:
+            raise LogError(Errors.OFFSET_NOT_AVAILABLE, "the source begins elsewhere now")
+        epochs, loop = log.leader_epochs.entries, asyncio.get_running_loop()
+        with log.storage():
+            work = loop.run_in_executor(self._executor, log.snapshots.encoded_at, offset)
+            producers = await work
+        return RemoteState(offset, epochs, producers)
+
+    def watch(self, news: asyncio.Event) -> None:
+        self._watchers[news] = None
+
+    def unwatch(self, news: asyncio.Event) -> None:
+        self._watchers.pop(news, None)
+
+    def _wake(self) -> None:
+        for news in self._watchers:
+            news.set()
+
+    async def read(self, region: SegmentRegion, buffer: memoryview) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._executor, region.read_into, buffer)
+        self._owed_bytes += len(buffer)
+        await self._rest()
+
+    async def _rest(self) -> None:
+        """Keeps to the rate, as it is at each moment."""
+        async with self._resting:
+            while self._owed_bytes > 0:
+                rate = max(self._settings().bytes_per_second, 1)
+                if rate >= UNLIMITED:
+                    self._owed_bytes = 0.0
+                    return
+                seconds = min(self._owed_bytes / rate, PERIOD_SECONDS)
+                await asyncio.sleep(seconds)
+                self._owed_bytes -= seconds * rate
+
+    async def caught_up(self, key: PartitionId) -> bool:
+        move = self._moves.get(key)
+        if move is None:
+            return True
+        stage = next_stage(self._progress(move))
+        if stage is Stage.FLUSH:
+            await self._flush(move)
+        elif stage is Stage.ASSIGN:
+            move.is_told = True
+            partition = move.partition
+            self._assigned(partition.topic_id, partition.number, move.target.directory_id)
+        elif stage is Stage.SWAP:
+            await self._swap(move)
+        return self._moves.get(key) is not move
+
+    def _progress(self, move: Move) -> MoveProgress:
+        source, future = move.partition.leader_log(), move.future
+        assigned = assigned_directory(move.partition.image, move.partition.node_id)
+        return MoveProgress(
+            is_flushed=move.is_flushed,
+            is_assigned=not self._tells_controller() or assigned == future.directory.directory_id,
+            is_source_busy=source.is_cleaning or source.pending is not None,
+            is_future_busy=future.is_flushing or future.pending is not None,
+        )
+
+    async def _flush(self, move: Move) -> None:
+        move.is_flushed = True
+        try:
+            job = FlushLogJob(move.future)
+        except StorageError:
+            return
+        loop = asyncio.get_running_loop()
+        work = loop.run_in_executor(self._executor, job.run)
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.wait([work])
+            _settle_flush(job, work, self._clock.wall_ms())
+            raise
+        except OSError:
+            pass
+        _settle_flush(job, work, self._clock.wall_ms())
+
+    async def _swap(self, move: Move) -> None:
+        partition = move.partition
+        began_ms = self._clock.monotonic_ms()
+
+        def ended(error: LogError | RecordsError | None) -> None:
+            self._swapped(move, error, self._clock.monotonic_ms() - began_ms)
+
+        swap = self._logs.futures.begin_swap(
+            partition.leader_log(),
+            leader_epoch=partition.leader_epoch,
+            now_ms=self._clock.wall_ms(),
+            ended=ended,
+        )
+        await carried_out(swap)
+
+    def _swapped(self, move: Move, error: LogError | RecordsError | None, held_ms: int) -> None:
+        """The logs have changed places, or could not."""
+        partition = move.partition
+        name = f"{partition.topic}-{partition.number}"
+        self._end(move)
+        if error is None:
+            source, partition.log = partition.log, move.future
+            assert source is not None
+            self._report(
+                f"{name} has moved from {source.directory.path} to {move.target.path}; appends "
+                f"waited {held_ms} ms"
+            )
+            if partition.request_flush is not None:
+                partition.request_flush(partition)
+            self._moved(partition)
+            return
+        self._report(f"{name} stays where it is, it could not be moved: {error}")
+        self._logs.futures.drop(move.future.partition, self._clock.wall_ms())
+        if partition.log is not None and partition.log.directory.is_online:
+            self.tell_directory(partition)
+
+
+def _settle_flush(job: FlushLogJob, work: asyncio.Future[None], now_ms: int) -> None:
+    error = work.exception()
+    if isinstance(error, OSError):
+        job.failed(error)
+    elif error is None:
+        job.done(now_ms)

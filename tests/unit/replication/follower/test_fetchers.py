@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kaa.replication.follower.fetcher import Fetcher
+from kaa.wire.messages.metadata_topics import PartitionChangeRecord
+from tests.unit.replication.brokers import Brokers, until
+
+
+def test_a_fetcher_for_each_leader_ends_with_its_last_partition() -> None:
+    async def story() -> None:
+        brokers = Brokers(3)
+        async with brokers.running():
+            brokers.controller.create("t", replicas=[[0, 1, 2], [1, 0, 2], [1, 2, 0]])
+            fetchers = brokers[2].fetchers.fetchers
+            assert sorted(fetchers) == [(0, 0), (1, 0)]
+            assert len(fetchers[1, 0].partitions) == 2
+            leaving = fetchers[0, 0]
+            topic_id = brokers.controller.image.topics["t"].id
+            # No leader at all, and then another one.
+            change = PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=-1)
+            brokers[2].publish([change])
+            await until(lambda: sorted(fetchers) == [(1, 0)])
+            assert not leaving.partitions
+            change = PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=1)
+            brokers[2].publish([change])
+            assert len(fetchers[1, 0].partitions) == 3
+            # This broker itself.
+            change = PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=2)
+            brokers[2].publish([change])
+            assert len(fetchers[1, 0].partitions) == 2
+
+    asyncio.run(story())
+
+
+def test_the_same_metadata_again_changes_nothing() -> None:
+    async def story() -> None:
+        brokers = Brokers(2)
+        async with brokers.running():
+            brokers.controller.create("t", replicas=[[0, 1]])
+            partition = brokers[1].partition()
+            (fetcher,) = brokers[1].fetchers.fetchers.values()
+            (followed,) = fetcher.machine.partitions.values()
+            brokers[1].fetchers.update(partition)
+            assert list(fetcher.machine.partitions.values()) == [followed]
+            partition.update(partition.image._replace(leader_epoch=1, partition_epoch=1))
+            brokers[1].fetchers.update(partition)
+            (again,) = fetcher.machine.partitions.values()
+            assert again is not followed
+            assert again.leader_epoch == 1
+
+    asyncio.run(story())
+
+
+def test_a_fetcher_goes_on_after_what_nobody_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of an answer was performed, perhaps: what is in the logs counts."""
+    perform, failures = Fetcher.perform, 2
+
+    async def fail(self: Fetcher, effects: Any) -> None:
+        nonlocal failures
+        if effects and failures:
+            failures -= 1
+            raise ZeroDivisionError
+        await perform(self, effects)
+
+    monkeypatch.setattr(Fetcher, "perform", fail)
+
+    async def story() -> None:
+        brokers = Brokers(2)
+        async with brokers.running():
+            brokers.controller.create("t", replicas=[[0, 1], [0, 1]])
+            for number in (0, 1):
+                brokers.produce(5, number)
+            for number in (0, 1):
+                copy = brokers[1].partition("t", number)
+                await until(lambda copy=copy: copy.log is not None and copy.log.log_end_offset == 5)  # type: ignore[misc]
+            reports = [line for line in brokers[1].reports if "is begun again" in line]
+            assert len(reports) == 2
+            assert not failures
+
+    asyncio.run(story())

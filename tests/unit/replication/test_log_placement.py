@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from kaa.controller.directories import LOST, MIGRATING, UNASSIGNED
+from kaa.controller.image import PartitionImage
+from kaa.replication.log_placement import Placement, place_log
+from kaa.wire.primitives import Uuid
+from tests.support.ids import uuid
+
+HERE, OTHER = 1, 2
+ONLINE, GONE = uuid(1100), uuid(1200)
+
+
+def image(assigned: Uuid, *, leader: int, isr: tuple[int, ...]) -> PartitionImage:
+    return PartitionImage(
+        replicas=(HERE, OTHER),
+        isr=isr,
+        leader=leader,
+        leader_epoch=3,
+        partition_epoch=4,
+        directories=(assigned, uuid(1300)),
+    )
+
+
+def place(
+    assigned: Uuid,
+    *,
+    has_offline: bool,
+    leader: int = HERE,
+    isr: tuple[int, ...] = (HERE,),
+    is_new: bool = False,
+    epoch: int = 4,
+) -> Placement | None:
+    return place_log(
+        image(assigned, leader=leader, isr=isr)._replace(partition_epoch=epoch),
+        HERE,
+        [ONLINE],
+        has_offline=has_offline,
+        is_new=is_new,
+    )
+
+
+def test_log_is_made_in_the_directory_it_is_assigned_to() -> None:
+    assert place(ONLINE, has_offline=False) == Placement(ONLINE)
+    assert place(ONLINE, has_offline=True, leader=OTHER, isr=(OTHER,)) == Placement(ONLINE)
+    # The controller placed it there when it was made.
+    assert place(ONLINE, has_offline=True, epoch=0) == Placement(ONLINE)
+
+
+def test_log_that_may_be_on_its_way_from_an_offline_directory_is_not_made_empty() -> None:
+    assert place(ONLINE, has_offline=True) is None
+
+
+@pytest.mark.parametrize("assigned", [GONE, LOST])
+def test_log_of_an_unknown_directory(assigned: Uuid) -> None:
+    assert place(assigned, has_offline=True) is None
+    assert place(assigned, has_offline=True, leader=OTHER, isr=(OTHER,)) is None
+    assert place(assigned, has_offline=False) is None
+    assert place(assigned, has_offline=False, leader=-1) is None
+    assert place(assigned, has_offline=False, leader=OTHER, isr=(OTHER,)) == Placement(None)
+    assert place(assigned, has_offline=False, isr=(HERE, OTHER)) == Placement(None)
+
+
+@pytest.mark.parametrize("assigned", [UNASSIGNED, MIGRATING])
+def test_log_without_an_assignment(assigned: Uuid) -> None:
+    assert place(assigned, has_offline=False) == Placement(None)
+    assert place(assigned, has_offline=True) is None
+    assert place(assigned, has_offline=True, is_new=True) == Placement(None)
+    assert place(assigned, has_offline=True, leader=OTHER, isr=(OTHER,)) == Placement(None)
