@@ -1,15 +1,16 @@
 """What a coordinator is to the runtime: a machine without IO.
 
-A command is a method of the machine that returns a `Result`. It changes nothing durable: what is to
-be remembered stands in the records, and `replay` puts it into memory, now and after every restart.
-State that no restart has to bring back (who waits for a rebalance, deadlines) is changed by
-commands directly.
+A command is a method of the machine that returns a `CoordinatorResult`. It changes nothing durable:
+what is to be remembered stands in the records, and `replay` puts it into memory, now and after
+every restart. State that no restart has to bring back (who waits for a rebalance, deadlines) is
+changed by commands directly.
 
 An answer leaves when the records of its command are committed. A command may also answer others,
 whose requests were left waiting (`replies`): those leave at once. If the records of a command are
-lost, its own request is told so, even if it was left waiting; a later reply to it goes nowhere.
+lost, its own request is refused, even if it was left waiting; a later reply to it goes nowhere.
 Where the machine has to go on after a commit, or take something back after a failure, the result
-names an event (`then`), which comes back by `appended` with the outcome.
+names an event (`then`), which comes back by `appended` with the outcome. What it cannot do itself
+(have markers written) stands in the result as well (`effects`), and is done by its driver.
 
 `CoordinatorError` refuses a command; the machine must not have changed anything before it.
 """
@@ -18,16 +19,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from kaa.coordinators.records import encode_key, encode_value
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kaa.coordinators.timeline import Timeline
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 
 
-# What clients are told when an append fails: the error of the log means nothing to them.
+# What clients get when an append fails: the error of the log means nothing to them.
 _TOLD: Final = {
     Errors.UNKNOWN_TOPIC_OR_PARTITION: Errors.COORDINATOR_NOT_AVAILABLE,
     Errors.NOT_ENOUGH_REPLICAS: Errors.COORDINATOR_NOT_AVAILABLE,
@@ -60,13 +62,46 @@ class CoordinatorError(Exception):
         self.error = error
         self.message = message
 
+    def told(self) -> CoordinatorError:
+        """The refusal as its client gets it, with its words. An error of the log means nothing to a
+        client: it becomes another, without words.
+        """
+        error = told(self.error)
+        if error is not self.error:
+            return CoordinatorError(error)
+        return CoordinatorError(error, self.message or error.message)
+
+
+class WritableRecord(Protocol):
+    """A record to append, which knows its bytes and what it means to its machine."""
+
+    @property
+    def key(self) -> CoordinatorKey: ...
+
+    @property
+    def value(self) -> CoordinatorValue | None: ...
+
+    def encode(self) -> tuple[bytes, bytes | None]:
+        """Key and value; no value is a tombstone."""
+        ...
+
+    def replay(self, machine: Any, offset: int, producer_id: int, producer_epoch: int) -> None:
+        """Does to the machine what reading it from the log at that offset would."""
+        ...
+
 
 class NewRecord(NamedTuple):
-    """A record to append. Without a value it is a tombstone."""
+    """A record to append as two messages. Without a value it is a tombstone."""
 
     key: CoordinatorKey
     value: CoordinatorValue | None
     value_version: int = 0
+
+    def encode(self) -> tuple[bytes, bytes | None]:
+        return encode_key(self.key), encode_value(self)
+
+    def replay(self, machine: Machine, offset: int, producer_id: int, producer_epoch: int) -> None:
+        machine.replay(offset, self.key, self.value, producer_id, producer_epoch)
 
 
 class Reply(NamedTuple):
@@ -76,10 +111,10 @@ class Reply(NamedTuple):
     response: Any
 
 
-class Result(NamedTuple):
+class CoordinatorResult(NamedTuple):
     """What a command decided."""
 
-    records: Sequence[NewRecord] = ()
+    records: Sequence[WritableRecord] = ()
     # The answer to the command itself; None if it comes by a reply of this or another command.
     response: Any = None
     replies: Sequence[Reply] = ()
@@ -89,6 +124,8 @@ class Result(NamedTuple):
     is_replayed: bool = True
     # False if the records may be appended in several batches.
     is_atomic: bool = True
+    # What the machine cannot do itself; done as soon as the command has succeeded.
+    effects: Sequence[Any] = ()
 
 
 class Machine(Protocol):
@@ -108,11 +145,13 @@ class Machine(Protocol):
         """Puts a record into memory. -1 is the producer id of records outside transactions."""
         ...
 
-    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """The open transaction of the producer has ended."""
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> Iterable[None]:
+        """The open transaction of the producer has ended; replayed in pieces, as the caller asks
+        for them.
+        """
         ...
 
-    def loaded(self, now: Moment) -> Result:
+    def loaded(self, now: Moment) -> CoordinatorResult:
         """Every record of the partition was replayed: the machine begins to serve."""
         ...
 
@@ -120,7 +159,7 @@ class Machine(Protocol):
         """The machine ends; the last answers to those who wait."""
         ...
 
-    def appended(self, then: Any, error: Errors, now: Moment) -> Result:
+    def appended(self, then: Any, error: Errors, now: Moment) -> CoordinatorResult:
         """The records of an earlier result are committed, or failed with the error."""
         ...
 
@@ -129,6 +168,6 @@ class Machine(Protocol):
         """When `expire` has something to do, by the clock that never jumps."""
         ...
 
-    def expire(self, now: Moment) -> Result | None:
+    def expire(self, now: Moment) -> CoordinatorResult | None:
         """Acts on one deadline that has passed; None if there is none."""
         ...

@@ -1,18 +1,14 @@
 """The bytes of coordinator records.
 
-===== ===== ====================================================================================
-bytes type  field of the key
-===== ===== ====================================================================================
-2     int16 what the record is about (`record_type` of the message class)
-...   ...   the key message in version 0
-===== ===== ====================================================================================
+| bytes | type | field of the key |
+|---|---|---|
+| 2 | int16 | what the record is about (`record_type` of the message class) |
+| ... | ... | the key message in version 0 |
 
-===== ===== ====================================================================================
-bytes type  field of the value; no value at all is a tombstone
-===== ===== ====================================================================================
-2     int16 version of the value message
-...   ...   the value message in that version
-===== ===== ====================================================================================
+| bytes | type | field of the value; no value at all is a tombstone |
+|---|---|---|
+| 2 | int16 | version of the value message |
+| ... | ... | the value message in that version |
 
 A record type that this version does not know was written by a newer one, before a downgrade: it is
 passed over. A value of an unknown version cannot be passed over, since the state would be wrong

@@ -6,35 +6,51 @@ between which the loop serves clients.
 
 One that could not be loaded is loaded again after a pause, which doubles with each failure in a
 row: a disk may have been slow to answer, and nothing else would bring its groups back before the
-leader epoch changes. The failure costs that partition alone; its clients are told NOT_COORDINATOR.
+leader epoch changes. The failure costs that partition alone; its clients get NOT_COORDINATOR.
 """
 
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic
 
 from kaa.coordinators.java_hash import java_hash
 from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.promise import Promise
 from kaa.coordinators.shard import MachineType, Shard, ShardState
-from kaa.limits import COORDINATOR_LOAD_RETRY_SECONDS_MAX, COORDINATOR_LOAD_RETRY_SECONDS_MIN
+from kaa.limits import (
+    COORDINATOR_KEY_HASHES_MAX,
+    COORDINATOR_LOAD_RETRY_SECONDS_MAX,
+    COORDINATOR_LOAD_RETRY_SECONDS_MIN,
+)
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kaa.coordinators.machine import Moment, Result
+    from kaa.coordinators.loading import Host
     from kaa.coordinators.records import RecordTypes
-    from kaa.coordinators.shard import Host, TransactionalWriter
+    from kaa.coordinators.shard import Command, TransactionalWriter
+    from kaa.model.pieces import Pieces
     from kaa.records.control import EndTransactionMarker
     from kaa.replication.partition import Partition
 
 
+# Every request asks for the partition of its key, and most keys come again and again.
+_hash = lru_cache(COORDINATOR_KEY_HASHES_MAX)(java_hash)
+
+
 def partition_for(key: str, partition_count: int) -> int:
     """The partition of a coordinator's topic that a key lives in, as Kafka places it."""
-    value = java_hash(key)
+    value = _hash(key)
     # Java's Math.abs, except that the one number without a positive twin counts as 0.
     return (0 if value == -(1 << 31) else abs(value)) % partition_count
+
+
+def no_effects(effect: object) -> None:
+    """For machines that have none."""
+    raise AssertionError(f"nobody performs {effect!r}")
 
 
 class Runtime(Generic[MachineType]):
@@ -46,11 +62,14 @@ class Runtime(Generic[MachineType]):
         make_machine: Callable[[], MachineType],
         types: RecordTypes,
         host: Host,
+        perform: Callable[[Any], None] = no_effects,
     ) -> None:
         self.topic = topic
         self._make_machine = make_machine
         self._types = types
         self._host = host
+        # Does what the results of machines ask for (`CoordinatorResult.effects`).
+        self._perform = perform
         self._shards: dict[int, Shard[MachineType]] = {}
         self._to_load: asyncio.Queue[Shard[MachineType]] = asyncio.Queue()
         # By partition that could not be loaded, the pause before the next attempt.
@@ -62,37 +81,45 @@ class Runtime(Generic[MachineType]):
     # --- requests
 
     def write(
-        self, number: int, command: Callable[[MachineType, Moment], Result]
-    ) -> asyncio.Future[Any]:
-        """The answer to a command, when it is committed. CoordinatorError refuses it."""
-        answer: asyncio.Future[Any] = self._host.loop.create_future()
-        self.write_to(number, command, answer)
+        self,
+        number: int,
+        command: Command[MachineType],
+        refused: Callable[[CoordinatorError], Any] | None = None,
+    ) -> Promise[Any]:
+        """The answer to a command, when it is committed."""
+        answer: Promise[Any] = Promise(self._host.loop, refused)
+        shard = self._shards.get(number)
+        if shard is None:
+            answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
+        else:
+            shard.write(command, answer)
         return answer
 
     def write_to(
         self,
         number: int,
-        command: Callable[[MachineType, Moment], Result],
-        answer: asyncio.Future[Any],
+        command: Command[MachineType],
+        answer: Promise[Any],
     ) -> None:
         """As `write`, for commands whose answer may come from another command."""
         shard = self._shards.get(number)
         if shard is None:
-            answer.set_exception(CoordinatorError(Errors.NOT_COORDINATOR))
+            answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
         else:
             shard.write(command, answer)
 
     def write_in_transaction(
         self,
         number: int,
-        command: Callable[[MachineType, Moment], Result],
+        command: Command[MachineType],
         writer: TransactionalWriter,
-    ) -> asyncio.Future[Any]:
+        refused: Callable[[CoordinatorError], Any] | None = None,
+    ) -> Promise[Any]:
         """As `write`; the records count when the transaction of the writer commits."""
-        answer: asyncio.Future[Any] = self._host.loop.create_future()
+        answer: Promise[Any] = Promise(self._host.loop, refused)
         shard = self._shards.get(number)
         if shard is None:
-            answer.set_exception(CoordinatorError(Errors.NOT_COORDINATOR))
+            answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
         else:
             shard.write_in_transaction(command, writer, answer)
         return answer
@@ -103,12 +130,12 @@ class Runtime(Generic[MachineType]):
         producer: TransactionalWriter,
         marker: EndTransactionMarker,
         transaction_version: int,
-    ) -> asyncio.Future[Any]:
+    ) -> Promise[Errors]:
         """Ends a transaction on a partition; done when that is committed."""
-        answer: asyncio.Future[Any] = self._host.loop.create_future()
+        answer: Promise[Errors] = Promise(self._host.loop)
         shard = self._shards.get(number)
         if shard is None:
-            answer.set_exception(CoordinatorError(Errors.NOT_COORDINATOR))
+            answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
         else:
             shard.end_transaction(producer, marker, transaction_version, answer)
         return answer
@@ -116,7 +143,7 @@ class Runtime(Generic[MachineType]):
     def shard(self, number: int) -> Shard[MachineType] | None:
         return self._shards.get(number)
 
-    def write_all(self, command: Callable[[MachineType, Moment], Result]) -> None:
+    def write_all(self, command: Command[MachineType]) -> None:
         """Runs a command that nobody waits for on every active shard."""
         for shard in tuple(self._shards.values()):
             if shard.state is ShardState.ACTIVE:
@@ -128,6 +155,21 @@ class Runtime(Generic[MachineType]):
         if shard is None:
             raise CoordinatorError(Errors.NOT_COORDINATOR)
         return shard.read(query)
+
+    def read_in_pieces(
+        self,
+        number: int,
+        query: Callable[[MachineType], Pieces[Any]],
+        refused: Callable[[CoordinatorError], Any] | None = None,
+    ) -> Promise[Any]:
+        """As `read`, with turns for others in between."""
+        answer: Promise[Any] = Promise(self._host.loop, refused)
+        shard = self._shards.get(number)
+        if shard is None:
+            answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
+        else:
+            shard.read_in_pieces(query, answer)
+        return answer
 
     # --- leadership
 
@@ -151,7 +193,7 @@ class Runtime(Generic[MachineType]):
         self._begin(partition)
 
     def _begin(self, partition: Partition) -> None:
-        shard = Shard(partition, self._make_machine(), self._types, self._host)
+        shard = Shard(partition, self._make_machine(), self._types, self._host, self._perform)
         self._shards[partition.number] = shard
         self._to_load.put_nowait(shard)
 

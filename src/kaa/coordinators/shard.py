@@ -1,13 +1,13 @@
 """One partition of a coordinator: the driver of its machine.
 
 A shard is loading, active, failed or closed. It is loaded by replaying its partition to the end;
-meanwhile every request is told COORDINATOR_LOAD_IN_PROGRESS. It is closed when this broker does not
-lead the partition any more; whoever waits is told NOT_COORDINATOR, and the machine is dropped with
+meanwhile every request gets COORDINATOR_LOAD_IN_PROGRESS. It is closed when this broker does not
+lead the partition any more; waiting requests get NOT_COORDINATOR, and the machine is dropped with
 all that was not committed. A failed one could not be loaded: another takes its place (`runtime`).
 
 A command runs at once, on the newest state. Its records get the next offsets, are replayed, and
 join the batch that is being gathered; the batch is appended at the end of the turn of the loop, or
-after the linger. The answer waits in a queue for the high watermark::
+after the linger. The answer waits in a queue for the high watermark:
 
     committed      appended, waiting for replicas     gathered
     ...........|.................................|...............|
@@ -21,50 +21,58 @@ records are in the log and stay.
 What is written within a transaction (`write_in_transaction`) goes into batches of its own, which
 have the producer's id and epoch. Its end comes as a marker (`end_transaction`), which is appended
 and replayed here as well: nobody else writes to the partition.
+
+A command about thousands of partitions is done in pieces: it returns a generator, or more records
+than are gathered in one turn of the loop. What comes meanwhile waits in `_later`, except questions
+about committed state, and nothing is appended: the records of a command stay together. What waited
+is done afterwards, one command in each turn, and what comes until then queues up after it.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
+from collections.abc import Generator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from kaa.coordinators.machine import CoordinatorError, Machine, Result
-from kaa.coordinators.records import encode_key, encode_value
+from kaa.coordinators.loading import replay_log
+from kaa.coordinators.machine import CoordinatorError, CoordinatorResult, Machine
 from kaa.limits import (
+    COORDINATOR_CHANGES_COMMITTED_PER_TURN_MAX,
     COORDINATOR_DEADLINES_PER_TURN_MAX,
     COORDINATOR_LATE_MS_MAX,
     COORDINATOR_PATIENCE_MS,
     COORDINATOR_RECORD_OVERHEAD_BYTES_MAX,
-    COORDINATOR_RECORDS_PER_SLICE_MAX,
+    RECORDS_PER_PIECE,
 )
 from kaa.log.errors import LogError
-from kaa.log.log import FetchIsolation
-from kaa.log.producer_state import AppendOrigin
+from kaa.model.kinds import AppendOrigin
+from kaa.model.pieces import finish, in_pieces, mapped
 from kaa.records.batch import HEADER_BYTES, NO_SEQUENCE
 from kaa.records.build import BatchBuilder
 from kaa.records.control import (
     ControlRecordType,
     build_end_transaction_batch,
-    read_end_transaction_marker,
 )
-from kaa.records.legacy import iter_upgraded_batches
-from kaa.records.record import iter_records
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Executor
+    import asyncio
+    from collections.abc import Callable
 
+    from kaa.coordinators.loading import Host
     from kaa.coordinators.machine import Moment, Reply
+    from kaa.coordinators.promise import Promise
     from kaa.coordinators.records import RecordTypes
     from kaa.log.producer_state import VerificationGuard
-    from kaa.records.batch import CompressionType, RecordBatch
+    from kaa.model.pieces import Pieces
     from kaa.records.control import EndTransactionMarker
     from kaa.replication.partition import Partition
 
 MachineType = TypeVar("MachineType", bound=Machine)
+if TYPE_CHECKING:
+    Command = Callable[[MachineType, Moment], CoordinatorResult | Pieces[CoordinatorResult]]
 
 _NO_PRODUCER: Final = -1
 
@@ -76,16 +84,6 @@ class ShardState(Enum):
     CLOSED = "closed"
 
 
-class Settings(NamedTuple):
-    """How a shard writes and loads; looked up for every batch, since it can change."""
-
-    # -1: until the loop has nothing else to add.
-    linger_ms: int
-    commit_timeout_ms: int
-    load_bytes: int
-    compression_type: CompressionType
-
-
 class TransactionalWriter(NamedTuple):
     """In whose transaction records are written; the guard says that there is one."""
 
@@ -94,20 +92,7 @@ class TransactionalWriter(NamedTuple):
     guard: VerificationGuard | None = None
 
 
-class Host(Protocol):
-    """What a shard needs from its node."""
-
-    loop: asyncio.AbstractEventLoop
-    # Reads the log off the loop.
-    executor: Executor | None
-
-    def now(self) -> Moment: ...
-
-    def settings(self) -> Settings: ...
-
-    def has_enough_replicas(self, partition: Partition) -> bool: ...
-
-    def report(self, text: str) -> None: ...
+_NO_WRITER: Final = TransactionalWriter(_NO_PRODUCER, -1)
 
 
 class _Waiting:
@@ -119,8 +104,8 @@ class _Waiting:
         self,
         end_offset: int,
         deadline_ms: int,
-        answer: asyncio.Future[Any] | None,
-        result: Result,
+        answer: Promise[Any] | None,
+        result: CoordinatorResult,
     ) -> None:
         self.end_offset = end_offset
         self.deadline_ms = deadline_ms
@@ -133,7 +118,12 @@ class Shard(Generic[MachineType]):
     """See the module's text."""
 
     def __init__(
-        self, partition: Partition, machine: MachineType, types: RecordTypes, host: Host
+        self,
+        partition: Partition,
+        machine: MachineType,
+        types: RecordTypes,
+        host: Host,
+        perform: Callable[[Any], None],
     ) -> None:
         self.partition = partition
         self.machine = machine
@@ -141,8 +131,9 @@ class Shard(Generic[MachineType]):
         self.leader_epoch = partition.leader_epoch
         self._types = types
         self._host = host
+        self._perform = perform
         self._loop = host.loop
-        # The offset of the next record; behind the log end offset by what is gathered.
+        # The offset of the next record: the log end offset plus what is gathered.
         self._next_offset = 0
         # What is gathered for the next append, and the offset of its first record.
         self._batch: BatchBuilder | None = None
@@ -159,48 +150,78 @@ class Shard(Generic[MachineType]):
         self._armed_ms = 0
         # It came late, and waits until the loop has read what came in meanwhile.
         self._is_patient = False
+        # The command that is being done in pieces and its answer, and what waits for its end.
+        self._long: Pieces[None] | None = None
+        self._long_answer: Promise[Any] | None = None
+        self._later: deque[tuple[Callable[[], None], Promise[Any] | None]] = deque()
+        self._is_catching_up = False
+        # The linger has ended meanwhile.
+        self._is_flush_due = False
 
     # --- requests
 
     def write(
-        self, command: Callable[[MachineType, Moment], Result], answer: asyncio.Future[Any]
+        self,
+        command: Command[MachineType],
+        answer: Promise[Any],
     ) -> None:
         """Runs the command; `answer` gets its response, or a CoordinatorError."""
         refusal = self._refusal()
-        if refusal is None:
-            self._run(command, answer)
+        if refusal is not None:
+            answer.refuse(CoordinatorError(refusal))
+        elif self._must_wait():
+            self._later.append((partial(self._run, command, answer), answer))
         else:
-            _fail(answer, refusal)
+            self._run(command, answer)
+
+    def _must_wait(self) -> bool:
+        """Whether others come first."""
+        return self._long is not None or (bool(self._later) and not self._is_catching_up)
 
     def write_in_transaction(
         self,
-        command: Callable[[MachineType, Moment], Result],
+        command: Command[MachineType],
         writer: TransactionalWriter,
-        answer: asyncio.Future[Any],
+        answer: Promise[Any],
     ) -> None:
         """As `write`; the records count when the transaction of the writer commits."""
+        if self._must_wait():
+            self._later.append(
+                (partial(self.write_in_transaction, command, writer, answer), answer)
+            )
+            return
         refusal = self._refusal() or self._flush()
         if refusal is None:
             self._writer = writer
             try:
                 self._run(command, answer)
-                self._flush()
             finally:
-                self._writer = None
+                if self._long is None:
+                    self._leave_transaction()
         else:
-            _fail(answer, refusal)
+            answer.refuse(CoordinatorError(refusal))
+
+    def _leave_transaction(self) -> None:
+        try:
+            self._flush()
+        finally:
+            self._writer = None
 
     def end_transaction(
         self,
         producer: TransactionalWriter,
         marker: EndTransactionMarker,
         transaction_version: int,
-        answer: asyncio.Future[Any],
+        answer: Promise[Any],
     ) -> None:
         """Writes the marker and replays it; `answer` gets NONE, or a CoordinatorError."""
+        if self._must_wait():
+            again = partial(self.end_transaction, producer, marker, transaction_version, answer)
+            self._later.append((again, answer))
+            return
         refusal = self._refusal() or self._flush()
         if refusal is not None:
-            _fail(answer, refusal)
+            answer.refuse(CoordinatorError(refusal))
             return
         now = self._host.now()
         batch = build_end_transaction_batch(
@@ -212,18 +233,27 @@ class Shard(Generic[MachineType]):
         try:
             self._append(batch, None, transaction_version)
         except LogError as error:
-            _fail(answer, error.error)
+            answer.refuse(CoordinatorError(error.error))
             return
-        self.machine.timeline.move(self._next_offset)
         is_commit = marker.control_type is ControlRecordType.COMMIT
-        self.machine.replay_end_transaction(producer.producer_id, is_commit=is_commit)
-        self._next_offset += 1
-        self._park(answer, Result(response=Errors.NONE), now)
-        self._progress()
+        self._long = self._replay_end(producer.producer_id, is_commit, answer, now)
+        self._long_answer = answer
+        self._go_on()
 
-    def write_unasked(self, command: Callable[[MachineType, Moment], Result]) -> None:
+    def _replay_end(
+        self, producer_id: int, is_commit: bool, answer: Promise[Any], now: Moment
+    ) -> Pieces[None]:
+        self.machine.timeline.move(self._next_offset)
+        yield from self.machine.replay_end_transaction(producer_id, is_commit=is_commit)
+        self._next_offset += 1
+        self._park(answer, CoordinatorResult(response=Errors.NONE), now)
+
+    def write_unasked(self, command: Command[MachineType]) -> None:
         """Runs a command that no client waits for; the shard is active."""
-        self._run(command, None)
+        if self._must_wait():
+            self._later.append((partial(self._run, command, None), None))
+        else:
+            self._run(command, None)
 
     def read(self, query: Callable[[MachineType], Any]) -> Any:
         """The answer to a question about committed state. CoordinatorError refuses it."""
@@ -231,6 +261,33 @@ class Shard(Generic[MachineType]):
         if refusal is not None:
             raise CoordinatorError(refusal)
         return query(self.machine)
+
+    def read_in_pieces(
+        self, query: Callable[[MachineType], Pieces[Any]], answer: Promise[Any]
+    ) -> None:
+        """As `read`, with turns for others; what is not read yet may change in between."""
+        refusal = self._refusal()
+        if refusal is None:
+            self._read_on(query(self.machine), answer)
+        else:
+            answer.refuse(CoordinatorError(refusal))
+
+    def _read_on(self, pieces: Pieces[Any], answer: Promise[Any]) -> None:
+        if self.state is not ShardState.ACTIVE:
+            answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
+            return
+        try:
+            next(pieces)
+        except StopIteration as stop:
+            if not answer.done():
+                answer.set_result(stop.value)
+        except CoordinatorError as error:
+            answer.refuse(error)
+        except Exception:
+            answer.refuse(CoordinatorError(Errors.UNKNOWN_SERVER_ERROR))
+            raise
+        else:
+            self._loop.call_soon(self._read_on, pieces, answer)
 
     def _refusal(self) -> Errors | None:
         if self.state is ShardState.ACTIVE:
@@ -249,8 +306,11 @@ class Shard(Generic[MachineType]):
         if self._is_closed():
             return
         try:
-            await self._replay_log()
+            end_offset = await replay_log(
+                self.partition, self.machine, self._types, self._host, self._is_closed
+            )
             if not self._is_closed():
+                self._next_offset = end_offset
                 self.state = ShardState.ACTIVE
                 self.partition.wait(self._progress)
                 self._run(lambda machine, now: machine.loaded(now), None)
@@ -266,64 +326,18 @@ class Shard(Generic[MachineType]):
             f"{type(error).__name__}: {error}"
         )
 
-    async def _replay_log(self) -> None:
-        log = self.partition.leader_log()
-        timeline = self.machine.timeline
-        offset = log.log_start_offset
-        # Counted over batches, which are small where commits came one by one.
-        replayed = 0
-        timeline.commit(log.high_watermark)
-        while not self._is_closed() and offset < log.log_end_offset:
-            found = self.partition.read(
-                offset, self._host.settings().load_bytes, FetchIsolation.LOG_END, min_one=True
-            )
-            if found.region is None:
-                break
-            try:
-                data = await self._loop.run_in_executor(self._host.executor, found.region.read)
-            finally:
-                found.region.release()
-            for batch in iter_upgraded_batches(data):
-                for _ in self._replay_batch(batch, offset):
-                    replayed += 1
-                    if replayed % COORDINATOR_RECORDS_PER_SLICE_MAX == 0:
-                        await asyncio.sleep(0)
-                        if self._is_closed():
-                            return
-                offset = batch.next_offset
-            timeline.commit(log.high_watermark)
-        self._next_offset = log.log_end_offset
-        timeline.move(self._next_offset)
-
-    def _replay_batch(self, batch: RecordBatch, start_offset: int) -> Iterator[None]:
-        """Replays the records from an offset on, one at each step."""
-        machine = self.machine
-        timeline = machine.timeline
-        if batch.is_control:
-            timeline.move(batch.base_offset)
-            marker = read_end_transaction_marker(batch)
-            if marker is not None:
-                is_commit = marker.control_type is ControlRecordType.COMMIT
-                machine.replay_end_transaction(batch.producer_id, is_commit=is_commit)
-            yield
-            return
-        producer_id = batch.producer_id if batch.is_transactional else _NO_PRODUCER
-        for record in iter_records(batch):
-            if record.offset >= start_offset:
-                found = self._types.decode(record.key, record.value)
-                if found is not None:
-                    timeline.move(record.offset)
-                    machine.replay(record.offset, *found, producer_id, batch.producer_epoch)
-            yield
-
     def close(self) -> None:
         """This broker does not lead the partition any more: nothing uncommitted counts."""
         was_active = self.state is ShardState.ACTIVE
         self._end(ShardState.CLOSED)
-        for waiting in self._waiting:
-            if waiting.answer is not None:
-                _fail(waiting.answer, Errors.NOT_COORDINATOR)
+        answers = [waiting.answer for waiting in self._waiting]
+        answers += [self._long_answer, *(answer for _, answer in self._later)]
         self._waiting.clear()
+        self._later.clear()
+        self._long = self._long_answer = None
+        for answer in answers:
+            if answer is not None:
+                answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
         if was_active:
             _answer(self.machine.unloaded())
 
@@ -337,34 +351,125 @@ class Shard(Generic[MachineType]):
 
     # --- commands
 
-    def _run(
-        self,
-        command: Callable[[MachineType, Moment], Result],
-        answer: asyncio.Future[Any] | None,
-    ) -> None:
+    def _run(self, command: Command[MachineType], answer: Promise[Any] | None) -> None:
+        """Runs a command: at once if it is short, after others if one goes on in pieces."""
+        if self._long is not None:
+            self._later.append((partial(self._run, command, answer), answer))
+            return
         now = self._host.now()
         timeline = self.machine.timeline
         timeline.move(self._next_offset)
+        result: CoordinatorResult | Pieces[CoordinatorResult] | None = None
         try:
             result = command(self.machine, now)
+            if isinstance(result, Generator) or len(result.records) > RECORDS_PER_PIECE:
+                self._long, self._long_answer = self._in_pieces(result, answer, now), answer
+                self._go_on()
+                return
             if result.records:
-                self._gather(result, now)
+                finish(self._gather(result, now))
         except CoordinatorError as error:
-            timeline.revert(self._next_offset)
-            if answer is not None and not answer.done():
-                answer.set_exception(error)
+            self._refuse(result, answer, error)
         except Exception:
             timeline.revert(self._next_offset)
             raise
         else:
-            _answer(result.replies)
-            self._park(answer, result, now)
+            self._succeed(result, answer, now)
         finally:
             self._arm_machine_timer()
 
-    def _gather(self, result: Result, now: Moment) -> None:
+    def _refuse(self, result: object, answer: Promise[Any] | None, error: CoordinatorError) -> None:
+        """A command that was refused, or whose result cannot be written, has not happened. Those
+        who wait for the result are answered by the machine.
+        """
+        self.machine.timeline.revert(self._next_offset)
+        if answer is not None:
+            answer.refuse(error)
+        if isinstance(result, CoordinatorResult) and result.then is not None:
+            self._run(lambda machine, now: machine.appended(result.then, error.error, now), None)
+
+    def _succeed(self, result: CoordinatorResult, answer: Promise[Any] | None, now: Moment) -> None:
+        _answer(result.replies)
+        self._park(answer, result, now)
+        for effect in result.effects:
+            self._perform(effect)
+
+    def _in_pieces(
+        self,
+        work: CoordinatorResult | Pieces[CoordinatorResult],
+        answer: Promise[Any] | None,
+        now: Moment,
+    ) -> Pieces[None]:
+        result = None
+        try:
+            result = yield from in_pieces(work)
+            yield from self._gather(result, now)
+        except CoordinatorError as error:
+            self._refuse(result, answer, error)
+        except Exception:
+            self.machine.timeline.revert(self._next_offset)
+            if answer is not None:
+                answer.refuse(CoordinatorError(Errors.UNKNOWN_SERVER_ERROR))
+            raise
+        else:
+            self._succeed(result, answer, now)
+
+    def _go_on(self) -> None:
+        """Does a piece of the long command; when it has ended, what waited for that."""
+        if self._long is None:
+            return
+        try:
+            next(self._long)
+        except StopIteration:
+            self._end_long()
+        except Exception:
+            self._end_long()
+            raise
+        else:
+            self._loop.call_soon(self._go_on)
+
+    def _end_long(self) -> None:
+        self._long = self._long_answer = None
+        if self._writer is not None:
+            self._leave_transaction()
+        elif self._is_flush_due:
+            self._flush()
+        self._is_flush_due = False
+        self._progress()
+        if not self._is_catching_up:
+            self._go_on_with_others()
+
+    def _go_on_with_others(self) -> None:
+        """What waited has its turns before anything else."""
+        if self._later:
+            self._loop.call_soon(self._catch_up)
+        else:
+            self._arm_machine_timer()
+
+    def _catch_up(self) -> None:
+        """Does one command that waited, or begins it."""
+        if not self._later:
+            return
+        again, answer = self._later.popleft()
+        self._is_catching_up = True
+        try:
+            again()
+        except Exception as error:  # noqa: BLE001 - it costs this command alone.
+            if answer is not None:
+                answer.refuse(CoordinatorError(Errors.UNKNOWN_SERVER_ERROR))
+            fault = {"message": "a command of a coordinator failed", "exception": error}
+            self._loop.call_exception_handler(fault)
+        finally:
+            self._is_catching_up = False
+        if self._long is None:
+            self._go_on_with_others()
+
+    def _gather(self, result: CoordinatorResult, now: Moment) -> Pieces[None]:
         """Adds the records to the batch. CoordinatorError if they cannot be written."""
-        encoded = [(encode_key(record.key), encode_value(record)) for record in result.records]
+        records = result.records
+        if not records:
+            return
+        encoded = yield from mapped(lambda record: record.encode(), records)
         sizes = [
             len(key) + len(value or b"") + COORDINATOR_RECORD_OVERHEAD_BYTES_MAX
             for key, value in encoded
@@ -378,23 +483,23 @@ class Shard(Generic[MachineType]):
             raise CoordinatorError(Errors.RECORD_LIST_TOO_LARGE)
         if result.is_atomic:
             self._make_room(whole, bytes_max)
-        for (key, value), size, record in zip(encoded, sizes, result.records, strict=True):
+        machine, timeline = self.machine, self.machine.timeline
+        producer_id, producer_epoch, _ = self._writer or _NO_WRITER
+        rows = zip(encoded, sizes, records, strict=True)
+        for number, ((key, value), size, record) in enumerate(rows, 1):
             if not result.is_atomic:
                 self._make_room(size, bytes_max)
             offset = self._next_offset
             if result.is_replayed:
-                timeline = self.machine.timeline
                 timeline.move(offset)
-                writer = self._writer
-                self.machine.replay(
-                    offset,
-                    record.key,
-                    record.value,
-                    _NO_PRODUCER if writer is None else writer.producer_id,
-                    -1 if writer is None else writer.producer_epoch,
-                )
-            self._builder().append(now.wall_ms, key, value)
+                record.replay(machine, offset, producer_id, producer_epoch)
+            builder = self._batch
+            if builder is None:
+                builder = self._begin_batch()
+            builder.append(now.wall_ms, key, value)
             self._next_offset = offset + 1
+            if number % RECORDS_PER_PIECE == 0:
+                yield
 
     def _make_room(self, size: int, bytes_max: int) -> None:
         gathered = self._batch
@@ -404,28 +509,27 @@ class Shard(Generic[MachineType]):
                 # What the command decided rested on what was just taken back.
                 raise CoordinatorError(refusal)
 
-    def _builder(self) -> BatchBuilder:
-        if self._batch is None:
-            settings = self._host.settings()
-            writer = self._writer or TransactionalWriter(_NO_PRODUCER, -1)
-            self._batch = BatchBuilder(
-                compression_type=settings.compression_type,
-                producer_id=writer.producer_id,
-                producer_epoch=writer.producer_epoch,
-                # Coordinators do not count; Kafka's write 0 as well.
-                base_sequence=NO_SEQUENCE if self._writer is None else 0,
-                is_transactional=self._writer is not None,
-            )
-            self._batch_offset = self._next_offset
-            if self._flush_handle is None:
-                if settings.linger_ms > 0:
-                    seconds = settings.linger_ms / 1000
-                    self._flush_handle = self._loop.call_later(seconds, self._flush_now)
-                else:
-                    self._flush_handle = self._loop.call_soon(self._flush_now)
-        return self._batch
+    def _begin_batch(self) -> BatchBuilder:
+        settings = self._host.settings()
+        writer = self._writer or _NO_WRITER
+        self._batch = builder = BatchBuilder(
+            compression_type=settings.compression_type,
+            producer_id=writer.producer_id,
+            producer_epoch=writer.producer_epoch,
+            # Coordinators do not count; Kafka's write 0 as well.
+            base_sequence=NO_SEQUENCE if self._writer is None else 0,
+            is_transactional=self._writer is not None,
+        )
+        self._batch_offset = self._next_offset
+        if self._flush_handle is None:
+            if settings.linger_ms > 0:
+                seconds = settings.linger_ms / 1000
+                self._flush_handle = self._loop.call_later(seconds, self._flush_now)
+            else:
+                self._flush_handle = self._loop.call_soon(self._flush_now)
+        return builder
 
-    def _park(self, answer: asyncio.Future[Any] | None, result: Result, now: Moment) -> None:
+    def _park(self, answer: Promise[Any] | None, result: CoordinatorResult, now: Moment) -> None:
         """Leaves the answer until all that was written is committed. One that comes from another
         command is watched as well: if the records of this one are lost, it fails.
         """
@@ -446,6 +550,9 @@ class Shard(Generic[MachineType]):
     def _flush_now(self) -> None:
         """What the append itself commits is answered at once."""
         self._flush_handle = None
+        if self._long is not None:
+            self._is_flush_due = True
+            return
         self._is_advancing = True
         try:
             self._flush()
@@ -470,12 +577,7 @@ class Shard(Generic[MachineType]):
         self, batch: bytearray, writer: TransactionalWriter | None, transaction_version: int = 0
     ) -> int:
         """The offset of its first record. LogError refuses it."""
-        partition = self.partition
-        if not partition.is_leader:
-            raise LogError(Errors.NOT_LEADER_OR_FOLLOWER, "led by another broker")
-        if not self._host.has_enough_replicas(partition):
-            raise LogError(Errors.NOT_ENOUGH_REPLICAS, "too few replicas are in sync")
-        info = partition.append(
+        info = self.partition.append(
             batch,
             now_ms=self._host.now().wall_ms,
             origin=AppendOrigin.COORDINATOR,
@@ -505,12 +607,15 @@ class Shard(Generic[MachineType]):
     def _advance(self) -> None:
         self._is_advancing = False
         log = self.partition.log
-        if self.state is not ShardState.ACTIVE or log is None:
+        if self.state is not ShardState.ACTIVE or log is None or self._long is not None:
             return
         high_watermark = min(log.high_watermark, self._next_offset)
-        self.machine.timeline.commit(high_watermark)
-        while self._waiting and self._waiting[0].end_offset <= high_watermark:
+        timeline = self.machine.timeline
+        timeline.commit(high_watermark, COORDINATOR_CHANGES_COMMITTED_PER_TURN_MAX)
+        while self._waiting and self._waiting[0].end_offset <= timeline.committed_offset:
             self._finish(self._waiting.popleft())
+        if timeline.committed_offset < high_watermark:
+            self._progress()
 
     def _finish(self, waiting: _Waiting, error: Errors = Errors.NONE) -> None:
         if waiting.then is not None:
@@ -520,7 +625,7 @@ class Shard(Generic[MachineType]):
         if answer is None or answer.done():
             return
         if error is not Errors.NONE:
-            answer.set_exception(CoordinatorError(error))
+            answer.refuse(CoordinatorError(error))
         elif waiting.response is not None:
             answer.set_result(waiting.response)
 
@@ -549,7 +654,10 @@ class Shard(Generic[MachineType]):
         self._machine_timer = self._loop.call_later(seconds, self._expire)
 
     def _expire(self) -> None:
-        """A node that comes late did not read either: whoever wrote in time is heard first."""
+        """A node that comes late did not read either: who wrote in time is heard first."""
+        if self._must_wait():
+            self._machine_timer = None
+            return
         late_ms = self._host.now().monotonic_ms - self._armed_ms
         self._is_patient = late_ms > COORDINATOR_LATE_MS_MAX and not self._is_patient
         if self._is_patient:
@@ -561,7 +669,7 @@ class Shard(Generic[MachineType]):
             deadline_ms = self.machine.next_deadline_ms
             if deadline_ms is None or deadline_ms > self._host.now().monotonic_ms:
                 break
-            self._run(lambda machine, now: machine.expire(now) or Result(), None)
+            self._run(lambda machine, now: machine.expire(now) or CoordinatorResult(), None)
         self._arm_machine_timer()
 
 
@@ -570,8 +678,3 @@ def _answer(replies: Any) -> None:
     for reply in replies:
         if not reply.waiter.done():
             reply.waiter.set_result(reply.response)
-
-
-def _fail(answer: asyncio.Future[Any], error: Errors) -> None:
-    if not answer.done():
-        answer.set_exception(CoordinatorError(error))

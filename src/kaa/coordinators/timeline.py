@@ -5,9 +5,9 @@ counts only when it is committed. Two questions follow. What may a reader see? T
 the changes at or above the committed offset. And what if an append fails? Memory goes back to where
 the log ends.
 
-Both are answered by one list of changes per timeline, oldest first::
+Both are answered by one list of changes per timeline, oldest first:
 
-    offset 7: offsets["a"] was 40     committed up to 8: dropped, nobody can go back behind it
+    offset 7: offsets["a"] was 40     committed up to 8: dropped, nobody can go back before it
     offset 8: offsets["a"] was 41     <- what readers see of "a" is 41
     offset 9: offsets["b"] was absent <- readers do not see "b"
 
@@ -61,15 +61,22 @@ class Timeline:
         assert offset >= self.position, f"{offset} is before {self.position}"
         self.position = offset
 
-    def commit(self, offset: int) -> None:
-        """Everything below `offset` is committed; there is no way back behind it."""
+    def commit(self, offset: int, changes_max: int | None = None) -> None:
+        """Everything below `offset` is committed; there is no way back before it. With a limit the
+        committed offset may stay below, at a record whose changes are to come, or the rest of them.
+        """
         if offset <= self.committed_offset:
             return
-        self.committed_offset = offset
         changes = self._changes
+        count = 0
         while changes and changes[0][0] < offset:
+            if count == changes_max:
+                self.committed_offset = changes[0][0]
+                return
             _, structure, key = changes.popleft()
             structure.forget_oldest(key)
+            count += 1
+        self.committed_offset = offset
 
     def revert(self, offset: int) -> None:
         """Undoes every change at or above `offset`."""

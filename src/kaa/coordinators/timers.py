@@ -66,7 +66,7 @@ class Timers(Generic[Event]):
         return None
 
     def take_due(self, now_ms: int) -> Event | None:
-        """The event of the earliest deadline that has passed, which is no timer any more."""
+        """The event of the earliest deadline that has passed, which is not a timer any more."""
         deadline_ms = self.next_deadline_ms
         if deadline_ms is None or deadline_ms > now_ms:
             return None

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kaa.coordinators.group.consumer_group import ConsumerGroup
-from kaa.coordinators.group.consumer_protocol import read_assignment
+from kaa.coordinators.group.consumer.group import ConsumerGroup
+from kaa.coordinators.group.consumer.protocol import read_assignment
 from kaa.coordinators.group.settings import ConsumerTimes
-from kaa.coordinators.machine import NewRecord
+from kaa.coordinators.machine import WritableRecord
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k14_sync_group import SyncGroupResponse
 from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -36,8 +36,8 @@ from kaa.wire.messages.offsets_consumer import (
 )
 from tests.transcripts.coordinators.conversation import Conversation, record_wording, wording
 from tests.unit.coordinators.group.bench import code
-from tests.unit.coordinators.group.consumer_bench import ConsumerBench, assigned, names
-from tests.unit.coordinators.group.test_consumer_classic import metadata
+from tests.unit.coordinators.group.consumer.bench import ConsumerBench, assigned, names
+from tests.unit.coordinators.group.consumer.test_classic_members import metadata
 
 
 class ConsumerConversation(Conversation):
@@ -62,7 +62,7 @@ class ConsumerConversation(Conversation):
             return "assigned " + owned_wording({one.topic: one.partitions for one in found})
         return wording(answer)
 
-    def record_wording(self, record: NewRecord) -> str:
+    def record_wording(self, record: WritableRecord) -> str:
         return consumer_record_wording(record)
 
     def _describe(self) -> str:
@@ -135,7 +135,7 @@ def owned_wording(owned: dict[str, list[int]]) -> str:
     return " ".join(found) or "nothing"
 
 
-def consumer_record_wording(record: NewRecord) -> str:
+def consumer_record_wording(record: WritableRecord) -> str:
     key: Any = record.key
     match record.value:
         case ConsumerGroupMetadataValue() as value:

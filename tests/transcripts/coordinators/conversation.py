@@ -27,8 +27,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kaa.coordinators.group.offset_fetch import fetch_offsets
-from kaa.coordinators.machine import NewRecord
+from kaa.coordinators.group.offsets.fetch import fetch_offsets
+from kaa.coordinators.machine import WritableRecord
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup
 from kaa.wire.messages.k11_join_group import JoinGroupResponse
@@ -82,7 +83,7 @@ class Conversation:
     def wording(self, answer: Any) -> str:
         return wording(answer)
 
-    def record_wording(self, record: NewRecord) -> str:
+    def record_wording(self, record: WritableRecord) -> str:
         return record_wording(record)
 
     def _describe(self) -> str:
@@ -152,7 +153,7 @@ class Conversation:
 
     def _offsets(self) -> list[str]:
         request = OffsetFetchRequestGroup(group_id=GROUP, topics=None)
-        found = fetch_offsets(self.bench.machine, request, is_stable=False)
+        found = finish(fetch_offsets(self.bench.machine, request, is_stable=False))
         return [
             f"{topic.name}-{one.partition_index} at {one.committed_offset}"
             for topic in found.topics
@@ -207,7 +208,7 @@ def _joined(answer: JoinGroupResponse) -> str:
     return text + (", keeps the assignment" if answer.skip_assignment else "")
 
 
-def record_wording(record: NewRecord) -> str:
+def record_wording(record: WritableRecord) -> str:
     value = record.value
     key: Any = record.key
     if isinstance(value, GroupMetadataValue):

@@ -1,4 +1,4 @@
-"""The conversations in this folder, told again, must read the same.
+"""The conversations in this folder, held again, must read the same.
 
 `REWRITE_TRANSCRIPTS=1 pytest tests/transcripts` writes what they read like now, for review.
 """

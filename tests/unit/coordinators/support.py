@@ -7,14 +7,15 @@ test lets the second one fetch.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
-from kaa.coordinators.machine import CoordinatorError, Moment, NewRecord, Reply, Result
+from kaa.coordinators.loading import Settings
+from kaa.coordinators.machine import CoordinatorError, CoordinatorResult, Moment, NewRecord, Reply
 from kaa.coordinators.records import RecordType, RecordTypes
 from kaa.coordinators.runtime import Runtime
-from kaa.coordinators.shard import Settings, Shard
+from kaa.coordinators.shard import Shard
 from kaa.coordinators.timeline import Timeline, TimelineDict
 from kaa.coordinators.timers import Timers
 from kaa.records.batch import CompressionType
@@ -47,26 +48,28 @@ class CounterMachine:
 
     # --- commands
 
-    def add(self, name: str, amount: int = 1, *, copies: int = 1) -> Result:
+    def add(self, name: str, amount: int = 1, *, copies: int = 1) -> CoordinatorResult:
         if amount == 0:
             raise CoordinatorError(Errors.INVALID_REQUEST)
         value = (self.counters.get(name) or 0) + amount
         records = [counter_record(name, value) for _ in range(copies)]
-        return Result(records, response=value, then=name)
+        return CoordinatorResult(records, response=value, then=name)
 
-    def remove(self, name: str) -> Result:
-        return Result([counter_record(name, None)], response=True)
+    def remove(self, name: str) -> CoordinatorResult:
+        return CoordinatorResult([counter_record(name, None)], response=True)
 
-    def newest(self, name: str) -> Result:
-        return Result(response=self.counters.get(name) or 0)
+    def newest(self, name: str) -> CoordinatorResult:
+        return CoordinatorResult(response=self.counters.get(name) or 0)
 
-    def wait(self, waiter: Any) -> Result:
+    def wait(self, waiter: Any) -> CoordinatorResult:
         self.waiters.append(waiter)
-        return Result()
+        return CoordinatorResult()
 
-    def wake(self) -> Result:
+    def wake(self) -> CoordinatorResult:
         waiters, self.waiters = self.waiters, []
-        return Result(response=len(waiters), replies=[Reply(one, "woken") for one in waiters])
+        return CoordinatorResult(
+            response=len(waiters), replies=[Reply(one, "woken") for one in waiters]
+        )
 
     # --- machine
 
@@ -85,31 +88,32 @@ class CounterMachine:
             assert isinstance(value, OffsetCommitValue)
             self.counters[key.group] = value.offset
 
-    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> Iterable[None]:
         self.ended_transactions.append((producer_id, is_commit))
+        return ()
 
-    def loaded(self, now: Moment) -> Result:
+    def loaded(self, now: Moment) -> CoordinatorResult:
         self.is_loaded = True
-        return Result()
+        return CoordinatorResult()
 
     def unloaded(self) -> Sequence[Reply]:
         return [Reply(waiter, "gone") for waiter in self.waiters]
 
-    def appended(self, then: Any, error: Errors, now: Moment) -> Result:
+    def appended(self, then: Any, error: Errors, now: Moment) -> CoordinatorResult:
         self.outcomes.append((then, error))
-        return Result()
+        return CoordinatorResult()
 
     @property
     def next_deadline_ms(self) -> int | None:
         return self.timers.next_deadline_ms
 
-    def expire(self, now: Moment) -> Result | None:
+    def expire(self, now: Moment) -> CoordinatorResult | None:
         name = self.timers.take_due(now.monotonic_ms)
         return None if name is None else self.add(name)
 
 
 class TestHost:
-    """A node whose clock stands still unless told."""
+    """A node whose clock stands still unless it is moved."""
 
     __test__ = False
 
@@ -119,7 +123,6 @@ class TestHost:
         self.moment = Moment(1_000_000, 0)
         self.linger_ms = -1
         self.commit_timeout_ms = 5_000
-        self.is_enough = True
         self.reports: list[str] = []
 
     def now(self) -> Moment:
@@ -128,11 +131,18 @@ class TestHost:
     def settings(self) -> Settings:
         return Settings(self.linger_ms, self.commit_timeout_ms, 1 << 20, CompressionType.NONE)
 
-    def has_enough_replicas(self, _: Partition) -> bool:
-        return self.is_enough
-
     def report(self, text: str) -> None:
         self.reports.append(text)
+
+
+class FewInSync(Partition):
+    """A partition that has too few replicas in sync."""
+
+    __slots__ = ()
+
+    def append_refusal(self, required_acks: int) -> Errors | None:
+        del required_acks
+        return Errors.NOT_ENOUGH_REPLICAS
 
 
 class Cluster:
@@ -152,6 +162,9 @@ class Cluster:
             self.runtime.leadership_changed(found)
         self.epoch = 0
 
+    def set_enough_replicas(self, *, is_enough: bool) -> None:
+        self.partition.__class__ = Partition if is_enough else FewInSync
+
     @property
     def shard(self) -> Shard[CounterMachine]:
         (shard,) = self.runtime
@@ -162,9 +175,9 @@ class Cluster:
         return self.shard.machine
 
     async def load(self) -> None:
-        await asyncio.wait_for(self.runtime.load_next(), 5)
+        await asyncio.wait_for(self.runtime.load_next(), 60)
 
-    def write(self, command: Callable[[CounterMachine], Result]) -> asyncio.Future[Any]:
+    def write(self, command: Callable[[CounterMachine], CoordinatorResult]) -> asyncio.Future[Any]:
         return self.runtime.write(0, lambda machine, _: command(machine))
 
     def committed(self, name: str) -> int | None:
@@ -191,7 +204,7 @@ async def turns(count: int = 5) -> None:
 
 async def error_of(answer: asyncio.Future[Any]) -> Errors:
     try:
-        await asyncio.wait_for(answer, 5)
+        await asyncio.wait_for(answer, 60)
     except CoordinatorError as refusal:
         return refusal.error
     return Errors.NONE

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kaa.coordinators.machine import CoordinatorError, Result, told
+from kaa.coordinators.machine import CoordinatorError, CoordinatorResult, told
 from kaa.wire.errors import Errors
 
 
@@ -17,7 +17,7 @@ def test_a_refusal_says_why() -> None:
 
 
 def test_a_result_may_be_nothing() -> None:
-    result = Result()
+    result = CoordinatorResult()
     assert (tuple(result.records), result.response, tuple(result.replies)) == ((), None, ())
     assert result.is_replayed
     assert result.is_atomic

@@ -6,28 +6,28 @@ code would make; every one is looked for without a shrink, and so found in a mom
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from kaa.coordinators.group import consumer_reconcile
-from kaa.coordinators.group.classic import ClassicGroups
-from kaa.coordinators.group.classic_group import ClassicGroup
-from kaa.coordinators.group.consumer_group import ConsumerGroup
-from kaa.coordinators.group.offsets import Offsets
-from kaa.coordinators.machine import Result
+from kaa.coordinators.group.classic.group import ClassicGroup
+from kaa.coordinators.group.classic.groups import ClassicGroups
+from kaa.coordinators.group.consumer import reconcile
+from kaa.coordinators.group.consumer.group import ConsumerGroup
+from kaa.coordinators.group.offsets.committed import Offsets
+from kaa.coordinators.machine import CoordinatorResult
 from kaa.coordinators.timeline import TimelineDict
 from kaa.coordinators.transaction import machine as transaction_machine
 from kaa.coordinators.transaction import state as transaction_state
 from kaa.coordinators.transaction.machine import Decision, DecisionWritten, TransactionMachine
 from kaa.coordinators.transaction.state import BEFORE, State, Transaction
 from kaa.wire.errors import Errors
-from tests.unit.coordinators.group.test_consumer_model import ConsumerGroupModel
+from tests.unit.coordinators.group.consumer.test_model import ConsumerGroupModel
+from tests.unit.coordinators.group.offsets.test_transactional_model import TransactionalOffsetsModel
 from tests.unit.coordinators.group.test_model import GroupModel
-from tests.unit.coordinators.group.test_transactional_model import TransactionalOffsetsModel
 from tests.unit.coordinators.transaction.test_model import TransactionModel
 
 # Many more than are needed, so that another order of examples finds the fault as well.
@@ -63,11 +63,10 @@ def _time_ends_a_decided_commit(patch: pytest.MonkeyPatch) -> None:
     before = {**BEFORE, State.PREPARE_ABORT: BEFORE[State.PREPARE_ABORT] | {State.PREPARE_COMMIT}}
     patch.setattr(transaction_state, "BEFORE", before)
 
-    def is_overdue(transaction: Transaction, now_ms: int) -> bool:
-        is_in_time = transaction.start_timestamp_ms + transaction.timeout_ms >= now_ms
-        return transaction.state in {State.ONGOING, State.PREPARE_COMMIT} and not is_in_time
+    def can_run_out(transaction: Transaction) -> bool:
+        return transaction.state in {State.ONGOING, State.PREPARE_COMMIT}
 
-    patch.setattr(transaction_machine, "_is_overdue", is_overdue)
+    patch.setattr(transaction_machine, "_can_run_out", can_run_out)
 
 
 def _markers_before_the_decision_is_committed(patch: pytest.MonkeyPatch) -> None:
@@ -76,9 +75,10 @@ def _markers_before_the_decision_is_committed(patch: pytest.MonkeyPatch) -> None
     def early(
         self: TransactionMachine, name: str, transaction: Transaction, answer: Any, then: Any = None
     ) -> Any:
+        result = store(self, name, transaction, answer)
         if isinstance(then, DecisionWritten):
-            self._outbox.decided(Decision(name, transaction))
-        return store(self, name, transaction, answer)
+            return result._replace(effects=[Decision(name, transaction)])
+        return result
 
     patch.setattr(TransactionMachine, "_store", early)
 
@@ -99,7 +99,7 @@ def _decisions_are_not_sent_again_after_a_restart(patch: pytest.MonkeyPatch) -> 
 
     def forgetful(self: TransactionMachine, then: Any, error: Errors, now: Any) -> Any:
         if isinstance(then, transaction_machine.Loaded):
-            return Result()
+            return CoordinatorResult()
         return appended(self, then, error, now)
 
     patch.setattr(TransactionMachine, "appended", forgetful)
@@ -121,17 +121,20 @@ def _old_producers_are_let_in(patch: pytest.MonkeyPatch) -> None:
 def _offsets_count_after_an_abort(patch: pytest.MonkeyPatch) -> None:
     end = Offsets.replay_end_transaction
 
-    def always(self: Offsets, producer_id: int, *, is_commit: bool) -> None:
-        end(self, producer_id, is_commit=True)
+    def always(self: Offsets, producer_id: int, *, is_commit: bool) -> Iterable[None]:
+        return end(self, producer_id, is_commit=True)
 
     patch.setattr(Offsets, "replay_end_transaction", always)
 
 
 def _an_end_overwrites_what_was_committed_later(patch: pytest.MonkeyPatch) -> None:
-    def end(self: Offsets, producer_id: int, *, is_commit: bool) -> None:
-        for (group, topic, number), found in (self._pending.pop(producer_id) or {}).items():
+    def end(self: Offsets, producer_id: int, *, is_commit: bool) -> Iterable[None]:
+        pending: Any = self._pending.get(producer_id) or {}
+        for name in tuple(pending):
+            found = pending.pop(name)
             if is_commit:
-                self._put(group, (topic, number), found)
+                self.put(name[0], name[1:], found)
+        return ()
 
     patch.setattr(Offsets, "replay_end_transaction", end)
 
@@ -169,16 +172,16 @@ def _assignments_count_that_were_not_stored(patch: pytest.MonkeyPatch) -> None:
 
 
 def _partitions_are_given_while_somebody_has_them(patch: pytest.MonkeyPatch) -> None:
-    advance = consumer_reconcile._advance
+    advance = reconcile._advance
     patch.setattr(
-        consumer_reconcile,
+        reconcile,
         "_advance",
         lambda member, situation, epoch: advance(member, situation._replace(owners=()), epoch),
     )
 
 
 def _nobody_waits_for_a_revocation(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(consumer_reconcile, "_owns", lambda _, __: False)
+    patch.setattr(reconcile, "_owns", lambda _, __: False)
 
 
 def _a_target_is_not_stored(patch: pytest.MonkeyPatch) -> None:

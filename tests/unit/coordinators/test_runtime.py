@@ -11,14 +11,13 @@ from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.runtime import partition_for
 from kaa.coordinators.shard import ShardState
 from kaa.wire.errors import Errors
+from tests.support.pace import PATIENCE_SECONDS
 from tests.unit.coordinators.support import Cluster, error_of, turns
-
-SECONDS_MAX = 30
 
 
 async def until(condition: Callable[[], bool]) -> None:
     """Waits for something that a timer brings."""
-    async with asyncio.timeout(SECONDS_MAX):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110 - nothing tells of it.
             await asyncio.sleep(0.005)
 

@@ -9,21 +9,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-import pytest
 import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaa.coordinators.machine import CoordinatorError, Moment, Result
+from kaa.coordinators.machine import CoordinatorResult, Moment
+from kaa.coordinators.promise import Promise
 from kaa.coordinators.shard import ShardState
 from kaa.limits import COORDINATOR_LATE_MS_MAX, COORDINATOR_PATIENCE_MS
-from kaa.log.errors import LogError
 from kaa.records.build import BatchBuilder
-from kaa.records.control import (
-    ControlRecordType,
-    EndTransactionMarker,
-    build_end_transaction_batch,
-)
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.support import Cluster, CounterMachine, counter_record, error_of, turns
 
@@ -111,14 +105,14 @@ async def test_a_failed_append_takes_its_batch_back() -> None:
     cluster = Cluster()
     await cluster.load()
     assert await cluster.write(lambda machine: machine.add("a", 5)) == 5
-    cluster.host.is_enough = False
+    cluster.set_enough_replicas(is_enough=False)
     first = cluster.write(lambda machine: machine.add("a", 1))
     second = cluster.write(lambda machine: machine.newest("a"))
     assert await error_of(first) is Errors.NOT_ENOUGH_REPLICAS
     assert await error_of(second) is Errors.NOT_ENOUGH_REPLICAS
     assert cluster.machine.counters["a"] == 5
     assert cluster.machine.outcomes == [("a", Errors.NONE), ("a", Errors.NOT_ENOUGH_REPLICAS)]
-    cluster.host.is_enough = True
+    cluster.set_enough_replicas(is_enough=True)
     assert await cluster.write(lambda machine: machine.add("a", 1)) == 6
 
 
@@ -128,7 +122,7 @@ async def test_what_waits_for_replicas_survives_a_failed_append_behind_it() -> N
     await cluster.load()
     first = cluster.write(lambda machine: machine.add("a", 5))
     await turns()
-    cluster.host.is_enough = False
+    cluster.set_enough_replicas(is_enough=False)
     second = cluster.write(lambda machine: machine.add("a", 1))
     assert await error_of(second) is Errors.NOT_ENOUGH_REPLICAS
     cluster.replicate()
@@ -140,7 +134,7 @@ async def test_what_waits_for_replicas_survives_a_failed_append_behind_it() -> N
 async def test_lost_leadership_fails_what_is_not_committed() -> None:
     cluster = Cluster(replicas=TWO)
     await cluster.load()
-    waiting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    waiting: Promise[Any] = Promise(asyncio.get_running_loop())
     cluster.runtime.write_to(0, lambda machine, _: machine.wait(waiting), waiting)
     appended = cluster.write(lambda machine: machine.add("a", 5))
     await turns()
@@ -172,8 +166,12 @@ async def test_slow_replicas_are_an_error_but_the_records_stay() -> None:
 async def test_a_result_too_large_for_a_batch_is_refused_whole() -> None:
     cluster = Cluster()
     await cluster.load()
-    answer = cluster.write(lambda machine: machine.add("a" * 1_000, copies=1_200))
+    name = "a" * 1_000
+    answer = cluster.write(lambda machine: machine.add(name, copies=1_200))
     assert await error_of(answer) is Errors.RECORD_LIST_TOO_LARGE
+    await turns()
+    # Others may wait for what it was to write.
+    assert cluster.machine.outcomes == [(name, Errors.RECORD_LIST_TOO_LARGE)]
     assert len(cluster.machine.counters) == 0
     assert await cluster.write(lambda machine: machine.add("a")) == 1
 
@@ -183,9 +181,9 @@ async def test_a_result_that_need_not_be_whole_is_split() -> None:
     cluster = Cluster()
     await cluster.load()
 
-    def many(_: Any) -> Result:
+    def many(_: Any) -> CoordinatorResult:
         records = [counter_record("a" * 1_000, number) for number in range(2_000)]
-        return Result(records, response=True, is_atomic=False)
+        return CoordinatorResult(records, response=True, is_atomic=False)
 
     assert await cluster.write(many)
     assert cluster.partition.leader_log().log_end_offset == 2_000
@@ -196,7 +194,7 @@ async def test_a_result_that_need_not_be_whole_is_split() -> None:
 async def test_waiting_clients_are_answered_by_another_command() -> None:
     cluster = Cluster()
     await cluster.load()
-    waiting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    waiting: Promise[Any] = Promise(asyncio.get_running_loop())
     cluster.runtime.write_to(0, lambda machine, _: machine.wait(waiting), waiting)
     await turns()
     assert not waiting.done()
@@ -209,9 +207,9 @@ async def test_deadlines_of_the_machine_run_as_commands() -> None:
     cluster = Cluster()
     await cluster.load()
 
-    def later(machine: Any) -> Result:
+    def later(machine: Any) -> CoordinatorResult:
         machine.timers.schedule("key", 10, "a")
-        return Result(response=True)
+        return CoordinatorResult(response=True)
 
     assert await cluster.write(later)
     cluster.host.moment = Moment(1_000_000, 10)
@@ -226,10 +224,10 @@ def test_deadlines_on_the_loop_that_nodes_run_on() -> None:
         cluster = Cluster()
         await cluster.load()
 
-        def at(deadline_ms: int) -> Callable[[Any], Result]:
-            def command(machine: Any) -> Result:
+        def at(deadline_ms: int) -> Callable[[Any], CoordinatorResult]:
+            def command(machine: Any) -> CoordinatorResult:
                 machine.timers.schedule(deadline_ms, deadline_ms, "a")
-                return Result(response=True)
+                return CoordinatorResult(response=True)
 
             return command
 
@@ -252,10 +250,10 @@ def test_a_node_that_comes_late_hears_its_clients_first() -> None:
         await cluster.load()
         loop = asyncio.get_running_loop()
 
-        def at(deadline_ms: int) -> Callable[[Any], Result]:
-            def command(machine: Any) -> Result:
+        def at(deadline_ms: int) -> Callable[[Any], CoordinatorResult]:
+            def command(machine: Any) -> CoordinatorResult:
                 machine.timers.schedule("session", deadline_ms, "expired")
-                return Result(response=True)
+                return CoordinatorResult(response=True)
 
             return command
 
@@ -289,83 +287,6 @@ def test_a_node_that_comes_late_hears_its_clients_first() -> None:
 
 
 @run
-async def test_a_partition_is_replayed_in_slices() -> None:
-    cluster = Cluster()
-    await cluster.load()
-    for _ in range(3):
-        cluster.write(lambda machine: machine.add("a", copies=700))
-        cluster.write(lambda machine: machine.add("b"))
-        await turns()
-    await cluster.write(lambda machine: machine.remove("b"))
-    again = Cluster(old=cluster.replicas)
-    answer = again.write(lambda machine: machine.newest("a"))
-    assert await error_of(answer) is Errors.COORDINATOR_LOAD_IN_PROGRESS
-    with pytest.raises(CoordinatorError):
-        again.committed("a")
-    await again.load()
-    assert again.machine.is_loaded
-    assert dict(again.machine.counters.items()) == {"a": 3}
-    assert again.machine.timeline.committed_offset == 2_104
-    assert len(again.machine.timeline) == 0
-    assert await again.write(lambda machine: machine.add("a")) == 4
-
-
-@run
-async def test_slices_do_not_end_with_batches() -> None:
-    cluster = Cluster()
-    await cluster.load()
-    for _ in range(35):
-        # A batch for each.
-        await cluster.write(lambda machine: machine.add("a"))
-    again = Cluster(old=cluster.replicas)
-    replays = [0]
-    replay = again.machine.replay
-
-    def counted(*arguments: Any) -> None:
-        replays[-1] += 1
-        replay(*arguments)
-
-    async def look() -> None:
-        while again.shard.state is ShardState.LOADING:
-            replays.append(0)
-            await asyncio.sleep(0)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(again.machine, "replay", counted)
-        patch.setattr("kaa.coordinators.shard.COORDINATOR_RECORDS_PER_SLICE_MAX", 10)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(look())
-            tasks.create_task(again.load())
-    assert sorted(count for count in replays if count) == [5, 10, 10, 10]
-    assert again.committed("a") == 35
-
-
-@run
-async def test_what_is_loaded_above_the_high_watermark_is_not_committed() -> None:
-    cluster = Cluster(replicas=TWO)
-    await cluster.load()
-    cluster.write(lambda machine: machine.add("a"))
-    await turns()
-    again = Cluster(old=cluster.replicas)
-    await again.load()
-    assert (again.machine.counters["a"], again.committed("a")) == (1, None)
-    again.replicate()
-    await turns()
-    assert again.committed("a") == 1
-
-
-@run
-async def test_markers_are_replayed() -> None:
-    cluster = Cluster()
-    for kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
-        marker = EndTransactionMarker(kind, coordinator_epoch=0)
-        batch = build_end_transaction_batch(marker, producer_id=7, producer_epoch=0, timestamp=0)
-        cluster.partition.append(batch, now_ms=0)
-    await cluster.load()
-    assert cluster.machine.ended_transactions == [(7, True), (7, False)]
-
-
-@run
 async def test_a_partition_that_makes_no_sense_is_not_served_until_the_next_epoch() -> None:
     cluster = Cluster()
     builder = BatchBuilder()
@@ -388,10 +309,8 @@ async def test_an_append_that_the_log_refuses() -> None:
     cluster = Cluster()
     await cluster.load()
 
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise LogError(Errors.KAFKA_STORAGE_ERROR, "broken")
-
-    cluster.partition.leader_log().append = refuse  # type: ignore[method-assign]
+    # Before anybody has heard of it.
+    cluster.partition.leader_log().directory.offline_reason = "broken"
     answer = cluster.write(lambda machine: machine.add("a"))
     assert await error_of(answer) is Errors.KAFKA_STORAGE_ERROR
     assert len(cluster.machine.counters) == 0
@@ -429,7 +348,7 @@ async def _any_order(steps: list[str]) -> None:
             case "replicate" if not is_resigned:
                 cluster.replicate()
             case "fail" | "heal":
-                cluster.host.is_enough = step == "heal"
+                cluster.set_enough_replicas(is_enough=step == "heal")
             case "resign":
                 is_resigned = not is_resigned
                 cluster.lead(2 if is_resigned else 1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
 
-from kaa.coordinators.machine import Result
+from kaa.coordinators.machine import CoordinatorResult
 from kaa.coordinators.shard import TransactionalWriter
 from kaa.records.batch import iter_batches
 from kaa.records.control import ControlRecordType, EndTransactionMarker
@@ -23,7 +23,7 @@ ABORT = EndTransactionMarker(ControlRecordType.ABORT, 0)
 def on_loop(story: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
     @wraps(story)
     def run() -> None:
-        asyncio.run(asyncio.wait_for(story(), 10))
+        asyncio.run(asyncio.wait_for(story(), 60))
 
     return run
 
@@ -35,7 +35,9 @@ def writer(cluster: Cluster, producer_id: int = 7, epoch: int = 0) -> Transactio
 
 
 def write(
-    cluster: Cluster, command: Callable[[CounterMachine], Result], producer: TransactionalWriter
+    cluster: Cluster,
+    command: Callable[[CounterMachine], CoordinatorResult],
+    producer: TransactionalWriter,
 ) -> asyncio.Future[Any]:
     return cluster.runtime.write_in_transaction(0, lambda machine, _: command(machine), producer)
 
@@ -126,7 +128,7 @@ async def test_what_was_gathered_before_fails_alone() -> None:
     cluster = Cluster()
     await cluster.load()
     producer = writer(cluster)
-    cluster.host.is_enough = False
+    cluster.set_enough_replicas(is_enough=False)
     plain = cluster.write(lambda machine: machine.add("a"))
     within = write(cluster, lambda machine: machine.add("b"), producer)
     ended = cluster.runtime.end_transaction(0, producer, COMMIT, 0)
@@ -146,6 +148,6 @@ async def test_shards_that_do_not_serve() -> None:
     assert await error_of(ended) is Errors.COORDINATOR_LOAD_IN_PROGRESS
     elsewhere = cluster.runtime.end_transaction(5, producer, COMMIT, 0)
     assert await error_of(elsewhere) is Errors.NOT_COORDINATOR
-    absent = cluster.runtime.write_in_transaction(5, lambda *_: Result(), producer)
+    absent = cluster.runtime.write_in_transaction(5, lambda *_: CoordinatorResult(), producer)
     assert await error_of(absent) is Errors.NOT_COORDINATOR
     assert cluster.runtime.shard(5) is None

@@ -1,65 +1,89 @@
 """The group coordinator of a broker, as handlers call it: requests in, responses out.
 
-Each request goes to the shard of its group. A refusal of the shard becomes the response that says
-so, in the shape of the API. Why members come and go, as far as they say (KIP-800), is logged.
+Each request goes to the shard of its group. What comes back is a future of the finished response:
+the handler says how a refusal reads in its API (`refused`). Why members come and go, as far as they
+say (KIP-800), is logged.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import defaultdict
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from kaa.coordinators.group.consumer_member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
-from kaa.coordinators.group.machine import RECORD_TYPES, GroupMachine
-from kaa.coordinators.group.offset_fetch import fetch_offsets
+from kaa.coordinators.group.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from kaa.coordinators.group.kinds import RECORD_TYPES
+from kaa.coordinators.group.machine import GroupMachine
+from kaa.coordinators.group.offsets.commands import commit_offsets, delete_offsets
+from kaa.coordinators.group.offsets.fetch import fetch_offsets
+from kaa.coordinators.group.offsets.transactional import commit_offsets as commit_transactional
+from kaa.coordinators.group.streams.validate import validate_streams_heartbeat
 from kaa.coordinators.group.topics import GroupTopics
-from kaa.coordinators.machine import CoordinatorError, Result, told
+from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
+from kaa.coordinators.promise import Promise
 from kaa.coordinators.runtime import Runtime, partition_for
 from kaa.coordinators.shard import ShardState
+from kaa.coordinators.share.state import UNKNOWN_START_OFFSET, SharePartitionKey
+from kaa.model.topics import CONSUMER_OFFSETS
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k08_offset_commit import (
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
-from kaa.wire.messages.k09_offset_fetch import OffsetFetchResponseGroup
-from kaa.wire.messages.k11_join_group import JoinGroupResponse
-from kaa.wire.messages.k12_heartbeat import HeartbeatResponse
-from kaa.wire.messages.k13_leave_group import LeaveGroupResponse, MemberResponse
-from kaa.wire.messages.k14_sync_group import SyncGroupResponse
 from kaa.wire.messages.k15_describe_groups import DescribedGroup
 from kaa.wire.messages.k16_list_groups import ListGroupsResponse
 from kaa.wire.messages.k42_delete_groups import DeletableGroupResult
-from kaa.wire.messages.k47_offset_delete import OffsetDeleteResponse
-from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from kaa.wire.messages.k69_consumer_group_describe import (
     DescribedGroup as DescribedConsumerGroup,
 )
+from kaa.wire.messages.k77_share_group_describe import DescribedGroup as DescribedShareGroup
+from kaa.wire.messages.k89_streams_group_describe import DescribedGroup as DescribedStreamsGroup
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from kaa.coordinators.group.outcome import Client
-    from kaa.coordinators.group.settings import ConsumerTimes, GroupSettings
+    from kaa.coordinators.group.settings import (
+        ConsumerTimes,
+        GroupSettings,
+        ShareTimes,
+        StreamsTimes,
+    )
+    from kaa.coordinators.group.share.groups import InitialiseState
+    from kaa.coordinators.group.streams.groups import StreamsHeartbeat
+    from kaa.coordinators.loading import Host
     from kaa.coordinators.machine import Moment
-    from kaa.coordinators.shard import Host
-    from kaa.replication.partition import Partition
-    from kaa.wire.messages.k08_offset_commit import OffsetCommitRequest
-    from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup
-    from kaa.wire.messages.k11_join_group import JoinGroupRequest
-    from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
-    from kaa.wire.messages.k13_leave_group import LeaveGroupRequest
-    from kaa.wire.messages.k14_sync_group import SyncGroupRequest
+    from kaa.coordinators.shard import Command, TransactionalWriter
+    from kaa.coordinators.share.persister import Persister
+    from kaa.model.pieces import Pieces
+    from kaa.wire.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitResponse
+    from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+    from kaa.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupResponse
+    from kaa.wire.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+    from kaa.wire.messages.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse
+    from kaa.wire.messages.k14_sync_group import SyncGroupRequest, SyncGroupResponse
     from kaa.wire.messages.k16_list_groups import ListGroupsRequest
-    from kaa.wire.messages.k47_offset_delete import OffsetDeleteRequest
-    from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+    from kaa.wire.messages.k28_txn_offset_commit import (
+        TxnOffsetCommitRequest,
+        TxnOffsetCommitResponse,
+    )
+    from kaa.wire.messages.k47_offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+    from kaa.wire.messages.k68_consumer_group_heartbeat import (
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+    )
+    from kaa.wire.messages.k76_share_group_heartbeat import (
+        ShareGroupHeartbeatRequest,
+        ShareGroupHeartbeatResponse,
+    )
+    from kaa.wire.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest
+    from kaa.wire.primitives import Uuid
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
+R = TypeVar("R")
+
 # The feature of a cluster that has consumer groups, from level 1 on.
 GROUP_FEATURE: Final = "group.version"
+# The same for streams groups.
+STREAMS_FEATURE: Final = "streams.version"
 _LOG: Final = logging.getLogger(__name__)
 # From this version of the heartbeat on, a new member makes its id itself.
 _CLIENT_MADE_ID_VERSION: Final = 1
@@ -75,58 +99,58 @@ class GroupCoordinator:
         partition_count: Callable[[], int],
         new_id: Callable[[], str],
         consumer_times: Callable[[str], ConsumerTimes],
+        share_times: Callable[[str], ShareTimes],
+        streams_times: Callable[[str], StreamsTimes],
+        persister: Persister,
     ) -> None:
         self._host = host
         self._settings = settings
         self._partition_count = partition_count
+        self._persister = persister
+        # Held so that they are not lost before they are done.
+        self._initialisations: dict[asyncio.Task[None], None] = {}
         # What consumer groups know of topics; the broker tells it of changes.
         self.topics = GroupTopics()
         self.runtime: Runtime[GroupMachine] = Runtime(
-            OFFSETS_TOPIC,
-            lambda: GroupMachine(settings, new_id, self.topics, consumer_times),
+            CONSUMER_OFFSETS,
+            lambda: GroupMachine(
+                settings, new_id, self.topics, consumer_times, share_times, streams_times
+            ),
             RECORD_TYPES,
             host,
+            self._perform,
         )
 
     def partition_for(self, group_id: str) -> int:
         return partition_for(group_id, self._partition_count())
 
-    def leadership_changed(self, partition: Partition) -> None:
-        self.runtime.leadership_changed(partition)
-
-    def topics_deleted(self, topics: Iterable[str]) -> None:
+    def topics_deleted(self, topics: Mapping[Uuid, str]) -> None:
         """Nobody can read them any more: positions in them are dropped."""
-        gone = tuple(topics)
-        self.runtime.write_all(lambda machine, _: machine.topics_deleted(gone))
+        ids, names = tuple(topics), tuple(topics.values())
+        self.runtime.write_all(lambda machine, _: machine.topics_deleted(names, ids))
 
-    def _refuse(self, refusal: CoordinatorError) -> asyncio.Future[Any]:
-        refused: asyncio.Future[Any] = self._host.loop.create_future()
-        refused.set_exception(refusal)
-        return refused
-
-    async def _write(self, group_id: str, command: Callable[[GroupMachine, Moment], Result]) -> Any:
-        """CoordinatorError with the error that the client is told."""
-        try:
-            return await self.runtime.write(self.partition_for(group_id), command)
-        except CoordinatorError as refusal:
-            raise CoordinatorError(told(refusal.error)) from None
+    def _refuse(
+        self, error: CoordinatorError, refused: Callable[[CoordinatorError], R]
+    ) -> asyncio.Future[R]:
+        answer = Promise(self._host.loop, refused)
+        answer.refuse(error)
+        return answer
 
     # --- the classic protocol
 
-    async def join(self, request: JoinGroupRequest, client: Client) -> JoinGroupResponse:
+    def join(
+        self,
+        request: JoinGroupRequest,
+        client: Client,
+        refused: Callable[[CoordinatorError], JoinGroupResponse],
+    ) -> asyncio.Future[JoinGroupResponse]:
         settings = self._settings()
-        error = Errors.NONE
         if not request.group_id:
-            error = Errors.INVALID_GROUP_ID
-        elif not (
-            settings.session_timeout_ms_min
-            <= request.session_timeout_ms
-            <= settings.session_timeout_ms_max
-        ):
-            error = Errors.INVALID_SESSION_TIMEOUT
-        if error is not Errors.NONE:
-            return JoinGroupResponse(member_id=request.member_id, error_code=error)
-        waiter = self._host.loop.create_future()
+            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID), refused)
+        shortest, longest = settings.session_timeout_ms_min, settings.session_timeout_ms_max
+        if not shortest <= request.session_timeout_ms <= longest:
+            return self._refuse(CoordinatorError(Errors.INVALID_SESSION_TIMEOUT), refused)
+        waiter = Promise(self._host.loop, refused)
         self.runtime.write_to(
             self.partition_for(request.group_id),
             lambda machine, now: machine.join(request, client, waiter, now),
@@ -136,138 +160,240 @@ class GroupCoordinator:
             _LOG.info(
                 "member %s joins group %s: %s", request.member_id, request.group_id, request.reason
             )
-        try:
-            response: JoinGroupResponse = await waiter
-        except CoordinatorError as refusal:
-            return JoinGroupResponse(error_code=told(refusal.error))
-        return response
+        return waiter
 
-    async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
+    def sync(
+        self, request: SyncGroupRequest, refused: Callable[[CoordinatorError], SyncGroupResponse]
+    ) -> asyncio.Future[SyncGroupResponse]:
         if not request.group_id:
-            return SyncGroupResponse(error_code=Errors.INVALID_GROUP_ID)
-        waiter = self._host.loop.create_future()
+            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID), refused)
+        waiter = Promise(self._host.loop, refused)
         self.runtime.write_to(
             self.partition_for(request.group_id),
             lambda machine, now: machine.sync(request, waiter, now),
             waiter,
         )
-        try:
-            response: SyncGroupResponse = await waiter
-        except CoordinatorError as refusal:
-            return SyncGroupResponse(error_code=told(refusal.error))
-        return response
+        return waiter
 
-    def heartbeat(self, request: HeartbeatRequest) -> asyncio.Future[Any]:
-        """What `heartbeat_response` makes the response of."""
+    def heartbeat(
+        self, request: HeartbeatRequest, refused: Callable[[CoordinatorError], HeartbeatResponse]
+    ) -> asyncio.Future[HeartbeatResponse]:
         if not request.group_id:
-            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
+            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID), refused)
         return self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, now: machine.heartbeat(request, now),
+            refused,
         )
 
-    async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    def leave(
+        self, request: LeaveGroupRequest, refused: Callable[[CoordinatorError], LeaveGroupResponse]
+    ) -> asyncio.Future[LeaveGroupResponse]:
         if not request.group_id:
-            return LeaveGroupResponse(error_code=Errors.INVALID_GROUP_ID, members=[])
-        try:
-            response: LeaveGroupResponse = await self._write(
-                request.group_id, lambda machine, now: machine.leave(request, now)
-            )
-        except CoordinatorError as refusal:
-            if refusal.error is not Errors.UNKNOWN_MEMBER_ID:
-                return LeaveGroupResponse(error_code=refusal.error, members=[])
-            members = [
-                MemberResponse(
-                    member_id=identity.member_id,
-                    group_instance_id=identity.group_instance_id,
-                    error_code=Errors.UNKNOWN_MEMBER_ID,
-                )
-                for identity in request.members
-            ]
-            return LeaveGroupResponse(members=members)
-        for identity, left in zip(request.members, response.members, strict=True):
-            if identity.reason and left.error_code == Errors.NONE:
-                name = identity.group_instance_id or identity.member_id
-                _LOG.info("member %s left group %s: %s", name, request.group_id, identity.reason)
-        return response
+            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID), refused)
+        answer = self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda machine, now: machine.leave(request, now),
+            refused,
+        )
+        if any(identity.reason for identity in request.members):
+            answer.add_done_callback(partial(_log_leaving, request))
+        return answer
 
     # --- the consumer protocol
 
     def consumer_heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, client: Client
-    ) -> asyncio.Future[Any]:
-        """What `consumer_heartbeat_response` makes the response of."""
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        client: Client,
+        refused: Callable[[CoordinatorError], ConsumerGroupHeartbeatResponse],
+    ) -> asyncio.Future[ConsumerGroupHeartbeatResponse]:
         try:
             validate_heartbeat(request, client.api_version, self._settings().consumer_assignors)
-        except CoordinatorError as refusal:
-            return self._refuse(refusal)
+        except CoordinatorError as error:
+            return self._refuse(error, refused)
         return self.runtime.write(
             self.partition_for(request.group_id),
-            lambda machine, now: machine.consumer.heartbeat(request, client, now),
+            self._prepared(
+                request.subscribed_topic_names,
+                lambda machine, now: machine.consumer.heartbeat(request, client, now),
+            ),
+            refused,
         )
 
+    def _prepared(
+        self,
+        names: list[str] | None,
+        command: Callable[[GroupMachine, Moment], CoordinatorResult],
+    ) -> Command[GroupMachine]:
+        """The command, after what it needs to know of these topics was found out in pieces."""
+        topics = self.topics
+        if names is None or topics.is_prepared(names):
+            return command
+
+        def prepare(machine: GroupMachine, now: Moment) -> Pieces[CoordinatorResult]:
+            yield from topics.prepare(names)
+            return command(machine, now)
+
+        return prepare
+
     def describe_consumer_groups(self, group_ids: Iterable[str]) -> list[DescribedConsumerGroup]:
-        described: list[DescribedConsumerGroup] = []
-        named = []
-        for group_id in group_ids:
-            if group_id:
-                named.append(group_id)
-            else:
-                error = Errors.INVALID_GROUP_ID
-                described.append(DescribedConsumerGroup(group_id="", error_code=error, members=[]))
-        for number, some in self._by_partition(named).items():
-            describe = partial(GroupMachine.describe_consumer_groups, group_ids=some)
-            try:
-                described += self.runtime.read(number, describe)
-            except CoordinatorError as refusal:
-                described += [
-                    DescribedConsumerGroup(group_id=one, error_code=refusal.error, members=[])
-                    for one in some
-                ]
-        return described
+        return self._described(
+            group_ids,
+            GroupMachine.describe_consumer_groups,
+            lambda one, error: DescribedConsumerGroup(group_id=one, error_code=error, members=[]),
+            is_name_needed=True,
+        )
+
+    # --- share groups
+
+    def share_heartbeat(
+        self,
+        request: ShareGroupHeartbeatRequest,
+        client: Client,
+        refused: Callable[[CoordinatorError], ShareGroupHeartbeatResponse],
+    ) -> asyncio.Future[ShareGroupHeartbeatResponse]:
+        problem = share_heartbeat_problem(request)
+        if problem is not None:
+            return self._refuse(CoordinatorError(Errors.INVALID_REQUEST, problem), refused)
+        return self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda machine, now: machine.share.heartbeat(request, client, now),
+            refused,
+        )
+
+    def describe_share_groups(self, group_ids: Iterable[str]) -> list[DescribedShareGroup]:
+        return self._described(
+            group_ids,
+            GroupMachine.describe_share_groups,
+            lambda one, error: DescribedShareGroup(group_id=one, error_code=error, members=[]),
+        )
+
+    def _perform(self, effect: InitialiseState) -> None:
+        task = asyncio.get_running_loop().create_task(self._initialise(effect))
+        self._initialisations[task] = None
+        task.add_done_callback(self._initialisations.pop)
+
+    async def _initialise(self, effect: InitialiseState) -> None:
+        """Has share state made for partitions; those that got none are tried again later."""
+        done: dict[Uuid, frozenset[int]] = {}
+        failed: dict[Uuid, frozenset[int]] = {}
+        for topic_id, numbers in effect.partitions.items():
+            for number in sorted(numbers):
+                key = SharePartitionKey(effect.group_id, topic_id, number)
+                outcome = done
+                try:
+                    await self._persister.initialise(key, effect.state_epoch, UNKNOWN_START_OFFSET)
+                except Exception as error:  # noqa: BLE001  Whatever it is, it is tried again.
+                    outcome = failed
+                    self._host.report(f"share state of {key} was not initialised: {error!r}")
+                outcome[topic_id] = outcome.get(topic_id, frozenset()) | {number}
+        group_id, number = effect.group_id, self.partition_for(effect.group_id)
+        with suppress(CoordinatorError):
+            if failed:
+                await self.runtime.write(
+                    number, lambda machine, _: machine.share.not_initialised(group_id, failed)
+                )
+            await self.runtime.write(
+                number, lambda machine, _: machine.share.initialised(group_id, done)
+            )
+
+    async def _delete_share_state(self, group_id: str) -> Errors:
+        """Forgets what a share group is done with, before the group itself goes."""
+        try:
+            found: dict[Uuid, frozenset[int]] = self.runtime.read(
+                self.partition_for(group_id), lambda machine: machine.share_state_of(group_id)
+            )
+            for topic_id, numbers in found.items():
+                for number in sorted(numbers):
+                    await self._persister.delete(SharePartitionKey(group_id, topic_id, number))
+        except CoordinatorError as refusal:
+            if refusal.error is not Errors.UNKNOWN_TOPIC_OR_PARTITION:
+                return refusal.told().error
+        return Errors.NONE
+
+    # --- streams groups
+
+    def streams_heartbeat(
+        self,
+        request: StreamsGroupHeartbeatRequest,
+        client: Client,
+        refused: Callable[[CoordinatorError], StreamsHeartbeat],
+    ) -> asyncio.Future[StreamsHeartbeat]:
+        try:
+            validate_streams_heartbeat(request)
+        except CoordinatorError as error:
+            return self._refuse(error, refused)
+        return self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda machine, now: machine.streams.heartbeat(request, client, now),
+            refused,
+        )
+
+    def describe_streams_groups(self, group_ids: Iterable[str]) -> list[DescribedStreamsGroup]:
+        return self._described(
+            group_ids,
+            GroupMachine.describe_streams_groups,
+            lambda one, error: DescribedStreamsGroup(group_id=one, error_code=error, members=[]),
+            is_name_needed=True,
+        )
 
     # --- offsets
 
-    def commit_offsets(self, request: OffsetCommitRequest, api_version: int) -> asyncio.Future[Any]:
-        """What `commit_response` makes the response of."""
+    def commit_offsets(
+        self,
+        request: OffsetCommitRequest,
+        api_version: int,
+        refused: Callable[[CoordinatorError], OffsetCommitResponse],
+    ) -> asyncio.Future[OffsetCommitResponse]:
         return self.runtime.write(
             self.partition_for(request.group_id),
-            lambda machine, now: machine.commit_offsets(request, api_version, now),
+            lambda machine, now: commit_offsets(machine, request, api_version, now),
+            refused,
         )
 
-    async def fetch_offsets(
-        self, request: OffsetFetchRequestGroup, *, require_stable: bool
-    ) -> OffsetFetchResponseGroup:
-        response: OffsetFetchResponseGroup
-        try:
-            if require_stable:
-                response = await self._write(
-                    request.group_id,
-                    lambda machine, _: Result(
-                        response=fetch_offsets(machine, request, is_stable=True)
-                    ),
-                )
-            else:
-                response = self.runtime.read(
-                    self.partition_for(request.group_id),
-                    lambda machine: fetch_offsets(machine, request, is_stable=False),
-                )
-        except CoordinatorError as refusal:
-            return OffsetFetchResponseGroup(
-                group_id=request.group_id, topics=[], error_code=refusal.error
-            )
-        return response
+    def commit_transactional_offsets(
+        self,
+        request: TxnOffsetCommitRequest,
+        writer: TransactionalWriter,
+        refused: Callable[[CoordinatorError], TxnOffsetCommitResponse],
+    ) -> asyncio.Future[TxnOffsetCommitResponse]:
+        """Stores offsets of partitions that exist, which count when the transaction commits."""
+        return self.runtime.write_in_transaction(
+            self.partition_for(request.group_id),
+            lambda machine, now: commit_transactional(machine, request, now),
+            writer,
+            refused,
+        )
 
-    async def delete_offsets(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-        if not request.group_id:
-            return OffsetDeleteResponse(error_code=Errors.INVALID_GROUP_ID, topics=[])
-        try:
-            response: OffsetDeleteResponse = await self._write(
-                request.group_id, lambda machine, _: machine.delete_offsets(request)
+    def fetch_offsets(
+        self,
+        request: OffsetFetchRequestGroup,
+        refused: Callable[[CoordinatorError], OffsetFetchResponseGroup],
+        *,
+        require_stable: bool,
+    ) -> asyncio.Future[OffsetFetchResponseGroup]:
+        number = self.partition_for(request.group_id)
+        if require_stable:
+            return self.runtime.write(
+                number, lambda machine, _: _stable_offsets(machine, request), refused
             )
-        except CoordinatorError as refusal:
-            return OffsetDeleteResponse(error_code=refusal.error, topics=[])
-        return response
+        return self.runtime.read_in_pieces(
+            number, lambda machine: fetch_offsets(machine, request, is_stable=False), refused
+        )
+
+    def delete_offsets(
+        self,
+        request: OffsetDeleteRequest,
+        refused: Callable[[CoordinatorError], OffsetDeleteResponse],
+    ) -> asyncio.Future[OffsetDeleteResponse]:
+        if not request.group_id:
+            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID), refused)
+        return self.runtime.write(
+            self.partition_for(request.group_id),
+            lambda machine, _: delete_offsets(machine, request),
+            refused,
+        )
 
     # --- groups
 
@@ -277,20 +403,34 @@ class GroupCoordinator:
             found[self.partition_for(group_id)].append(group_id)
         return found
 
-    def describe(self, group_ids: Iterable[str], api_version: int) -> list[DescribedGroup]:
-        described: list[DescribedGroup] = []
-        for number, some in self._by_partition(group_ids).items():
-            describe = partial(
-                GroupMachine.describe_groups, group_ids=some, api_version=api_version
-            )
+    def _described(
+        self,
+        group_ids: Iterable[str],
+        describe: Callable[..., list[R]],
+        refused: Callable[[str, Errors], R],
+        *,
+        is_name_needed: bool = False,
+    ) -> list[R]:
+        """Groups as the machines of their shards describe them; `refused` where there is none.
+        Those without a name come first, if they need one.
+        """
+        asked = list(group_ids)
+        named = [one for one in asked if one] if is_name_needed else asked
+        nameless = len(asked) - len(named)
+        described = [refused("", Errors.INVALID_GROUP_ID) for _ in range(nameless)]
+        for number, some in self._by_partition(named).items():
             try:
-                described += self.runtime.read(number, describe)
+                described += self.runtime.read(number, partial(describe, group_ids=some))
             except CoordinatorError as refusal:
-                described += [
-                    DescribedGroup(group_id=one, error_code=refusal.error, members=[])
-                    for one in some
-                ]
+                described += [refused(one, refusal.error) for one in some]
         return described
+
+    def describe(self, group_ids: Iterable[str], api_version: int) -> list[DescribedGroup]:
+        return self._described(
+            group_ids,
+            partial(GroupMachine.describe_groups, api_version=api_version),
+            lambda one, error: DescribedGroup(group_id=one, error_code=error, members=[]),
+        )
 
     def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
         response = ListGroupsResponse(groups=[])
@@ -305,15 +445,39 @@ class GroupCoordinator:
 
     async def delete_groups(self, group_ids: Iterable[str]) -> list[DeletableGroupResult]:
         results: list[DeletableGroupResult] = []
-        for some in self._by_partition(group_ids).values():
-            delete = partial(_delete_groups, some)
-            try:
-                results += await self._write(some[0], delete)
-            except CoordinatorError as refusal:
-                results += [
-                    DeletableGroupResult(group_id=one, error_code=refusal.error) for one in some
-                ]
+        wanted = []
+        for group_id in group_ids:
+            error = await self._delete_share_state(group_id)
+            if error is Errors.NONE:
+                wanted.append(group_id)
+            else:
+                results.append(DeletableGroupResult(group_id=group_id, error_code=error))
+        for some in self._by_partition(wanted).values():
+            results += await self.runtime.write(
+                self.partition_for(some[0]),
+                partial(_delete_groups, some),
+                partial(_undeleted, some),
+            )
         return results
+
+
+def _stable_offsets(
+    machine: GroupMachine, request: OffsetFetchRequestGroup
+) -> Pieces[CoordinatorResult]:
+    return CoordinatorResult(response=(yield from fetch_offsets(machine, request, is_stable=True)))
+
+
+def share_heartbeat_problem(request: ShareGroupHeartbeatRequest) -> str | None:
+    """What is wrong with a request, whatever the group is."""
+    if not request.group_id.strip():
+        return "A group id is missing."
+    if request.rack_id is not None and not request.rack_id.strip():
+        return "The rack id is empty."
+    if request.member_epoch == JOIN_EPOCH and not request.subscribed_topic_names:
+        return "A member that joins has to say what it subscribes to."
+    if request.member_epoch < LEAVE_EPOCH:
+        return f"There is no epoch {request.member_epoch}."
+    return None
 
 
 def validate_heartbeat(
@@ -348,66 +512,25 @@ def validate_heartbeat(
 
 def _join_problem(request: ConsumerGroupHeartbeatRequest) -> str | None:
     if request.rebalance_timeout_ms == -1:
-        return "Whoever joins says its rebalance timeout."
+        return "A member that joins must state its rebalance timeout."
     if request.topic_partitions is None or request.topic_partitions:
-        return "Whoever joins owns no partitions."
+        return "A member that joins must not own partitions."
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        return "Whoever joins says what it subscribes to."
+        return "A member that joins must state what it subscribes to."
     return None
 
 
-def _delete_groups(group_ids: list[str], machine: GroupMachine, _: Moment) -> Result:
+def _log_leaving(request: LeaveGroupRequest, done: asyncio.Future[LeaveGroupResponse]) -> None:
+    # A refusal of the whole request may name no members.
+    for identity, left in zip(request.members, done.result().members, strict=False):
+        if identity.reason and left.error_code == Errors.NONE:
+            name = identity.group_instance_id or identity.member_id
+            _LOG.info("member %s left group %s: %s", name, request.group_id, identity.reason)
+
+
+def _undeleted(group_ids: list[str], error: CoordinatorError) -> list[DeletableGroupResult]:
+    return [DeletableGroupResult(group_id=one, error_code=error.error) for one in group_ids]
+
+
+def _delete_groups(group_ids: list[str], machine: GroupMachine, _: Moment) -> CoordinatorResult:
     return machine.delete_groups(group_ids)
-
-
-def heartbeat_response(done: asyncio.Future[Any]) -> HeartbeatResponse:
-    """The response to a heartbeat of the classic protocol."""
-    try:
-        response: HeartbeatResponse = done.result()
-    except CoordinatorError as refusal:
-        # Nobody loses its place because the group is being loaded.
-        is_loading = refusal.error is Errors.COORDINATOR_LOAD_IN_PROGRESS
-        return HeartbeatResponse(error_code=Errors.NONE if is_loading else told(refusal.error))
-    return response
-
-
-def consumer_heartbeat_response(done: asyncio.Future[Any]) -> ConsumerGroupHeartbeatResponse:
-    """The response to a heartbeat of the consumer protocol."""
-    try:
-        response: ConsumerGroupHeartbeatResponse = done.result()
-    except CoordinatorError as refusal:
-        error = told(refusal.error)
-        # An error of the log means nothing to the client, nor does its text.
-        message = (refusal.message or error.message) if error is refusal.error else None
-        return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
-    return response
-
-
-def commit_response(
-    request: OffsetCommitRequest, done: asyncio.Future[Any]
-) -> OffsetCommitResponse:
-    """The response to a commit of offsets; a refusal is the same error for every partition."""
-    try:
-        response: OffsetCommitResponse = done.result()
-    except CoordinatorError as refusal:
-        return refused_commit(request, told(refusal.error))
-    return response
-
-
-def refused_commit(request: OffsetCommitRequest, error: Errors) -> OffsetCommitResponse:
-    """The same error for every partition."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index, error_code=error
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )

@@ -61,6 +61,15 @@ def map_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
     return _ordered(listed, hash_of, buckets)
 
 
+def sized_map_order(keys: Iterable[Key], hash_of: Callable[[Key], int], capacity: int) -> list[Key]:
+    """Keys that were put into a map that was made for a number of entries."""
+    listed = list(keys)
+    buckets = 1 << max(capacity - 1, 0).bit_length()
+    while 4 * len(listed) > 3 * buckets:
+        buckets *= 2
+    return _ordered(listed, hash_of, buckets)
+
+
 def set_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
     """Keys of a set that was made as the copy of a collection."""
     listed = list(keys)

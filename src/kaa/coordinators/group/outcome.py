@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kaa.coordinators.machine import Reply, Result
+from kaa.coordinators.machine import CoordinatorResult, Reply
 
 if TYPE_CHECKING:
     from kaa.coordinators.machine import NewRecord
@@ -40,5 +40,5 @@ class Outcome:
         self.then = then
         self.is_replayed = False
 
-    def result(self, response: Any = None) -> Result:
-        return Result(self.records, response, self.replies, self.then, self.is_replayed)
+    def result(self, response: Any = None) -> CoordinatorResult:
+        return CoordinatorResult(self.records, response, self.replies, self.then, self.is_replayed)

@@ -20,6 +20,24 @@ class ConsumerTimes(NamedTuple):
     assignment_interval_ms: int = 1_000
 
 
+class ShareTimes(NamedTuple):
+    """Times of a share group; each group may have its own. Defaults are those of Kafka."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+
+
+class StreamsTimes(NamedTuple):
+    """What a streams group may set for itself. Defaults are those of Kafka."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    num_standby_replicas: int = 0
+    initial_rebalance_delay_ms: int = 3_000
+
+
 class GroupSettings(NamedTuple):
     """Defaults are those of Kafka."""
 
@@ -37,6 +55,9 @@ class GroupSettings(NamedTuple):
     is_upgrade_enabled: bool = True
     is_downgrade_enabled: bool = True
     regex_refresh_interval_ms: int = 600_000
+    share_size_max: int = 200
+    share_initialise_retry_ms: int = 30_000
+    streams_size_max: int = 2**31 - 1
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:
@@ -54,6 +75,9 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         policy in {"bidirectional", "upgrade"},
         policy in {"bidirectional", "downgrade"},
         config.get_int("group.consumer.regex.refresh.interval.ms"),
+        config.get_int("group.share.max.size"),
+        config.get_int("group.share.initialize.retry.interval.ms"),
+        config.get_int("group.streams.max.size"),
     )
 
 
@@ -64,4 +88,26 @@ def consumer_times(config: BrokerConfig, overrides: Mapping[str, str]) -> Consum
         values.get_int("consumer.session.timeout.ms"),
         values.get_int("consumer.heartbeat.interval.ms"),
         values.get_int("consumer.assignment.interval.ms"),
+    )
+
+
+def share_times(config: BrokerConfig, overrides: Mapping[str, str]) -> ShareTimes:
+    """The times of a share group with settings of its own, or with none."""
+    values = group_values(config, overrides)
+    return ShareTimes(
+        values.get_int("share.session.timeout.ms"),
+        values.get_int("share.heartbeat.interval.ms"),
+        values.get_int("share.assignment.interval.ms"),
+    )
+
+
+def streams_times(config: BrokerConfig, overrides: Mapping[str, str]) -> StreamsTimes:
+    """The same of a streams group."""
+    values = group_values(config, overrides)
+    return StreamsTimes(
+        values.get_int("streams.session.timeout.ms"),
+        values.get_int("streams.heartbeat.interval.ms"),
+        values.get_int("streams.assignment.interval.ms"),
+        values.get_int("streams.num.standby.replicas"),
+        values.get_int("streams.initial.rebalance.delay.ms"),
     )

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Final
 from kaa.controller.image import ClusterImage
 from kaa.coordinators.group.java_order import java_string_order
 from kaa.coordinators.group.xxh3 import xxh3_64
+from kaa.limits import GROUP_HASHES_MAX, GROUP_TOPIC_HASHES_PER_PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kaa.controller.image import Delta, TopicImage
+    from kaa.model.pieces import Pieces
     from kaa.wire.primitives import Uuid
 
 _INT: Final = Struct("<i")
@@ -33,6 +35,8 @@ class GroupTopics:
         self._image = ClusterImage()
         self._known: set[Uuid] = set()
         self._hashes: dict[str, int] = {}
+        # Of the topics of groups, until one of the topics changes.
+        self._group_hashes: dict[frozenset[str], int] = {}
         # Counts changes that can matter to groups: they look at their topics again after one.
         self.version = 0
         # Where the image stands in the metadata log, and where it stood when a topic was created.
@@ -45,7 +49,7 @@ class GroupTopics:
         self.offset = offset
         changed = {topic.name for topic in delta.deleted_topics.values()}
         self._known.difference_update(delta.deleted_topics)
-        for topic_id in {topic_id for topic_id, _ in delta.partitions}:
+        for topic_id in dict.fromkeys(topic_id for topic_id, _ in delta.partitions):
             if topic_id not in self._known:
                 self._known.add(topic_id)
                 self.created_offset = offset
@@ -55,6 +59,7 @@ class GroupTopics:
             self._hashes.clear()
         if changed or delta.brokers:
             self.version += 1
+            self._group_hashes.clear()
             for name in changed:
                 self._hashes.pop(name, None)
 
@@ -80,8 +85,33 @@ class GroupTopics:
     def partition_count(self, topic_id: Uuid) -> int:
         return len(self._image.topics_by_id[topic_id].partitions)
 
+    def prepare(self, names: Iterable[str]) -> Pieces[None]:
+        """Makes what the hash of these topics takes, which is long for thousands of them."""
+        count = 0
+        for name in names:
+            if name not in self._hashes and name in self._image.topics:
+                count += 1
+                self._topic_hash(name)
+                if count % GROUP_TOPIC_HASHES_PER_PIECE == 0:
+                    yield
+        # What uses it has its own turn.
+        yield
+
+    def is_prepared(self, names: Iterable[str]) -> bool:
+        hashes, topics = self._hashes, self._image.topics
+        return all(name in hashes or name not in topics for name in names)
+
     def group_hash(self, names: Iterable[str]) -> int:
         """The hash of the topics among these that exist; 0 for none."""
+        key = frozenset(names)
+        value = self._group_hashes.get(key)
+        if value is None:
+            if len(self._group_hashes) >= GROUP_HASHES_MAX:
+                self._group_hashes.clear()
+            value = self._group_hashes[key] = self._group_hash(key)
+        return value
+
+    def _group_hash(self, names: frozenset[str]) -> int:
         topics = self._image.topics
         found = sorted((name for name in names if name in topics), key=java_string_order)
         if not found:

@@ -1,12 +1,12 @@
 """The transaction coordinator of a broker, as handlers call it.
 
 Each call goes to the shard of its transactional id. CoordinatorError is a refusal, with the error
-that the client is told.
+that the client gets.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kaa.coordinators.machine import CoordinatorError, told
 from kaa.coordinators.runtime import Runtime, partition_for
@@ -14,7 +14,8 @@ from kaa.coordinators.shard import ShardState
 from kaa.coordinators.transaction.machine import (
     ID_NEEDED,
     RECORD_TYPES,
-    Producer,
+    Decision,
+    ProducerIdAndEpoch,
     TransactionMachine,
 )
 from kaa.coordinators.transaction.markers import MarkerSender
@@ -25,29 +26,31 @@ from kaa.coordinators.transaction.queries import (
     refused,
 )
 from kaa.coordinators.transaction.state import NO_PRODUCER_ID
+from kaa.model.topics import TRANSACTION_STATE
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k66_list_transactions import ListTransactionsResponse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from kaa.coordinators.machine import Moment, Result
-    from kaa.coordinators.shard import Host
-    from kaa.coordinators.transaction.machine import Decision, End, Initialisation
+    from kaa.coordinators.loading import Host
+    from kaa.coordinators.machine import CoordinatorResult, Moment
+    from kaa.coordinators.transaction.machine import (
+        AbortWithId,
+        End,
+        Initialisation,
+    )
     from kaa.coordinators.transaction.markers import MarkerPort
     from kaa.coordinators.transaction.settings import TransactionSettings
     from kaa.coordinators.transaction.state import PartitionName
-    from kaa.replication.partition import Partition
     from kaa.wire.messages.k65_describe_transactions import (
         TransactionState as DescribedTransaction,
     )
     from kaa.wire.messages.k66_list_transactions import ListTransactionsRequest
 
-TRANSACTIONS_TOPIC: Final = "__transaction_state"
-
 
 class TransactionCoordinator:
-    """See the module's text. It is the outbox of its machines, too."""
+    """See the module's text."""
 
     def __init__(
         self,
@@ -61,19 +64,22 @@ class TransactionCoordinator:
         self.settings = settings
         self._partition_count = partition_count
         self._next_producer_id = next_producer_id
-        self.markers = MarkerSender(port, self._coordinator_epoch, self._complete)
+        self.markers = MarkerSender(port, self._coordinator_epoch, self._complete, host.report)
         self.runtime: Runtime[TransactionMachine] = Runtime(
-            TRANSACTIONS_TOPIC, lambda: TransactionMachine(settings, self), RECORD_TYPES, host
+            TRANSACTION_STATE,
+            lambda: TransactionMachine(settings),
+            RECORD_TYPES,
+            host,
+            self._perform,
         )
 
     def partition_for(self, transactional_id: str) -> int:
         return partition_for(transactional_id, self._partition_count())
 
-    def leadership_changed(self, partition: Partition) -> None:
-        self.runtime.leadership_changed(partition)
-
     async def _write(
-        self, transactional_id: str, command: Callable[[TransactionMachine, Moment], Result]
+        self,
+        transactional_id: str,
+        command: Callable[[TransactionMachine, Moment], CoordinatorResult],
     ) -> Any:
         try:
             return await self.runtime.write(self.partition_for(transactional_id), command)
@@ -83,14 +89,16 @@ class TransactionCoordinator:
     async def _write_with_id(
         self,
         transactional_id: str,
-        command: Callable[[TransactionMachine, int, Moment], Result],
+        command: Callable[[TransactionMachine, int, Moment], CoordinatorResult],
     ) -> Any:
         """Runs a command that may need an id for the producer."""
         producer_id = NO_PRODUCER_ID
         while True:
             given = producer_id
 
-            def run(machine: TransactionMachine, now: Moment, given: int = given) -> Result:
+            def run(
+                machine: TransactionMachine, now: Moment, given: int = given
+            ) -> CoordinatorResult:
                 return command(machine, given, now)
 
             response = await self._write(transactional_id, run)
@@ -103,14 +111,14 @@ class TransactionCoordinator:
 
     # --- producers and their transactions
 
-    async def init_producer(self, wish: Initialisation) -> Producer:
+    async def init_producer(self, wish: Initialisation) -> ProducerIdAndEpoch:
         response = await self._write_with_id(
             wish.transactional_id,
             lambda machine, new_id, now: machine.init_producer(wish, new_id, now),
         )
         if isinstance(response, Errors):
             raise CoordinatorError(response)
-        assert isinstance(response, Producer)
+        assert isinstance(response, ProducerIdAndEpoch)
         return response
 
     async def add_partitions(
@@ -156,11 +164,11 @@ class TransactionCoordinator:
                 return found
         return dict.fromkeys(partitions, error)
 
-    async def end(self, wish: End) -> Producer:
+    async def end(self, wish: End) -> ProducerIdAndEpoch:
         response = await self._write_with_id(
             wish.transactional_id, lambda machine, new_id, now: machine.end(wish, new_id, now)
         )
-        assert isinstance(response, Producer)
+        assert isinstance(response, ProducerIdAndEpoch)
         return response
 
     # --- questions
@@ -197,11 +205,11 @@ class TransactionCoordinator:
 
     # --- what machines cannot do
 
-    def decided(self, decision: Decision) -> None:
-        self.markers.send(decision)
-
-    def out_of_time(self, transactional_id: str) -> None:
-        self.markers.start(lambda: self._abort_overdue(transactional_id))
+    def _perform(self, effect: Decision | AbortWithId) -> None:
+        if isinstance(effect, Decision):
+            self.markers.send(effect)
+        else:
+            self.markers.start(lambda: self._abort_overdue(effect.transactional_id))
 
     async def _abort_overdue(self, transactional_id: str) -> None:
         try:
@@ -226,7 +234,3 @@ class TransactionCoordinator:
         await self._write(
             decision.transactional_id, lambda machine, now: machine.complete(decision, now)
         )
-
-    async def run(self) -> None:
-        """Sends markers for as long as the broker lives."""
-        await self.markers.run()

@@ -1,7 +1,7 @@
 """Who may end a transaction when.
 
 Before transaction version 2 the epoch has to be the current one. With version 2 every end raises
-the epoch, so that a retry comes with the epoch before::
+the epoch, so that a retry comes with the epoch before:
 
                       abort               commit
                  retry   current      retry   current

@@ -4,8 +4,8 @@ Each command looks at the newest state of a transactional id and returns the rec
 state (`state`), or a refusal. `ending` has the rules for the ends of transactions. A command that
 needs an id for a producer and was not given one answers ID_NEEDED, and is run again with one.
 
-When a decision is committed its markers are due: the machine says so to whoever sends them
-(`Outbox`), and is told by `complete` that they are written. What was decided but not completed
+When a decision is committed its markers are due: the result of that event has the decision among
+its effects, and `complete` says that the markers are written. What was decided but not completed
 when the partition was loaded is sent again.
 
 Times: a transaction is as old as the wall clock says, since its start is in the log. How often
@@ -15,9 +15,9 @@ somebody looks is up to two timers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kaa.coordinators.machine import CoordinatorError, Result
+from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.coordinators.records import RecordType, RecordTypes
 from kaa.coordinators.timeline import Timeline, TimelineDict
 from kaa.coordinators.timers import Timers
@@ -38,11 +38,12 @@ from kaa.coordinators.transaction.state import (
     Transaction,
     TransactionState,
 )
+from kaa.model.steady_date import SteadyDate
 from kaa.wire.errors import Errors
 from kaa.wire.messages.transaction_log import TransactionLogKey, TransactionLogValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from kaa.coordinators.machine import Moment, NewRecord, Reply
     from kaa.coordinators.transaction.settings import TransactionSettings
@@ -61,8 +62,8 @@ class _IdNeeded:
 ID_NEEDED: Final = _IdNeeded()
 
 
-class Producer(NamedTuple):
-    """An id and epoch, as clients are told them."""
+class ProducerIdAndEpoch(NamedTuple):
+    """An id and epoch, as clients get them."""
 
     producer_id: int
     producer_epoch: int
@@ -94,22 +95,21 @@ class End(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """A transaction that ends; every partition gets a marker."""
+    """A transaction that ends. As an effect: its record is committed, and its markers may be
+    written, one to each partition.
+    """
 
     transactional_id: str
     transaction: Transaction
 
 
-class Outbox(Protocol):
-    """What a machine cannot do itself."""
+@dataclass(frozen=True, slots=True)
+class AbortWithId:
+    """An effect: the transaction is to be aborted by `abort_overdue`, with an id for the
+    producer.
+    """
 
-    def decided(self, decision: Decision) -> None:
-        """The decision is committed: its markers may be written."""
-        ...
-
-    def out_of_time(self, transactional_id: str) -> None:
-        """The transaction is to be aborted by `abort_overdue`, with an id for the producer."""
-        ...
+    transactional_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +144,22 @@ class OutOfTime:
 class TransactionMachine:
     """See the module's text."""
 
-    def __init__(self, settings: Callable[[], TransactionSettings], outbox: Outbox) -> None:
+    def __init__(self, settings: Callable[[], TransactionSettings]) -> None:
         self.timeline = Timeline()
         self.timers: Timers[object] = Timers()
         self.settings = settings
-        self._outbox = outbox
         self.transactions: TimelineDict[str, Transaction] = TimelineDict(self.timeline)
         # By transactional id, the epoch before the last raise, which records do not have.
         self._last_epochs: TimelineDict[str, int] = TimelineDict(self.timeline)
+        # The last value that was made, and the partitions in it. It is replayed at once, and the
+        # next one of a transaction with thousands of partitions often has the same.
+        self._made: tuple[TransactionLogValue, frozenset[PartitionName]] | None = None
         # Every open transaction, and some that were: so that few are looked at for their time.
         self._maybe_open: set[str] = set()
+        # When those began that have a timeout: by the date of their records, and by the clock that
+        # never jumps.
+        self._begun: dict[str, tuple[int, int]] = {}
+        self._steady_date = SteadyDate()
 
     # --- replay
 
@@ -173,42 +179,53 @@ class TransactionMachine:
             return
         assert isinstance(value, TransactionLogValue)
         last_epoch = self._last_epochs.get(name)
-        transaction = transaction_of_record(value, NO_EPOCH if last_epoch is None else last_epoch)
+        made = self._made
+        transaction = transaction_of_record(
+            value,
+            NO_EPOCH if last_epoch is None else last_epoch,
+            made[1] if made is not None and made[0] is value else None,
+        )
         self.transactions[name] = transaction
         if transaction.state is TransactionState.ONGOING:
             self._maybe_open.add(name)
 
-    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> Iterable[None]:
         """Nothing in this topic is part of a transaction."""
+        return ()
 
     # --- life
 
-    def loaded(self, now: Moment) -> Result:
+    def loaded(self, now: Moment) -> CoordinatorResult:
         settings = self.settings()
         self._schedule(AbortsDue(), settings.abort_interval_ms, now)
         self._schedule(ExpiryDue(), settings.expiration_interval_ms, now)
-        return Result(then=Loaded())
+        self._steady_date.at(now.wall_ms, now.monotonic_ms, settings.id_expiration_ms)
+        for name in self._maybe_open:
+            transaction = self.transactions.get(name)
+            if transaction is not None and _can_run_out(transaction):
+                self._note_begin(name, transaction, now)
+        return CoordinatorResult(then=Loaded())
 
     def unloaded(self) -> Sequence[Reply]:
         return ()
 
-    def appended(self, then: Any, error: Errors, now: Moment) -> Result:
+    def appended(self, then: Any, error: Errors, now: Moment) -> CoordinatorResult:
         if error is Errors.REQUEST_TIMED_OUT:
             # The record is in the log and will be committed, or this broker will not lead.
-            return Result(then=then)
+            return CoordinatorResult(then=then)
         if error is not Errors.NONE:
-            return Result()
-        if isinstance(then, Loaded):
-            for transactional_id in tuple(self.transactions):
-                self._send_markers(transactional_id)
-        elif isinstance(then, DecisionWritten):
-            self._send_markers(then.transactional_id)
-        return Result()
+            return CoordinatorResult()
+        names = tuple(self.transactions) if isinstance(then, Loaded) else (then.transactional_id,)
+        return CoordinatorResult(effects=self._decisions(names))
 
-    def _send_markers(self, transactional_id: str) -> None:
-        transaction = self.transactions.get(transactional_id)
-        if transaction is not None and transaction.state in DECIDED:
-            self._outbox.decided(Decision(transactional_id, transaction))
+    def _decisions(self, names: Iterable[str]) -> list[Decision]:
+        """Those of the transactions whose markers may be written."""
+        found = ((name, self.transactions.get(name)) for name in names)
+        return [
+            Decision(name, transaction)
+            for name, transaction in found
+            if transaction is not None and transaction.state in DECIDED
+        ]
 
     # --- deadlines
 
@@ -219,7 +236,7 @@ class TransactionMachine:
     def _schedule(self, event: AbortsDue | ExpiryDue, interval_ms: int, now: Moment) -> None:
         self.timers.schedule(event, now.monotonic_ms + interval_ms, event)
 
-    def expire(self, now: Moment) -> Result | None:
+    def expire(self, now: Moment) -> CoordinatorResult | None:
         event = self.timers.take_due(now.monotonic_ms)
         if event is None:
             return None
@@ -229,52 +246,79 @@ class TransactionMachine:
             self._find_overdue(now)
         elif isinstance(event, ExpiryDue):
             self._schedule(event, settings.expiration_interval_ms, now)
-            return Result(self._expired(now.wall_ms), is_atomic=False)
+            return CoordinatorResult(self._expired(now), is_atomic=False)
         elif isinstance(event, OutOfTime):
             return self._run_out(event.transactional_id, now)
-        return Result()
+        return CoordinatorResult()
 
     def _find_overdue(self, now: Moment) -> None:
         for name in tuple(self._maybe_open):
             newest, committed = self.transactions.get(name), self.transactions.committed(name)
-            if newest is not None and _is_overdue(newest, now.wall_ms):
+            if newest is not None and self._is_overdue(name, newest, now):
                 overdue = OutOfTime(name)
                 self.timers.schedule(overdue, now.monotonic_ms, overdue)
             elif not _is_open(newest) and not _is_open(committed):
                 # An end that is not committed may be taken back.
                 self._maybe_open.discard(name)
+                self._begun.pop(name, None)
 
-    def _expired(self, now_ms: int) -> list[NewRecord]:
-        oldest_ms = now_ms - self.settings().id_expiration_ms
+    def _is_overdue(self, name: str, transaction: Transaction, now: Moment) -> bool:
+        if not _can_run_out(transaction):
+            return False
+        begun_ms = self._note_begin(name, transaction, now)
+        return now.monotonic_ms - begun_ms > transaction.timeout_ms
+
+    def _note_begin(self, name: str, transaction: Transaction, now: Moment) -> int:
+        """When an open transaction began by the clock that never jumps.
+
+        The record has the date, which somebody may set meanwhile; therefore it is looked at once,
+        as soon as this broker knows of the transaction. For one that was begun before a restart,
+        or by another broker, the date is all there is. If it lies in the future, the transaction
+        gets its whole time once more; if it is too long ago, none.
+        """
+        started_ms = transaction.start_timestamp_ms
+        known = self._begun.get(name)
+        if known is None or known[0] != started_ms:
+            age_ms = min(max(0, now.wall_ms - started_ms), transaction.timeout_ms + 1)
+            known = self._begun[name] = (started_ms, now.monotonic_ms - age_ms)
+        return known[1]
+
+    def _expired(self, now: Moment) -> list[NewRecord]:
+        expiration_ms = self.settings().id_expiration_ms
+        date_ms = self._steady_date.at(now.wall_ms, now.monotonic_ms, expiration_ms)
+        oldest_ms = date_ms - expiration_ms
         return [
             tombstone(transactional_id)
             for transactional_id, transaction in self.transactions.items()
             if transaction.state in EXPIRABLE and transaction.update_timestamp_ms <= oldest_ms
         ]
 
-    def _run_out(self, transactional_id: str, now: Moment) -> Result:
+    def _run_out(self, transactional_id: str, now: Moment) -> CoordinatorResult:
         result = self.abort_overdue(transactional_id, NO_PRODUCER_ID, now)
         if result.response is ID_NEEDED:
-            self._outbox.out_of_time(transactional_id)
-            return Result()
+            return CoordinatorResult(effects=[AbortWithId(transactional_id)])
         return result
 
-    def abort_overdue(self, transactional_id: str, new_producer_id: int, now: Moment) -> Result:
+    def abort_overdue(
+        self, transactional_id: str, new_producer_id: int, now: Moment
+    ) -> CoordinatorResult:
         """Aborts a transaction that ran out of time, unless it ended in the meantime."""
         transaction = self.transactions.get(transactional_id)
-        if transaction is None or not _is_overdue(transaction, now.wall_ms):
-            return Result(response=())
+        if transaction is None or not self._is_overdue(transactional_id, transaction, now):
+            return CoordinatorResult(response=())
         return self._fence(transactional_id, transaction, new_producer_id, now, ())
 
     # --- producers
 
-    def init_producer(self, wish: Initialisation, new_producer_id: int, now: Moment) -> Result:
+    def init_producer(
+        self, wish: Initialisation, new_producer_id: int, now: Moment
+    ) -> CoordinatorResult:
         """Gives a producer its id and epoch, and ends what an earlier instance left open."""
         transactional_id = wish.transactional_id
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             if new_producer_id == NO_PRODUCER_ID:
-                return Result(response=ID_NEEDED)
+                return CoordinatorResult(response=ID_NEEDED)
             # An epoch of -1 says that there never was a producer.
             transaction = Transaction(new_producer_id, NO_EPOCH, wish.timeout_ms)
         if transaction.state in DECIDED:
@@ -290,12 +334,12 @@ class TransactionMachine:
 
     def _start(
         self, wish: Initialisation, transaction: Transaction, new_producer_id: int, now: Moment
-    ) -> Result:
+    ) -> CoordinatorResult:
         epoch, expected = transaction.producer_epoch, wish.producer_epoch
         producer_id = transaction.producer_id
         if transaction.is_epoch_exhausted and expected in {NO_EPOCH, epoch}:
             if new_producer_id == NO_PRODUCER_ID:
-                return Result(response=ID_NEEDED)
+                return CoordinatorResult(response=ID_NEEDED)
             producer_id, next_epoch, last_epoch = new_producer_id, 0, expected
         elif expected == NO_EPOCH:
             next_epoch, last_epoch = epoch + 1, NO_EPOCH
@@ -309,20 +353,20 @@ class TransactionMachine:
         started = transaction.initialised(
             producer_id, next_epoch, last_epoch, wish.timeout_ms, now.wall_ms
         )
-        response = Producer(started.producer_id, started.producer_epoch)
+        response = ProducerIdAndEpoch(started.producer_id, started.producer_epoch)
         return self._store(wish.transactional_id, started, response)
 
     def _take_over(
         self, transactional_id: str, transaction: Transaction, new_producer_id: int, now: Moment
-    ) -> Result:
+    ) -> CoordinatorResult:
         """The open transaction goes on under a higher epoch of its producer (KIP-939)."""
         producer_id, epoch = transaction.client_identity
         if epoch + 1 >= EPOCH_MAX - 1:
             if new_producer_id == NO_PRODUCER_ID:
-                return Result(response=ID_NEEDED)
+                return CoordinatorResult(response=ID_NEEDED)
             producer_id, epoch = new_producer_id, -1
         taken = transaction.taken_over(producer_id, epoch + 1, now.wall_ms)
-        response = Producer(
+        response = ProducerIdAndEpoch(
             *taken.client_identity, transaction.producer_id, transaction.producer_epoch
         )
         return self._store(transactional_id, taken, response)
@@ -334,11 +378,11 @@ class TransactionMachine:
         new_producer_id: int,
         now: Moment,
         response: Any,
-    ) -> Result:
-        """Aborts the open transaction; its producer can go on no more."""
+    ) -> CoordinatorResult:
+        """Aborts the open transaction; its producer cannot go on."""
         version = self.settings().transaction_version
         if is_id_needed(transaction, version) and new_producer_id == NO_PRODUCER_ID:
-            return Result(response=ID_NEEDED)
+            return CoordinatorResult(response=ID_NEEDED)
         if not is_id_needed(transaction, version):
             new_producer_id = NO_PRODUCER_ID
         fenced = transaction.fenced(
@@ -355,15 +399,17 @@ class TransactionMachine:
         partitions: frozenset[PartitionName],
         version: int,
         now: Moment,
-    ) -> Result:
+    ) -> CoordinatorResult:
         """Makes partitions part of the transaction, which begins with the first of them."""
         transaction = self._current(self.transactions.get(transactional_id), *producer)
         if transaction.is_taken_over:
             raise CoordinatorError(Errors.INVALID_TXN_STATE)
         is_open = transaction.state is TransactionState.ONGOING
         if is_open and partitions <= transaction.partitions:
-            return Result(response=Errors.NONE)
+            return CoordinatorResult(response=Errors.NONE)
         added = transaction.with_partitions(partitions, now.wall_ms, version)
+        if _can_run_out(added):
+            self._note_begin(transactional_id, added, now)
         return self._store(transactional_id, added, Errors.NONE)
 
     def verify_partitions(
@@ -371,10 +417,10 @@ class TransactionMachine:
         transactional_id: str,
         producer: tuple[int, int],
         partitions: frozenset[PartitionName],
-    ) -> Result:
+    ) -> CoordinatorResult:
         """Tells which partitions are part of the open transaction."""
         transaction = self._current(self.transactions.get(transactional_id), *producer)
-        return Result(
+        return CoordinatorResult(
             response={
                 name: Errors.NONE
                 if name in transaction.partitions
@@ -395,7 +441,7 @@ class TransactionMachine:
             raise CoordinatorError(Errors.CONCURRENT_TRANSACTIONS)
         return transaction
 
-    def end(self, wish: End, new_producer_id: int, now: Moment) -> Result:
+    def end(self, wish: End, new_producer_id: int, now: Moment) -> CoordinatorResult:
         """Decides about the transaction; the answer is what its producer is from then on."""
         transaction = self.transactions.get(wish.transactional_id)
         if transaction is None:
@@ -410,30 +456,32 @@ class TransactionMachine:
         )
         if not is_due:
             # A retry: it was done before.
-            known = Producer(transaction.producer_id, transaction.producer_epoch)
-            return Result(response=known if is_bumped else Producer(NO_PRODUCER_ID, NO_EPOCH))
+            known = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+            return CoordinatorResult(
+                response=known if is_bumped else ProducerIdAndEpoch(NO_PRODUCER_ID, NO_EPOCH)
+            )
         if not is_id_needed(transaction, wish.version):
             new_producer_id = NO_PRODUCER_ID
         elif new_producer_id == NO_PRODUCER_ID:
-            return Result(response=ID_NEEDED)
+            return CoordinatorResult(response=ID_NEEDED)
         decided = transaction.decided(
             is_commit=wish.is_commit,
             version=wish.version,
             new_producer_id=new_producer_id,
             now_ms=now.wall_ms,
         )
-        response = Producer(NO_PRODUCER_ID, NO_EPOCH)
+        response = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_EPOCH)
         if is_bumped:
             complete = decided.completed(now.wall_ms)
-            response = Producer(complete.producer_id, complete.producer_epoch)
+            response = ProducerIdAndEpoch(complete.producer_id, complete.producer_epoch)
         then = DecisionWritten(wish.transactional_id)
         return self._store(wish.transactional_id, decided, response, then)
 
-    def complete(self, decision: Decision, now: Moment) -> Result:
+    def complete(self, decision: Decision, now: Moment) -> CoordinatorResult:
         """Every marker of the decision is written. Nothing happens if that was known before."""
         transaction = self.transactions.get(decision.transactional_id)
         if transaction is None or transaction != decision.transaction:
-            return Result(response=Errors.NONE)
+            return CoordinatorResult(response=Errors.NONE)
         return self._store(
             decision.transactional_id, transaction.completed(now.wall_ms), Errors.NONE
         )
@@ -442,24 +490,25 @@ class TransactionMachine:
 
     def _store(
         self, transactional_id: str, transaction: Transaction, response: Any, then: Any = None
-    ) -> Result:
+    ) -> CoordinatorResult:
         self._last_epochs[transactional_id] = transaction.last_producer_epoch
         version = self.settings().transaction_version
-        return Result(
-            [transaction_record(transactional_id, transaction, version)], response, then=then
-        )
+        partitions, made = transaction.partitions, self._made
+        known = made[0].transaction_partitions if made and made[1] is partitions else None
+        record = transaction_record(transactional_id, transaction, version, known)
+        assert isinstance(record.value, TransactionLogValue)
+        # Nothing of a transaction without a state of its own is in its record.
+        is_kept = record.value.transaction_partitions is not None
+        self._made = (record.value, partitions if is_kept else frozenset())
+        return CoordinatorResult([record], response, then=then)
 
 
 def _is_open(transaction: Transaction | None) -> bool:
     return transaction is not None and transaction.state is TransactionState.ONGOING
 
 
-def _is_overdue(transaction: Transaction, now_ms: int) -> bool:
-    return (
-        transaction.state is TransactionState.ONGOING
-        and transaction.timeout_ms != NO_TIMEOUT_MS
-        and transaction.start_timestamp_ms + transaction.timeout_ms < now_ms
-    )
+def _can_run_out(transaction: Transaction) -> bool:
+    return transaction.state is TransactionState.ONGOING and transaction.timeout_ms != NO_TIMEOUT_MS
 
 
 def _check_expected(transaction: Transaction, wish: Initialisation) -> None:

@@ -1,10 +1,13 @@
 """Markers: what tells each partition of a transaction how it ended.
 
 A decision stays here until every partition has its marker, or does not exist any more; then the
-coordinator is told. Markers go to the leaders of the partitions, with one request at a time per
-broker that takes along all that gathered in the meantime. An error that passes is tried again after
-a pause. One that says that somebody newer decides drops the decision: it is no longer this
-coordinator's.
+coordinator is notified. Markers go to the leaders of the partitions, with one request at a time per
+broker that takes along what gathered in the meantime, up to a limit: a transaction with very many
+partitions is sent in parts, between which the loop serves others. An error that passes is tried
+again after a pause. One that says that somebody newer decides drops the decision: it is no longer
+this coordinator's. A failure that nobody expected, such as an answer that makes no sense, is
+reported and tried again like one that passes: it must neither end the node nor leave a transaction
+open.
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.transaction.state import TransactionState
+from kaa.coordinators.transaction.state import TransactionState, by_topic
 from kaa.limits import TRANSACTION_MARKER_RETRY_SECONDS, TRANSACTION_MARKERS_PER_REQUEST_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k27_write_txn_markers import (
@@ -25,7 +29,7 @@ from kaa.wire.messages.k27_write_txn_markers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from kaa.coordinators.transaction.machine import Decision
     from kaa.coordinators.transaction.state import PartitionName
@@ -45,7 +49,7 @@ class MarkerPort(Protocol):
         """The broker that leads the partition, -1 if none does, None if it does not exist."""
         ...
 
-    async def write_markers(
+    async def send(
         self, broker_id: int, request: WriteTxnMarkersRequest
     ) -> WriteTxnMarkersResponse:
         """OSError if the broker cannot be reached."""
@@ -71,8 +75,10 @@ class MarkerSender:
         port: MarkerPort,
         coordinator_epoch: Callable[[str], int | None],
         complete: Callable[[Decision], Awaitable[object]],
+        report: Callable[[str], None],
     ) -> None:
         self._port = port
+        self._report = report
         # By transactional id; None if this broker does not coordinate it.
         self._coordinator_epoch = coordinator_epoch
         self._complete = complete
@@ -82,18 +88,32 @@ class MarkerSender:
 
     def send(self, decision: Decision) -> None:
         sending = _Sending(decision)
-        if sending.remaining:
+        if not sending.remaining:
+            self._work.put_nowait(partial(self._finish, decision))
+        elif len(sending.remaining) <= TRANSACTION_MARKERS_PER_REQUEST_MAX:
             self._dispatch(sending, frozenset(sending.remaining))
         else:
-            self._work.put_nowait(partial(self._finish, decision))
+            rest = _in_order(sending.remaining)
+            self._work.put_nowait(partial(self._dispatch_parts, sending, rest))
 
     def start(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """Has something done beside the sending."""
         self._work.put_nowait(work)
 
+    async def _dispatch_parts(self, sending: _Sending, rest: Iterator[PartitionName]) -> None:
+        while some := frozenset(islice(rest, TRANSACTION_MARKERS_PER_REQUEST_MAX)):
+            try:
+                self._dispatch(sending, some)
+            except Exception:
+                # The next try goes on after these.
+                self._work.put_nowait(partial(self._retry, [(sending, some)]))
+                raise
+            await asyncio.sleep(0)
+
     def _dispatch(self, sending: _Sending, partitions: frozenset[PartitionName]) -> None:
         by_broker: dict[int, set[PartitionName]] = defaultdict(set)
-        for name in partitions:
+        # In an order that does not depend on hashes, so that a run can be repeated.
+        for name in sorted(partitions):
             leader = self._port.leader(name)
             if leader is None:
                 # It was deleted.
@@ -117,7 +137,18 @@ class MarkerSender:
         async with asyncio.TaskGroup() as tasks:
             while True:
                 work = await self._work.get()
-                tasks.create_task(work())
+                tasks.create_task(self._persist(work))
+
+    async def _persist(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        """Has something done, again if it fails in a way that nobody expected."""
+        while True:
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001 - one failure must not end the node
+                self._report(f"markers of transactions failed, tried again: {error!r}")
+                await asyncio.sleep(TRANSACTION_MARKER_RETRY_SECONDS)
+            else:
+                return
 
     async def _finish(self, decision: Decision) -> None:
         """Has the end of the transaction written, again if that fails for now."""
@@ -139,12 +170,18 @@ class MarkerSender:
     ) -> None:
         while True:
             batch = [await queue.get()]
-            while not queue.empty() and len(batch) < TRANSACTION_MARKERS_PER_REQUEST_MAX:
+            count = len(batch[0][1])
+            while not queue.empty() and count < TRANSACTION_MARKERS_PER_REQUEST_MAX:
                 batch.append(queue.get_nowait())
+                count += len(batch[-1][1])
             if broker_id == NO_LEADER:
                 self._work.put_nowait(partial(self._retry, batch))
             else:
-                await self._send(broker_id, batch)
+                try:
+                    await self._send(broker_id, batch)
+                except Exception:
+                    self._work.put_nowait(partial(self._retry, batch))
+                    raise
 
     async def _send(
         self, broker_id: int, batch: list[tuple[_Sending, frozenset[PartitionName]]]
@@ -154,7 +191,7 @@ class MarkerSender:
         for sending, names in batch:
             epoch = self._coordinator_epoch(sending.decision.transactional_id)
             if epoch is None or sending.is_dropped:
-                # Whoever coordinates the transaction now finds it in the log.
+                # The coordinator of the transaction now finds it in the log.
                 sending.is_dropped = True
                 continue
             request.markers.append(_marker(sending.decision, names, epoch))
@@ -162,7 +199,7 @@ class MarkerSender:
         if not sent:
             return
         try:
-            response = await self._port.write_markers(broker_id, request)
+            response = await self._port.send(broker_id, request)
         except OSError:
             self._work.put_nowait(partial(self._retry, sent))
             return
@@ -203,20 +240,22 @@ class MarkerSender:
                 self._dispatch(sending, names)
 
 
+def _in_order(names: set[PartitionName]) -> Iterator[PartitionName]:
+    """Sorted when the first one is asked for."""
+    yield from sorted(names)
+
+
 def _marker(
     decision: Decision, names: frozenset[PartitionName], coordinator_epoch: int
 ) -> WritableTxnMarker:
     transaction = decision.transaction
-    by_topic: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in sorted(names):
-        by_topic[topic].append(partition)
     return WritableTxnMarker(
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,
         transaction_result=transaction.state is TransactionState.PREPARE_COMMIT,
         topics=[
             WritableTxnMarkerTopic(name=topic, partition_indexes=numbers)
-            for topic, numbers in by_topic.items()
+            for topic, numbers in by_topic(names).items()
         ],
         coordinator_epoch=coordinator_epoch,
         transaction_version=transaction.client_transaction_version,

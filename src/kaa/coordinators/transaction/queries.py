@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import re2
 
 from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.transaction.state import TransactionState
+from kaa.coordinators.transaction.state import TransactionState, by_topic
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k65_describe_transactions import TopicData
 from kaa.wire.messages.k65_describe_transactions import TransactionState as DescribedTransaction
@@ -23,10 +23,6 @@ def describe(machine: TransactionMachine, transactional_id: str) -> DescribedTra
     transaction = machine.transactions.committed(transactional_id)
     if transaction is None:
         return refused(transactional_id, Errors.TRANSACTIONAL_ID_NOT_FOUND)
-    topics: dict[str, TopicData] = {}
-    for topic, partition in sorted(transaction.partitions):
-        found = topics.setdefault(topic, TopicData(topic=topic, partitions=[]))
-        found.partitions.append(partition)
     producer_id, producer_epoch = transaction.client_identity
     return DescribedTransaction(
         transactional_id=transactional_id,
@@ -35,7 +31,10 @@ def describe(machine: TransactionMachine, transactional_id: str) -> DescribedTra
         transaction_start_time_ms=transaction.start_timestamp_ms,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        topics=list(topics.values()),
+        topics=[
+            TopicData(topic=topic, partitions=numbers)
+            for topic, numbers in by_topic(transaction.partitions).items()
+        ],
     )
 
 
@@ -65,7 +64,7 @@ class Filter(NamedTuple):
 
 def make_filter(request: ListTransactionsRequest) -> tuple[Filter, list[str]]:
     """The filter, and the names of states that there are not. CoordinatorError for a pattern that
-    is none.
+    is not one.
     """
     by_title = {state.title: state for state in TransactionState}
     known = frozenset(by_title[name] for name in request.state_filters if name in by_title)

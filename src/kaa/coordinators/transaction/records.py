@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.machine import NewRecord
-from kaa.coordinators.transaction.state import Transaction, TransactionState
+from kaa.coordinators.transaction.state import Transaction, TransactionState, by_topic
 from kaa.wire.messages.transaction_log import (
     PartitionsSchema,
     TransactionLogKey,
@@ -21,15 +21,19 @@ if TYPE_CHECKING:
 
 
 def transaction_record(
-    transactional_id: str, transaction: Transaction, transaction_version: int
+    transactional_id: str,
+    transaction: Transaction,
+    transaction_version: int,
+    partitions: list[PartitionsSchema] | None = None,
 ) -> NewRecord:
-    """`transaction_version` is that of the cluster."""
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(transaction.partitions):
-        by_topic.setdefault(topic, []).append(partition)
-    partitions = [
-        PartitionsSchema(topic=topic, partition_ids=numbers) for topic, numbers in by_topic.items()
-    ]
+    """`transaction_version` is that of the cluster, `partitions` those of the transaction if they
+    are known from another record of it.
+    """
+    if partitions is None:
+        partitions = [
+            PartitionsSchema(topic=topic, partition_ids=numbers)
+            for topic, numbers in by_topic(transaction.partitions).items()
+        ]
     is_tagged = transaction_version >= 1
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
@@ -54,12 +58,18 @@ def tombstone(transactional_id: str) -> NewRecord:
     return NewRecord(TransactionLogKey(transactional_id=transactional_id), None)
 
 
-def transaction_of_record(value: TransactionLogValue, last_producer_epoch: int) -> Transaction:
-    partitions: frozenset[PartitionName] = frozenset(
-        (topic.topic, partition)
-        for topic in value.transaction_partitions or ()
-        for partition in topic.partition_ids
-    )
+def transaction_of_record(
+    value: TransactionLogValue,
+    last_producer_epoch: int,
+    partitions: frozenset[PartitionName] | None = None,
+) -> Transaction:
+    """`partitions` are those of the record, if its writer has them."""
+    if partitions is None:
+        partitions = frozenset(
+            (topic.topic, partition)
+            for topic in value.transaction_partitions or ()
+            for partition in topic.partition_ids
+        )
     return Transaction(
         producer_id=value.producer_id,
         producer_epoch=value.producer_epoch,

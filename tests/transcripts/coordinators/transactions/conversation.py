@@ -24,8 +24,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kaa.coordinators.machine import NewRecord
-from kaa.coordinators.transaction.machine import Producer
+from kaa.coordinators.machine import WritableRecord
+from kaa.coordinators.transaction.machine import ProducerIdAndEpoch
 from kaa.coordinators.transaction.state import EPOCH_MAX, Transaction, TransactionState
 from kaa.wire.errors import Errors
 from kaa.wire.messages.transaction_log import TransactionLogValue
@@ -134,7 +134,7 @@ class Conversation:
 def wording(answer: Any) -> str:
     if isinstance(answer, Errors):
         return answer.name
-    if isinstance(answer, Producer):
+    if isinstance(answer, ProducerIdAndEpoch):
         if answer.producer_id < 0:
             return "done"
         words = f"producer {answer.producer_id} epoch {answer.producer_epoch}"
@@ -154,7 +154,7 @@ def state_wording(transaction: Transaction) -> str:
     return words + (f", partitions {numbers}" if numbers else "")
 
 
-def record_wording(record: NewRecord) -> str:
+def record_wording(record: WritableRecord) -> str:
     if record.value is None:
         return "forgotten"
     value = record.value

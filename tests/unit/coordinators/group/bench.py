@@ -6,16 +6,18 @@ is kept under the name that the test gave to the request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kaa.coordinators.group.classic_group import ClassicGroup
-from kaa.coordinators.group.machine import RECORD_TYPES, GroupMachine
+from kaa.coordinators.group.classic.group import ClassicGroup
+from kaa.coordinators.group.kinds import RECORD_TYPES
+from kaa.coordinators.group.machine import GroupMachine
+from kaa.coordinators.group.offsets.commands import commit_offsets
 from kaa.coordinators.group.outcome import Client
 from kaa.coordinators.group.settings import GroupSettings
-from kaa.coordinators.machine import CoordinatorError, Moment, NewRecord, Result
-from kaa.coordinators.records import encode_key, encode_value
+from kaa.coordinators.machine import CoordinatorError, CoordinatorResult, Moment, WritableRecord
+from kaa.model.pieces import finish, in_pieces
 from kaa.wire.errors import Errors
 from kaa.wire.messages.embedded import ConsumerProtocolSubscription
 from kaa.wire.messages.k08_offset_commit import (
@@ -27,6 +29,9 @@ from kaa.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestP
 from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
 from kaa.wire.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
 from kaa.wire.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+if TYPE_CHECKING:
+    from kaa.coordinators.shard import Command
 
 START_WALL_MS = 1_700_000_000_000
 GROUP = "g"
@@ -43,12 +48,12 @@ class GroupBench:
         self.settings = GroupSettings(**settings)
         self.ids = count(1)
         self.now_ms = 0
-        self.log: list[NewRecord] = []
+        self.log: list[WritableRecord] = []
         self.is_holding = False
         self.answers: dict[str, Any] = {}
         # In the order in which they left.
         self.told: list[tuple[str, Any]] = []
-        self._waiting: list[tuple[int, str | None, Result]] = []
+        self._waiting: list[tuple[int, str | None, CoordinatorResult]] = []
         # Requests that failed: replies to them go nowhere.
         self._failed: set[str] = set()
         self._start()
@@ -57,7 +62,7 @@ class GroupBench:
         self.machine = self._machine()
         self.machine.timeline.commit(len(self.log))
         for offset, record in enumerate(self.log):
-            found = RECORD_TYPES.decode(encode_key(record.key), encode_value(record))
+            found = RECORD_TYPES.decode(*record.encode())
             assert found is not None
             self.machine.timeline.move(offset)
             self.machine.replay(offset, *found, -1, -1)
@@ -72,18 +77,18 @@ class GroupBench:
 
     # --- driving
 
-    def run(self, name: str, command: Callable[[GroupMachine, Moment], Result]) -> Any:
+    def run(self, name: str, command: Command[GroupMachine]) -> Any:
         """The answer, if it has left already."""
         self.answers.pop(name, None)
         self._failed.discard(name)
         self._run(name, command)
         return self.answers.get(name)
 
-    def _run(self, name: str | None, command: Callable[[GroupMachine, Moment], Result]) -> None:
+    def _run(self, name: str | None, command: Command[GroupMachine]) -> None:
         timeline = self.machine.timeline
         timeline.move(len(self.log))
         try:
-            result = command(self.machine, self.now)
+            result = finish(in_pieces(command(self.machine, self.now)))
         except CoordinatorError as refusal:
             timeline.revert(len(self.log))
             if name is not None:
@@ -124,7 +129,7 @@ class GroupBench:
         for _, name, result in failed:
             self._finish(name, result, error)
 
-    def _finish(self, name: str | None, result: Result, error: Errors) -> None:
+    def _finish(self, name: str | None, result: CoordinatorResult, error: Errors) -> None:
         if result.then is not None:
             self._run(None, lambda machine, now: machine.appended(result.then, error, now))
         if name is None or name in self.answers:
@@ -143,7 +148,7 @@ class GroupBench:
             if deadline_ms is None or deadline_ms > end_ms:
                 break
             self.now_ms = max(self.now_ms, deadline_ms)
-            self._run(None, lambda machine, now: machine.expire(now) or Result())
+            self._run(None, lambda machine, now: machine.expire(now) or CoordinatorResult())
         self.now_ms = end_ms
 
     def lose_leadership(self) -> None:
@@ -160,7 +165,7 @@ class GroupBench:
         self.lose_leadership()
         self._start()
 
-    def load(self, *records: NewRecord) -> None:
+    def load(self, *records: WritableRecord) -> None:
         """Begins anew with a log that somebody else wrote."""
         self.log = list(records)
         self._start()
@@ -289,7 +294,7 @@ class GroupBench:
                 )
             ],
         )
-        answer = self.run(name, lambda machine, now: machine.commit_offsets(request, version, now))
+        answer = self.run(name, lambda machine, now: commit_offsets(machine, request, version, now))
         if answer is None or isinstance(answer, Errors):
             return answer
         return code(answer.topics[0].partitions[0].error_code)

@@ -9,6 +9,7 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequest
 from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
+from kaa.wire.primitives import UUID_ZERO
 from tests.unit.handlers.group_requests import GROUP, commit_request, committed, stable_member
 from tests.unit.handlers.support import NODE_ID, Node
 
@@ -59,7 +60,7 @@ def test_positions_in_deleted_topics_are_dropped() -> None:
         node.create_topic("u")
         committed(node, ("t", 0, 5), ("u", 0, 6))
         assert offsets(node) == {"t": 5, "u": 6}
-        node.services.groups.topics_deleted(["t"])
+        node.services.groups.topics_deleted({UUID_ZERO: "t"})
         # The next command waits for what was written before it.
         committed(node, ("u", 0, 7))
         assert offsets(node) == {"u": 7}

@@ -13,11 +13,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kaa.coordinators.group.classic_group import ClassicGroup, ClassicGroupState
+from kaa.coordinators.group.classic.group import ClassicGroup, ClassicGroupState
 from kaa.wire.errors import Errors
 from kaa.wire.messages.offsets_classic import GroupMetadataKey, GroupMetadataValue
 from tests.unit.coordinators.group.bench import GroupBench
-from tests.unit.coordinators.group.test_offsets import offsets
+from tests.unit.coordinators.group.offsets.test_committed import offsets
 
 GROUPS = st.sampled_from(["g", "h"])
 PROTOCOLS = st.sampled_from([("range",), ("range", "sticky"), ("sticky", "range")])
@@ -43,7 +43,7 @@ class GroupModel(RuleBasedStateMachine):
         # The newest offset of each group that was acknowledged, and those under way.
         self.acknowledged: dict[str, int] = {}
         self.commits: dict[str, tuple[str, int]] = {}
-        # The newest generation of each group whose assignments were told, and requests for them.
+        # The newest generation of each group whose assignments went out, and requests for them.
         self.generations: dict[str, int] = {}
         self.syncs: dict[str, tuple[str, int]] = {}
 
@@ -129,7 +129,7 @@ class GroupModel(RuleBasedStateMachine):
 
     @rule(group=GROUPS, is_stored=st.booleans())
     def sync_slowly(self, group: str, is_stored: bool) -> None:
-        """The assignments are told when they are committed, or not at all."""
+        """The assignments go out when they are committed, or not at all."""
         self.hold()
         self.sync_all(group=group, is_leader_first=True)
         if is_stored:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kaa.coordinators.group.classic_records import group_tombstone
+from kaa.coordinators.group.classic.records import group_tombstone
 from kaa.coordinators.group.outcome import Outcome
 
 

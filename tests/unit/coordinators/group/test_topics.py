@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from kaa.controller.image import BrokerImage, ClusterImage
 from kaa.coordinators.group.topics import GroupTopics
+from kaa.limits import GROUP_TOPIC_HASHES_PER_PIECE
 from kaa.wire.messages.metadata_cluster import UnregisterBrokerRecord
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from kaa.wire.primitives import Uuid
-from tests.unit.coordinators.group.consumer_bench import ConsumerBench, topic_id
+from tests.unit.coordinators.group.consumer.bench import ConsumerBench, topic_id
 
 
 def test_names_and_ids() -> None:
@@ -36,6 +37,20 @@ def test_what_changes_the_hash() -> None:
     assert topics.group_hash(["t", "u"]) != more
     bench.delete("t")
     assert topics.group_hash(["t", "u"]) == topics.group_hash(["u"])
+
+
+def test_hashes_are_prepared_in_pieces() -> None:
+    bench = ConsumerBench()
+    names = [f"many-{number}" for number in range(2 * GROUP_TOPIC_HASHES_PER_PIECE)]
+    for name in names:
+        bench.create(name, 1)
+    topics = bench.topics
+    assert not topics.is_prepared(names)
+    pieces = list(topics.prepare([*names, "absent"]))
+    assert len(pieces) == 3
+    assert topics.is_prepared([*names, "absent"])
+    bench.create(names[0], 2, start=1)
+    assert not topics.is_prepared(names)
 
 
 def test_versions() -> None:

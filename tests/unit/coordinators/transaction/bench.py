@@ -10,8 +10,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from kaa.coordinators.machine import CoordinatorError, Moment, NewRecord, Result
-from kaa.coordinators.records import encode_key, encode_value
+from kaa.coordinators.machine import CoordinatorError, CoordinatorResult, Moment, WritableRecord
 from kaa.coordinators.transaction.machine import (
     ID_NEEDED,
     RECORD_TYPES,
@@ -28,33 +27,27 @@ START_WALL_MS = 1_700_000_000_000
 NAME = "t"
 FIRST_ID = 100
 
-Command = Callable[[TransactionMachine, int, Moment], Result]
+Command = Callable[[TransactionMachine, int, Moment], CoordinatorResult]
 
 
 class TransactionBench:
-    """See the module's text. It is the outbox of the machine."""
+    """See the module's text."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = TransactionSettings(**settings)
         self.ids = count(FIRST_ID)
         self.now_ms = 0
-        self.log: list[NewRecord] = []
+        # By how much the date is wrong.
+        self.shift_ms = 0
+        self.log: list[WritableRecord] = []
         self.is_holding = False
         # Whose markers may be written.
         self.decisions: list[Decision] = []
         self.out_of_time_names: list[str] = []
         # Answers in the order in which they left.
         self.told: list[tuple[str, Any]] = []
-        self._waiting: list[tuple[int, str | None, Result]] = []
+        self._waiting: list[tuple[int, str | None, CoordinatorResult]] = []
         self.restart()
-
-    # --- the outbox
-
-    def decided(self, decision: Decision) -> None:
-        self.decisions.append(decision)
-
-    def out_of_time(self, transactional_id: str) -> None:
-        self.out_of_time_names.append(transactional_id)
 
     # --- driving
 
@@ -63,10 +56,10 @@ class TransactionBench:
         self._waiting.clear()
         self.decisions.clear()
         self.is_holding = False
-        self.machine = TransactionMachine(lambda: self.settings, self)
+        self.machine = TransactionMachine(lambda: self.settings)
         self.machine.timeline.commit(len(self.log))
         for offset, record in enumerate(self.log):
-            found = RECORD_TYPES.decode(encode_key(record.key), encode_value(record))
+            found = RECORD_TYPES.decode(*record.encode())
             assert found is not None
             self.machine.timeline.move(offset)
             self.machine.replay(offset, *found, -1, -1)
@@ -75,7 +68,7 @@ class TransactionBench:
 
     @property
     def now(self) -> Moment:
-        return Moment(START_WALL_MS + self.now_ms, self.now_ms)
+        return Moment(START_WALL_MS + self.now_ms + self.shift_ms, self.now_ms)
 
     @property
     def transaction(self) -> Transaction:
@@ -105,6 +98,11 @@ class TransactionBench:
             timeline.move(offset)
             self.machine.replay(offset, record.key, record.value, -1, -1)
             self.log.append(record)
+        for effect in result.effects:
+            if isinstance(effect, Decision):
+                self.decisions.append(effect)
+            else:
+                self.out_of_time_names.append(effect.transactional_id)
         self._waiting.append((len(self.log), name, result))
         if not self.is_holding:
             self.commit()
@@ -133,7 +131,7 @@ class TransactionBench:
             del self.log[self.machine.timeline.committed_offset :]
         self.restart()
 
-    def _finish(self, name: str | None, result: Result, error: Errors) -> None:
+    def _finish(self, name: str | None, result: CoordinatorResult, error: Errors) -> None:
         if result.then is not None:
             then = result.then
             self._run(None, lambda machine, _, now: machine.appended(then, error, now))
@@ -146,7 +144,7 @@ class TransactionBench:
         end_ms = self.now_ms + milliseconds
         while (due := self.machine.next_deadline_ms) is not None and due <= end_ms:
             self.now_ms = max(self.now_ms, due)
-            self._run(None, lambda machine, _, now: machine.expire(now) or Result())
+            self._run(None, lambda machine, _, now: machine.expire(now) or CoordinatorResult())
             for name in self.out_of_time_names:
                 self._run(
                     None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.transaction.machine import Initialisation, Producer
+from kaa.coordinators.transaction.machine import Initialisation, ProducerIdAndEpoch
 from kaa.wire.errors import Errors
 from tests.unit.handlers.support import Node
 
@@ -25,13 +25,17 @@ def test_ids_come_from_the_controller() -> None:
             node.run(node.services.transactions.init_producer(Initialisation(name, 1_000)))
             for name in ("a", "b", "a")
         ]
-        assert found == [Producer(0, 0), Producer(1, 0), Producer(0, 1)]
+        assert found == [
+            ProducerIdAndEpoch(0, 0),
+            ProducerIdAndEpoch(1, 0),
+            ProducerIdAndEpoch(0, 1),
+        ]
 
 
 def test_a_controller_that_gives_no_ids() -> None:
     with Node() as node:
         node.load_transactions()
-        node.lifecycle.epoch += 1
+        node.lifecycle._machine.broker_epoch += 1
         with pytest.raises(CoordinatorError) as refused:
             node.run(node.services.transactions.init_producer(Initialisation("a", 1_000)))
         assert refused.value.error is Errors.COORDINATOR_LOAD_IN_PROGRESS

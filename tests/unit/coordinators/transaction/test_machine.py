@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kaa.coordinators.transaction.machine import Producer
+from kaa.coordinators.transaction.machine import ProducerIdAndEpoch
 from kaa.coordinators.transaction.state import EPOCH_MAX, State
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.transaction.bench import FIRST_ID, NAME, TransactionBench
@@ -15,7 +15,7 @@ P = (FIRST_ID, 0)
 @pytest.fixture
 def bench() -> TransactionBench:
     bench = TransactionBench()
-    assert bench.init() == Producer(*P)
+    assert bench.init() == ProducerIdAndEpoch(*P)
     return bench
 
 
@@ -23,7 +23,7 @@ def test_a_transaction_from_begin_to_end(bench: TransactionBench) -> None:
     assert bench.add(P, 0) is Errors.NONE
     assert bench.add(P, 0, 1) is Errors.NONE
     assert bench.transaction.partitions == {("p", 0), ("p", 1)}
-    assert bench.end(P) == Producer(FIRST_ID, 1)
+    assert bench.end(P) == ProducerIdAndEpoch(FIRST_ID, 1)
     (decision,) = bench.decisions
     assert decision.transaction.state is State.PREPARE_COMMIT
     assert decision.transaction.partitions == {("p", 0), ("p", 1)}
@@ -40,7 +40,7 @@ def test_markers_wait_for_the_commit(bench: TransactionBench) -> None:
     assert bench.decisions == []
     bench.commit()
     assert [one.transactional_id for one in bench.decisions] == [NAME]
-    assert bench.told[-1] == ("end", Producer(FIRST_ID, 1))
+    assert bench.told[-1] == ("end", ProducerIdAndEpoch(FIRST_ID, 1))
 
 
 def test_a_decision_that_is_lost_is_none(bench: TransactionBench) -> None:
@@ -51,7 +51,7 @@ def test_a_decision_that_is_lost_is_none(bench: TransactionBench) -> None:
     assert bench.told[-1] == ("end", Errors.NOT_ENOUGH_REPLICAS)
     assert bench.decisions == []
     assert bench.transaction.state is State.ONGOING
-    assert bench.end(P, is_commit=False) == Producer(FIRST_ID, 1)
+    assert bench.end(P, is_commit=False) == ProducerIdAndEpoch(FIRST_ID, 1)
 
 
 def test_replicas_that_take_long_do_not_lose_a_decision(bench: TransactionBench) -> None:
@@ -109,7 +109,51 @@ def test_a_transaction_runs_out_of_time(bench: TransactionBench) -> None:
     bench.complete()
     assert bench.end(P) is Errors.INVALID_TXN_STATE
     # As with Kafka the abort is that of the client too: its epoch is one behind.
-    assert bench.end(P, is_commit=False) == Producer(FIRST_ID, 1)
+    assert bench.end(P, is_commit=False) == ProducerIdAndEpoch(FIRST_ID, 1)
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize("shift_ms", [HOUR_MS, -HOUR_MS, 24 * HOUR_MS], ids=str)
+def test_a_transaction_has_its_time_whatever_becomes_of_the_date(
+    bench: TransactionBench, shift_ms: int
+) -> None:
+    bench.add(P, 0)
+    started_ms = bench.transaction.start_timestamp_ms
+    bench.advance(10_000)
+    bench.shift_ms = shift_ms
+    bench.advance(50_000)
+    before = bench.transaction
+    bench.advance(10_000)
+    after = bench.transaction
+    assert (before.state, after.state) == (State.ONGOING, State.PREPARE_ABORT)
+    assert before.start_timestamp_ms == started_ms
+
+
+def test_a_transaction_of_the_future_has_its_whole_time_after_a_restart(
+    bench: TransactionBench,
+) -> None:
+    """The date was set back while nobody watched; one that was set ahead cannot be recognised."""
+    bench.add(P, 0)
+    bench.shift_ms = -HOUR_MS
+    bench.restart()
+    bench.advance(60_000)
+    before = bench.transaction
+    bench.advance(10_000)
+    after = bench.transaction
+    assert (before.state, after.state) == (State.ONGOING, State.PREPARE_ABORT)
+
+
+def test_ids_do_not_expire_because_the_date_is_set_ahead(bench: TransactionBench) -> None:
+    bench.add(P, 0)
+    bench.end(P)
+    bench.complete()
+    bench.shift_ms = 30 * 24 * HOUR_MS
+    bench.advance(2 * HOUR_MS)
+    assert NAME in bench.machine.transactions
+    bench.advance(8 * 24 * HOUR_MS)
+    assert NAME not in bench.machine.transactions
 
 
 def test_an_end_that_is_taken_back_leaves_the_timeout(bench: TransactionBench) -> None:
@@ -184,8 +228,8 @@ def test_ids_that_nobody_uses_are_forgotten(bench: TransactionBench) -> None:
 
 def test_the_answer_to_a_lost_initialisation_is_repeated(bench: TransactionBench) -> None:
     known: dict[str, Any] = {"producer_id": FIRST_ID, "producer_epoch": 0}
-    assert bench.init(**known) == Producer(FIRST_ID, 1)
-    assert bench.init(**known) == Producer(FIRST_ID, 1)
+    assert bench.init(**known) == ProducerIdAndEpoch(FIRST_ID, 1)
+    assert bench.init(**known) == ProducerIdAndEpoch(FIRST_ID, 1)
     # The log does not know the epoch before.
     bench.restart()
     assert bench.init(**known) is Errors.PRODUCER_FENCED
@@ -195,8 +239,8 @@ def test_a_retry_after_the_id_was_replaced(bench: TransactionBench) -> None:
     known = bench.machine.transactions[NAME]
     bench.machine.transactions[NAME] = known._replace(producer_epoch=EPOCH_MAX - 1)
     last: dict[str, Any] = {"producer_id": FIRST_ID, "producer_epoch": EPOCH_MAX - 1}
-    assert bench.init(**last) == Producer(FIRST_ID + 1, 0)
-    assert bench.init(**last) == Producer(FIRST_ID + 1, 0)
+    assert bench.init(**last) == ProducerIdAndEpoch(FIRST_ID + 1, 0)
+    assert bench.init(**last) == ProducerIdAndEpoch(FIRST_ID + 1, 0)
 
 
 def test_an_open_transaction_is_aborted_first(bench: TransactionBench) -> None:
@@ -205,7 +249,7 @@ def test_an_open_transaction_is_aborted_first(bench: TransactionBench) -> None:
     assert bench.init() is Errors.CONCURRENT_TRANSACTIONS
     assert len(bench.decisions) == 1
     bench.complete()
-    assert bench.init() == Producer(FIRST_ID, 2)
+    assert bench.init() == ProducerIdAndEpoch(FIRST_ID, 2)
 
 
 def test_after_a_take_over_the_new_identity_counts_after_restarts_too() -> None:
@@ -213,11 +257,11 @@ def test_after_a_take_over_the_new_identity_counts_after_restarts_too() -> None:
     bench.init(timeout_ms=2**31 - 1)
     bench.add(P, 0)
     taken = bench.init(timeout_ms=2**31 - 1, keeps_prepared=True)
-    assert taken == Producer(FIRST_ID, 1, *P)
+    assert taken == ProducerIdAndEpoch(FIRST_ID, 1, *P)
     bench.restart()
     assert bench.end(P) is Errors.PRODUCER_FENCED
     assert bench.add((FIRST_ID, 1), 1) is Errors.INVALID_TXN_STATE
-    assert bench.end((FIRST_ID, 1)) == Producer(FIRST_ID, 2)
+    assert bench.end((FIRST_ID, 1)) == ProducerIdAndEpoch(FIRST_ID, 2)
     bench.complete()
     assert bench.transaction.state is State.COMPLETE_COMMIT
 
@@ -229,8 +273,8 @@ def test_a_take_over_with_an_exhausted_epoch_continues_under_another_id() -> Non
     known = bench.transaction
     bench.machine.transactions[NAME] = known._replace(producer_epoch=EPOCH_MAX - 2)
     taken = bench.init(keeps_prepared=True)
-    assert taken == Producer(FIRST_ID + 1, 0, FIRST_ID, EPOCH_MAX - 2)
-    assert bench.end((FIRST_ID + 1, 0)) == Producer(FIRST_ID + 1, 1)
+    assert taken == ProducerIdAndEpoch(FIRST_ID + 1, 0, FIRST_ID, EPOCH_MAX - 2)
+    assert bench.end((FIRST_ID + 1, 0)) == ProducerIdAndEpoch(FIRST_ID + 1, 1)
     (decision,) = bench.decisions
     assert decision.transaction.producer_id == FIRST_ID
     bench.complete()

@@ -11,6 +11,7 @@ from kaa.coordinators.transaction import markers
 from kaa.coordinators.transaction.machine import Decision
 from kaa.coordinators.transaction.markers import MarkerSender
 from kaa.coordinators.transaction.state import State, Transaction
+from kaa.limits import TRANSACTION_MARKERS_PER_REQUEST_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k27_write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -19,8 +20,7 @@ from kaa.wire.messages.k27_write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-
-SECONDS_MAX = 10
+from tests.support.pace import PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class World:
-    """Brokers that answer as they are told, and a coordinator."""
+    """Brokers that answer as they are asked to, and a coordinator."""
 
     def __init__(self) -> None:
         self.leaders: dict[tuple[str, int], int] = {}
@@ -38,15 +38,21 @@ class World:
         self.unreachable = 0
         self.requests: list[tuple[int, WriteTxnMarkersRequest]] = []
         self.completed: list[Decision] = []
+        self.completions: asyncio.Queue[Decision] = asyncio.Queue()
         self.refusals: list[Errors] = []
         self.epoch: int | None = 3
         self.done = asyncio.Event()
-        self.sender = MarkerSender(self, lambda _: self.epoch, self.complete)
+        self.reports: list[str] = []
+        # How many answers leave out what they were asked for.
+        self.senseless = 0
+        # How many ends of a transaction fail in a way that nobody expected.
+        self.mishaps = 0
+        self.sender = MarkerSender(self, lambda _: self.epoch, self.complete, self.reports.append)
 
     def leader(self, name: tuple[str, int]) -> int | None:
         return self.leaders.get(name)
 
-    async def write_markers(
+    async def send(
         self, broker_id: int, request: WriteTxnMarkersRequest
     ) -> WriteTxnMarkersResponse:
         await asyncio.sleep(0)
@@ -55,6 +61,9 @@ class World:
             raise ConnectionError
         self.requests.append((broker_id, request))
         response = WriteTxnMarkersResponse(markers=[])
+        if self.senseless:
+            self.senseless -= 1
+            return response
         for marker in request.markers:
             topics = [
                 WritableTxnMarkerTopicResult(
@@ -86,9 +95,13 @@ class World:
         pytest.fail(f"only {len(self.completed)} of {count} are complete")
 
     async def complete(self, decision: Decision) -> None:
+        if self.mishaps:
+            self.mishaps -= 1
+            raise KeyError("nobody expected this")
         if self.refusals:
             raise CoordinatorError(self.refusals.pop(0))
         self.completed.append(decision)
+        self.completions.put_nowait(decision)
         self.done.set()
 
 
@@ -100,7 +113,7 @@ def decision(*numbers: int, name: str = "id", **fields: Any) -> Decision:
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(story, SECONDS_MAX))
+    asyncio.run(asyncio.wait_for(story, PATIENCE_SECONDS))
 
 
 async def sending(world: World, *decisions: Decision) -> asyncio.Task[None]:
@@ -196,6 +209,34 @@ def test_somebody_newer_decides(error: Errors) -> None:
     run(story())
 
 
+def test_very_many_partitions_are_sent_in_parts() -> None:
+    async def story() -> None:
+        world = World()
+        count = 2 * TRANSACTION_MARKERS_PER_REQUEST_MAX + 1
+        world.leaders = {("p", number): 1 for number in range(count)}
+        # One that is tried again, and one that is gone.
+        world.errors["p", 7] = [Errors.NOT_LEADER_OR_FOLLOWER]
+        del world.leaders["p", count - 1]
+        task = await sending(world, decision(*range(count)), decision(3, name="other"))
+        await world.complete_count(2)
+        task.cancel()
+        sent = [
+            number
+            for _, request in world.requests
+            for marker in request.markers
+            for topic in marker.topics
+            for number in topic.partition_indexes
+        ]
+        assert sorted(sent) == sorted([*range(count - 1), 3, 7])
+        for _, request in world.requests:
+            numbers = [
+                len(topic.partition_indexes) for one in request.markers for topic in one.topics
+            ]
+            assert sum(numbers) < 2 * TRANSACTION_MARKERS_PER_REQUEST_MAX
+
+    run(story())
+
+
 def test_deleted_partitions_need_no_marker() -> None:
     async def story() -> None:
         world = World()
@@ -243,6 +284,21 @@ def test_the_completion_is_tried_again() -> None:
         world.sender.send(decision(name="other"))
         await asyncio.sleep(0.01)
         assert [one.transactional_id for one in world.completed] == ["id"]
+        task.cancel()
+
+    run(story())
+
+
+def test_what_nobody_expected_fails_alone_and_is_tried_again() -> None:
+    async def story() -> None:
+        world = World()
+        world.leaders = {("p", 0): 1, ("p", 1): 2}
+        world.senseless, world.mishaps = 2, 1
+        task = await sending(world, decision(0, name="a"), decision(1, name="b"))
+        ended = {(await world.completions.get()).transactional_id for _ in range(2)}
+        assert ended == {"a", "b"}
+        assert len(world.reports) == 3
+        assert not task.done()
         task.cancel()
 
     run(story())

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from kaa.coordinators.transaction.machine import Decision, End, Producer
+from kaa.coordinators.transaction.machine import Decision, End, ProducerIdAndEpoch
 from kaa.coordinators.transaction.records import transaction_of_record
 from kaa.coordinators.transaction.state import DECIDED, EPOCH_MAX, State
 from kaa.wire.errors import Errors
@@ -57,22 +57,22 @@ class TransactionModel(RuleBasedStateMachine):
     # --- what clients do
 
     def take(self, answers_before: int) -> None:
-        """Clients learn what they were told."""
+        """Clients learn what the answers say."""
         for kind, answer in self.bench.told[answers_before:]:
             if kind in self.wishes:
                 key, is_commit = self.wishes.pop(kind)
-                if isinstance(answer, Producer):
+                if isinstance(answer, ProducerIdAndEpoch):
                     self.acknowledged.setdefault(key, is_commit)
                     if answer.producer_id >= 0:
                         self.know(answer)
-            elif kind == "init" and isinstance(answer, Producer):
+            elif kind == "init" and isinstance(answer, ProducerIdAndEpoch):
                 self.know(answer)
 
-    def know(self, answer: Producer) -> None:
+    def know(self, answer: ProducerIdAndEpoch) -> None:
         identity = (answer.producer_id, answer.producer_epoch)
         assert answer.producer_epoch < EPOCH_MAX
         if identity not in self.producers:
-            # What comes later is newer, or a retry of what was told before.
+            # What comes later is newer, or a retry of what was said before.
             assert all(
                 identity[0] != known[0] or identity[1] > known[1] for known in self.producers
             ), (identity, self.producers)
@@ -226,7 +226,7 @@ class TransactionModel(RuleBasedStateMachine):
             assert wish is None or found == {wish}
 
     @invariant()
-    def whoever_is_open_has_somebody_to_end_it(self) -> None:
+    def anyone_who_is_open_has_somebody_to_end_it(self) -> None:
         transaction = self.bench.machine.transactions.get(NAME)
         for number in self.open:
             assert transaction is not None

@@ -1,0 +1,55 @@
+"""Classic groups as administrators see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kaa.coordinators.group.classic.group import ClassicGroup, ClassicGroupState
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k15_describe_groups import DescribedGroup, DescribedGroupMember
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kaa.coordinators.group.kinds import Group
+    from kaa.coordinators.timeline import TimelineDict
+
+# The version from which a client learns that a group does not exist.
+_NOT_FOUND_VERSION: Final = 6
+
+
+def describe_classic_groups(
+    groups: TimelineDict[str, Group], group_ids: Iterable[str], api_version: int
+) -> list[DescribedGroup]:
+    """Committed state; groups of other kinds are refused one by one."""
+    return [_describe(groups.committed(one), one, api_version) for one in group_ids]
+
+
+def _describe(group: Group | None, group_id: str, api_version: int) -> DescribedGroup:
+    if not isinstance(group, ClassicGroup):
+        described = DescribedGroup(
+            group_id=group_id, group_state=ClassicGroupState.DEAD.value, members=[]
+        )
+        if api_version >= _NOT_FOUND_VERSION:
+            reason = "not found" if group is None else f"is a {group.kind} group"
+            described.error_code = Errors.GROUP_ID_NOT_FOUND
+            described.error_message = f"Group {group_id} {reason}."
+        return described
+    is_stable = group.is_in(ClassicGroupState.STABLE)
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if is_stable else "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(group.protocol_name) if is_stable else b"",
+                member_assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )

@@ -1,0 +1,432 @@
+"""A consumer group (KIP-848): the coordinator decides who reads what, and members follow.
+
+Three epochs lead from a change to what members do. The *group epoch* is bumped when members,
+subscriptions or topics change. The *assignment epoch* follows when a target assignment has been
+computed for it. A *member epoch* follows when the member has given up what is no longer its own;
+new partitions are added as their former owners release them:
+
+    group epoch  >=  assignment epoch  >=  member epoch
+
+The state follows from the epochs and is not stored:
+
+    Empty         no members
+    Assigning     the group epoch is ahead of the assignment epoch
+    Reconciling   a member is not stable at the assignment epoch
+    Stable        all of them are
+    Dead          the group is gone
+
+A partition has one owner at a time: `owners` has the epoch of the member that has it or must give
+it up, and nobody gets a partition that stands there. All of it changes by records alone
+(`replay_...`) and lives on the timeline. What follows from the members is computed when it is
+needed: when the group changes, and never for an ordinary heartbeat.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kaa.coordinators.group.classic.group import CONSUMER_PROTOCOL_TYPE
+from kaa.coordinators.group.consumer.member import LEAVE_EPOCH, ConsumerMember, MemberState
+from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.timeline import TimelineDict
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from kaa.coordinators.group.assignors.table import Assignment
+    from kaa.coordinators.timeline import Timeline
+    from kaa.wire.messages.offsets_consumer import (
+        ConsumerGroupCurrentMemberAssignmentValue,
+        ConsumerGroupMemberMetadataValue,
+        ConsumerGroupMetadataValue,
+        ConsumerGroupPartitionMetadataValue,
+        ConsumerGroupRegularExpressionValue,
+        ConsumerGroupTargetAssignmentMemberValue,
+        ConsumerGroupTargetAssignmentMetadataValue,
+    )
+    from kaa.wire.primitives import Uuid
+
+# From this version on OffsetCommit knows the errors of consumer groups.
+_COMMIT_VERSION: Final = 9
+_SELF: Final = ""
+
+
+class ConsumerGroupState(Enum):
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class Epochs(NamedTuple):
+    """What a group has besides its members."""
+
+    group_epoch: int = 1
+    metadata_hash: int = 0
+    assignment_epoch: int = 1
+    # 0: not known.
+    assignment_timestamp_ms: int = 0
+    # A version before 4.1 wrote a record that is to be removed.
+    has_partition_metadata: bool = False
+
+
+class ResolvedRegex(NamedTuple):
+    """The topics that an expression matched; `version` is where the metadata log stood then."""
+
+    topics: frozenset[str] = frozenset()
+    version: int = -1
+    timestamp_ms: int = -1
+
+
+class ConsumerGroup:
+    """See the module's text."""
+
+    kind: Final = "consumer"
+
+    protocol_type = CONSUMER_PROTOCOL_TYPE
+
+    def __init__(self, group_id: str, timeline: Timeline) -> None:
+        self.group_id = group_id
+        self._epochs: TimelineDict[str, Epochs] = TimelineDict(timeline)
+        self.members: TimelineDict[str, ConsumerMember] = TimelineDict(timeline)
+        # Member ids by group instance id.
+        self.static_members: TimelineDict[str, str] = TimelineDict(timeline)
+        self.targets: TimelineDict[str, Assignment] = TimelineDict(timeline)
+        # The epoch of the member that has each partition.
+        self.owners: TimelineDict[tuple[Uuid, int], int] = TimelineDict(timeline)
+        self.regexes: TimelineDict[str, ResolvedRegex] = TimelineDict(timeline)
+        # When the topics of the group were last looked at: the version of topics, and the epoch
+        # of the group, which an append that fails may take back.
+        self.topics_checked: tuple[int, int] = (-1, -1)
+        # What the member that was stored last subscribes to; most groups have no other.
+        self._last_names: frozenset[str] = frozenset()
+
+    # --- epochs and state
+
+    @property
+    def epochs(self) -> Epochs:
+        return self._epochs.get(_SELF) or Epochs()
+
+    @property
+    def group_epoch(self) -> int:
+        return self.epochs.group_epoch
+
+    @property
+    def assignment_epoch(self) -> int:
+        return self.epochs.assignment_epoch
+
+    @property
+    def committed_epochs(self) -> Epochs:
+        return self._epochs.committed(_SELF) or Epochs()
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        return _state(self.epochs, list(self.members.values()))
+
+    @property
+    def committed_state(self) -> ConsumerGroupState:
+        members = [member for _, member in self.members.committed_items()]
+        return _state(self.committed_epochs, members)
+
+    @property
+    def shown_state(self) -> str:
+        """The state as readers see it."""
+        return self.committed_state.value
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    # --- members
+
+    def member(self, member_id: str) -> ConsumerMember:
+        found = self.members.get(member_id)
+        if found is None:
+            raise CoordinatorError(
+                Errors.UNKNOWN_MEMBER_ID,
+                f"Group {self.group_id} has no member {member_id}.",
+            )
+        return found
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        member_id = None if instance_id is None else self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def target(self, member_id: str) -> Assignment:
+        return self.targets.get(member_id) or {}
+
+    def target_of(self, member: ConsumerMember) -> Assignment:
+        """The target of a member, or of the static member that it takes the place of."""
+        if member.instance_id is None:
+            return self.target(member.member_id)
+        previous = self.static_members.get(member.instance_id)
+        return {} if previous is None else self.target(previous)
+
+    def members_with(self, member: ConsumerMember) -> dict[str, ConsumerMember]:
+        """The members as they are with this one, which may be new or take another's place."""
+        found = dict(self.members.items())
+        replaced = self.static_member(member.instance_id)
+        if replaced is not None and replaced.member_id != member.member_id:
+            del found[replaced.member_id]
+        found[member.member_id] = member
+        return found
+
+    def is_waiting_for_release(self, member: ConsumerMember) -> bool:
+        """Whether somebody else still has a partition that the member is to get."""
+        return member.state is MemberState.UNRELEASED_PARTITIONS and any(
+            number not in member.assigned.get(topic_id, ()) and (topic_id, number) in self.owners
+            for topic_id, numbers in self.target(member.member_id).items()
+            for number in numbers
+        )
+
+    @property
+    def classic_member_count(self) -> int:
+        return sum(member.uses_classic_protocol for member in self.members.values())
+
+    def supports_classic(self, protocol_type: str, names: Collection[str]) -> bool:
+        """Whether a member of the classic protocol with these assignors may join."""
+        if protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return False
+        if self.is_empty:
+            return bool(names)
+        supported = Counter(
+            protocol.name
+            for member in self.members.values()
+            for protocol in member.classic_protocols
+        )
+        everybody = self.classic_member_count
+        return any(supported[name] == everybody for name in names)
+
+    # --- subscriptions
+
+    def regex_subscribers(self, regex: str) -> int:
+        return sum(member.subscribed_topic_regex == regex for member in self.members.values())
+
+    def shared_names(self, names: frozenset[str]) -> frozenset[str]:
+        """The same names, as the very set that another member has if it is equal: so that a group
+        whose members all read thousands of topics need not compare them topic by topic.
+        """
+        return self._last_names if names == self._last_names else names
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """Every topic that the group reads; names of topics that do not exist too."""
+        return subscribed_topics(self.members.values(), self._resolved(self.members.values()))
+
+    def _resolved(self, members: Iterable[ConsumerMember]) -> list[ResolvedRegex]:
+        names = {member.subscribed_topic_regex for member in members}
+        return [resolved for regex, resolved in self.regexes.items() if regex in names]
+
+    def subscribed_topics_of(self, members: Iterable[ConsumerMember]) -> frozenset[str]:
+        """What the group would read with other members."""
+        listed = list(members)
+        return subscribed_topics(listed, self._resolved(listed))
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """What one member reads; an expression without a result yet matches nothing."""
+        resolved = self.regexes.get(member.subscribed_topic_regex or "")
+        if resolved is None:
+            return member.subscribed_topic_names
+        return member.subscribed_topic_names | resolved.topics
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribed_topics()
+
+    # --- offsets
+
+    def validate_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        member_epoch: int,
+        *,
+        api_version: int,
+        is_transactional: bool = False,
+    ) -> ConsumerMember | None:
+        """The member, if its epoch is to be compared with that of each partition."""
+        if member_epoch < 0 and self.is_empty:
+            # An administrator, or a consumer that manages its partitions itself.
+            return None
+        is_nobody = member_epoch == -1 and not member_id and group_instance_id is None
+        if is_transactional and is_nobody:
+            return None
+        member = self.member(member_id)
+        if (
+            not is_transactional
+            and not member.uses_classic_protocol
+            and api_version < _COMMIT_VERSION
+        ):
+            raise CoordinatorError(
+                Errors.UNSUPPORTED_VERSION,
+                "Members of the consumer protocol commit with version 9 or a later one.",
+            )
+        if member_epoch == member.member_epoch:
+            return None
+        if member_epoch > member.member_epoch:
+            raise CoordinatorError(_stale(member))
+        return member
+
+    def validate_offset_fetch(
+        self, member_id: str | None, member_epoch: int, *, is_committed: bool
+    ) -> None:
+        if member_id is None and member_epoch < 0:
+            return
+        name = member_id or ""
+        member = self.members.committed(name) if is_committed else self.members.get(name)
+        if member is None:
+            raise CoordinatorError(Errors.UNKNOWN_MEMBER_ID)
+        if member_epoch != member.member_epoch:
+            raise CoordinatorError(_stale(member))
+
+    def validate_offset_delete(self) -> None:
+        """Offsets of topics that nobody reads may always be deleted."""
+
+    def validate_delete(self) -> None:
+        if not self.is_empty:
+            raise CoordinatorError(Errors.NON_EMPTY_GROUP)
+
+    # --- replay
+
+    def replay_epoch(self, value: ConsumerGroupMetadataValue) -> None:
+        self._epochs[_SELF] = self.epochs._replace(
+            group_epoch=value.epoch, metadata_hash=value.metadata_hash
+        )
+
+    def replay_partition_metadata(self, value: ConsumerGroupPartitionMetadataValue | None) -> None:
+        self._epochs[_SELF] = self.epochs._replace(has_partition_metadata=value is not None)
+
+    def replay_target_epoch(self, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
+        epoch = -1 if value is None else value.assignment_epoch
+        timestamp_ms = 0 if value is None else value.assignment_timestamp
+        self._epochs[_SELF] = self.epochs._replace(
+            assignment_epoch=epoch, assignment_timestamp_ms=timestamp_ms
+        )
+
+    def replay_target(
+        self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
+    ) -> None:
+        if value is None:
+            self.targets.pop(member_id)
+        else:
+            self.targets[member_id] = {
+                topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions
+            }
+
+    def replay_member(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
+        known = self.members.get(member_id)
+        if value is not None:
+            member = (known or ConsumerMember(member_id)).with_metadata(value)
+            names = self._last_names = self.shared_names(member.subscribed_topic_names)
+            self._put(member._replace(subscribed_topic_names=names))
+        elif known is not None:
+            self._release(known)
+            self.members.pop(member_id)
+            if known.instance_id is not None:
+                self.static_members.pop(known.instance_id)
+
+    def replay_current(
+        self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
+    ) -> None:
+        known = self.members.get(member_id)
+        if value is not None:
+            self._put((known or ConsumerMember(member_id)).with_assignment(value))
+        elif known is not None:
+            self._put(
+                known._replace(
+                    member_epoch=LEAVE_EPOCH,
+                    previous_member_epoch=LEAVE_EPOCH,
+                    assigned={},
+                    pending_revocation={},
+                )
+            )
+
+    def replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
+        if value is None:
+            self.regexes.pop(regex)
+        else:
+            self.regexes[regex] = ResolvedRegex(
+                frozenset(value.topics), value.version, value.timestamp
+            )
+
+    def _put(self, member: ConsumerMember) -> None:
+        known = self.members.get(member.member_id)
+        if known is not None:
+            self._release(known)
+        epoch = member.member_epoch
+        for owned in (member.assigned, member.pending_revocation):
+            for topic_id, numbers in owned.items():
+                for number in numbers:
+                    owner = self.owners.get((topic_id, number))
+                    assert owner is None or owner < epoch, (
+                        f"group {self.group_id}: {topic_id}-{number} goes to {member.member_id} at "
+                        f"epoch {epoch}, but is still owned at epoch {owner}"
+                    )
+                    self.owners[topic_id, number] = epoch
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def _release(self, member: ConsumerMember) -> None:
+        for owned in (member.assigned, member.pending_revocation):
+            for topic_id, numbers in owned.items():
+                for number in numbers:
+                    # Compaction may have removed what came between: somebody else has it then.
+                    if self.owners.get((topic_id, number)) == member.member_epoch:
+                        self.owners.pop((topic_id, number))
+
+
+def _state(epochs: Epochs, members: list[ConsumerMember]) -> ConsumerGroupState:
+    if not members:
+        return ConsumerGroupState.EMPTY
+    if epochs.group_epoch > epochs.assignment_epoch:
+        return ConsumerGroupState.ASSIGNING
+    if all(member.is_reconciled_to(epochs.assignment_epoch) for member in members):
+        return ConsumerGroupState.STABLE
+    return ConsumerGroupState.RECONCILING
+
+
+def _stale(member: ConsumerMember) -> Errors:
+    """A member of the classic protocol has a generation instead of an epoch."""
+    return Errors.ILLEGAL_GENERATION if member.uses_classic_protocol else Errors.STALE_MEMBER_EPOCH
+
+
+def validate_partition_commit(
+    member: ConsumerMember, member_epoch: int, topic_id: Uuid, partition: int
+) -> None:
+    """A commit with an older member epoch counts for what was the member's own by then."""
+    epoch = member.assignment_epoch(topic_id, partition)
+    if epoch is None or member_epoch < epoch:
+        raise CoordinatorError(_stale(member))
+
+
+def _different_names(members: Iterable[ConsumerMember]) -> list[frozenset[str]]:
+    """The subscriptions by name; equal ones may come twice, but most are one set."""
+    return list(
+        {id(names): names for names in (one.subscribed_topic_names for one in members)}.values()
+    )
+
+
+def subscribed_topics(
+    members: Iterable[ConsumerMember], resolved: Iterable[ResolvedRegex]
+) -> frozenset[str]:
+    sets = [*_different_names(members), *(regex.topics for regex in resolved)]
+    return sets[0] if len(sets) == 1 else frozenset[str]().union(*sets)
+
+
+def is_homogeneous(members: Mapping[str, ConsumerMember], regexes: Iterable[ResolvedRegex]) -> bool:
+    """Whether all members subscribe to the same, by names or by one regular expression."""
+    by_regex = Counter(
+        member.subscribed_topic_regex
+        for member in members.values()
+        if member.subscribed_topic_regex
+    )
+    names = _different_names(members.values())
+    if not by_regex:
+        return all(one == names[0] for one in names[1:])
+    if next(iter(by_regex.values())) != len(members) or any(names):
+        return False
+    matched = Counter(topic for regex in regexes for topic in regex.topics)
+    return all(count == 1 for count in matched.values())

@@ -1,0 +1,180 @@
+"""A share group: members, what each is to read, and which partitions have share state.
+
+Nothing is revoked in a share group, so a member follows the target assignment at once, and the
+group is stable as soon as its assignment is:
+
+    Empty    no members
+    Stable   it has members
+    Dead     the group is gone
+
+A partition is assigned once its share state is initialised. The three stages of that are stored in
+one record: *initialising*, *initialised*, and *deleting*.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.timeline import TimelineDict
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kaa.coordinators.group.assignors.table import Assignment
+    from kaa.coordinators.timeline import Timeline
+    from kaa.wire.primitives import Uuid
+
+SHARE_PROTOCOL_TYPE: Final = "share"
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+_SELF: Final = ""
+
+
+class ShareMember(NamedTuple):
+    """A member, as a value that is replaced when something changes."""
+
+    member_id: str
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: frozenset[str] = frozenset()
+    # Never changed in place.
+    assigned: Assignment = {}  # noqa: RUF012
+
+
+class ShareEpochs(NamedTuple):
+    """What a group has besides its members."""
+
+    group_epoch: int = 1
+    metadata_hash: int = 0
+    assignment_epoch: int = 1
+    assignment_timestamp_ms: int = 0
+
+
+class InitialisedTopic(NamedTuple):
+    """Partitions of a topic that have share state, or are about to."""
+
+    name: str
+    partitions: frozenset[int]
+
+
+class StatePartitions(NamedTuple):
+    """See the module's text. Never changed in place."""
+
+    initialising: dict[Uuid, InitialisedTopic] = {}  # noqa: RUF012
+    initialised: dict[Uuid, InitialisedTopic] = {}  # noqa: RUF012
+    deleting: dict[Uuid, str] = {}  # noqa: RUF012
+
+
+class ShareGroup:
+    """See the module's text."""
+
+    kind: Final = "share"
+    protocol_type: Final = SHARE_PROTOCOL_TYPE
+
+    def __init__(self, group_id: str, timeline: Timeline) -> None:
+        self.group_id = group_id
+        self._epochs: TimelineDict[str, ShareEpochs] = TimelineDict(timeline)
+        self._partitions: TimelineDict[str, StatePartitions] = TimelineDict(timeline)
+        self.members: TimelineDict[str, ShareMember] = TimelineDict(timeline)
+        self.targets: TimelineDict[str, Assignment] = TimelineDict(timeline)
+        # When the topics of the group were last looked at: the version of topics, and the epoch
+        # of the group, which an append that fails may take back.
+        self.topics_checked: tuple[int, int] = (-1, -1)
+        # For which epochs, share state and version of topics nothing was left to be done.
+        self._settled: tuple[ShareEpochs, StatePartitions, int] | None = None
+
+    def settle(self, topics_version: int) -> None:
+        """Everything is initialised and assigned, as a look at all of it has shown."""
+        self._settled = (self.epochs, self.partitions, topics_version)
+
+    def is_settled(self, topics_version: int) -> bool:
+        """Whether nothing has changed since then; values of a timeline are replaced, never changed,
+        and members that come, change or go bring another epoch.
+        """
+        if self._settled is None:
+            return False
+        epochs, partitions, version = self._settled
+        return epochs is self.epochs and partitions is self.partitions and version == topics_version
+
+    @property
+    def epochs(self) -> ShareEpochs:
+        return self._epochs.get(_SELF) or ShareEpochs()
+
+    @epochs.setter
+    def epochs(self, epochs: ShareEpochs) -> None:
+        self._epochs[_SELF] = epochs
+
+    @property
+    def committed_epochs(self) -> ShareEpochs:
+        return self._epochs.committed(_SELF) or ShareEpochs()
+
+    @property
+    def partitions(self) -> StatePartitions:
+        return self._partitions.get(_SELF) or StatePartitions()
+
+    @partitions.setter
+    def partitions(self, partitions: StatePartitions) -> None:
+        self._partitions[_SELF] = partitions
+
+    @property
+    def committed_partitions(self) -> StatePartitions:
+        return self._partitions.committed(_SELF) or StatePartitions()
+
+    @property
+    def shown_state(self) -> str:
+        """The state as readers see it."""
+        return "Stable" if any(True for _ in self.members.committed_items()) else "Empty"
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def member(self, member_id: str) -> ShareMember:
+        found = self.members.get(member_id)
+        if found is None:
+            raise CoordinatorError(
+                Errors.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id}."
+            )
+        return found
+
+    def members_with(self, member: ShareMember) -> dict[str, ShareMember]:
+        return dict(self.members.items()) | {member.member_id: member}
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return any(topic in member.subscribed_topic_names for member in self.members.values())
+
+    def validate_delete(self) -> None:
+        if not self.is_empty:
+            raise CoordinatorError(Errors.NON_EMPTY_GROUP)
+
+    def validate_offset_delete(self) -> None:
+        raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND)
+
+
+def merged(
+    known: Mapping[Uuid, InitialisedTopic], more: Mapping[Uuid, InitialisedTopic]
+) -> dict[Uuid, InitialisedTopic]:
+    """The partitions of both; the newer name counts."""
+    result = dict(known)
+    for topic_id, topic in more.items():
+        before = known.get(topic_id)
+        partitions = topic.partitions | (before.partitions if before else frozenset())
+        result[topic_id] = topic._replace(partitions=partitions)
+    return result
+
+
+def without(
+    known: Mapping[Uuid, InitialisedTopic], gone: Mapping[Uuid, Iterable[int]]
+) -> dict[Uuid, InitialisedTopic]:
+    """The topics without some partitions; a topic without partitions goes too."""
+    result = {}
+    for topic_id, topic in known.items():
+        partitions = topic.partitions.difference(gone.get(topic_id, ()))
+        if partitions:
+            result[topic_id] = topic._replace(partitions=partitions)
+    return result

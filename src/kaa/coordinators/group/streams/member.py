@@ -1,0 +1,116 @@
+"""Members of a streams group, and their tasks.
+
+A task is a partition of a subtopology; tasks stand by the ids of their subtopologies. A member is
+active on a task, or keeps a standby of its state; tasks that warm up are stored but never given.
+Active tasks that a member has are kept with the epoch in which it got them: a commit with an older
+member epoch counts for a task that the member has had since then.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kaa.wire.messages.k88_streams_group_heartbeat import TaskIds
+
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+STATIC_LEAVE_EPOCH: Final = -2
+
+# Partitions by subtopology. Never changed in place.
+TaskMap = dict[str, frozenset[int]]
+# The epoch since which a member has each partition, by subtopology. Never changed in place.
+EpochMap = dict[str, dict[int, int]]
+
+
+class MemberState(IntEnum):
+    """How far a member is on the way to its target."""
+
+    # It has what it is to have at its epoch.
+    STABLE = 1
+    # It is to give up tasks before it gets to the next epoch.
+    UNREVOKED_TASKS = 2
+    # It waits for tasks that others have not given up.
+    UNRELEASED_TASKS = 3
+    # A later version stored a state that this one does not know.
+    UNKNOWN = 127
+
+    @classmethod
+    def of(cls, value: int) -> MemberState:
+        return cls(value) if value in cls._value2member_map_ else cls.UNKNOWN
+
+
+class Tasks(NamedTuple):
+    """Tasks that a member is to have, or says that it has."""
+
+    active: TaskMap = {}  # noqa: RUF012
+    standby: TaskMap = {}  # noqa: RUF012
+    warmup: TaskMap = {}  # noqa: RUF012
+
+    def has_any(self, owned: OwnedTasks) -> bool:
+        return (
+            _overlaps(self.active, owned.active)
+            or _overlaps(self.standby, owned.standby)
+            or _overlaps(self.warmup, owned.warmup)
+        )
+
+
+class OwnedTasks(NamedTuple):
+    """Tasks that a member has, as the group knows."""
+
+    active: EpochMap = {}  # noqa: RUF012
+    standby: TaskMap = {}  # noqa: RUF012
+    warmup: TaskMap = {}  # noqa: RUF012
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.active or self.standby or self.warmup)
+
+
+class UserEndpoint(NamedTuple):
+    """Where the application of a member answers queries."""
+
+    host: str
+    port: int
+
+
+class StreamsMember(NamedTuple):
+    """A member, as a value that is replaced when something changes."""
+
+    member_id: str
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
+    state: MemberState = MemberState.STABLE
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    topology_epoch: int = -1
+    process_id: str = ""
+    user_endpoint: UserEndpoint | None = None
+    client_tags: dict[str, str] = {}  # noqa: RUF012
+    assigned: OwnedTasks = OwnedTasks()
+    pending_revocation: OwnedTasks = OwnedTasks()
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
+
+
+def task_map(tasks: Iterable[TaskIds]) -> TaskMap:
+    return {one.subtopology_id: frozenset(one.partitions) for one in tasks}
+
+
+def is_within(owned: Iterable[TaskIds] | None, tasks: Mapping[str, Iterable[int]]) -> bool:
+    """Whether a member says that it has nothing but these tasks."""
+    return owned is not None and all(
+        one.subtopology_id in tasks and set(one.partitions) <= set(tasks[one.subtopology_id])
+        for one in owned
+    )
+
+
+def _overlaps(tasks: TaskMap, others: Mapping[str, Iterable[int]]) -> bool:
+    return any(not numbers.isdisjoint(others.get(name, ())) for name, numbers in tasks.items())

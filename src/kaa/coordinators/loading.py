@@ -1,0 +1,111 @@
+"""Brings a partition of a coordinator's topic into the memory of its machine.
+
+The whole partition is replayed, in slices between which the loop serves clients; files are read by
+a thread. Records of a transaction count when its marker comes, which the machine sees to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from kaa.limits import RECORDS_PER_PIECE
+from kaa.log.log import FetchIsolation
+from kaa.records.control import ControlRecordType, read_end_transaction_marker
+from kaa.records.legacy import iter_upgraded_batches
+from kaa.records.record import iter_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
+
+    from kaa.coordinators.machine import Machine, Moment
+    from kaa.coordinators.records import RecordTypes
+    from kaa.records.batch import CompressionType, RecordBatch
+    from kaa.replication.partition import Partition
+
+_NO_PRODUCER: Final = -1
+
+
+class Settings(NamedTuple):
+    """How a shard writes and loads; looked up for every batch, since it can change."""
+
+    # -1: until the loop has nothing else to add.
+    linger_ms: int
+    commit_timeout_ms: int
+    load_bytes: int
+    compression_type: CompressionType
+
+
+class Host(Protocol):
+    """What a shard needs from its node."""
+
+    loop: asyncio.AbstractEventLoop
+    # Reads the log off the loop.
+    executor: Executor | None
+
+    def now(self) -> Moment: ...
+
+    def settings(self) -> Settings: ...
+
+    def report(self, text: str) -> None: ...
+
+
+async def replay_log(
+    partition: Partition,
+    machine: Machine,
+    types: RecordTypes,
+    host: Host,
+    is_closed: Callable[[], bool],
+) -> int:
+    """Replays the partition to its end, unless it is closed before; where that is."""
+    log = partition.leader_log()
+    timeline = machine.timeline
+    offset = log.log_start_offset
+    # Counted over batches, which are small where commits came one by one.
+    replayed = 0
+    timeline.commit(log.high_watermark)
+    while not is_closed() and offset < log.log_end_offset:
+        found = partition.read(
+            offset, host.settings().load_bytes, FetchIsolation.LOG_END, min_one=True
+        )
+        if found.region is None:
+            break
+        try:
+            data = await host.loop.run_in_executor(host.executor, found.region.read)
+        finally:
+            found.region.release()
+        for batch in iter_upgraded_batches(data):
+            for _ in _replay_batch(machine, types, batch, offset):
+                replayed += 1
+                if replayed % RECORDS_PER_PIECE == 0:
+                    await asyncio.sleep(0)
+                    if is_closed():
+                        return offset
+            offset = batch.next_offset
+        timeline.commit(log.high_watermark)
+    timeline.move(log.log_end_offset)
+    return log.log_end_offset
+
+
+def _replay_batch(
+    machine: Machine, types: RecordTypes, batch: RecordBatch, start_offset: int
+) -> Iterator[None]:
+    """Replays the records from an offset on, one at each step."""
+    timeline = machine.timeline
+    if batch.is_control:
+        timeline.move(batch.base_offset)
+        marker = read_end_transaction_marker(batch)
+        if marker is not None:
+            is_commit = marker.control_type is ControlRecordType.COMMIT
+            yield from machine.replay_end_transaction(batch.producer_id, is_commit=is_commit)
+        yield
+        return
+    producer_id = batch.producer_id if batch.is_transactional else _NO_PRODUCER
+    for record in iter_records(batch):
+        if record.offset >= start_offset:
+            found = types.decode(record.key, record.value)
+            if found is not None:
+                timeline.move(record.offset)
+                machine.replay(record.offset, *found, producer_id, batch.producer_epoch)
+        yield

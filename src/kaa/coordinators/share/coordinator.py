@@ -1,0 +1,114 @@
+"""The share coordinator of a broker: one call for each share partition, answered when committed.
+
+A call gives a future, which fails with a CoordinatorError that a client may see. The log of each
+partition of the state topic is deleted up to its oldest snapshot that counts, at intervals (`run`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from kaa.coordinators.runtime import Runtime, partition_for
+from kaa.coordinators.shard import ShardState
+from kaa.coordinators.share.machine import ShareMachine
+from kaa.coordinators.share.state import RECORD_TYPES
+from kaa.model.topics import SHARE_GROUP_STATE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from kaa.coordinators.loading import Host
+    from kaa.coordinators.machine import CoordinatorResult, Moment
+    from kaa.coordinators.share.machine import StateChange
+    from kaa.coordinators.share.settings import ShareStateSettings
+    from kaa.coordinators.share.state import SharePartitionKey, ShareState
+    from kaa.replication.partition import Partition
+    from kaa.wire.errors import Errors
+    from kaa.wire.primitives import Uuid
+
+# The feature of a cluster that has share groups, from level 1 on.
+SHARE_FEATURE: Final = "share.version"
+
+
+class ShareCoordinator:
+    """See the module's text."""
+
+    def __init__(
+        self,
+        host: Host,
+        settings: Callable[[], ShareStateSettings],
+        partition_count: Callable[[], int],
+        topic_partition_count: Callable[[Uuid], int],
+        prune: Callable[[Mapping[int, int]], Iterable[int]],
+    ) -> None:
+        """`prune` deletes records before offsets, by partition; gives those where it did."""
+        self._settings = settings
+        self._partition_count = partition_count
+        self._prune = prune
+        # By partition, up to where its log was deleted.
+        self._pruned: dict[int, int] = {}
+        self.runtime: Runtime[ShareMachine] = Runtime(
+            SHARE_GROUP_STATE,
+            lambda: ShareMachine(settings, topic_partition_count),
+            RECORD_TYPES,
+            host,
+        )
+
+    def partition_for(self, key: SharePartitionKey | str) -> int:
+        return partition_for(str(key), self._partition_count())
+
+    def leadership_changed(self, partition: Partition) -> None:
+        if partition.topic == SHARE_GROUP_STATE:
+            if not partition.is_leader:
+                self._pruned.pop(partition.number, None)
+            self.runtime.leadership_changed(partition)
+
+    def topics_deleted(self, topic_ids: Iterable[Uuid]) -> None:
+        gone = tuple(topic_ids)
+        self.runtime.write_all(lambda machine, _: machine.topics_deleted(gone))
+
+    def _write(
+        self, key: SharePartitionKey, command: Callable[[ShareMachine, Moment], CoordinatorResult]
+    ) -> asyncio.Future[Any]:
+        return self.runtime.write(self.partition_for(key), command)
+
+    # --- calls
+
+    def initialise(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int
+    ) -> asyncio.Future[Errors]:
+        return self._write(
+            key, lambda machine, now: machine.initialise(key, state_epoch, start_offset, now)
+        )
+
+    def read(self, key: SharePartitionKey, leader_epoch: int) -> asyncio.Future[ShareState]:
+        return self._write(key, lambda machine, now: machine.read(key, leader_epoch, now))
+
+    def write(self, key: SharePartitionKey, change: StateChange) -> asyncio.Future[Errors]:
+        return self._write(key, lambda machine, now: machine.write(key, change, now))
+
+    def delete(self, key: SharePartitionKey) -> asyncio.Future[Errors]:
+        return self._write(key, lambda machine, _: machine.delete(key))
+
+    def summary(self, key: SharePartitionKey) -> asyncio.Future[ShareState]:
+        return self._write(key, lambda machine, _: machine.summary(key))
+
+    # --- upkeep
+
+    async def run(self) -> None:
+        """Deletes what is not needed any more, for as long as the broker lives."""
+        while True:
+            await asyncio.sleep(self._settings().prune_interval_ms / 1000)
+            self.prune()
+
+    def prune(self) -> None:
+        offsets: dict[int, int] = {}
+        for shard in self.runtime:
+            if shard.state is ShardState.ACTIVE:
+                number = shard.partition.number
+                offset = shard.machine.redundant_offset
+                if offset is not None and offset != self._pruned.get(number):
+                    offsets[number] = offset
+        if offsets:
+            self._pruned.update((number, offsets[number]) for number in self._prune(offsets))

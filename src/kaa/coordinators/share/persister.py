@@ -1,0 +1,34 @@
+"""Where share state is kept, as the group coordinator and share-partition leaders see it.
+
+Each call finds the share coordinator of its key, on this broker or another, and tries again for a
+while where that moves. CoordinatorError is what is left to tell; a reader of state must not take
+it for "no state".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kaa.coordinators.share.machine import StateChange
+    from kaa.coordinators.share.state import SharePartitionKey, ShareState
+
+
+class Persister(Protocol):
+    """See the module's text."""
+
+    async def initialise(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int
+    ) -> None: ...
+
+    async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
+        """The state; older leader epochs are fenced from then on."""
+        ...
+
+    async def write(self, key: SharePartitionKey, change: StateChange) -> None: ...
+
+    async def delete(self, key: SharePartitionKey) -> None: ...
+
+    async def summary(self, key: SharePartitionKey) -> ShareState:
+        """The numbers of the state; its batches may be missing."""
+        ...

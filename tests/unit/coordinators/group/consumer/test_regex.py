@@ -1,0 +1,124 @@
+"""Subscriptions by regular expression."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaa.coordinators.group.consumer.group import ConsumerGroupState
+from kaa.coordinators.group.consumer.regex import compile_regex
+from kaa.coordinators.machine import CoordinatorError
+from kaa.wire.errors import Errors
+from tests.unit.coordinators.group.consumer.bench import ConsumerBench, assigned
+
+
+def test_it_is_resolved_after_the_heartbeat() -> None:
+    bench = ConsumerBench()
+    first = bench.beat("a", regex="[tx]")
+    assert (first.member_epoch, assigned(first)) == (1, {})
+    bench.advance(0)
+    group = bench.consumer_group()
+    assert group.regexes["[tx]"].topics == {"t"}
+    assert group.regexes["[tx]"].version == bench.offset
+    answer = bench.beat("a", 1, owned={})
+    assert (answer.member_epoch, assigned(answer)) == (2, {"t": [0, 1, 2, 3]})
+
+
+def test_the_whole_name_must_match() -> None:
+    bench = ConsumerBench()
+    bench.create("tt", 1)
+    bench.beat("a", regex="t")
+    bench.advance(0)
+    assert bench.consumer_group().regexes["t"].topics == {"t"}
+
+
+def test_new_topics_are_found_but_not_at_once() -> None:
+    bench = ConsumerBench()
+    bench.beat("a", regex="t.*")
+    bench.advance(0)
+    bench.settle("a")
+    bench.create("tt", 1)
+    bench.settle("a")
+    bench.advance(10_000)
+    bench.settle("a")
+    assert "tt" not in bench.owned("a")
+    bench.advance(1)
+    bench.settle("a", rounds=1)
+    bench.advance(0)
+    bench.settle("a")
+    assert bench.owned("a")["tt"] == [0]
+
+
+def test_they_are_resolved_again_after_a_long_time() -> None:
+    bench = ConsumerBench(regex_refresh_interval_ms=30_000)
+    bench.beat("a", regex="t.*")
+    bench.advance(0)
+    bench.settle("a")
+    resolved = bench.consumer_group().regexes["t.*"]
+    bench.advance(30_000)
+    bench.settle("a", rounds=1)
+    bench.advance(0)
+    assert bench.consumer_group().regexes["t.*"] == resolved
+    bench.advance(1)
+    bench.settle("a", rounds=1)
+    bench.advance(0)
+    again = bench.consumer_group().regexes["t.*"]
+    assert again.timestamp_ms == resolved.timestamp_ms + 30_001
+    # Nothing else matches: no other epoch.
+    assert bench.consumer_group().state is ConsumerGroupState.STABLE
+
+
+def test_two_members_with_one_expression() -> None:
+    bench = ConsumerBench()
+    bench.beat("a", regex="t.*")
+    bench.advance(0)
+    bench.settle("a")
+    assert bench.beat("b", regex="t.*").member_epoch == 3
+    bench.settle("a", "b")
+    assert sorted(bench.owned("a")["t"] + bench.owned("b")["t"]) == [0, 1, 2, 3]
+    bench.beat("a", -1)
+    assert "t.*" in bench.consumer_group().regexes
+    bench.beat("b", -1)
+    assert "t.*" not in bench.consumer_group().regexes
+
+
+def test_another_expression_and_none() -> None:
+    bench = ConsumerBench()
+    bench.beat("a", regex="t")
+    bench.advance(0)
+    bench.settle("a")
+    epoch = bench.consumer_group().members["a"].member_epoch
+    answer = bench.beat("a", epoch, regex="u", owned=bench.owned("a"))
+    # What it had is not subscribed to any more, and the new one is not resolved yet.
+    assert assigned(answer) == {}
+    bench.advance(10_001)
+    bench.settle("a", rounds=1)
+    bench.advance(0)
+    bench.settle("a")
+    assert bench.owned("a") == {"u": [0, 1]}
+    epoch = bench.consumer_group().members["a"].member_epoch
+    bench.beat("a", epoch, regex="", owned=bench.owned("a"))
+    bench.settle("a")
+    assert bench.owned("a") == {}
+    assert len(bench.consumer_group().regexes) == 0
+
+
+def test_names_and_expression_together() -> None:
+    bench = ConsumerBench()
+    bench.beat("a", topics=["t"], regex="u")
+    bench.advance(0)
+    bench.settle("a")
+    assert bench.owned("a") == {"t": [0, 1, 2, 3], "u": [0, 1]}
+
+
+@pytest.mark.parametrize("regex", ["(", "[a", "*", "a**", "(?=a)", "\\", "x{1001}", "\\1", ")"])
+def test_what_is_no_expression(regex: str) -> None:
+    with pytest.raises(CoordinatorError) as refused:
+        compile_regex(regex)
+    assert refused.value.error is Errors.INVALID_REGULAR_EXPRESSION
+    assert str(refused.value.message).startswith(f"{regex} is not a regular expression of RE2: ")
+    assert ConsumerBench().beat("a", regex=regex) is Errors.INVALID_REGULAR_EXPRESSION
+
+
+def test_expressions_that_would_take_all_memory() -> None:
+    with pytest.raises(CoordinatorError):
+        compile_regex("((((x{100}){100}){100}){100})")

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from kaa.coordinators.group.kinds import RECORD_TYPES
+from kaa.coordinators.group.share.group import InitialisedTopic, StatePartitions
+from kaa.coordinators.group.share.records import (
+    SHARE_RECORD_TYPES,
+    group_tombstones,
+    partitions_record,
+    remove_member,
+)
+from kaa.coordinators.records import encode_key, encode_value
+from kaa.wire.messages.offsets_share import ShareGroupStatePartitionMetadataValue
+from kaa.wire.primitives import Uuid
+from tests.unit.coordinators.group.share.test_groups import ready
+
+ONE, TWO = Uuid(b"1" * 16), Uuid(b"2" * 16)
+
+
+def test_every_kind_of_record_is_known() -> None:
+    assert [kind.key.record_type for kind in SHARE_RECORD_TYPES] == [11, 10, 12, 13, 14, 15]
+    for record in remove_member("g", "m"):
+        assert RECORD_TYPES.decode(encode_key(record.key), None) is not None
+
+
+def test_the_three_stages_of_share_state() -> None:
+    partitions = StatePartitions(
+        {ONE: InitialisedTopic("t", frozenset({0}))},
+        {TWO: InitialisedTopic("u", frozenset({1, 2}))},
+        {ONE: "t"},
+    )
+    record = partitions_record("g", partitions)
+    found = RECORD_TYPES.decode(encode_key(record.key), encode_value(record))
+    assert found is not None
+    value = found[1]
+    assert isinstance(value, ShareGroupStatePartitionMetadataValue)
+    assert [one.topic_name for one in value.initializing_topics] == ["t"]
+    assert [one.partitions for one in value.initialized_topics] == [[1, 2]]
+    assert [one.topic_name for one in value.deleting_topics] == ["t"]
+
+
+def test_a_group_that_ends_leaves_nothing() -> None:
+    bench = ready()
+    bench.run("end", lambda machine, _: machine.share.fence(bench.share_group, "m", response=True))
+    for record in group_tombstones(bench.share_group):
+        bench.machine.replay(len(bench.log), record.key, record.value, -1, -1)
+    assert "g" not in bench.machine.groups

@@ -1,0 +1,101 @@
+"""Streams groups from the first heartbeat to the last member."""
+
+from __future__ import annotations
+
+from kaa.coordinators.group.streams.topology import Status
+from kaa.wire.errors import Errors
+from tests.unit.coordinators.group.streams.bench import AT_ONCE, StreamsBench, shown
+
+
+def test_a_member_alone_gets_every_task() -> None:
+    bench = StreamsBench()
+    answer = bench.ask()
+    assert shown(answer.active_tasks) == {"0": [0, 1, 2, 3]}
+    assert (answer.member_epoch, answer.heartbeat_interval_ms, answer.status) == (2, 5_000, [])
+    assert bench.streams_group.shown_state == "Stable"
+    answer = bench.ask("m", 2, {"0": [0, 1, 2, 3]})
+    assert (answer.active_tasks, answer.member_epoch) == (None, 2)
+
+
+def test_who_gives_nothing_up_in_time_is_removed() -> None:
+    bench = StreamsBench()
+    bench.ask("a")
+    bench.ask("b")
+    bench.ask("a", 2, {"0": [0, 1, 2, 3]})
+    bench.advance(10_000)
+    assert bench.ask("a", 2, {"0": [0, 1]}) is Errors.UNKNOWN_MEMBER_ID
+    assert shown(bench.ask("b", 3, {}).active_tasks) == {"0": [0, 1, 2, 3]}
+
+
+def test_a_silent_member_and_one_that_leaves() -> None:
+    bench = StreamsBench()
+    bench.ask("a")
+    bench.ask("b")
+    bench.advance(44_000)
+    bench.ask("b", 3, {})
+    bench.advance(2_000)
+    assert list(bench.streams_group.members) == ["b"]
+    answer = bench.ask("b", -1)
+    assert (answer.member_epoch, answer.status) == (-1, [])
+    assert bench.streams_group.shown_state == "Empty"
+    assert bench.ask("b", -1) is Errors.UNKNOWN_MEMBER_ID
+    assert bench.ask("b", 3) is Errors.UNKNOWN_MEMBER_ID
+
+
+def test_epochs_are_fenced_but_an_answer_may_be_lost() -> None:
+    bench = StreamsBench()
+    bench.ask("a")
+    assert bench.ask("a", 9) is Errors.FENCED_MEMBER_EPOCH
+    assert bench.ask("a", 1, {}) is Errors.FENCED_MEMBER_EPOCH
+    bench.create("t", 5, start=4)
+    assert bench.ask("a", 2, {"0": [0]}).member_epoch == 3
+    assert bench.ask("a", 2, {"0": [0, 4]}).member_epoch == 3
+    assert bench.ask("a", 2) is Errors.FENCED_MEMBER_EPOCH
+    assert bench.ask("a", 3, {"0": [5]}) is Errors.INVALID_REQUEST
+    assert bench.ask("a", 3, {"1": [0]}) is Errors.INVALID_REQUEST
+
+
+def test_the_first_assignment_waits_for_more_members() -> None:
+    times = AT_ONCE._replace(initial_rebalance_delay_ms=3_000)
+    bench = StreamsBench(times)
+    answer = bench.ask("a")
+    assert (answer.member_epoch, shown(answer.active_tasks)) == (1, {})
+    assert list(bench.statuses(answer)) == [Status.ASSIGNMENT_DELAYED]
+    answer = bench.ask("b")
+    assert list(bench.statuses(answer)) == [Status.ASSIGNMENT_DELAYED]
+    bench.advance(3_000)
+    assert bench.streams_group.epochs.assignment_epoch == 3
+    found = [shown(bench.ask(one, 1, {}).active_tasks) for one in ("a", "b")]
+    assert sorted(number for tasks in found for number in (tasks or {})["0"]) == [0, 1, 2, 3]
+
+
+def test_a_shutdown_is_told_until_the_group_is_empty() -> None:
+    bench = StreamsBench()
+    bench.ask("a")
+    bench.ask("b", shutdown_application=True)
+    answer = bench.ask("a", 2)
+    assert "member b " in bench.statuses(answer)[Status.SHUTDOWN_APPLICATION]
+    bench.ask("a", -1)
+    bench.ask("b", -1)
+    assert bench.ask("c").status == []
+
+
+def test_a_full_group_and_other_kinds() -> None:
+    bench = StreamsBench(streams_size_max=1)
+    bench.ask("a")
+    assert bench.ask("b") is Errors.GROUP_MAX_SIZE_REACHED
+    other = StreamsBench()
+    other.beat("x", topics=["t"])
+    assert other.ask("a") is Errors.GROUP_ID_NOT_FOUND
+
+
+def test_a_classic_group_without_members_gives_way_and_the_other_way_round() -> None:
+    bench = StreamsBench()
+    bench.commit_offset("t", 0, 7)
+    bench.ask("a")
+    assert bench.streams_group.kind == "streams"
+    assert bench.join("c") is Errors.INCONSISTENT_GROUP_PROTOCOL
+    bench.ask("a", -1)
+    bench.join("c")
+    assert bench.machine.groups["g"].kind == "classic"
+    assert bench.machine.offsets.of_group("g") is not None
