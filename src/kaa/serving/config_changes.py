@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from kaa.config.definition import InvalidConfigError
 from kaa.config.dynamic import validate_update
 from kaa.config.values import ConfigError
-from kaa.controller.configs import Operation, ResourceType, new_value
+from kaa.controller.configs import Operation, new_value
 from kaa.controller.result import ControllerError
+from kaa.model.kinds import ResourceType
 from kaa.serving.logger_levels import (
     LEVELS,
     ROOT,
@@ -66,7 +67,7 @@ def _check_logger(known: Mapping[str, str], name: str, operation: int, level: st
         raise ControllerError(Errors.INVALID_REQUEST, f"{name} has no value")
     if operation == Operation.SET and level not in LEVELS:
         raise ControllerError(
-            Errors.INVALID_CONFIG, f"{level} is no level; there are {', '.join(LEVELS)}"
+            Errors.INVALID_CONFIG, f"{level} is not a level; there are {', '.join(LEVELS)}"
         )
     if operation == Operation.DELETE and name == ROOT:
         raise ControllerError(Errors.INVALID_REQUEST, f"{ROOT} must have a level")

@@ -2,7 +2,7 @@
 changed.
 
 A session belongs to one client and holds the partitions it follows, with the position of each and
-what it was told last. A fetch carries a session id and an epoch:
+what it was sent last. A fetch carries a session id and an epoch:
 
 | id, epoch | meaning |
 |---|---|
@@ -11,7 +11,7 @@ what it was told last. A fetch carries a session id and an epoch:
 | id, n > 0 | the session's next fetch: its partitions change the session's, and the rest stays |
 
 An incremental answer leaves out partitions with nothing new: no records, no error, and the same
-high watermark and log start offset as last told. Partitions that had data move to the back of the
+high watermark and log start offset as last sent. Partitions that had data move to the back of the
 order, so that none starves when the size of an answer is limited.
 
 The cache holds a fixed number of sessions. A new one may displace the session that was used longest
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kaa.serving.session_watch import SessionWatch
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Session:
         "told",
         "used_ms",
         "uses_ids",
+        "watch",
     )
 
     def __init__(self, session_id: int, *, is_follower: bool, uses_ids: bool, now_ms: int) -> None:
@@ -85,20 +87,32 @@ class Session:
         self.used_ms = now_ms
         self.positions: dict[PartitionKey, Position] = {}
         self.told: dict[PartitionKey, Told] = {}
+        # Which partitions have news for a follower.
+        self.watch = SessionWatch() if is_follower else None
 
     def update(
         self, positions: Iterable[tuple[PartitionKey, Position]], forgotten: Iterable[PartitionKey]
     ) -> None:
-        self.positions.update(positions)
+        watch = self.watch
+        for key, position in positions:
+            self.positions[key] = position
+            if watch is not None:
+                watch.note(key)
         for key in forgotten:
             self.positions.pop(key, None)
             self.told.pop(key, None)
+            if watch is not None:
+                watch.leave(key)
+
+    def close(self) -> None:
+        if self.watch is not None:
+            self.watch.close()
 
 
 class FetchContext:
     """How one fetch is served: which partitions, and which of them the answer names."""
 
-    __slots__ = ("_session", "error", "positions")
+    __slots__ = ("_session", "error", "positions", "watch")
 
     def __init__(
         self,
@@ -110,6 +124,8 @@ class FetchContext:
         self.positions = positions
         self.error = error
         self._session = session
+        # Set for a follower that has heard of all its partitions before.
+        self.watch: SessionWatch | None = None
 
     @property
     def session_id(self) -> int:
@@ -124,7 +140,7 @@ class FetchContext:
     ) -> bool:
         """True if the answer must name the partition; remembers what it then says.
 
-        `has_data` covers everything that is always told: records, an error, a diverging epoch, a
+        `has_data` covers everything that is always sent: records, an error, a diverging epoch, a
         better replica.
         """
         session = self._session
@@ -164,7 +180,7 @@ class FetchSessions:
         session_id: int,
         epoch: int,
         positions: dict[PartitionKey, Position],
-        forgotten: list[PartitionKey],
+        forgotten: Iterable[PartitionKey],
         *,
         is_follower: bool,
         uses_ids: bool,
@@ -172,7 +188,7 @@ class FetchSessions:
     ) -> FetchContext:
         """Decides how a fetch is served."""
         if epoch in {EPOCH_INITIAL, EPOCH_FINAL}:
-            self._sessions.pop(session_id, None)
+            self._end(session_id)
             if epoch == EPOCH_FINAL:
                 return FetchContext(positions)
             return FetchContext(
@@ -189,12 +205,19 @@ class FetchSessions:
         session.update(positions.items(), forgotten)
         if not session.positions:
             # The client gave up its last partition, and the session with it.
-            del self._sessions[session_id]
+            self._end(session_id)
             return FetchContext({})
         session.epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
         session.used_ms = now_ms
         self._sessions[session_id] = self._sessions.pop(session_id)
-        return FetchContext(dict(session.positions), session)
+        context = FetchContext(dict(session.positions), session)
+        context.watch = session.watch
+        return context
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
 
     def _create(
         self,
@@ -220,7 +243,7 @@ class FetchSessions:
         victim = self._victim(size, is_follower, now_ms)
         if victim is None:
             return False
-        del self._sessions[victim.id]
+        self._end(victim.id)
         self.evicted_count += 1
         return True
 

@@ -12,9 +12,10 @@ from kaa.controller.directories import is_online
 from kaa.controller.image import NO_LEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from kaa.controller.image import BrokerImage, ClusterImage, Endpoint, PartitionImage
+    from kaa.controller.image import BrokerImage, ClusterImage, PartitionImage
+    from kaa.model.nodes import Endpoint
 
 
 def reachable_brokers(
@@ -25,6 +26,17 @@ def reachable_brokers(
         endpoint = broker.endpoint(listener_name)
         if endpoint is not None and (fenced or not broker.is_fenced):
             yield broker, endpoint
+
+
+def controller_for_clients(node_id: int, broker_ids: Sequence[int]) -> int:
+    """Where clients of this broker send what is for the controller; -1 if they see no broker.
+
+    Any broker passes it on, and Kafka names one that it takes for alive, by chance. The one that
+    answers is alive for certain: another may have died a moment ago.
+    """
+    if node_id in broker_ids:
+        return node_id
+    return broker_ids[0] if broker_ids else -1
 
 
 def visible_leader(image: ClusterImage, partition: PartitionImage, listener_name: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from kaa.controller.state import RequestContext
+from kaa.controller.state import ControllerRequestContext
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
 
@@ -50,9 +50,7 @@ class ProducerIds:
             broker_id=self._node_id, broker_epoch=self._broker_epoch()
         )
         try:
-            response = await self._controller.allocate_producer_ids(
-                request, RequestContext(_VERSION)
-            )
+            response = await self._controller.submit(request, ControllerRequestContext(_VERSION))
         except ConnectionError:
             return Errors.COORDINATOR_LOAD_IN_PROGRESS
         if response.error_code != Errors.NONE:

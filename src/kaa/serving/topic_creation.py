@@ -1,8 +1,8 @@
 """Topics that nobody created, made because a client asked for them.
 
-As in Kafka, the client that asks does not wait: it is told that the topic is unknown, asks again
+As in Kafka, the client that asks does not wait: it hears that the topic is unknown, asks again
 after a moment and finds it. A topic that is being made is not asked for a second time. What the
-controller refuses (no broker is there, a name collides) is not told to the client either, which
+controller refuses (no broker is there, a name collides) does not reach the client either, which
 keeps asking until it gives up.
 
 Internal topics have settings of their own, and are made whenever somebody needs them.
@@ -14,7 +14,8 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from kaa.controller.names import topic_name_problem
-from kaa.controller.state import RequestContext
+from kaa.controller.state import ControllerRequestContext
+from kaa.model import topics
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopic,
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kaa.config.server import BrokerConfig
-    from kaa.serving.services import Services
+    from kaa.controller.port import ControllerPort
+    from kaa.serving.view import NodeView
 
 _CREATE_TOPICS_VERSION: Final = CreateTopicsRequest.valid_versions.high
 
@@ -34,21 +36,22 @@ _CREATE_TOPICS_VERSION: Final = CreateTopicsRequest.valid_versions.high
 class TopicCreation:
     """See the module's text."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(self, view: NodeView, controller: ControllerPort) -> None:
+        self._view = view
+        self._controller = controller
         # Names that the controller was asked to create and has not answered about.
         self._under_way: set[str] = set()
         # Tasks are held so that they are not lost before they are done.
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def name_error(self, name: str) -> Errors:
-        """What a client is told about a name without a topic."""
+        """What a client learns about a name without a topic."""
         if topic_name_problem(name) is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
         return Errors.INVALID_TOPIC_EXCEPTION
 
     async def create(self, names: Iterable[str]) -> dict[str, Errors]:
-        """Begins to create topics; gives what the client is told about each of them."""
+        """Begins to create topics; gives what the client learns about each of them."""
         told = {name: self.name_error(name) for name in names}
         wanted = [
             name
@@ -58,19 +61,19 @@ class TopicCreation:
         if wanted:
             self._under_way.update(wanted)
             task = asyncio.get_running_loop().create_task(self._create(wanted))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
         return told
 
     async def _create(self, names: list[str]) -> None:
-        config = self._services.config
+        config = self._view.config
         request = CreateTopicsRequest(
             topics=[creatable_topic(config, name) for name in names],
             timeout_ms=config.get_int("request.timeout.ms"),
         )
         try:
-            context = RequestContext(_CREATE_TOPICS_VERSION)
-            await self._services.controller.create_topics(request, context)
+            context = ControllerRequestContext(_CREATE_TOPICS_VERSION)
+            await self._controller.submit(request, context)
         finally:
             self._under_way.difference_update(names)
 
@@ -84,10 +87,10 @@ def creatable_topic(config: BrokerConfig, name: str) -> CreatableTopic:
     """A topic as the settings of the broker want it to be."""
     settings: dict[str, str] = {}
     match name:
-        case "__consumer_offsets":
+        case topics.CONSUMER_OFFSETS:
             prefix = "offsets.topic"
             settings = {"cleanup.policy": "compact", "compression.type": "producer"}
-        case "__transaction_state":
+        case topics.TRANSACTION_STATE:
             prefix = "transaction.state.log"
             settings = {
                 "cleanup.policy": "compact",
@@ -95,7 +98,7 @@ def creatable_topic(config: BrokerConfig, name: str) -> CreatableTopic:
                 "min.insync.replicas": str(config.get_int(f"{prefix}.min.isr")),
                 "unclean.leader.election.enable": "false",
             }
-        case "__share_group_state":
+        case topics.SHARE_GROUP_STATE:
             prefix = "share.coordinator.state.topic"
             settings = {
                 "cleanup.policy": "delete",

@@ -12,7 +12,7 @@ from kaa.wire.messages.k67_allocate_producer_ids import (
 )
 
 if TYPE_CHECKING:
-    from kaa.controller.state import RequestContext
+    from kaa.controller.state import ControllerRequestContext
     from kaa.wire.schema import Request
 
 
@@ -23,7 +23,7 @@ class Blocks(ControllerPort):
         self.asked: list[int] = []
         self.error = Errors.NONE
 
-    async def submit(self, request: Request, context: RequestContext) -> Any:
+    async def submit(self, request: Request, context: ControllerRequestContext) -> Any:
         assert isinstance(request, AllocateProducerIdsRequest)
         await asyncio.sleep(0)
         if self.error is not Errors.NONE:

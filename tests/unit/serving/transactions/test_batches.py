@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.serving.transactional_batches import has_transactional, transactional_batches
+from kaa.limits import PRODUCE_BATCHES_AT_ONCE_MAX
+from kaa.model.pieces import finish
+from kaa.serving.transactions.batches import (
+    has_many_batches,
+    has_transactional,
+    transactional_batches,
+)
 from kaa.wire.messages.k00_produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -43,9 +49,16 @@ def test_a_look_is_enough(batches: tuple[bytes | None, ...], expected: bool) -> 
     assert has_transactional(request(*batches)) is expected
 
 
+def test_batches_are_counted_over_all_topics() -> None:
+    asked = request(*[PLAIN] * PRODUCE_BATCHES_AT_ONCE_MAX)
+    assert not has_many_batches(asked)
+    asked.topic_data += request(PLAIN).topic_data
+    assert has_many_batches(asked)
+
+
 def test_whose_they_are_and_where_they_go() -> None:
     with Node() as node:
-        found = transactional_batches(node.services, request(PLAIN, MINE, b"", OTHER), 12)
+        found = finish(transactional_batches(node.services, request(PLAIN, MINE, b"", OTHER), 12))
         assert found.producers == {(7, 1), (8, 1)}
         assert found.sequences == {("t", 1): 5, ("t", 3): 0}
 
@@ -54,6 +67,6 @@ def test_topics_by_id() -> None:
     with Node() as node:
         node.create_topic("t")
         asked = request(MINE)
-        assert transactional_batches(node.services, asked, 13).sequences == {}
+        assert finish(transactional_batches(node.services, asked, 13)).sequences == {}
         asked.topic_data[0].topic_id = node.services.image.topics["t"].id
-        assert transactional_batches(node.services, asked, 13).sequences == {("t", 0): 5}
+        assert finish(transactional_batches(node.services, asked, 13)).sequences == {("t", 0): 5}

@@ -15,6 +15,9 @@ import asyncio
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from kaa.coordinators.transaction.state import by_topic
+from kaa.limits import TRANSACTION_PARTITIONS_PER_TURN_MAX
+from kaa.model.topics import TRANSACTION_STATE
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
@@ -22,14 +25,18 @@ from kaa.wire.messages.k24_add_partitions_to_txn import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kaa.coordinators.transaction.state import PartitionName
     from kaa.log.producer_state import VerificationGuard
-    from kaa.serving.services import Services
+    from kaa.model.pieces import Pieces
+    from kaa.replication.manager import ReplicaManager
+    from kaa.serving.transactions.additions import Additions
+    from kaa.serving.transactions.peers import RemoteBrokers
+    from kaa.serving.view import NodeView
 
 
-class Operation(Enum):
+class TransactionOperation(Enum):
     """What a request can do, and which errors its client knows."""
 
     VERIFY_OLD = "verify, for clients that do not know TRANSACTION_ABORTABLE"
@@ -37,16 +44,16 @@ class Operation(Enum):
     ADD = "add"
 
 
-def produce_operation(version: int) -> Operation:
+def produce_operation(version: int) -> TransactionOperation:
     if version >= 12:
-        return Operation.ADD
-    return Operation.VERIFY if version >= 11 else Operation.VERIFY_OLD
+        return TransactionOperation.ADD
+    return TransactionOperation.VERIFY if version >= 11 else TransactionOperation.VERIFY_OLD
 
 
-def offset_commit_operation(version: int) -> Operation:
+def offset_commit_operation(version: int) -> TransactionOperation:
     if version >= 5:
-        return Operation.ADD
-    return Operation.VERIFY if version >= 4 else Operation.VERIFY_OLD
+        return TransactionOperation.ADD
+    return TransactionOperation.VERIFY if version >= 4 else TransactionOperation.VERIFY_OLD
 
 
 class Verified(NamedTuple):
@@ -59,25 +66,42 @@ class Verified(NamedTuple):
 class Verification:
     """Asks the coordinators of transactions; see the module's text."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        view: NodeView,
+        replicas: ReplicaManager,
+        partition_for: Callable[[str], int],
+        additions: Additions,
+        brokers: RemoteBrokers,
+    ) -> None:
+        """`partition_for` gives the partition of the coordinator of a transactional id."""
+        self._view = view
+        self._replicas = replicas
+        self._partition_for = partition_for
+        self._additions = additions
+        self._brokers = brokers
 
     def start(
         self,
         producer: tuple[int, int],
         sequences: Mapping[PartitionName, int],
-        operation: Operation,
-    ) -> dict[PartitionName, VerificationGuard]:
+        operation: TransactionOperation,
+    ) -> Pieces[dict[PartitionName, VerificationGuard]]:
         """Guards for the partitions whose coordinator has to be asked; others have none."""
-        services = self._services
         guards = {}
-        now_ms = services.clock.wall_ms()
-        for name, sequence in sequences.items():
-            partition = services.replicas.find(*name)
+        now_ms = self._view.clock.wall_ms()
+        for count, (name, sequence) in enumerate(sequences.items(), 1):
+            if count % TRANSACTION_PARTITIONS_PER_TURN_MAX == 0:
+                yield
+            partition = self._replicas.find(*name)
             if isinstance(partition, Errors) or not partition.is_leader:
                 continue
             guard = partition.leader_log().producer_state.start_verification(
-                producer[0], sequence, producer[1], operation is Operation.ADD, now_ms
+                producer[0],
+                sequence,
+                producer[1],
+                operation is TransactionOperation.ADD,
+                now_ms,
             )
             if guard is not None:
                 guards[name] = guard
@@ -88,26 +112,26 @@ class Verification:
         transactional_id: str,
         producer: tuple[int, int],
         guards: dict[PartitionName, VerificationGuard],
-        operation: Operation,
+        operation: TransactionOperation,
     ) -> Verified:
         """Asks the coordinator, unless nobody wants to know; waits a little for one that is still
         busy with the transaction before.
         """
-        config = self._services.config
+        config = self._view.config
         is_enabled = config.get_boolean("transaction.partition.verification.enable")
-        if not is_enabled and operation is not Operation.ADD:
+        if not is_enabled and operation is not TransactionOperation.ADD:
             return Verified(guards, {})
         pause = config.get_int("add.partitions.to.txn.retry.backoff.ms") / 1000
         left = min(
             config.get_int("add.partitions.to.txn.retry.backoff.max.ms"),
             config.get_int("request.timeout.ms"),
         )
-        deadline = self._services.loop.time() + left / 1000
+        deadline = self._view.loop.time() + left / 1000
         while True:
             errors = await self._ask(transactional_id, producer, frozenset(guards), operation)
             is_busy = Errors.CONCURRENT_TRANSACTIONS in errors.values()
-            is_late = self._services.loop.time() >= deadline
-            if operation is not Operation.ADD or not is_busy or is_late:
+            is_late = self._view.loop.time() >= deadline
+            if operation is not TransactionOperation.ADD or not is_busy or is_late:
                 return Verified(guards, errors)
             await asyncio.sleep(pause)
 
@@ -116,21 +140,29 @@ class Verification:
         transactional_id: str,
         producer: tuple[int, int],
         names: frozenset[PartitionName],
-        operation: Operation,
+        operation: TransactionOperation,
     ) -> dict[PartitionName, Errors]:
         """The partitions that may not be written to."""
-        services = self._services
-        coordinator = services.brokers.leader(
-            ("__transaction_state", services.transactions.partition_for(transactional_id))
-        )
+        place = (TRANSACTION_STATE, self._partition_for(transactional_id))
+        coordinator = self._brokers.leader(place)
         if coordinator is None or coordinator < 0:
             return dict.fromkeys(names, Errors.COORDINATOR_NOT_AVAILABLE)
-        asked = _asked(transactional_id, producer, names, is_add=operation is Operation.ADD)
-        try:
-            errors = await services.brokers.port(coordinator).add_partitions(asked)
-        except ConnectionError:
-            return dict.fromkeys(names, Errors.NETWORK_EXCEPTION)
-        return {name: _told(error, operation) for name, error in errors.items()}
+        asked = _asked(
+            transactional_id, producer, names, is_add=operation is TransactionOperation.ADD
+        )
+        errors: Mapping[PartitionName, Errors]
+        if coordinator == self._view.node_id:
+            errors = await self._additions.add(asked)
+        else:
+            try:
+                errors = await self._brokers.at(coordinator).add_partitions(asked)
+            except ConnectionError:
+                return dict.fromkeys(names, Errors.NETWORK_EXCEPTION)
+        return {
+            name: _told(error, operation)
+            for name, error in errors.items()
+            if error is not Errors.NONE
+        }
 
 
 def _asked(
@@ -140,23 +172,23 @@ def _asked(
     *,
     is_add: bool,
 ) -> AddPartitionsToTxnTransaction:
-    topics: dict[str, AddPartitionsToTxnTopic] = {}
-    for topic, number in sorted(names):
-        found = topics.setdefault(topic, AddPartitionsToTxnTopic(name=topic, partitions=[]))
-        found.partitions.append(number)
+    topics = [
+        AddPartitionsToTxnTopic(name=topic, partitions=numbers)
+        for topic, numbers in by_topic(names).items()
+    ]
     return AddPartitionsToTxnTransaction(
         transactional_id=transactional_id,
         producer_id=producer[0],
         producer_epoch=producer[1],
         verify_only=not is_add,
-        topics=list(topics.values()),
+        topics=topics,
     )
 
 
-def _told(error: Errors, operation: Operation) -> Errors:
+def _told(error: Errors, operation: TransactionOperation) -> Errors:
     if error is Errors.PRODUCER_FENCED:
         return Errors.INVALID_PRODUCER_EPOCH
-    if error is Errors.TRANSACTION_ABORTABLE and operation is Operation.VERIFY_OLD:
+    if error is Errors.TRANSACTION_ABORTABLE and operation is TransactionOperation.VERIFY_OLD:
         return Errors.INVALID_TXN_STATE
     return error
 
@@ -172,11 +204,11 @@ _RETRIED = frozenset(
 )
 
 
-def produce_refusal(error: Errors, operation: Operation) -> tuple[Errors, str | None]:
+def produce_refusal(error: Errors, operation: TransactionOperation) -> tuple[Errors, str | None]:
     """The error of a produce request, and its words."""
     if error is Errors.INVALID_TXN_STATE:
         return error, "the partition is not part of the transaction"
-    is_busy = error is Errors.CONCURRENT_TRANSACTIONS and operation is not Operation.ADD
+    is_busy = error is Errors.CONCURRENT_TRANSACTIONS and operation is not TransactionOperation.ADD
     if error in _RETRIED or is_busy:
         return (
             Errors.NOT_ENOUGH_REPLICAS,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kaa.replication.partition import Partition
 
 
-class GroupCommit:
+class SharedFlush:
     """Flushes the logs of partitions that were appended to, off the loop."""
 
     def __init__(
@@ -31,13 +31,14 @@ class GroupCommit:
         self._loop = loop
         self._executor = executor
         self._wall_ms = wall_ms
-        self._dirty: set[Partition] = set()
+        # In the order of their appends, so that a replayed run flushes in the same order.
+        self._dirty: dict[Partition, None] = {}
         self._is_flushing = False
         self.flush_count = 0
 
-    def appended(self, partition: Partition) -> None:
+    def request(self, partition: Partition) -> None:
         """The partition's log has records that are not on stable storage yet."""
-        self._dirty.add(partition)
+        self._dirty[partition] = None
         if not self._is_flushing:
             self._is_flushing = True
             # At the end of the turn, so that all requests that are already here share the flush.
@@ -50,9 +51,9 @@ class GroupCommit:
                 try:
                     jobs.append((partition, FlushLogJob(partition.log)))
                 except StorageError:
-                    # The directory is offline; its partitions are told by whoever found out.
+                    # The directory is offline; the part that found out notifies its partitions.
                     continue
-        self._dirty = set()
+        self._dirty = {}
         self.flush_count += 1
         work = self._loop.run_in_executor(self._executor, _run, [job for _, job in jobs])
         work.add_done_callback(lambda done: self._flushed(jobs, done.result()))
@@ -64,7 +65,7 @@ class GroupCommit:
         for (partition, job), error in zip(jobs, errors, strict=True):
             if error is None:
                 job.done(now_ms)
-                partition.advance_high_watermark()
+                partition.flushed()
             else:
                 job.failed(error)
         if self._dirty:

@@ -1,17 +1,22 @@
-"""The same questions to this broker, and to a running node over a connection."""
+"""What brokers ask of each other, over a connection to a running node."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from kaa.client.connection import ConnectionSettings
-from kaa.serving.brokers import LocalBroker, RemoteBroker, RemoteController, RemoteNode
+from kaa.client.peer import Address, Peer
+from kaa.controller.port import ControllerPort
+from kaa.controller.refusals import error_response
+from kaa.controller.state import ControllerRequestContext
 from kaa.serving.producer_ids import ProducerIds
+from kaa.serving.transactions.peers import RemoteBroker
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
@@ -47,6 +52,12 @@ ADDITION = AddPartitionsToTxnTransaction(
 )
 
 
+def remote_broker(port: int) -> RemoteBroker:
+    return RemoteBroker(
+        Peer(Address(LOOPBACK, port), ConnectionSettings(setup_timeout_ms=1_000), Random(1))
+    )
+
+
 def check(markers: Any, addition: Any) -> None:
     (partition,) = markers.markers[0].topics[0].partitions
     assert partition.error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -55,18 +66,18 @@ def check(markers: Any, addition: Any) -> None:
 
 def test_this_broker() -> None:
     with Node() as node:
-        local = LocalBroker(node.services)
-        check(node.run(local.write_markers(MARKERS)), node.run(local.add_partitions(ADDITION)))
-        assert isinstance(node.services.brokers.port(1), LocalBroker)
+        services = node.services
+        written = node.run(services.markers.send(services.node_id, MARKERS))
+        check(written, node.run(services.additions.add(ADDITION)))
 
 
 def test_another_broker(tmp_path: Path) -> None:
     async def story(port: int) -> None:
-        remote = RemoteBroker(LOOPBACK, port, ConnectionSettings())
+        remote = remote_broker(port)
         try:
-            check(await remote.write_markers(MARKERS), await remote.add_partitions(ADDITION))
+            check(await remote.ask(MARKERS), await remote.add_partitions(ADDITION))
         finally:
-            remote.close()
+            remote.peer.close()
 
     with broker_thread(tmp_path / "data") as node:
         asyncio.run(story(int(node.bootstrap_servers.rpartition(":")[2])))
@@ -74,10 +85,9 @@ def test_another_broker(tmp_path: Path) -> None:
 
 def test_a_broker_that_is_not_there() -> None:
     async def story() -> None:
-        settings = ConnectionSettings(setup_timeout_ms=1_000)
-        remote = RemoteBroker(LOOPBACK, free_port(), settings)
+        remote = remote_broker(free_port())
         with pytest.raises(ConnectionError):
-            await remote.write_markers(MARKERS)
+            await remote.ask(MARKERS)
         refused = {("nowhere", 0): Errors.NETWORK_EXCEPTION}
         assert await remote.add_partitions(ADDITION) == refused
 
@@ -88,38 +98,23 @@ def test_brokers_are_found_in_the_metadata() -> None:
     with Node() as node:
         brokers = node.services.brokers
         with pytest.raises(ConnectionError):
-            brokers.port(7)
+            brokers.at(7)
         known = node.services.image.brokers[1]
         node.services.image.brokers[7] = known._replace(id=7)
-        port = brokers.port(7)
-        assert isinstance(port, RemoteBroker)
-        assert brokers.port(7) is port
+        assert brokers.at(7) is brokers.at(7)
         node.create_topic("t")
         found: Callable[[tuple[str, int]], int | None] = brokers.leader
         assert [found(name) for name in (("t", 0), ("t", 1), ("u", 0))] == [1, None, None]
         brokers.close()
 
 
-def test_producer_ids_come_from_a_controller_on_another_node(tmp_path: Path) -> None:
-    async def story(port: int, broker_epoch: int) -> None:
-        node = RemoteNode(LOOPBACK, port, ConnectionSettings())
-        try:
-            ids = ProducerIds(RemoteController(node), 1, lambda: broker_epoch)
-            assert [await ids.next_id() for _ in range(3)] == [0, 1, 2]
-        finally:
-            node.close()
-
-    with broker_thread(tmp_path / "data") as running:
-        endpoint = running.broker.config.listeners.controller[0]
-        bound = running.broker.listeners.bound(endpoint)
-        asyncio.run(story(bound.port, running.broker._broker_epoch()))
-
-
 def test_a_controller_that_is_not_there() -> None:
+    class Nobody(ControllerPort):
+        async def submit(self, request: Any, context: ControllerRequestContext) -> Any:
+            return error_response(request, 0, Errors.REQUEST_TIMED_OUT, None)
+
     async def story() -> None:
-        settings = ConnectionSettings(setup_timeout_ms=1_000)
-        controller = RemoteController(RemoteNode(LOOPBACK, free_port(), settings))
-        ids = ProducerIds(controller, 1, lambda: 1)
+        ids = ProducerIds(Nobody(), 1, lambda: 1)
         assert await ids.next_id() is Errors.COORDINATOR_LOAD_IN_PROGRESS
 
     asyncio.run(story())

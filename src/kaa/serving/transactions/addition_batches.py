@@ -1,7 +1,7 @@
 """Transactions that a coordinator on another broker is asked about, many with one request.
 
 One request at a time is under way to a broker. What comes meanwhile waits, and goes along with the
-next one: whoever gets the turn sends for all. A transaction stands in a request once, since its
+next one: the one with the turn sends for all. A transaction stands in a request once, since its
 name tells the answers apart; if it is asked about twice, the second time waits for another request.
 """
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from kaa.serving.transaction_markers import write_markers
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k27_write_txn_markers import (
     WritableTxnMarker,
@@ -35,7 +34,7 @@ def slow_replica(node: Node) -> None:
     """Another replica is in sync, and fetches nothing."""
     node.create_topic("t")
     partition = node.partition("t")
-    partition.image = partition.image._replace(replicas=(1, 2), isr=(1, 2))
+    partition.update(partition.image._replace(replicas=(1, 2), isr=(1, 2), partition_epoch=9))
 
 
 def test_a_marker_counts_when_it_is_replicated() -> None:
@@ -44,7 +43,7 @@ def test_a_marker_counts_when_it_is_replicated() -> None:
         partition = node.partition("t")
 
         async def story() -> None:
-            task = asyncio.get_running_loop().create_task(write_markers(node.services, REQUEST))
+            task = asyncio.get_running_loop().create_task(node.services.markers.write(REQUEST))
             await asyncio.sleep(0.01)
             assert not task.done()
             partition.replica_fetched(2, 1)
@@ -56,7 +55,7 @@ def test_a_marker_counts_when_it_is_replicated() -> None:
 def test_time_is_up() -> None:
     with Node("request.timeout.ms=20") as node:
         slow_replica(node)
-        assert error_of(node.run(write_markers(node.services, REQUEST))) is (
+        assert error_of(node.run(node.services.markers.write(REQUEST))) is (
             Errors.REQUEST_TIMED_OUT
         )
 
@@ -67,10 +66,9 @@ def test_leadership_is_lost_meanwhile() -> None:
         partition = node.partition("t")
 
         async def story() -> None:
-            task = asyncio.get_running_loop().create_task(write_markers(node.services, REQUEST))
+            task = asyncio.get_running_loop().create_task(node.services.markers.write(REQUEST))
             await asyncio.sleep(0)
-            partition.is_leader = False
-            partition.progress()
+            partition.stop_leading()
             assert error_of(await task) is Errors.NOT_LEADER_OR_FOLLOWER
 
         node.run(story())
@@ -80,7 +78,7 @@ def test_too_few_replicas() -> None:
     with Node() as node:
         node.create_topic("t", min_insync_replicas="2")
         partition = node.partition("t")
-        partition.image = partition.image._replace(replicas=(1, 2), isr=(1,))
-        assert error_of(node.run(write_markers(node.services, REQUEST))) is (
+        partition.update(partition.image._replace(replicas=(1, 2), isr=(1,), partition_epoch=9))
+        assert error_of(node.run(node.services.markers.write(REQUEST))) is (
             Errors.NOT_ENOUGH_REPLICAS
         )

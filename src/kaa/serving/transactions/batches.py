@@ -1,13 +1,17 @@
-"""The transactional batches of a produce request: whose they are, and where they go."""
+"""The batches of a produce request: whether they are many, and of those that are transactional
+whose they are and where they go.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kaa.limits import PRODUCE_BATCHES_AT_ONCE_MAX, TRANSACTION_PARTITIONS_PER_TURN_MAX
 from kaa.records.batch import ATTRIBUTES_POSITION, HEADER_BYTES, RecordBatch
 
 if TYPE_CHECKING:
     from kaa.coordinators.transaction.state import PartitionName
+    from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
     from kaa.wire.messages.k00_produce import ProduceRequest, TopicProduceData
 
@@ -22,6 +26,14 @@ class TransactionalBatches(NamedTuple):
 
     producers: set[tuple[int, int]]
     sequences: dict[PartitionName, int]
+
+
+def has_many_batches(request: ProduceRequest) -> bool:
+    """Whether to append them takes longer than one turn of the loop may."""
+    count = 0
+    for topic in request.topic_data:
+        count += len(topic.partition_data)
+    return count > PRODUCE_BATCHES_AT_ONCE_MAX
 
 
 def has_transactional(request: ProduceRequest) -> bool:
@@ -41,11 +53,15 @@ def has_transactional(request: ProduceRequest) -> bool:
 
 def transactional_batches(
     services: Services, request: ProduceRequest, version: int
-) -> TransactionalBatches:
+) -> Pieces[TransactionalBatches]:
     found = TransactionalBatches(set(), {})
+    count = 0
     for topic in request.topic_data:
         name = topic_name(services, topic, version)
         for data in topic.partition_data:
+            count += 1
+            if count % TRANSACTION_PARTITIONS_PER_TURN_MAX == 0:
+                yield
             records = data.records
             if records is None or len(records) < HEADER_BYTES or records[_MAGIC_POSITION] != _MAGIC:
                 continue

@@ -1,10 +1,10 @@
-"""How old clients are told; the rest is in the tests of `k24_add_partitions_to_txn`."""
+"""What old clients get; the rest is in the tests of `k24_add_partitions_to_txn`."""
 
 from __future__ import annotations
 
 import pytest
 
-from kaa.serving.transaction_additions import told_fenced
+from kaa.serving.transactions.additions import told_fenced
 from kaa.wire.errors import Errors
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kaa.serving.addition_batches import AdditionBatches, refused_partitions
+from kaa.serving.transactions.addition_batches import AdditionBatches, refused_partitions
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -99,7 +99,9 @@ def test_a_transaction_is_in_a_request_once() -> None:
 
 
 def test_a_request_has_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kaa.serving.addition_batches.TRANSACTION_ADDITIONS_PER_REQUEST_MAX", 2)
+    monkeypatch.setattr(
+        "kaa.serving.transactions.addition_batches.TRANSACTION_ADDITIONS_PER_REQUEST_MAX", 2
+    )
 
     async def main() -> None:
         coordinator = Coordinator()
@@ -131,7 +133,7 @@ def test_a_broker_that_cannot_be_reached_fails_all_that_was_sent_and_nothing_els
     asyncio.run(main())
 
 
-def test_whoever_gives_up_takes_nobody_along() -> None:
+def test_anyone_who_gives_up_takes_nobody_along() -> None:
     async def main() -> None:
         coordinator = Coordinator()
         batches = AdditionBatches(coordinator.send)

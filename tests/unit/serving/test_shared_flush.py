@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 from kaa.log.sim_files import Fault
-from kaa.serving.group_commit import GroupCommit
+from kaa.serving.shared_flush import SharedFlush
 from tests.unit.log.batches import batch
 from tests.unit.replication.support import Replicas
 
@@ -12,19 +12,19 @@ from tests.unit.replication.support import Replicas
 def test_appends_share_a_flush_and_count_when_it_is_done() -> None:
     async def main() -> None:
         with ThreadPoolExecutor(1) as executor:
-            commit = GroupCommit(asyncio.get_running_loop(), executor, lambda: 0)
-            partition = Replicas(appended=commit.appended).create()
+            commit = SharedFlush(asyncio.get_running_loop(), executor, lambda: 0)
+            partition = Replicas(request_flush=commit.request).create()
             done = asyncio.Event()
             for _ in range(10):
                 partition.append(batch(1), now_ms=0)
             assert not partition.is_replicated(1)
             partition.wait(done.set)
-            await asyncio.wait_for(done.wait(), 5)
+            await asyncio.wait_for(done.wait(), 60)
             assert partition.is_replicated(10)
             assert commit.flush_count == 1
             done.clear()
             partition.append(batch(1), now_ms=0)
-            await asyncio.wait_for(done.wait(), 5)
+            await asyncio.wait_for(done.wait(), 60)
             assert partition.is_replicated(11)
             assert commit.flush_count == 2
 
@@ -34,14 +34,14 @@ def test_appends_share_a_flush_and_count_when_it_is_done() -> None:
 def test_failed_flush_takes_the_directory_offline() -> None:
     async def main() -> None:
         with ThreadPoolExecutor(1) as executor:
-            commit = GroupCommit(asyncio.get_running_loop(), executor, lambda: 0)
-            replicas = Replicas(appended=commit.appended)
+            commit = SharedFlush(asyncio.get_running_loop(), executor, lambda: 0)
+            replicas = Replicas(request_flush=commit.request)
             partition = replicas.create()
             done = asyncio.Event()
             partition.wait(done.set)
             replicas.files.faults.append(Fault("sync", "/data/t-0"))
             partition.append(batch(1), now_ms=0)
-            await asyncio.wait_for(done.wait(), 5)
+            await asyncio.wait_for(done.wait(), 60)
             assert partition.log is None
             assert not partition.is_replicated(1)
 

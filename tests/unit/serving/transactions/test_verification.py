@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.serving.verification import (
-    Operation,
+from kaa.serving.transactions.verification import (
+    TransactionOperation,
     offset_commit_operation,
     produce_operation,
     produce_refusal,
@@ -21,30 +21,48 @@ from tests.unit.log.batches import batch
 
 def test_versions() -> None:
     assert [produce_operation(version) for version in (10, 11, 12, 13)] == [
-        Operation.VERIFY_OLD,
-        Operation.VERIFY,
-        Operation.ADD,
-        Operation.ADD,
+        TransactionOperation.VERIFY_OLD,
+        TransactionOperation.VERIFY,
+        TransactionOperation.ADD,
+        TransactionOperation.ADD,
     ]
     assert [offset_commit_operation(version) for version in (3, 4, 5)] == [
-        Operation.VERIFY_OLD,
-        Operation.VERIFY,
-        Operation.ADD,
+        TransactionOperation.VERIFY_OLD,
+        TransactionOperation.VERIFY,
+        TransactionOperation.ADD,
     ]
 
 
 @pytest.mark.parametrize(
     ("error", "operation", "told"),
     [
-        (Errors.NETWORK_EXCEPTION, Operation.ADD, Errors.NOT_ENOUGH_REPLICAS),
-        (Errors.NOT_COORDINATOR, Operation.VERIFY, Errors.NOT_ENOUGH_REPLICAS),
-        (Errors.CONCURRENT_TRANSACTIONS, Operation.VERIFY, Errors.NOT_ENOUGH_REPLICAS),
-        (Errors.CONCURRENT_TRANSACTIONS, Operation.ADD, Errors.CONCURRENT_TRANSACTIONS),
-        (Errors.INVALID_TXN_STATE, Operation.VERIFY_OLD, Errors.INVALID_TXN_STATE),
-        (Errors.INVALID_PRODUCER_EPOCH, Operation.ADD, Errors.INVALID_PRODUCER_EPOCH),
+        (Errors.NETWORK_EXCEPTION, TransactionOperation.ADD, Errors.NOT_ENOUGH_REPLICAS),
+        (Errors.NOT_COORDINATOR, TransactionOperation.VERIFY, Errors.NOT_ENOUGH_REPLICAS),
+        (
+            Errors.CONCURRENT_TRANSACTIONS,
+            TransactionOperation.VERIFY,
+            Errors.NOT_ENOUGH_REPLICAS,
+        ),
+        (
+            Errors.CONCURRENT_TRANSACTIONS,
+            TransactionOperation.ADD,
+            Errors.CONCURRENT_TRANSACTIONS,
+        ),
+        (
+            Errors.INVALID_TXN_STATE,
+            TransactionOperation.VERIFY_OLD,
+            Errors.INVALID_TXN_STATE,
+        ),
+        (
+            Errors.INVALID_PRODUCER_EPOCH,
+            TransactionOperation.ADD,
+            Errors.INVALID_PRODUCER_EPOCH,
+        ),
     ],
 )
-def test_what_producers_are_told(error: Errors, operation: Operation, told: Errors) -> None:
+def test_what_producers_are_told(
+    error: Errors, operation: TransactionOperation, told: Errors
+) -> None:
     assert produce_refusal(error, operation)[0] is told
 
 

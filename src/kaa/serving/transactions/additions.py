@@ -1,0 +1,131 @@
+"""AddPartitionsToTxn as the coordinator answers it, for clients (versions 0 to 3) and for brokers,
+which ask for many transactions at once and may only want to know (version 4 and above, KIP-890).
+
+One partition that does not exist keeps the others of its transaction out as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from kaa.limits import TRANSACTION_PARTITIONS_PER_TURN_MAX
+from kaa.serving.turns import in_turns
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k24_add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kaa.coordinators.transaction.coordinator import TransactionCoordinator
+    from kaa.coordinators.transaction.state import PartitionName
+    from kaa.model.pieces import Pieces
+    from kaa.serving.view import NodeView
+
+NEWEST_VERSION: Final = AddPartitionsToTxnRequest.valid_versions.high
+_BATCH_VERSION: Final = 4
+# Before it, clients did not know PRODUCER_FENCED.
+_FENCED_VERSION: Final = 2
+
+
+class Additions:
+    """See the module's text."""
+
+    def __init__(self, view: NodeView, coordinator: TransactionCoordinator) -> None:
+        self._view = view
+        self._coordinator = coordinator
+
+    async def answer(
+        self, request: AddPartitionsToTxnRequest, version: int
+    ) -> AddPartitionsToTxnResponse:
+        if version >= _BATCH_VERSION:
+            asked = [self.add(each, version) for each in request.transactions]
+            # All at once: each waits for what it has written to be committed.
+            found = [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked)
+            results = [
+                AddPartitionsToTxnResult(
+                    transactional_id=each.transactional_id,
+                    topic_results=await in_turns(_by_topic(errors)),
+                )
+                for each, errors in zip(request.transactions, found, strict=True)
+            ]
+            return AddPartitionsToTxnResponse(results_by_transaction=results)
+        one = AddPartitionsToTxnTransaction(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            verify_only=False,
+            topics=request.v3_and_below_topics,
+        )
+        errors = await self.add(one, version)
+        return AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=await in_turns(_by_topic(errors))
+        )
+
+    async def add(
+        self, asked: AddPartitionsToTxnTransaction, version: int = NEWEST_VERSION
+    ) -> Mapping[PartitionName, Errors]:
+        """What becomes of each partition of one transaction."""
+        names = [(topic.name, number) for topic in asked.topics for number in topic.partitions]
+        missing = await in_turns(self._missing(names))
+        if missing:
+            errors = dict.fromkeys(names, Errors.OPERATION_NOT_ATTEMPTED)
+            errors.update(dict.fromkeys(missing, Errors.UNKNOWN_TOPIC_OR_PARTITION))
+            return errors
+        producer = (asked.producer_id, asked.producer_epoch)
+        if asked.verify_only:
+            return await self._coordinator.verify_partitions(
+                asked.transactional_id, producer, frozenset(names)
+            )
+        error = await self._coordinator.add_partitions(
+            asked.transactional_id,
+            producer,
+            frozenset(names),
+            2 if version >= _BATCH_VERSION else 0,
+        )
+        return dict.fromkeys(names, told_fenced(error, is_known=version >= _FENCED_VERSION))
+
+    def _missing(self, names: Sequence[PartitionName]) -> Pieces[list[PartitionName]]:
+        missing = []
+        topics = self._view.image.topics
+        for count, name in enumerate(names, 1):
+            topic = topics.get(name[0])
+            if topic is None or name[1] not in topic.partitions:
+                missing.append(name)
+            if count % TRANSACTION_PARTITIONS_PER_TURN_MAX == 0:
+                yield
+        if len(names) > TRANSACTION_PARTITIONS_PER_TURN_MAX:
+            # What follows has to do with all of them at once.
+            yield
+        return missing
+
+
+def told_fenced(error: Errors, *, is_known: bool) -> Errors:
+    """Old clients know a fenced producer by another error."""
+    if error is Errors.PRODUCER_FENCED and not is_known:
+        return Errors.INVALID_PRODUCER_EPOCH
+    return error
+
+
+def _by_topic(
+    errors: Mapping[PartitionName, Errors],
+) -> Pieces[list[AddPartitionsToTxnTopicResult]]:
+    topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = defaultdict(list)
+    for count, ((topic, number), error) in enumerate(errors.items(), 1):
+        topics[topic].append(
+            AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=error)
+        )
+        if count % TRANSACTION_PARTITIONS_PER_TURN_MAX == 0:
+            yield
+    return [
+        AddPartitionsToTxnTopicResult(name=topic, results_by_partition=results)
+        for topic, results in topics.items()
+    ]

@@ -1,0 +1,160 @@
+"""Writes the markers that end transactions on partitions of this broker.
+
+Each partition is judged by itself. The offsets topic is left to the group coordinator, whose state
+changes with the marker; everywhere else the marker is appended like a batch of a client, and has
+done its work when it is replicated: the last stable offset moves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.coordinators.group.offsets.transactional import ended
+from kaa.coordinators.shard import TransactionalWriter
+from kaa.limits import TRANSACTION_MARKERS_PER_TURN_MAX
+from kaa.log.errors import LogError
+from kaa.model.kinds import AppendOrigin
+from kaa.model.topics import CONSUMER_OFFSETS
+from kaa.records.control import (
+    ControlRecordType,
+    EndTransactionMarker,
+    build_end_transaction_batch,
+)
+from kaa.serving.delayed import Appended, until_all_replicated
+from kaa.serving.turns import Turns
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k27_write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from kaa.coordinators.group.coordinator import GroupCoordinator
+    from kaa.log.append import AppendInfo
+    from kaa.replication.manager import ReplicaManager
+    from kaa.replication.partition import Partition
+    from kaa.serving.transactions.peers import RemoteBrokers
+    from kaa.serving.view import NodeView
+    from kaa.wire.messages.k27_write_txn_markers import (
+        WritableTxnMarker,
+        WriteTxnMarkersRequest,
+    )
+
+
+class Markers:
+    """Where markers go: to this broker by a call, to others over their connections."""
+
+    def __init__(
+        self,
+        view: NodeView,
+        replicas: ReplicaManager,
+        groups: GroupCoordinator,
+        brokers: RemoteBrokers,
+    ) -> None:
+        self._view = view
+        self._replicas = replicas
+        self._groups = groups
+        self._brokers = brokers
+        self.leader = brokers.leader
+
+    async def send(
+        self, broker_id: int, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse:
+        """ConnectionError if the broker cannot be reached."""
+        if broker_id != self._view.node_id:
+            return await self._brokers.at(broker_id).ask(request)
+        return await self.write(request)
+
+    async def write(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        """Writes them on this broker."""
+        writing = _Writing(self._view, self._replicas, self._groups)
+        markers = [await writing.marker(one) for one in request.markers]
+        await writing.finish()
+        return WriteTxnMarkersResponse(markers=markers)
+
+
+class _Writing:
+    """One request's way through its partitions."""
+
+    def __init__(self, view: NodeView, replicas: ReplicaManager, groups: GroupCoordinator) -> None:
+        self._view = view
+        self._replicas = replicas
+        self._coordinator = groups
+        self._now_ms = view.clock.wall_ms()
+        self._turns = Turns(TRANSACTION_MARKERS_PER_TURN_MAX)
+        self._appended: list[tuple[Appended, WritableTxnMarkerPartitionResult]] = []
+        # At the group coordinator.
+        self._groups: list[tuple[asyncio.Future[Errors], WritableTxnMarkerPartitionResult]] = []
+
+    async def marker(self, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
+        """A topic that is named twice is answered once."""
+        topics: dict[str, WritableTxnMarkerTopicResult] = {}
+        for topic in marker.topics:
+            results = topics.setdefault(
+                topic.name, WritableTxnMarkerTopicResult(name=topic.name, partitions=[])
+            )
+            for number in topic.partition_indexes:
+                await self._turns.next()
+                results.partitions.append(self._partition(marker, topic.name, number))
+        return WritableTxnMarkerResult(producer_id=marker.producer_id, topics=list(topics.values()))
+
+    def _partition(
+        self, marker: WritableTxnMarker, topic: str, number: int
+    ) -> WritableTxnMarkerPartitionResult:
+        result = WritableTxnMarkerPartitionResult(partition_index=number)
+        found = self._replicas.find(topic, number)
+        if isinstance(found, Errors):
+            result.error_code = Errors.UNKNOWN_TOPIC_OR_PARTITION
+            return result
+        end = EndTransactionMarker(
+            ControlRecordType.COMMIT if marker.transaction_result else ControlRecordType.ABORT,
+            marker.coordinator_epoch,
+        )
+        if topic == CONSUMER_OFFSETS:
+            producer = TransactionalWriter(marker.producer_id, marker.producer_epoch)
+            ending = self._coordinator.runtime.end_transaction(
+                number, producer, end, marker.transaction_version
+            )
+            self._groups.append((ending, result))
+            return result
+        try:
+            info = self._append(found, marker, end)
+        except LogError as error:
+            result.error_code = error.error
+        else:
+            appended = Appended(found, info.last_offset + 1, info.last_leader_epoch)
+            self._appended.append((appended, result))
+        return result
+
+    def _append(
+        self, partition: Partition, marker: WritableTxnMarker, end: EndTransactionMarker
+    ) -> AppendInfo:
+        """LogError refuses the marker."""
+        batch = build_end_transaction_batch(
+            end,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            timestamp=self._now_ms,
+        )
+        return partition.append(
+            batch,
+            now_ms=self._now_ms,
+            origin=AppendOrigin.COORDINATOR,
+            transaction_version=marker.transaction_version,
+        )
+
+    async def finish(self) -> None:
+        """Waits until every marker is replicated, or never will be, or time is up."""
+        outcomes = await until_all_replicated(
+            self._view.loop,
+            [appended for appended, _ in self._appended],
+            self._view.config.get_int("request.timeout.ms"),
+        )
+        for (_, result), error in zip(self._appended, outcomes, strict=True):
+            result.error_code = error
+        for ending, result in self._groups:
+            result.error_code = await ended(ending)

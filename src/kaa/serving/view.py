@@ -1,0 +1,30 @@
+"""What every part of a node may know of it: who it is, its clock and loop, and what is in force."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kaa.controller.image import ClusterImage
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from kaa.config.server import BrokerConfig
+    from kaa.model.seams import Clock
+
+
+@dataclass(slots=True)
+class NodeView:
+    """One node as its parts see it. The node itself sets what changes while it runs."""
+
+    node_id: int
+    cluster_id: str
+    loop: asyncio.AbstractEventLoop
+    clock: Clock
+    # The settings in force: of the start, and above them what was changed since.
+    config: BrokerConfig
+    # Committed metadata.
+    image: ClusterImage = field(default_factory=ClusterImage)
+    # Its offset: the epoch of the finalized features.
+    image_offset: int = -1
