@@ -1,15 +1,40 @@
-"""What a handler is told about a request besides its fields."""
+"""What a handler knows of a request besides its fields, and what it gives back.
+
+A handler gives an `Answer`: the response, or `Pending` where it is not known yet. One that is
+written as a coroutine is `Pending` that holds the connection.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union
+
+from kaa.net.pending import Pending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
-
     from kaa.net.connection import Connection
     from kaa.wire.frames import RequestFrame
+
+R = TypeVar("R")
+
+Answer = Union[R, Pending[R]]  # noqa: UP007 - a generic alias, made at run time.
+
+
+class Encoded(NamedTuple):
+    """A response that was encoded already, since that takes too long for the loop."""
+
+    parts: list[Any]
+
+
+async def settled(answer: Any) -> Any:
+    """The response that stands at the end of what a handler gave."""
+    while True:
+        if isinstance(answer, Pending):
+            answer = await answer.response
+        elif isawaitable(answer):
+            answer = await answer
+        else:
+            return answer
 
 
 class RequestContext(NamedTuple):
@@ -17,6 +42,8 @@ class RequestContext(NamedTuple):
 
     header: RequestFrame
     connection: Connection
+    # Whether a broker passes it on in an envelope.
+    is_enveloped: bool = False
 
     @property
     def api_version(self) -> int:
@@ -34,27 +61,3 @@ class RequestContext(NamedTuple):
     @property
     def listener_name(self) -> str:
         return self.connection.listener_name
-
-
-class Parked(NamedTuple):
-    """Returned by a handler whose work is done in order but whose answer waits: later requests of
-    the connection go on. `respond` makes the response of the future once that is done, however it
-    ended.
-    """
-
-    done: asyncio.Future[Any]
-    respond: Callable[[asyncio.Future[Any]], Any]
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        if not self.done.done():
-            yield from asyncio.wait([self.done]).__await__()
-        return self.respond(self.done)
-
-
-class KeepsFrame(NamedTuple):
-    """Returned by a handler that goes on reading the buffers of its request: they are left to it,
-    and the connection's next request waits, until the coroutine gives the response, or `Parked` as
-    the promise of one.
-    """
-
-    response: Coroutine[Any, Any, Any]

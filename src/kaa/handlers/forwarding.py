@@ -1,34 +1,78 @@
-"""What the active controller is told about a request, and where requests for it come in."""
+"""Requests that the active controller decides about, and where they came in.
+
+A broker listener passes them on to the active controller, on whichever node it is. A controller
+listener has nobody to pass them on to: if this node's controller is not active, the sender hears
+so, and looks for the one that is.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, TypeVar
 
 from kaa.controller.refusals import error_response
-from kaa.controller.state import RequestContext as ControllerContext
+from kaa.controller.result import ControllerError
+from kaa.controller.state import ControllerRequestContext as ControllerContext
+from kaa.controller.state import ForwardedClient
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.schema import Request
 
-
-def controller_context(context: RequestContext) -> ControllerContext:
-    """Without an authorizer everybody may see everything, and without quotas nothing is charged."""
-    return ControllerContext(context.api_version)
+Answer = TypeVar("Answer")
 
 
-def is_controller_listener(services: Services, context: RequestContext) -> bool:
+def is_controller_listener(services: NodeServices, context: RequestContext) -> bool:
     """Whether the request came in where controllers and their tools come in."""
     return context.listener_name in services.config.get_list("controller.listener.names")
 
 
-def out_of_time(request: Request, timeout_ms: int, context: RequestContext) -> Any:
-    """The answer to a request that may take no time at all, None if it may take some.
+def forward(
+    services: NodeServices,
+    request: Request[Answer],
+    context: RequestContext,
+    *,
+    timeout_ms: int | None = None,
+) -> Awaitable[Answer]:
+    """Has the active controller decide; `timeout_ms` is how long the request says it may take.
 
-    As with Kafka, whose controller finds it too late when it comes to it, nothing is done.
+    As with Kafka, whose controller finds that it is too late when it comes to it, nothing is done
+    if it may take no time at all. Without an authorizer everybody may see everything, and without
+    quotas nothing is charged.
     """
-    if timeout_ms > 0:
-        return None
-    return error_response(request, context.api_version, Errors.REQUEST_TIMED_OUT, None)
+    if timeout_ms is not None and timeout_ms <= 0:
+        return _refuse(request, context, Errors.REQUEST_TIMED_OUT)
+    if is_controller_listener(services, context):
+        return _decide_here(services, request, context)
+    client = ForwardedClient(
+        context.header.client_id, context.header.correlation_id, _address(context.connection.peer)
+    )
+    return services.controller.submit(request, ControllerContext(context.api_version, client))
+
+
+async def _refuse(request: Request[Answer], context: RequestContext, error: Errors) -> Answer:
+    return error_response(request, context.api_version, error, None)
+
+
+async def _decide_here(
+    services: NodeServices, request: Request[Answer], context: RequestContext
+) -> Answer:
+    try:
+        return await services.metadata.submit(request, ControllerContext(context.api_version))
+    except ControllerError as refusal:
+        if refusal.error is Errors.NOT_CONTROLLER and context.is_enveloped:
+            # It stands on the envelope, or a broker would hand it on to its client.
+            raise
+        return error_response(request, context.api_version, refusal.error, refusal.message)
+
+
+def _address(peer: str) -> bytes:
+    try:
+        return ip_address(peer.partition("%")[0]).packed
+    except ValueError:
+        # A socket of the system, which has no address.
+        return bytes(4)

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 from kaa.handlers.quorum_messages import (
     check_request,
-    leader_address,
     leader_id_of,
+    node_endpoints,
     replica_key,
 )
 from kaa.quorum import messages
@@ -38,7 +38,7 @@ from kaa.wire.messages.k01_fetch import (
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k01_fetch import FetchRequest
 
 _TOPIC_IDS_VERSION: Final = 13
@@ -46,7 +46,7 @@ _ENDPOINTS_VERSION: Final = 17
 
 
 async def handle(
-    services: Services, request: FetchRequest, context: RequestContext
+    services: NodeServices, request: FetchRequest, context: RequestContext
 ) -> FetchResponse:
     version = context.api_version
     asked = [
@@ -62,11 +62,7 @@ async def handle(
         assert isinstance(answer, messages.ErrorResponse)
         return FetchResponse(error_code=answer.error)
     response = FetchResponse(responses=[_topic(answer)])
-    address = leader_address(answer, context.listener_name)
-    if address is not None and version >= _ENDPOINTS_VERSION:
-        response.node_endpoints = [
-            NodeEndpoint(node_id=address.node_id, host=address.host, port=address.port)
-        ]
+    response.node_endpoints = node_endpoints(NodeEndpoint, answer, context, _ENDPOINTS_VERSION)
     return response
 
 

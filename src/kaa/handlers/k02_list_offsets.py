@@ -6,9 +6,9 @@
 | -2 | earliest |
 | -3 | the record with the largest timestamp (version 7, KIP-734) |
 | -4 | earliest on this disk (version 8, KIP-405) |
-| -5 | latest that was tiered (version 9, KIP-1005); nothing is tiered here |
-| -6 | earliest that is still to be tiered (version 11, KIP-1023); nothing is tiered here |
-| >= 0 | the first record at or after that time |
+| -5 | latest that was tiered (version 9, KIP-1005) |
+| -6 | earliest that is still to be tiered (version 11, KIP-1023) |
+| >= 0 | the first record at or after that time, in remote storage (KIP-1075) or on this disk |
 
 The batch with a time in it is found by its index, and looked through by a thread if that may take
 long.
@@ -19,10 +19,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from kaa.limits import SEARCH_ON_LOOP_BYTES_MAX
+from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
-from kaa.log.lookup import BatchSearch, look_up
+from kaa.serving.offset_search import search_offset
+from kaa.serving.turns import Turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k02_list_offsets import (
     ListOffsetsPartitionResponse,
@@ -32,8 +33,6 @@ from kaa.wire.messages.k02_list_offsets import (
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
-    from kaa.log.log import UnifiedLog
-    from kaa.log.lookup import TimestampAndOffset
     from kaa.replication.partition import Partition
     from kaa.serving.services import Services
     from kaa.wire.messages.k02_list_offsets import (
@@ -47,6 +46,7 @@ LATEST: Final = -1
 _VERSION_OF: Final = {-3: 7, -4: 8, -5: 9, -6: 11}
 _LOWEST: Final = -6
 _LEADER_EPOCH_VERSION: Final = 4
+_NOT_AVAILABLE_VERSION: Final = 5
 
 
 async def handle(
@@ -57,29 +57,31 @@ async def handle(
         isolation = FetchIsolation.LOG_END
     elif request.isolation_level == 1:
         isolation = FetchIsolation.TXN_COMMITTED
-    return ListOffsetsResponse(
-        topics=[
-            await _topic(services, topic, isolation, context.api_version)
-            for topic in request.topics
-            if topic.partitions
-        ]
-    )
+    response = ListOffsetsResponse(topics=[])
+    turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
+    for topic in request.topics:
+        if topic.partitions:
+            answer = await _topic(services, topic, isolation, context.api_version, turns)
+            response.topics.append(answer)
+    return response
 
 
 async def _topic(
-    services: Services, topic: ListOffsetsTopic, isolation: FetchIsolation, version: int
+    services: Services,
+    topic: ListOffsetsTopic,
+    isolation: FetchIsolation,
+    version: int,
+    turns: Turns,
 ) -> ListOffsetsTopicResponse:
     """A partition that is asked for twice is refused, and answered once."""
     counts = Counter(partition.partition_index for partition in topic.partitions)
-    return ListOffsetsTopicResponse(
-        name=topic.name,
-        partitions=[
-            await _partition(services, topic, partition, isolation, version)
-            for partition in topic.partitions
-            if counts[partition.partition_index] == 1
-        ]
-        + [_failed(number, Errors.INVALID_REQUEST) for number, n in counts.items() if n > 1],
-    )
+    partitions = []
+    for asked in topic.partitions:
+        if counts[asked.partition_index] == 1:
+            await turns.next()
+            partitions.append(await _partition(services, topic, asked, isolation, version))
+    partitions += [_failed(number, Errors.INVALID_REQUEST) for number, n in counts.items() if n > 1]
+    return ListOffsetsTopicResponse(name=topic.name, partitions=partitions)
 
 
 async def _partition(
@@ -103,6 +105,8 @@ async def _partition(
     try:
         response = await _look_up(services, partition, asked.timestamp, isolation)
     except LogError as failure:
+        if failure.error is Errors.OFFSET_NOT_AVAILABLE and version < _NOT_AVAILABLE_VERSION:
+            return _failed(number, Errors.LEADER_NOT_AVAILABLE)
         return _failed(number, failure.error)
     if version < _LEADER_EPOCH_VERSION:
         response.leader_epoch = -1
@@ -113,32 +117,28 @@ async def _look_up(
     services: Services, partition: Partition, timestamp: int, isolation: FetchIsolation
 ) -> ListOffsetsPartitionResponse:
     log = partition.leader_log()
+    # Clients saw more of the leader before this one, and an offset must not go back (KIP-207).
+    is_unsure = isolation is not FetchIsolation.LOG_END and partition.is_behind_predecessor()
     response = ListOffsetsPartitionResponse(partition_index=partition.number, timestamp=-1)
     end_offset = log.end_offset(isolation)
     if timestamp == LATEST:
+        if is_unsure:
+            raise LogError(Errors.OFFSET_NOT_AVAILABLE, "the high watermark is not known yet")
         response.offset, response.leader_epoch = end_offset, partition.leader_epoch
         return response
-    found = await _search(services, log, timestamp)
+    found = None
+    if timestamp >= 0 and log.is_tiered and services.remote_logs is not None:
+        found = await services.remote_logs.find_by_time(partition, timestamp)
+    if found is None:
+        found = await search_offset(services.batch_work, log, timestamp)
     if found is None or (timestamp >= 0 and found.offset >= end_offset):
+        if found is not None and is_unsure:
+            raise LogError(Errors.OFFSET_NOT_AVAILABLE, "the high watermark is not known yet")
         response.offset = response.leader_epoch = -1
         return response
     response.timestamp, response.offset = found.timestamp, found.offset
     response.leader_epoch = -1 if found.leader_epoch is None else found.leader_epoch
     return response
-
-
-async def _search(services: Services, log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
-    found = look_up(log, timestamp)
-    while isinstance(found, BatchSearch):
-        batch = found.batch
-        if batch.is_compressed or batch.size_in_bytes > SEARCH_ON_LOOP_BYTES_MAX:
-            answer = await services.loop.run_in_executor(services.batch_work, found.run)
-        else:
-            answer = found.run()
-        if answer is not None:
-            return answer
-        found = look_up(log, timestamp, found.next_offset)
-    return found
 
 
 def _failed(number: int, error: Errors) -> ListOffsetsPartitionResponse:

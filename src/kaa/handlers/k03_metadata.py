@@ -17,8 +17,15 @@ reports them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from kaa.controller.image import NO_LEADER
+from kaa.handlers.in_slices import in_slices_and_pieces
+from kaa.limits import METADATA_PARTITIONS_PER_SLICE_MAX
+from kaa.model.pieces import mapped
+from kaa.net.pending import Pending
+from kaa.serving.metadata_view import controller_for_clients, offline_replicas, visible_leader
+from kaa.serving.turns import in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k03_metadata import (
     MetadataResponse,
@@ -29,12 +36,20 @@ from kaa.wire.messages.k03_metadata import (
 from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
-    from kaa.controller.image import PartitionImage, TopicImage
-    from kaa.handlers.context import RequestContext
+    from collections.abc import Callable
+
+    from kaa.controller.image import ClusterImage, PartitionImage, TopicImage
+    from kaa.handlers.context import Answer, Encoded, RequestContext
+    from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
     from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+    from kaa.wire.schema import Response
+
+Item = TypeVar("Item")
 
 _TOPIC_IDS_VERSION: Final = 12
+# Before it a leader without the client's listener counts as no leader.
+_LISTENER_ERROR_VERSION: Final = 6
 # All that an authorizer-less node allows on a topic or the cluster, as a bit field of AclOperation
 # codes.
 _TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -42,20 +57,58 @@ _CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 _OPERATIONS_UNKNOWN: Final = -(2**31)
 
 
-def handle(services: Services, request: MetadataRequest, context: RequestContext) -> Any:
+def handle(
+    services: Services, request: MetadataRequest, context: RequestContext
+) -> Answer[Response | Encoded]:
     version = context.api_version
     wanted = request.topics
     if wanted is None or (version == 0 and not wanted):
-        found = [_topic(services, request, topic) for topic in services.image.topics.values()]
-        return _response(services, request, context, found)
+        return _in_slices(
+            services,
+            request,
+            context,
+            list(services.image.topics.values()),
+            lambda topic: _topic(services, request, context, topic),
+            lambda topic: len(topic.partitions),
+        )
     if any(topic.name is None and topic.topic_id == UUID_ZERO for topic in wanted):
         return _failed(wanted)
     wanted = request.topics = _distinct(wanted)
     missing = _missing(services, wanted)
     if missing and request.allow_auto_topic_creation and services.auto_create_topics:
-        return _create(services, request, context, missing)
-    topics = [_asked(services, request, topic, {}) for topic in wanted]
-    return _response(services, request, context, topics)
+        return Pending(_create(services, request, context, missing))
+    return _in_slices(
+        services,
+        request,
+        context,
+        wanted,
+        lambda topic: _asked(services, request, context, topic, {}),
+        lambda topic: _partition_count(services.image, topic),
+    )
+
+
+def _in_slices(
+    services: Services,
+    request: MetadataRequest,
+    context: RequestContext,
+    items: list[Item],
+    make: Callable[[Item], Pieces[MetadataResponseTopic]],
+    partition_count: Callable[[Item], int],
+) -> Answer[Response | Encoded]:
+    return in_slices_and_pieces(
+        services,
+        context,
+        items,
+        make,
+        lambda topics: _response(services, request, context, topics),
+        slice_max=METADATA_PARTITIONS_PER_SLICE_MAX,
+        cost=lambda item: 1 + partition_count(item),
+    )
+
+
+def _partition_count(image: ClusterImage, wanted: MetadataRequestTopic) -> int:
+    topic = image.topics.get(wanted.name or "") or image.topics_by_id.get(wanted.topic_id)
+    return 0 if topic is None else len(topic.partitions)
 
 
 def _failed(wanted: list[MetadataRequestTopic]) -> MetadataResponse:
@@ -80,7 +133,10 @@ async def _create(
     services: Services, request: MetadataRequest, context: RequestContext, missing: list[str]
 ) -> MetadataResponse:
     errors = await services.topic_creation.create(missing)
-    topics = [_asked(services, request, topic, errors) for topic in request.topics or ()]
+    topics = [
+        await in_turns(_asked(services, request, context, topic, errors))
+        for topic in request.topics or ()
+    ]
     return _response(services, request, context, topics)
 
 
@@ -97,9 +153,10 @@ def _missing(services: Services, wanted: list[MetadataRequestTopic]) -> list[str
 def _asked(
     services: Services,
     request: MetadataRequest,
+    context: RequestContext,
     wanted: MetadataRequestTopic,
     creation_errors: dict[str, Errors],
-) -> MetadataResponseTopic:
+) -> Pieces[MetadataResponseTopic]:
     """One topic of the request; `creation_errors` are of topics that were just asked for."""
     if wanted.topic_id != UUID_ZERO:
         found = services.image.topics_by_id.get(wanted.topic_id)
@@ -107,11 +164,11 @@ def _asked(
             return MetadataResponseTopic(
                 error_code=Errors.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id
             )
-        return _topic(services, request, found)
+        return (yield from _topic(services, request, context, found))
     name = wanted.name or ""
     found = services.image.topics.get(name)
     if found is not None and creation_errors.get(name) is not Errors.LEADER_NOT_AVAILABLE:
-        return _topic(services, request, found)
+        return (yield from _topic(services, request, context, found))
     error = creation_errors.get(name, services.topic_creation.name_error(name))
     return MetadataResponseTopic(
         error_code=error,
@@ -122,17 +179,17 @@ def _asked(
 
 
 def _topic(
-    services: Services, request: MetadataRequest, topic: TopicImage
-) -> MetadataResponseTopic:
-    live = services.image.brokers
+    services: Services, request: MetadataRequest, context: RequestContext, topic: TopicImage
+) -> Pieces[MetadataResponseTopic]:
+    image = services.image
+    partitions = yield from mapped(
+        lambda one: _partition(image, *one, context), sorted(topic.partitions.items())
+    )
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=services.replicas.is_internal(topic.name),
-        partitions=[
-            _partition(number, partition, live)
-            for number, partition in sorted(topic.partitions.items())
-        ],
+        partitions=partitions,
         topic_authorized_operations=_operations(request),
     )
 
@@ -143,22 +200,27 @@ def _operations(request: MetadataRequest) -> int:
 
 
 def _partition(
-    number: int, partition: PartitionImage, brokers: dict[int, Any]
+    image: ClusterImage, number: int, partition: PartitionImage, context: RequestContext
 ) -> MetadataResponsePartition:
-    offline = [
-        replica
-        for replica in partition.replicas
-        if replica not in brokers or brokers[replica].is_fenced
-    ]
-    has_leader = partition.leader >= 0 and partition.leader in brokers
+    listener_name = context.listener_name
+    leader = visible_leader(image, partition, listener_name)
+    error = Errors.NONE
+    if leader == NO_LEADER:
+        is_elsewhere = partition.leader in image.brokers
+        tells_listener = context.api_version >= _LISTENER_ERROR_VERSION
+        error = (
+            Errors.LISTENER_NOT_FOUND
+            if is_elsewhere and tells_listener
+            else Errors.LEADER_NOT_AVAILABLE
+        )
     return MetadataResponsePartition(
-        error_code=Errors.NONE if has_leader else Errors.LEADER_NOT_AVAILABLE,
+        error_code=error,
         partition_index=number,
-        leader_id=partition.leader if has_leader else -1,
+        leader_id=leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
-        offline_replicas=offline,
+        offline_replicas=offline_replicas(image, partition, listener_name),
     )
 
 
@@ -182,8 +244,9 @@ def _response(
     return MetadataResponse(
         brokers=brokers,
         cluster_id=services.cluster_id,
-        # Kafka names a random live broker, since controllers are not for clients any more.
-        controller_id=brokers[0].node_id if brokers else -1,
+        controller_id=controller_for_clients(
+            services.node_id, [broker.node_id for broker in brokers]
+        ),
         topics=topics,
         cluster_authorized_operations=(
             _CLUSTER_OPERATIONS

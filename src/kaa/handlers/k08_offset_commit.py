@@ -10,11 +10,9 @@ leader epochs (KIP-320), 7 static members (KIP-345), 9 the errors of the consume
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kaa.coordinators.group.coordinator import commit_response
-from kaa.handlers.context import Parked
+from kaa.net.pending import Hold, Pending
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k08_offset_commit import (
     OffsetCommitRequestTopic,
@@ -24,17 +22,20 @@ from kaa.wire.messages.k08_offset_commit import (
 )
 
 if TYPE_CHECKING:
-    import asyncio
+    from collections.abc import Awaitable
 
     from kaa.controller.image import TopicImage
-    from kaa.handlers.context import RequestContext
+    from kaa.coordinators.machine import CoordinatorError
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k08_offset_commit import OffsetCommitRequest
 
 _TOPIC_IDS_VERSION = 10
 
 
-def handle(services: Services, request: OffsetCommitRequest, context: RequestContext) -> Any:
+def handle(
+    services: Services, request: OffsetCommitRequest, context: RequestContext
+) -> Answer[OffsetCommitResponse]:
     has_ids = context.api_version >= _TOPIC_IDS_VERSION
     if context.api_version < 7:
         # Before static members, the field does not exist.
@@ -52,8 +53,10 @@ def handle(services: Services, request: OffsetCommitRequest, context: RequestCon
     if not known:
         return OffsetCommitResponse(topics=refused)
     request.topics = known
-    done = services.groups.commit_offsets(request, context.api_version)
-    return Parked(done, partial(_response, request, refused))
+    committed = services.groups.commit_offsets(
+        request, context.api_version, lambda error: _uncommitted(request, error)
+    )
+    return Pending(_merged(committed, refused) if refused else committed, Hold.NOTHING)
 
 
 def _split(
@@ -63,6 +66,10 @@ def _split(
     refused: list[OffsetCommitResponseTopic],
 ) -> None:
     """Sorts the partitions of a topic into those that exist and those that do not."""
+    topic.name, topic.topic_id = found.name, found.id
+    if all(one.partition_index in found.partitions for one in topic.partitions):
+        known.append(topic)
+        return
     exist = [one for one in topic.partitions if one.partition_index in found.partitions]
     missing = [one for one in topic.partitions if one.partition_index not in found.partitions]
     if exist:
@@ -83,12 +90,16 @@ def _refused(topic: OffsetCommitRequestTopic, error: Errors) -> OffsetCommitResp
     )
 
 
-def _response(
-    request: OffsetCommitRequest,
-    refused: list[OffsetCommitResponseTopic],
-    done: asyncio.Future[Any],
+def _uncommitted(request: OffsetCommitRequest, error: CoordinatorError) -> OffsetCommitResponse:
+    """The same error for every partition."""
+    return OffsetCommitResponse(topics=[_refused(topic, error.error) for topic in request.topics])
+
+
+async def _merged(
+    committed: Awaitable[OffsetCommitResponse], refused: list[OffsetCommitResponseTopic]
 ) -> OffsetCommitResponse:
-    response = commit_response(request, done)
+    """The answer to the partitions that exist, together with the refusals of the others."""
+    response = await committed
     by_name = {topic.name: topic for topic in refused}
     for topic in response.topics:
         same = by_name.get(topic.name)

@@ -15,6 +15,7 @@ from kaa.wire.messages.k09_offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
+    OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic,
@@ -22,9 +23,12 @@ from kaa.wire.messages.k09_offset_fetch import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from kaa.coordinators.machine import CoordinatorError
     from kaa.handlers.context import RequestContext
     from kaa.serving.services import Services
-    from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchResponseGroup
+    from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequest
 
 _GROUPS_VERSION = 8
 _GROUP_ERROR_VERSION = 2
@@ -42,11 +46,18 @@ async def handle(
         if version >= _TOPIC_IDS_VERSION:
             answer = await _fetch_by_id(services, group, require_stable=request.require_stable)
         else:
-            answer = await services.groups.fetch_offsets(
-                group, require_stable=request.require_stable
-            )
+            answer = await _fetch(services, group, require_stable=request.require_stable)
         answers.append(answer)
     return OffsetFetchResponse(groups=answers)
+
+
+def _fetch(
+    services: Services, group: OffsetFetchRequestGroup, *, require_stable: bool
+) -> asyncio.Future[OffsetFetchResponseGroup]:
+    def refused(error: CoordinatorError) -> OffsetFetchResponseGroup:
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error.error)
+
+    return services.groups.fetch_offsets(group, refused, require_stable=require_stable)
 
 
 async def _fetch_one(
@@ -59,7 +70,7 @@ async def _fetch_one(
             for topic in request.topics
         ]
     group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
-    answer = await services.groups.fetch_offsets(group, require_stable=request.require_stable)
+    answer = await _fetch(services, group, require_stable=request.require_stable)
     error = answer.error_code
     if error != Errors.NONE and version < _GROUP_ERROR_VERSION:
         answer.topics = [_refused(topic, error) for topic in group.topics or ()]
@@ -100,7 +111,7 @@ async def _fetch_by_id(
                 topic.name = found.name
                 known.append(topic)
         group.topics = known
-    answer = await services.groups.fetch_offsets(group, require_stable=require_stable)
+    answer = await _fetch(services, group, require_stable=require_stable)
     if answer.error_code != Errors.NONE:
         return answer
     if group.topics is None:

@@ -5,8 +5,8 @@ first asked for; until it is there, and while its partition has no leader that t
 the answer is COORDINATOR_NOT_AVAILABLE, and the client asks again. Of a new topic the partition
 that somebody asked for is made before the others, so that the next request finds its coordinator.
 
-Groups have key type 0 and transactions key type 1; nothing coordinates share groups (key type 2,
-from version 6 on) yet, so that these are never available. Version 4 asks for many keys at once
+Groups have key type 0, transactions key type 1, and the state of share partitions key type 2, from
+version 6 on; their keys are `group:topic id:partition`. Version 4 asks for many keys at once
 (KIP-699).
 """
 
@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kaa.coordinators.group.coordinator import OFFSETS_TOPIC
-from kaa.coordinators.transaction.coordinator import TRANSACTIONS_TOPIC
+from kaa.model.topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from kaa.serving.metadata_view import visible_leader
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k10_find_coordinator import Coordinator, FindCoordinatorResponse
+from kaa.wire.primitives import Uuid
 
 if TYPE_CHECKING:
+    from kaa.coordinators.group.coordinator import GroupCoordinator
+    from kaa.coordinators.share.coordinator import ShareCoordinator
+    from kaa.coordinators.transaction.coordinator import TransactionCoordinator
     from kaa.handlers.context import RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
@@ -57,16 +60,18 @@ async def _find(
         return _refused(key, Errors.INVALID_REQUEST)
     if key_type == _SHARE and (context.api_version < _SHARE_VERSION or not _is_share_key(key)):
         return _refused(key, Errors.INVALID_REQUEST)
-    if key_type == _SHARE:
-        return _refused(key, Errors.COORDINATOR_NOT_AVAILABLE)
-    is_group = key_type == _GROUP
-    name = OFFSETS_TOPIC if is_group else TRANSACTIONS_TOPIC
+    coordinator: GroupCoordinator | TransactionCoordinator | ShareCoordinator
+    if key_type == _GROUP:
+        name, coordinator = CONSUMER_OFFSETS, services.groups
+    elif key_type == _TRANSACTION:
+        name, coordinator = TRANSACTION_STATE, services.transactions
+    else:
+        name, coordinator = SHARE_GROUP_STATE, services.shares
     image = services.image
     topic = image.topics.get(name)
     if topic is None:
         await services.topic_creation.create([name])
         return _refused(key, Errors.COORDINATOR_NOT_AVAILABLE)
-    coordinator = services.groups if is_group else services.transactions
     number = coordinator.partition_for(key)
     services.replicas.find(name, number)
     partition = topic.partitions[number]
@@ -84,10 +89,14 @@ async def _find(
 
 
 def _is_share_key(key: str) -> bool:
-    """Group, topic id and partition, with colons between them."""
-    group, _, rest = key.partition(":")
-    topic_id, _, partition = rest.partition(":")
-    return bool(group and topic_id and partition.isdecimal())
+    """Group, topic id and partition, with colons between them; a group may have colons too."""
+    group, _, rest = key.rpartition(":")[0].rpartition(":")
+    partition = key.rpartition(":")[2]
+    try:
+        Uuid.parse(rest)
+    except ValueError:
+        return False
+    return bool(group.strip()) and partition.removeprefix("-").isdecimal()
 
 
 def _refused(key: str, error: Errors) -> Coordinator:

@@ -12,6 +12,7 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k14_sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
+    from kaa.coordinators.machine import CoordinatorError
     from kaa.handlers.context import RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k14_sync_group import SyncGroupRequest
@@ -25,4 +26,8 @@ async def handle(
     has_protocol = request.protocol_type is not None and request.protocol_name is not None
     if context.api_version >= _PROTOCOL_VERSION and not has_protocol:
         return SyncGroupResponse(error_code=Errors.INCONSISTENT_GROUP_PROTOCOL)
-    return await services.groups.sync(request)
+    return await services.groups.sync(request, _refused)
+
+
+def _refused(error: CoordinatorError) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error.error)

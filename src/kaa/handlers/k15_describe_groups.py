@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers import authorized_operations
-from kaa.wire.errors import Errors
+from kaa.handlers.described_groups import describe_groups
 from kaa.wire.messages.k15_describe_groups import DescribeGroupsResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, Encoded, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k15_describe_groups import DescribeGroupsRequest
+    from kaa.wire.schema import Response
 
 
 def handle(
     services: Services, request: DescribeGroupsRequest, context: RequestContext
-) -> DescribeGroupsResponse:
-    groups = services.groups.describe(request.groups, context.api_version)
-    if request.include_authorized_operations:
-        for group in groups:
-            if group.error_code == Errors.NONE:
-                group.authorized_operations = authorized_operations.GROUP
-    return DescribeGroupsResponse(groups=groups)
+) -> Answer[Response | Encoded]:
+    return describe_groups(
+        services,
+        context,
+        request.groups,
+        lambda ids: services.groups.describe(ids, context.api_version),
+        DescribeGroupsResponse,
+        with_operations=request.include_authorized_operations,
+    )

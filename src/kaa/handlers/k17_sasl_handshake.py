@@ -13,12 +13,12 @@ from kaa.wire.messages.k17_sasl_handshake import SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k17_sasl_handshake import SaslHandshakeRequest
 
 
 def handle(
-    _services: Services,
+    _services: NodeServices,
     _request: SaslHandshakeRequest,
     _context: RequestContext,
 ) -> SaslHandshakeResponse:

@@ -20,7 +20,7 @@ from kaa.wire.messages.k18_api_versions import (
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k18_api_versions import ApiVersionsRequest
 
 # Letters and digits, with `-` and `.` inside.
@@ -31,7 +31,7 @@ _LEVEL_ZERO_VERSION: Final = 4
 
 
 def handle(
-    services: Services, request: ApiVersionsRequest, context: RequestContext
+    services: NodeServices, request: ApiVersionsRequest, context: RequestContext
 ) -> ApiVersionsResponse:
     version = context.api_version
     if version >= _SOFTWARE_VERSION:
@@ -54,7 +54,7 @@ def handle(
     )
 
 
-def _finalized(services: Services) -> dict[str, int]:
+def _finalized(services: NodeServices) -> dict[str, int]:
     """The levels that are not 0; the quorum's own stands in its log, not in the metadata."""
     levels = {**services.image.features, KRAFT_VERSION: services.quorum.kraft_version}
     return {name: level for name, level in levels.items() if level > 0}

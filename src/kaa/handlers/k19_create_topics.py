@@ -12,20 +12,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context, out_of_time
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k19_create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 
 def handle(
-    services: Services, request: CreateTopicsRequest, context: RequestContext
-) -> CreateTopicsResponse | Awaitable[CreateTopicsResponse]:
-    refused: CreateTopicsResponse | None = out_of_time(request, request.timeout_ms, context)
-    if refused is not None:
-        return refused
-    return services.controller.create_topics(request, controller_context(context))
+    services: NodeServices, request: CreateTopicsRequest, context: RequestContext
+) -> Awaitable[CreateTopicsResponse]:
+    return forward(services, request, context, timeout_ms=request.timeout_ms)

@@ -11,20 +11,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context, out_of_time
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 
 def handle(
-    services: Services, request: DeleteTopicsRequest, context: RequestContext
-) -> DeleteTopicsResponse | Awaitable[DeleteTopicsResponse]:
-    refused: DeleteTopicsResponse | None = out_of_time(request, request.timeout_ms, context)
-    if refused is not None:
-        return refused
-    return services.controller.delete_topics(request, controller_context(context))
+    services: NodeServices, request: DeleteTopicsRequest, context: RequestContext
+) -> Awaitable[DeleteTopicsResponse]:
+    return forward(services, request, context, timeout_ms=request.timeout_ms)

@@ -13,12 +13,12 @@ KeepPreparedTxn the open transaction is taken over instead of being aborted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.transaction.machine import Initialisation
 from kaa.coordinators.transaction.state import NO_TIMEOUT_MS
-from kaa.serving.transaction_additions import told_fenced
+from kaa.serving.transactions.additions import told_fenced
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k22_init_producer_id import InitProducerIdResponse
 
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 _FENCED_VERSION: Final = 4
 
 
-def handle(services: Services, request: InitProducerIdRequest, context: RequestContext) -> Any:
+async def handle(
+    services: Services, request: InitProducerIdRequest, context: RequestContext
+) -> InitProducerIdResponse:
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _refused(Errors.INVALID_REQUEST)
     if request.transactional_id is None:
-        return _new_id(services)
+        return await _new_id(services)
     settings = services.transactions.settings()
     if not request.transactional_id:
         return _refused(Errors.INVALID_REQUEST)
@@ -50,7 +52,7 @@ def handle(services: Services, request: InitProducerIdRequest, context: RequestC
         request.producer_epoch,
         request.keep_prepared_txn,
     )
-    return _init(services, wish, is_fenced_known=context.api_version >= _FENCED_VERSION)
+    return await _init(services, wish, is_fenced_known=context.api_version >= _FENCED_VERSION)
 
 
 async def _new_id(services: Services) -> InitProducerIdResponse:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa.handlers.in_slices import in_slices_and_pieces
+from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.log.errors import LogError
+from kaa.model.pieces import mapped
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k23_offset_for_leader_epoch import (
     EpochEndOffset,
@@ -18,28 +21,35 @@ from kaa.wire.messages.k23_offset_for_leader_epoch import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, Encoded, RequestContext
+    from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
     from kaa.wire.messages.k23_offset_for_leader_epoch import (
         OffsetForLeaderEpochRequest,
         OffsetForLeaderPartition,
+        OffsetForLeaderTopic,
     )
+    from kaa.wire.schema import Response
 
 
 def handle(
-    services: Services, request: OffsetForLeaderEpochRequest, _context: RequestContext
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[
-                    _partition(services, topic.topic, partition) for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+    services: Services, request: OffsetForLeaderEpochRequest, context: RequestContext
+) -> Answer[Response | Encoded]:
+    return in_slices_and_pieces(
+        services,
+        context,
+        request.topics,
+        lambda topic: _topic(services, topic),
+        lambda topics: OffsetForLeaderEpochResponse(topics=topics),
+        slice_max=OFFSETS_LISTED_PER_SLICE_MAX,
+        cost=lambda topic: len(topic.partitions),
     )
+
+
+def _topic(services: Services, asked: OffsetForLeaderTopic) -> Pieces[OffsetForLeaderTopicResult]:
+    name = asked.topic
+    partitions = yield from mapped(lambda one: _partition(services, name, one), asked.partitions)
+    return OffsetForLeaderTopicResult(topic=name, partitions=partitions)
 
 
 def _partition(services: Services, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.serving.transaction_additions import add_partitions
-
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
     from kaa.serving.services import Services
@@ -23,4 +21,4 @@ if TYPE_CHECKING:
 async def handle(
     services: Services, request: AddPartitionsToTxnRequest, context: RequestContext
 ) -> AddPartitionsToTxnResponse:
-    return await add_partitions(services, request, context.api_version)
+    return await services.additions.answer(request, context.api_version)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kaa.coordinators.group.coordinator import OFFSETS_TOPIC
-from kaa.serving.transaction_additions import told_fenced
+from kaa.model.topics import CONSUMER_OFFSETS
+from kaa.serving.transactions.additions import told_fenced
 from kaa.wire.messages.k25_add_offsets_to_txn import AddOffsetsToTxnResponse
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ async def handle(
     error = await services.transactions.add_partitions(
         request.transactional_id,
         (request.producer_id, request.producer_epoch),
-        frozenset({(OFFSETS_TOPIC, services.groups.partition_for(request.group_id))}),
+        frozenset({(CONSUMER_OFFSETS, services.groups.partition_for(request.group_id))}),
         0,
     )
     is_known = context.api_version >= _FENCED_VERSION

@@ -1,7 +1,7 @@
 """EndTxn, key 26: commits or aborts a transaction.
 
 The answer leaves when the decision is durable; markers are written afterwards. With version 5 every
-end raises the epoch of the producer, which is told the new one (KIP-890).
+end raises the epoch of the producer, which learns the new one (KIP-890).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.transaction.machine import End
-from kaa.serving.transaction_additions import told_fenced
+from kaa.serving.transactions.additions import told_fenced
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k26_end_txn import EndTxnResponse
 

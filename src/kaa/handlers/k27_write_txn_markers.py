@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.serving.transaction_markers import write_markers
-
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
     from kaa.serving.services import Services
@@ -23,4 +21,4 @@ if TYPE_CHECKING:
 async def handle(
     services: Services, request: WriteTxnMarkersRequest, _context: RequestContext
 ) -> WriteTxnMarkersResponse:
-    return await write_markers(services, request)
+    return await services.markers.write(request)

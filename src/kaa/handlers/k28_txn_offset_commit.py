@@ -1,7 +1,7 @@
 """TxnOffsetCommit, key 28: stores positions of a group as part of a transaction.
 
 Partitions that do not exist are refused one by one; the others go to the group coordinator
-together, once the transaction coordinator agreed (`serving/verification`).
+together, once the transaction coordinator agreed (`serving/transactions/verification`).
 
 Version 3 names the member for which the producer commits (KIP-447), version 4 knows
 TRANSACTION_ABORTABLE, and version 5 makes the offsets part of the transaction by itself (KIP-890).
@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kaa.coordinators.group.coordinator import OFFSETS_TOPIC
-from kaa.coordinators.group.transactional_offsets import (
-    commit_transactional_offsets,
-    refused_commit,
-)
 from kaa.coordinators.shard import TransactionalWriter
-from kaa.serving.verification import offset_commit_operation
+from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
+from kaa.model.pieces import finish
+from kaa.model.topics import CONSUMER_OFFSETS
+from kaa.serving.transactions.verification import offset_commit_operation
+from kaa.serving.turns import Turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
@@ -39,7 +38,7 @@ _NO_SEQUENCE: Final = -1
 async def handle(
     services: Services, request: TxnOffsetCommitRequest, context: RequestContext
 ) -> TxnOffsetCommitResponse:
-    refused = _take_out_unknown(services, request)
+    refused = await _take_out_unknown(services, request)
     response = TxnOffsetCommitResponse(topics=[])
     if request.topics:
         response = await _commit(services, request, context.api_version)
@@ -59,12 +58,14 @@ async def handle(
     return response
 
 
-def _take_out_unknown(
+async def _take_out_unknown(
     services: Services, request: TxnOffsetCommitRequest
 ) -> list[TxnOffsetCommitResponseTopic]:
     """Leaves the request with partitions that exist; the answers for the others."""
     known, refused = [], []
+    turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
     for topic in request.topics:
+        await turns.next()
         image = services.image.topics.get(topic.name)
         partitions = {} if image is None else image.partitions
         exist = [one for one in topic.partitions if one.partition_index in partitions]
@@ -88,11 +89,11 @@ async def _commit(
     services: Services, request: TxnOffsetCommitRequest, version: int
 ) -> TxnOffsetCommitResponse:
     if not request.group_id:
-        return refused_commit(request, Errors.INVALID_GROUP_ID)
+        return _uncommitted(request, Errors.INVALID_GROUP_ID)
     producer = (request.producer_id, request.producer_epoch)
-    name = (OFFSETS_TOPIC, services.groups.partition_for(request.group_id))
+    name = (CONSUMER_OFFSETS, services.groups.partition_for(request.group_id))
     operation = offset_commit_operation(version)
-    guards = services.verification.start(producer, {name: _NO_SEQUENCE}, operation)
+    guards = finish(services.verification.start(producer, {name: _NO_SEQUENCE}, operation))
     guard = guards.get(name)
     if guard is not None:
         verified = await services.verification.finish(
@@ -101,8 +102,28 @@ async def _commit(
         error = verified.errors.get(name)
         if error is not None:
             is_network = error is Errors.NETWORK_EXCEPTION
-            return refused_commit(
+            return _uncommitted(
                 request, Errors.COORDINATOR_LOAD_IN_PROGRESS if is_network else error
             )
     writer = TransactionalWriter(*producer, guard)
-    return await commit_transactional_offsets(services.groups, request, writer)
+    return await services.groups.commit_transactional_offsets(
+        request, writer, lambda error: _uncommitted(request, error.error)
+    )
+
+
+def _uncommitted(request: TxnOffsetCommitRequest, error: Errors) -> TxnOffsetCommitResponse:
+    """The same error for every partition."""
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=error
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

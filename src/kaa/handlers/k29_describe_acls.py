@@ -13,12 +13,12 @@ from kaa.wire.messages.k29_describe_acls import DescribeAclsResponse
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k29_describe_acls import DescribeAclsRequest
 
 
 def handle(
-    _services: Services,
+    _services: NodeServices,
     request: DescribeAclsRequest,
     _context: RequestContext,
 ) -> DescribeAclsResponse:

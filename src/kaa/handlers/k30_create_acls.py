@@ -13,12 +13,12 @@ from kaa.wire.messages.k30_create_acls import AclCreationResult, CreateAclsRespo
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k30_create_acls import CreateAclsRequest
 
 
 def handle(
-    _services: Services,
+    _services: NodeServices,
     request: CreateAclsRequest,
     _context: RequestContext,
 ) -> CreateAclsResponse:

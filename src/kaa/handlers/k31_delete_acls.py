@@ -14,12 +14,12 @@ from kaa.wire.messages.k31_delete_acls import DeleteAclsFilterResult, DeleteAcls
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k31_delete_acls import DeleteAclsRequest
 
 
 def handle(
-    _services: Services,
+    _services: NodeServices,
     request: DeleteAclsRequest,
     _context: RequestContext,
 ) -> DeleteAclsResponse:

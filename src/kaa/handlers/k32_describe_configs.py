@@ -24,9 +24,11 @@ from kaa.config.describe import (
     describe_loggers,
     describe_topic,
 )
-from kaa.controller.configs import ResourceType
 from kaa.controller.names import topic_name_problem
 from kaa.controller.result import ControllerError
+from kaa.handlers.in_slices import in_slices
+from kaa.limits import CONFIG_RESOURCES_PER_SLICE_MAX
+from kaa.model.kinds import ResourceType
 from kaa.serving.logger_levels import logger_levels
 from kaa.serving.node_ids import check_node_id
 from kaa.wire.errors import Errors
@@ -39,31 +41,37 @@ from kaa.wire.messages.k32_describe_configs import (
 
 if TYPE_CHECKING:
     from kaa.config.describe import ConfigEntry
-    from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.handlers.context import Answer, Encoded, RequestContext
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k32_describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
     )
+    from kaa.wire.schema import Response
 
 _TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 
 
 def handle(
-    services: Services, request: DescribeConfigsRequest, _context: RequestContext
-) -> DescribeConfigsResponse:
+    services: NodeServices, request: DescribeConfigsRequest, context: RequestContext
+) -> Answer[Response | Encoded]:
     if any(resource.resource_type not in _TYPES for resource in request.resources):
         error, message = Errors.INVALID_REQUEST, "a resource has a type that does not exist"
         return DescribeConfigsResponse(
             results=[_failed(resource, error, message) for resource in request.resources]
         )
-    return DescribeConfigsResponse(
-        results=[_described(services, request, resource) for resource in request.resources]
+    return in_slices(
+        services,
+        context,
+        request.resources,
+        lambda resource: _described(services, request, resource),
+        lambda results: DescribeConfigsResponse(results=results),
+        slice_max=CONFIG_RESOURCES_PER_SLICE_MAX,
     )
 
 
 def _described(
-    services: Services, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    services: NodeServices, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     try:
         entries = _entries(services, resource)
@@ -82,7 +90,7 @@ def _described(
     )
 
 
-def _entries(services: Services, resource: DescribeConfigsResource) -> list[ConfigEntry] | None:
+def _entries(services: NodeServices, resource: DescribeConfigsResource) -> list[ConfigEntry] | None:
     """The settings asked for; None if there is no such topic."""
     name, keys, config = resource.resource_name, resource.configuration_keys, services.config
     kind = ResourceType(resource.resource_type)

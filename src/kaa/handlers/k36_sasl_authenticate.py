@@ -1,6 +1,6 @@
 """SaslAuthenticate, key 36: as with `k17_sasl_handshake`, there is nothing to authenticate here.
 
-Version 1 adds the lifetime of a session (KIP-368), which is none.
+Version 1 adds the lifetime of a session (KIP-368), which is unlimited.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from kaa.wire.messages.k36_sasl_authenticate import SaslAuthenticateResponse
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest
 
 
 def handle(
-    _services: Services,
+    _services: NodeServices,
     _request: SaslAuthenticateRequest,
     _context: RequestContext,
 ) -> SaslAuthenticateResponse:

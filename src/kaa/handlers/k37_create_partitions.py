@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context, out_of_time
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k37_create_partitions import (
         CreatePartitionsRequest,
         CreatePartitionsResponse,
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 
 def handle(
-    services: Services, request: CreatePartitionsRequest, context: RequestContext
-) -> CreatePartitionsResponse | Awaitable[CreatePartitionsResponse]:
-    refused: CreatePartitionsResponse | None = out_of_time(request, request.timeout_ms, context)
-    if refused is not None:
-        return refused
-    return services.controller.create_partitions(request, controller_context(context))
+    services: NodeServices, request: CreatePartitionsRequest, context: RequestContext
+) -> Awaitable[CreatePartitionsResponse]:
+    return forward(services, request, context, timeout_ms=request.timeout_ms)

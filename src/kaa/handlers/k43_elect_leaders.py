@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context, out_of_time
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k43_elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 
 def handle(
-    services: Services, request: ElectLeadersRequest, context: RequestContext
-) -> ElectLeadersResponse | Awaitable[ElectLeadersResponse]:
-    refused: ElectLeadersResponse | None = out_of_time(request, request.timeout_ms, context)
-    if refused is not None:
-        return refused
-    return services.controller.elect_leaders(request, controller_context(context))
+    services: NodeServices, request: ElectLeadersRequest, context: RequestContext
+) -> Awaitable[ElectLeadersResponse]:
+    return forward(services, request, context, timeout_ms=request.timeout_ms)

@@ -10,12 +10,13 @@ On the controller listener only loggers are dealt with here, and their answers c
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from kaa.controller.configs import Operation, ResourceType
+from kaa.controller.configs import Operation
 from kaa.controller.result import ControllerError
-from kaa.handlers.forwarding import controller_context, is_controller_listener
+from kaa.handlers.altered_resources import alter_each, answer_for, key_of, unknown_kind
+from kaa.handlers.forwarding import forward, is_controller_listener
+from kaa.model.kinds import ResourceType
 from kaa.serving.config_changes import alter_loggers, check_broker_changes, check_no_name_twice
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k44_incremental_alter_configs import (
@@ -25,45 +26,46 @@ from kaa.wire.messages.k44_incremental_alter_configs import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from kaa.controller.configs import Changes
-    from kaa.controller.image import Resource
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k44_incremental_alter_configs import AlterConfigsResource
 
 
 async def handle(
-    services: Services, request: IncrementalAlterConfigsRequest, context: RequestContext
+    services: NodeServices, request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
     if is_controller_listener(services, context):
         return await _controller(services, request, context)
-    named = [_key(resource) for resource in request.resources]
-    counts = Counter(named)
-    answers: dict[Resource, AlterConfigsResourceResponse] = {}
-    passed_on = []
-    for resource, key in zip(request.resources, named, strict=True):
-        try:
-            if counts[key] > 1:
-                raise ControllerError(Errors.INVALID_REQUEST, "the resource appears twice")
-            if _is_done(services, resource, validate_only=request.validate_only):
-                answers[key] = _answer(resource)
-            else:
-                passed_on.append(resource)
-        except ControllerError as refusal:
-            answers[key] = _answer(resource, refusal)
-    if passed_on:
-        asked = IncrementalAlterConfigsRequest(
-            resources=passed_on, validate_only=request.validate_only
+
+    def is_done(resource: AlterConfigsResource) -> bool:
+        return _is_done(services, resource, validate_only=request.validate_only)
+
+    async def pass_on(resources: list[AlterConfigsResource]) -> list[AlterConfigsResourceResponse]:
+        return (await _pass_on(services, request, resources, context)).responses
+
+    return IncrementalAlterConfigsResponse(
+        responses=await alter_each(
+            request.resources, is_done, AlterConfigsResourceResponse, pass_on
         )
-        response = await services.controller.incremental_alter_configs(
-            asked, controller_context(context)
-        )
-        for answer in response.responses:
-            answers[answer.resource_type, answer.resource_name] = answer
-    return IncrementalAlterConfigsResponse(responses=[answers[key] for key in named])
+    )
 
 
-def _is_done(services: Services, resource: AlterConfigsResource, *, validate_only: bool) -> bool:
+def _pass_on(
+    services: NodeServices,
+    request: IncrementalAlterConfigsRequest,
+    resources: list[AlterConfigsResource],
+    context: RequestContext,
+) -> Awaitable[IncrementalAlterConfigsResponse]:
+    asked = IncrementalAlterConfigsRequest(resources=resources, validate_only=request.validate_only)
+    return forward(services, asked, context)
+
+
+def _is_done(
+    services: NodeServices, resource: AlterConfigsResource, *, validate_only: bool
+) -> bool:
     """Judges a resource here; whether the controller has nothing to do with it."""
     check_no_name_twice(config.name for config in resource.configs)
     for config in resource.configs:
@@ -75,17 +77,17 @@ def _is_done(services: Services, resource: AlterConfigsResource, *, validate_onl
             alter_loggers(services.node_id, name, changes, validate_only=validate_only)
             return True
         case ResourceType.BROKER:
-            stored = services.image.configs.get(_key(resource), {})
+            stored = services.image.configs.get(key_of(resource), {})
             check_broker_changes(services.config, services.node_id, name, changes, stored)
         case ResourceType.TOPIC | ResourceType.CLIENT_METRICS | ResourceType.GROUP:
             pass
         case unknown:
-            raise ControllerError(Errors.INVALID_REQUEST, f"there are no resources {unknown}")
+            raise unknown_kind(unknown)
     return False
 
 
 async def _controller(
-    services: Services, request: IncrementalAlterConfigsRequest, context: RequestContext
+    services: NodeServices, request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
     answers, passed_on = [], []
     for resource in request.resources:
@@ -100,31 +102,13 @@ async def _controller(
                 changes,
                 validate_only=request.validate_only,
             )
-            answers.append(_answer(resource))
+            answers.append(answer_for(AlterConfigsResourceResponse, resource))
         except ControllerError as refusal:
-            answers.append(_answer(resource, refusal))
-    asked = IncrementalAlterConfigsRequest(resources=passed_on, validate_only=request.validate_only)
-    response = await services.controller.incremental_alter_configs(
-        asked, controller_context(context)
-    )
+            answers.append(answer_for(AlterConfigsResourceResponse, resource, refusal))
+    response = await _pass_on(services, request, passed_on, context)
     response.responses += answers
     return response
 
 
-def _key(resource: AlterConfigsResource) -> Resource:
-    return resource.resource_type, resource.resource_name
-
-
 def _changes(resource: AlterConfigsResource) -> Changes:
     return {config.name: (config.config_operation, config.value) for config in resource.configs}
-
-
-def _answer(
-    resource: AlterConfigsResource, refusal: ControllerError | None = None
-) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=Errors.NONE if refusal is None else refusal.error,
-        error_message=None if refusal is None else refusal.message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context, out_of_time
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k45_alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,
         AlterPartitionReassignmentsResponse,
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 
 def handle(
-    services: Services, request: AlterPartitionReassignmentsRequest, context: RequestContext
-) -> AlterPartitionReassignmentsResponse | Awaitable[AlterPartitionReassignmentsResponse]:
-    refused: AlterPartitionReassignmentsResponse | None = out_of_time(
-        request, request.timeout_ms, context
-    )
-    if refused is not None:
-        return refused
-    return services.controller.alter_partition_reassignments(request, controller_context(context))
+    services: NodeServices, request: AlterPartitionReassignmentsRequest, context: RequestContext
+) -> Awaitable[AlterPartitionReassignmentsResponse]:
+    return forward(services, request, context, timeout_ms=request.timeout_ms)

@@ -6,8 +6,10 @@ Partitions that do not exist are refused one by one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
+from kaa.serving.turns import Turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k47_offset_delete import (
     OffsetDeleteRequestTopic,
@@ -22,12 +24,16 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k47_offset_delete import OffsetDeleteRequest
 
 
-def handle(services: Services, request: OffsetDeleteRequest, _: RequestContext) -> Any:
+async def handle(
+    services: Services, request: OffsetDeleteRequest, _: RequestContext
+) -> OffsetDeleteResponse:
     known: list[OffsetDeleteRequestTopic] = []
     refused: list[OffsetDeleteResponseTopic] = []
+    turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
     for topic in request.topics:
+        await turns.next()
         image = services.image.topics.get(topic.name)
-        exist = [] if image is None else list(image.partitions)
+        exist = {} if image is None else image.partitions
         there = [one for one in topic.partitions if one.partition_index in exist]
         if there:
             known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=there))
@@ -44,21 +50,17 @@ def handle(services: Services, request: OffsetDeleteRequest, _: RequestContext) 
     if not known:
         return OffsetDeleteResponse(topics=refused)
     request.topics = known
-    return _delete(services, request, refused)
-
-
-async def _delete(
-    services: Services, request: OffsetDeleteRequest, refused: list[OffsetDeleteResponseTopic]
-) -> OffsetDeleteResponse:
-    response = await services.groups.delete_offsets(request)
+    response = await services.groups.delete_offsets(
+        request, lambda error: OffsetDeleteResponse(error_code=error.error, topics=[])
+    )
     if response.error_code != Errors.NONE:
         return response
     by_name = {topic.name: topic for topic in refused}
-    for topic in response.topics:
-        same = by_name.get(topic.name)
+    for deleted in response.topics:
+        same = by_name.get(deleted.name)
         if same is None:
-            refused.append(topic)
+            refused.append(deleted)
         else:
-            same.partitions += topic.partitions
+            same.partitions += deleted.partitions
     response.topics = refused
     return response

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k49_alter_client_quotas import (
         AlterClientQuotasRequest,
         AlterClientQuotasResponse,
@@ -20,6 +20,6 @@ if TYPE_CHECKING:
 
 
 def handle(
-    services: Services, request: AlterClientQuotasRequest, context: RequestContext
+    services: NodeServices, request: AlterClientQuotasRequest, context: RequestContext
 ) -> Awaitable[AlterClientQuotasResponse]:
-    return services.controller.alter_client_quotas(request, controller_context(context))
+    return forward(services, request, context)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.controller.names import METADATA_TOPIC
 from kaa.handlers.quorum_messages import (
+    asked_by_name,
     check_request,
-    leader_address,
     leader_id_of,
+    node_endpoints,
     replica_key,
     voter_key,
 )
+from kaa.model.topics import CLUSTER_METADATA
 from kaa.quorum import messages
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k52_vote import (
@@ -27,16 +28,14 @@ from kaa.wire.messages.k52_vote import (
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k52_vote import VoteRequest
 
 
-async def handle(services: Services, request: VoteRequest, context: RequestContext) -> VoteResponse:
-    asked = [
-        (topic.topic_name, [each.partition_index for each in topic.partitions])
-        for topic in request.topics
-    ]
-    error = check_request(services, request.cluster_id, asked)
+async def handle(
+    services: NodeServices, request: VoteRequest, context: RequestContext
+) -> VoteResponse:
+    error = check_request(services, request.cluster_id, asked_by_name(request.topics))
     if error is not Errors.NONE:
         return VoteResponse(error_code=error)
     partition = request.topics[0].partitions[0]
@@ -55,11 +54,7 @@ async def handle(services: Services, request: VoteRequest, context: RequestConte
         assert isinstance(answer, messages.ErrorResponse)
         return VoteResponse(error_code=answer.error)
     response = VoteResponse(topics=[_topic(answer)])
-    address = leader_address(answer, context.listener_name)
-    if address is not None and context.api_version >= 1:
-        response.node_endpoints = [
-            NodeEndpoint(node_id=address.node_id, host=address.host, port=address.port)
-        ]
+    response.node_endpoints = node_endpoints(NodeEndpoint, answer, context)
     return response
 
 
@@ -71,4 +66,4 @@ def _topic(answer: messages.VoteResponse) -> ResponseTopicData:
         leader_epoch=answer.leader_epoch,
         vote_granted=answer.vote_granted,
     )
-    return ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return ResponseTopicData(topic_name=CLUSTER_METADATA, partitions=[partition])

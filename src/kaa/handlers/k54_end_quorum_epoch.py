@@ -6,19 +6,16 @@ Version 1 names the successors by their directories too, and where the leader li
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from kaa.controller.names import METADATA_TOPIC
 from kaa.handlers.quorum_messages import (
-    check_request,
-    leader_address,
+    EpochMessages,
     leader_endpoints,
-    leader_id_of,
     replica_key,
+    serve_epoch_request,
 )
 from kaa.quorum import messages
 from kaa.quorum.voters import ReplicaKey
-from kaa.wire.errors import Errors
 from kaa.wire.messages.k54_end_quorum_epoch import (
     EndQuorumEpochResponse,
     NodeEndpoint,
@@ -27,52 +24,36 @@ from kaa.wire.messages.k54_end_quorum_epoch import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k54_end_quorum_epoch import (
         EndQuorumEpochRequest,
         RequestPartitionData,
     )
 
 
-async def handle(
-    services: Services, request: EndQuorumEpochRequest, context: RequestContext
-) -> EndQuorumEpochResponse:
-    asked = [
-        (topic.topic_name, [each.partition_index for each in topic.partitions])
-        for topic in request.topics
-    ]
-    error = check_request(services, request.cluster_id, asked)
-    if error is not Errors.NONE:
-        return EndQuorumEpochResponse(error_code=error)
+_TYPES: Final = EpochMessages(
+    EndQuorumEpochResponse, ResponseTopicData, ResponsePartitionData, NodeEndpoint
+)
+
+
+def handle(
+    services: NodeServices, request: EndQuorumEpochRequest, context: RequestContext
+) -> Awaitable[EndQuorumEpochResponse]:
+    return serve_epoch_request(services, request, lambda: _question(request), _TYPES, context)
+
+
+def _question(request: EndQuorumEpochRequest) -> messages.EndQuorumEpochRequest:
     partition = request.topics[0].partitions[0]
-    answer = await services.quorum.serve(
-        messages.EndQuorumEpochRequest(
-            cluster_id=request.cluster_id,
-            leader_id=partition.leader_id,
-            leader_epoch=partition.leader_epoch,
-            leader_endpoints=leader_endpoints(request.leader_endpoints),
-            preferred_candidates=_successors(partition),
-        )
+    return messages.EndQuorumEpochRequest(
+        cluster_id=request.cluster_id,
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        leader_endpoints=leader_endpoints(request.leader_endpoints),
+        preferred_candidates=_successors(partition),
     )
-    if not isinstance(answer, messages.EndQuorumEpochResponse):
-        assert isinstance(answer, messages.ErrorResponse)
-        return EndQuorumEpochResponse(error_code=answer.error)
-    told = ResponsePartitionData(
-        partition_index=0,
-        error_code=answer.error,
-        leader_id=leader_id_of(answer),
-        leader_epoch=answer.leader_epoch,
-    )
-    response = EndQuorumEpochResponse(
-        topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[told])]
-    )
-    address = leader_address(answer, context.listener_name)
-    if address is not None and context.api_version >= 1:
-        response.node_endpoints = [
-            NodeEndpoint(node_id=address.node_id, host=address.host, port=address.port)
-        ]
-    return response
 
 
 def _successors(partition: RequestPartitionData) -> tuple[ReplicaKey, ...]:

@@ -13,8 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kaa.controller.names import METADATA_TOPIC
-from kaa.handlers.quorum_messages import check_request
+from kaa.controller.result import ControllerError
+from kaa.handlers.forwarding import forward, is_controller_listener
+from kaa.handlers.in_slices import in_slices
+from kaa.handlers.quorum_messages import asked_by_name, check_request
+from kaa.limits import METADATA_PARTITIONS_PER_SLICE_MAX
+from kaa.model.topics import CLUSTER_METADATA
+from kaa.net.pending import Pending
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k55_describe_quorum import (
     DescribeQuorumResponse,
@@ -27,25 +32,35 @@ from kaa.wire.messages.k55_describe_quorum import (
 from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, Encoded, RequestContext
     from kaa.quorum.machine import QuorumDescription, ReplicaDescription
-    from kaa.serving.services import Services
-    from kaa.wire.messages.k55_describe_quorum import DescribeQuorumRequest
+    from kaa.serving.services import NodeServices
+    from kaa.wire.messages.k55_describe_quorum import DescribeQuorumRequest, RequestTopicData
+    from kaa.wire.schema import Response
 
 _NODES_VERSION: Final = 2
 _UNKNOWN: Final = -1
 
 
 def handle(
-    services: Services, request: DescribeQuorumRequest, context: RequestContext
-) -> DescribeQuorumResponse:
-    asked = [
-        (topic.topic_name, [each.partition_index for each in topic.partitions])
-        for topic in request.topics
-    ]
-    if check_request(services, None, asked) is not Errors.NONE:
-        return _unknown(request)
+    services: NodeServices, request: DescribeQuorumRequest, context: RequestContext
+) -> Answer[Response | Encoded]:
+    if is_controller_listener(services, context) or services.metadata.active is not None:
+        return describe(services, request, context)
+    return Pending(forward(services, request, context))
+
+
+def describe(
+    services: NodeServices, request: DescribeQuorumRequest, context: RequestContext
+) -> Answer[Response | Encoded]:
+    """What this node's replica knows, which is everything only if it leads."""
+    if check_request(services, None, asked_by_name(request.topics)) is not Errors.NONE:
+        return _unknown(services, request, context)
     description = services.quorum.describe()
+    if description is None and context.is_enveloped:
+        # A broker looks for another controller at this error alone; at that of the answer a JVM
+        # broker would ask here for as long as it is connected.
+        raise ControllerError(Errors.NOT_CONTROLLER)
     if description is None:
         return DescribeQuorumResponse(
             error_code=Errors.NOT_LEADER_OR_FOLLOWER,
@@ -66,7 +81,7 @@ def handle(
     return response
 
 
-def _topic(services: Services, found: QuorumDescription) -> ResponseTopicData:
+def _topic(services: NodeServices, found: QuorumDescription) -> ResponseTopicData:
     # The machine counts in its own time, the answer in that of the calendar.
     shift_ms = services.clock.wall_ms() - services.quorum.monotonic_ms()
     partition = ResponsePartitionData(
@@ -77,7 +92,7 @@ def _topic(services: Services, found: QuorumDescription) -> ResponseTopicData:
         current_voters=[_replica(each, shift_ms) for each in found.voters],
         observers=[_replica(each, shift_ms) for each in found.observers],
     )
-    return ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return ResponseTopicData(topic_name=CLUSTER_METADATA, partitions=[partition])
 
 
 def _replica(found: ReplicaDescription, shift_ms: int) -> ReplicaState:
@@ -92,21 +107,30 @@ def _replica(found: ReplicaDescription, shift_ms: int) -> ReplicaState:
     )
 
 
-def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def _unknown(
+    services: NodeServices, request: DescribeQuorumRequest, context: RequestContext
+) -> Answer[Response | Encoded]:
+    return in_slices(
+        services,
+        context,
+        request.topics,
+        _unknown_topic,
+        lambda topics: DescribeQuorumResponse(topics=topics),
+        slice_max=METADATA_PARTITIONS_PER_SLICE_MAX,
+        cost=lambda topic: len(topic.partitions),
+    )
+
+
+def _unknown_topic(asked: RequestTopicData) -> ResponseTopicData:
     error = Errors.UNKNOWN_TOPIC_OR_PARTITION
-    return DescribeQuorumResponse(
-        topics=[
-            ResponseTopicData(
-                topic_name=topic.topic_name,
-                partitions=[
-                    ResponsePartitionData(
-                        partition_index=partition.partition_index,
-                        error_code=error,
-                        error_message=error.message,
-                    )
-                    for partition in topic.partitions
-                ],
+    return ResponseTopicData(
+        topic_name=asked.topic_name,
+        partitions=[
+            ResponsePartitionData(
+                partition_index=partition.partition_index,
+                error_code=error,
+                error_message=error.message,
             )
-            for topic in request.topics
-        ]
+            for partition in asked.partitions
+        ],
     )

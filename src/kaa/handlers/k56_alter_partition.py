@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k56_alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 
 def handle(
-    services: Services, request: AlterPartitionRequest, context: RequestContext
+    services: NodeServices, request: AlterPartitionRequest, context: RequestContext
 ) -> Awaitable[AlterPartitionResponse]:
-    return services.controller.alter_partition(request, controller_context(context))
+    return forward(services, request, context)

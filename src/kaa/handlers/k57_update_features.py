@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
 def handle(
-    services: Services, request: UpdateFeaturesRequest, context: RequestContext
+    services: NodeServices, request: UpdateFeaturesRequest, context: RequestContext
 ) -> Awaitable[UpdateFeaturesResponse]:
-    return services.controller.update_features(request, controller_context(context))
+    return forward(services, request, context)

@@ -8,12 +8,12 @@ inside an envelope, header and all; an error of the envelope itself has no respo
 
 from __future__ import annotations
 
-import inspect
 import struct
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from kaa.handlers.context import RequestContext
+from kaa.controller.result import ControllerError
+from kaa.handlers.context import RequestContext, settled
 from kaa.handlers.registry import load_handlers
 from kaa.wire.errors import Errors
 from kaa.wire.frames import encode_response, read_request_header
@@ -24,7 +24,7 @@ from kaa.wire.registry import ApiKey
 
 if TYPE_CHECKING:
     from kaa.handlers.registry import Served
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k58_envelope import EnvelopeRequest
 
 _VERSION: Final = struct.Struct(">h")
@@ -46,6 +46,8 @@ FORWARDABLE: Final = (
     ApiKey.UPDATE_FEATURES,
     ApiKey.UNREGISTER_BROKER,
     ApiKey.ALLOCATE_PRODUCER_IDS,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
 )
 
 
@@ -55,7 +57,7 @@ def _forwardable() -> dict[int, Served]:
 
 
 async def handle(
-    services: Services, request: EnvelopeRequest, context: RequestContext
+    services: NodeServices, request: EnvelopeRequest, context: RequestContext
 ) -> EnvelopeResponse:
     if not _is_principal(request.request_principal):
         return EnvelopeResponse(error_code=Errors.PRINCIPAL_DESERIALIZATION_FAILURE)
@@ -75,9 +77,12 @@ async def handle(
         inner, _ = codec.decode_prefix(memoryview(request.request_data)[header.body_position :])
     except WireError:
         return EnvelopeResponse(error_code=Errors.UNSUPPORTED_VERSION)
-    response = served.handle(services, inner, RequestContext(header, context.connection))
-    if inspect.isawaitable(response):
-        response = await response
+    passed_on = RequestContext(header, context.connection, is_enveloped=True)
+    try:
+        response = await settled(served.handle(services, inner, passed_on))
+    except ControllerError as refusal:
+        # The broker looks for the active controller and asks that one.
+        return EnvelopeResponse(error_code=refusal.error)
     parts = encode_response(response, header.api_version, header.correlation_id)
     return EnvelopeResponse(response_data=b"".join(parts)[_SIZE.size :])
 

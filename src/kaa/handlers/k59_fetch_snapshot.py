@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.controller.names import METADATA_TOPIC
 from kaa.handlers.quorum_messages import (
     check_request,
-    leader_address,
     leader_id_of,
+    node_endpoints,
     replica_key,
 )
+from kaa.model.topics import CLUSTER_METADATA
 from kaa.quorum import messages
 from kaa.quorum.log_view import OffsetAndEpoch
 from kaa.wire.errors import Errors
@@ -29,12 +29,12 @@ from kaa.wire.messages.k59_fetch_snapshot import (
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k59_fetch_snapshot import FetchSnapshotRequest
 
 
 async def handle(
-    services: Services, request: FetchSnapshotRequest, context: RequestContext
+    services: NodeServices, request: FetchSnapshotRequest, context: RequestContext
 ) -> FetchSnapshotResponse:
     asked = [
         (topic.name, [each.partition for each in topic.partitions]) for topic in request.topics
@@ -58,11 +58,7 @@ async def handle(
         assert isinstance(answer, messages.ErrorResponse)
         return FetchSnapshotResponse(error_code=answer.error)
     response = FetchSnapshotResponse(topics=[_topic(answer)])
-    address = leader_address(answer, context.listener_name)
-    if address is not None and context.api_version >= 1:
-        response.node_endpoints = [
-            NodeEndpoint(node_id=address.node_id, host=address.host, port=address.port)
-        ]
+    response.node_endpoints = node_endpoints(NodeEndpoint, answer, context)
     return response
 
 
@@ -79,4 +75,4 @@ def _topic(answer: messages.FetchSnapshotResponse) -> ResponseTopicSnapshot:
         offset, epoch = answer.snapshot_id.offset, answer.snapshot_id.epoch
         partition.snapshot_id = SnapshotId(end_offset=offset, epoch=epoch)
         partition.size, partition.position = answer.size_bytes, answer.position
-    return ResponseTopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
+    return ResponseTopicSnapshot(name=CLUSTER_METADATA, partitions=[partition])

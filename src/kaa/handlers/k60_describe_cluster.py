@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from kaa.handlers import authorized_operations
 from kaa.handlers.forwarding import is_controller_listener
-from kaa.serving.metadata_view import reachable_brokers
+from kaa.serving.metadata_view import controller_for_clients, reachable_brokers
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k60_describe_cluster import DescribeClusterBroker, DescribeClusterResponse
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k60_describe_cluster import DescribeClusterRequest
 
 _BROKERS: Final = 1
@@ -30,7 +30,7 @@ _NAMES: Final = {_BROKERS: "brokers", _CONTROLLERS: "controllers"}
 
 
 def handle(
-    services: Services, request: DescribeClusterRequest, context: RequestContext
+    services: NodeServices, request: DescribeClusterRequest, context: RequestContext
 ) -> DescribeClusterResponse:
     served = _CONTROLLERS if is_controller_listener(services, context) else _BROKERS
     if request.endpoint_type not in _NAMES:
@@ -59,17 +59,13 @@ def handle(
 
 
 def _add_brokers(
-    services: Services,
+    services: NodeServices,
     request: DescribeClusterRequest,
     context: RequestContext,
     response: DescribeClusterResponse,
 ) -> None:
     fenced = request.include_fenced_brokers
     for broker, endpoint in reachable_brokers(services.image, context.listener_name, fenced=fenced):
-        if not broker.is_fenced and response.controller_id < 0:
-            # Clients may send to any broker what is for the controller, so that one is as good as
-            # another.
-            response.controller_id = broker.id
         response.brokers.append(
             DescribeClusterBroker(
                 broker_id=broker.id,
@@ -79,16 +75,18 @@ def _add_brokers(
                 is_fenced=broker.is_fenced,
             )
         )
+    alive = [broker.broker_id for broker in response.brokers if not broker.is_fenced]
+    response.controller_id = controller_for_clients(services.node_id, alive)
 
 
 def _add_controllers(
-    services: Services, context: RequestContext, response: DescribeClusterResponse
+    services: NodeServices, context: RequestContext, response: DescribeClusterResponse
 ) -> None:
     leader_id = services.quorum.machine.leader_id
     response.controller_id = -1 if leader_id is None else leader_id
     for controller in services.image.controllers.values():
         for endpoint in controller.endpoints:
-            if endpoint.name == context.listener_name:
+            if endpoint.listener == context.listener_name:
                 response.brokers.append(
                     DescribeClusterBroker(
                         broker_id=controller.id, host=endpoint.host, port=endpoint.port

@@ -7,6 +7,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.controller.names import topic_name_problem
+from kaa.handlers.in_slices import encoded
+from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
+from kaa.serving.turns import Turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k61_describe_producers import (
     DescribeProducersResponse,
@@ -16,25 +19,29 @@ from kaa.wire.messages.k61_describe_producers import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Encoded, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k61_describe_producers import DescribeProducersRequest, TopicRequest
 
 
-def handle(
-    services: Services, request: DescribeProducersRequest, _context: RequestContext
-) -> DescribeProducersResponse:
-    return DescribeProducersResponse(topics=[_topic(services, topic) for topic in request.topics])
+async def handle(
+    services: Services, request: DescribeProducersRequest, context: RequestContext
+) -> Encoded:
+    turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
+    topics = [await _topic(services, topic, turns) for topic in request.topics]
+    return await encoded(services, context, DescribeProducersResponse(topics=topics))
 
 
-def _topic(services: Services, asked: TopicRequest) -> TopicResponse:
+async def _topic(services: Services, asked: TopicRequest, turns: Turns) -> TopicResponse:
     problem = topic_name_problem(asked.name)
     if problem is not None:
         error, message = Errors.INVALID_TOPIC_EXCEPTION, problem
     elif asked.name not in services.image.topics:
         error, message = Errors.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic"
     else:
-        partitions = [_partition(services, asked.name, each) for each in asked.partition_indexes]
+        partitions = [
+            await _partition(services, asked.name, each, turns) for each in asked.partition_indexes
+        ]
         return TopicResponse(name=asked.name, partitions=partitions)
     return TopicResponse(
         name=asked.name,
@@ -45,16 +52,20 @@ def _topic(services: Services, asked: TopicRequest) -> TopicResponse:
     )
 
 
-def _partition(services: Services, topic: str, number: int) -> PartitionResponse:
+async def _partition(
+    services: Services, topic: str, number: int, turns: Turns
+) -> PartitionResponse:
+    await turns.next()
     partition = services.replicas.find(topic, number)
     if isinstance(partition, Errors):
         return PartitionResponse(partition_index=number, error_code=partition)
     if not partition.is_leader:
         return PartitionResponse(partition_index=number, error_code=Errors.NOT_LEADER_OR_FOLLOWER)
-    producers = partition.leader_log().producer_state.producers.values()
-    return PartitionResponse(
-        partition_index=number,
-        active_producers=[
+    active: list[ProducerState] = []
+    # A partition may have more producers than a cluster has partitions.
+    for producer in tuple(partition.leader_log().producer_state.producers.values()):
+        await turns.next()
+        active.append(
             ProducerState(
                 producer_id=producer.producer_id,
                 producer_epoch=producer.epoch,
@@ -63,6 +74,5 @@ def _partition(services: Services, topic: str, number: int) -> PartitionResponse
                 coordinator_epoch=producer.coordinator_epoch,
                 current_txn_start_offset=producer.transaction_first_offset,
             )
-            for producer in producers
-        ],
-    )
+        )
+    return PartitionResponse(partition_index=number, active_producers=active)

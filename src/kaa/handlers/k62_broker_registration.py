@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k62_broker_registration import (
         BrokerRegistrationRequest,
         BrokerRegistrationResponse,
@@ -25,6 +25,6 @@ if TYPE_CHECKING:
 
 
 def handle(
-    services: Services, request: BrokerRegistrationRequest, context: RequestContext
+    services: NodeServices, request: BrokerRegistrationRequest, context: RequestContext
 ) -> Awaitable[BrokerRegistrationResponse]:
-    return services.controller.register_broker(request, controller_context(context))
+    return forward(services, request, context)

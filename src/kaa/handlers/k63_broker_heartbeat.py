@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k63_broker_heartbeat import (
         BrokerHeartbeatRequest,
         BrokerHeartbeatResponse,
@@ -22,6 +22,6 @@ if TYPE_CHECKING:
 
 
 def handle(
-    services: Services, request: BrokerHeartbeatRequest, context: RequestContext
+    services: NodeServices, request: BrokerHeartbeatRequest, context: RequestContext
 ) -> Awaitable[BrokerHeartbeatResponse]:
-    return services.controller.heartbeat(request, controller_context(context))
+    return forward(services, request, context)

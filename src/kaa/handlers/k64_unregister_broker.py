@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k64_unregister_broker import (
         UnregisterBrokerRequest,
         UnregisterBrokerResponse,
@@ -20,6 +20,6 @@ if TYPE_CHECKING:
 
 
 def handle(
-    services: Services, request: UnregisterBrokerRequest, context: RequestContext
+    services: NodeServices, request: UnregisterBrokerRequest, context: RequestContext
 ) -> Awaitable[UnregisterBrokerResponse]:
-    return services.controller.unregister_broker(request, controller_context(context))
+    return forward(services, request, context)

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa.handlers.in_slices import in_slices
+from kaa.limits import GROUPS_DESCRIBED_PER_SLICE_MAX
 from kaa.wire.messages.k65_describe_transactions import DescribeTransactionsResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, Encoded, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k65_describe_transactions import DescribeTransactionsRequest
+    from kaa.wire.schema import Response
 
 
 def handle(
-    services: Services, request: DescribeTransactionsRequest, _context: RequestContext
-) -> DescribeTransactionsResponse:
-    described = [services.transactions.describe(name) for name in request.transactional_ids]
-    return DescribeTransactionsResponse(transaction_states=described)
+    services: Services, request: DescribeTransactionsRequest, context: RequestContext
+) -> Answer[Response | Encoded]:
+    return in_slices(
+        services,
+        context,
+        request.transactional_ids,
+        services.transactions.describe,
+        lambda states: DescribeTransactionsResponse(transaction_states=states),
+        slice_max=GROUPS_DESCRIBED_PER_SLICE_MAX,
+    )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.forwarding import controller_context
+from kaa.handlers.forwarding import forward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from kaa.handlers.context import RequestContext
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.messages.k67_allocate_producer_ids import (
         AllocateProducerIdsRequest,
         AllocateProducerIdsResponse,
@@ -18,6 +18,6 @@ if TYPE_CHECKING:
 
 
 def handle(
-    services: Services, request: AllocateProducerIdsRequest, context: RequestContext
+    services: NodeServices, request: AllocateProducerIdsRequest, context: RequestContext
 ) -> Awaitable[AllocateProducerIdsResponse]:
-    return services.controller.allocate_producer_ids(request, controller_context(context))
+    return forward(services, request, context)

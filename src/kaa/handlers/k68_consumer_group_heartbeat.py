@@ -12,24 +12,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.coordinators.group.coordinator import GROUP_FEATURE, consumer_heartbeat_response
+from kaa.coordinators.group.coordinator import GROUP_FEATURE
 from kaa.coordinators.group.outcome import Client
-from kaa.handlers.context import Parked
+from kaa.net.pending import Hold, Pending
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.coordinators.machine import CoordinatorError
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
 def handle(
     services: Services, request: ConsumerGroupHeartbeatRequest, context: RequestContext
-) -> ConsumerGroupHeartbeatResponse | Parked:
+) -> Answer[ConsumerGroupHeartbeatResponse]:
     if services.image.features.get(GROUP_FEATURE, 0) < 1:
         error = Errors.UNSUPPORTED_VERSION
         return ConsumerGroupHeartbeatResponse(error_code=error, error_message=error.message)
     client = Client(context.client_id, context.client_host, context.api_version)
-    done = services.groups.consumer_heartbeat(request, client)
-    return Parked(done, consumer_heartbeat_response)
+    return Pending(services.groups.consumer_heartbeat(request, client, _refused), Hold.NOTHING)
+
+
+def _refused(error: CoordinatorError) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error.error, error_message=error.message)

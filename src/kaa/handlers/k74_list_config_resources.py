@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kaa.controller.configs import ResourceType
+from kaa.model.kinds import ResourceType
 from kaa.serving.metadata_view import reachable_brokers
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k74_list_config_resources import (

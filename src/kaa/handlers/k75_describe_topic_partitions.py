@@ -7,10 +7,13 @@ is sent back to get it. No list of topics means all of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.controller.names import topic_name_problem
 from kaa.handlers import authorized_operations
+from kaa.handlers.in_slices import in_slices_and_pieces
+from kaa.limits import METADATA_PARTITIONS_PER_SLICE_MAX
+from kaa.model.pieces import mapped
 from kaa.serving.metadata_view import offline_replicas, visible_leader
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k75_describe_topic_partitions import (
@@ -22,14 +25,16 @@ from kaa.wire.messages.k75_describe_topic_partitions import (
 
 if TYPE_CHECKING:
     from kaa.controller.image import PartitionImage, TopicImage
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, Encoded, RequestContext
+    from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
     from kaa.wire.messages.k75_describe_topic_partitions import DescribeTopicPartitionsRequest
+    from kaa.wire.schema import Response
 
 
 def handle(
     services: Services, request: DescribeTopicPartitionsRequest, context: RequestContext
-) -> DescribeTopicPartitionsResponse:
+) -> Answer[Response | Encoded]:
     asked = {topic.name for topic in request.topics}
     cursor = request.cursor
     if cursor is not None:
@@ -43,42 +48,62 @@ def handle(
         return _refused(request, Errors.UNKNOWN_SERVER_ERROR)
     limit = services.config.get_int("max.request.partition.size.limit")
     room = max(min(limit, request.response_partition_limit), 1)
-    return _pages(services, context, names, cursor, room)
+    page, next_cursor = _page(services, names, cursor, room)
+    return in_slices_and_pieces(
+        services,
+        context,
+        page,
+        lambda part: _described(services, context, part),
+        lambda topics: DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor),
+        slice_max=METADATA_PARTITIONS_PER_SLICE_MAX,
+        cost=lambda part: 1 + len(part.numbers),
+    )
 
 
-def _pages(
-    services: Services, context: RequestContext, names: list[str], cursor: Cursor | None, room: int
-) -> DescribeTopicPartitionsResponse:
-    response = DescribeTopicPartitionsResponse(topics=[])
+class _Part(NamedTuple):
+    """What of a topic is on a page; no topic if there is none of that name."""
+
+    name: str
+    topic: TopicImage | None
+    numbers: range
+
+
+def _page(
+    services: Services, names: list[str], cursor: Cursor | None, room: int
+) -> tuple[list[_Part], Cursor | None]:
+    """The topics that fit an answer, and where the next one goes on."""
+    page: list[_Part] = []
     for name in names:
         if room == 0:
-            response.next_cursor = Cursor(topic_name=name, partition_index=0)
-            break
+            return page, Cursor(topic_name=name, partition_index=0)
         topic = services.image.topics.get(name)
         if topic is None:
-            response.topics.append(_unknown(services, name))
+            page.append(_Part(name, None, range(0)))
             continue
         start = cursor.partition_index if cursor and cursor.topic_name == name else 0
         end = min(start + room, len(topic.partitions))
-        numbers = range(start, end)
-        response.topics.append(_topic(services, context, topic, numbers))
+        page.append(_Part(name, topic, range(start, end)))
         if end < len(topic.partitions):
-            response.next_cursor = Cursor(topic_name=name, partition_index=end)
-            break
-        room -= len(numbers)
-    return response
+            return page, Cursor(topic_name=name, partition_index=end)
+        room -= len(page[-1].numbers)
+    return page, None
 
 
-def _topic(
-    services: Services, context: RequestContext, topic: TopicImage, numbers: range
-) -> DescribeTopicPartitionsResponseTopic:
+def _described(
+    services: Services, context: RequestContext, part: _Part
+) -> Pieces[DescribeTopicPartitionsResponseTopic]:
+    topic = part.topic
+    if topic is None:
+        return _unknown(services, part.name)
+    images = topic.partitions
+    partitions = yield from mapped(
+        lambda number: _partition(services, context, number, images[number]), part.numbers
+    )
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=services.replicas.is_internal(topic.name),
-        partitions=[
-            _partition(services, context, number, topic.partitions[number]) for number in numbers
-        ],
+        partitions=partitions,
         topic_authorized_operations=authorized_operations.TOPIC,
     )
 

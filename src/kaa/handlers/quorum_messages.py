@@ -7,21 +7,27 @@ is compared before that. Errors of either kind stand at the top of the answer, w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from kaa.controller.names import METADATA_TOPIC
+from kaa.model.nodes import Endpoint
+from kaa.model.topics import CLUSTER_METADATA
+from kaa.quorum.messages import BeginQuorumEpochResponse, EndQuorumEpochResponse, ErrorResponse
 from kaa.quorum.metadata_log import METADATA_TOPIC_ID
-from kaa.quorum.voters import Endpoint, ReplicaKey
+from kaa.quorum.voters import ReplicaKey
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from kaa.quorum.messages import LeaderResponse
+    from kaa.handlers.context import RequestContext
+    from kaa.quorum.messages import LeaderResponse, Request
     from kaa.quorum.voters import Endpoints
-    from kaa.serving.services import Services
+    from kaa.serving.services import NodeServices
     from kaa.wire.primitives import Uuid
+
+R = TypeVar("R")
+E = TypeVar("E")
 
 UNKNOWN_ID: Final = -1
 
@@ -35,7 +41,7 @@ class LeaderAddress(NamedTuple):
 
 
 def check_request(
-    services: Services,
+    services: NodeServices,
     cluster_id: str | None,
     topics: Iterable[tuple[str | Uuid, Sequence[int]]],
 ) -> Errors:
@@ -43,9 +49,52 @@ def check_request(
     if cluster_id is not None and cluster_id != services.cluster_id:
         return Errors.INCONSISTENT_CLUSTER_ID
     asked = [(topic, list(numbers)) for topic, numbers in topics]
-    if asked not in ([(METADATA_TOPIC, [0])], [(METADATA_TOPIC_ID, [0])]):
+    if asked not in ([(CLUSTER_METADATA, [0])], [(METADATA_TOPIC_ID, [0])]):
         return Errors.INVALID_REQUEST
     return Errors.NONE
+
+
+def asked_by_name(topics: Iterable[Any]) -> list[tuple[str | Uuid, Sequence[int]]]:
+    """What `check_request` looks at, of topics as most of the requests name them."""
+    return [
+        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in topics
+    ]
+
+
+class EpochMessages(NamedTuple, Generic[R]):
+    """The classes that an answer about an epoch of the quorum is made of."""
+
+    response: Callable[..., R]
+    topic: Callable[..., Any]
+    partition: Callable[..., Any]
+    endpoint: Callable[..., Any]
+
+
+async def serve_epoch_request(
+    services: NodeServices,
+    request: Any,
+    question: Callable[[], Request],
+    types: EpochMessages[R],
+    context: RequestContext,
+) -> R:
+    """Answers BeginQuorumEpoch or EndQuorumEpoch: with the leader that this replica knows."""
+    error = check_request(services, request.cluster_id, asked_by_name(request.topics))
+    if error is not Errors.NONE:
+        return types.response(error_code=error)
+    answer = await services.quorum.serve(question())
+    if isinstance(answer, ErrorResponse):
+        return types.response(error_code=answer.error)
+    assert isinstance(answer, BeginQuorumEpochResponse | EndQuorumEpochResponse)
+    partition = types.partition(
+        partition_index=0,
+        error_code=answer.error,
+        leader_id=leader_id_of(answer),
+        leader_epoch=answer.leader_epoch,
+    )
+    return types.response(
+        topics=[types.topic(topic_name=CLUSTER_METADATA, partitions=[partition])],
+        node_endpoints=node_endpoints(types.endpoint, answer, context),
+    )
 
 
 def replica_key(node_id: int, directory_id: Uuid) -> ReplicaKey:
@@ -63,6 +112,16 @@ def leader_endpoints(found: Iterable[Any]) -> Endpoints:
 
 def leader_id_of(response: LeaderResponse) -> int:
     return UNKNOWN_ID if response.leader_id is None else response.leader_id
+
+
+def node_endpoints(
+    endpoint: Callable[..., E], answer: LeaderResponse, context: RequestContext, since: int = 1
+) -> list[E]:
+    """Where the leader listens, from the version on that says so."""
+    address = leader_address(answer, context.listener_name)
+    if address is None or context.api_version < since:
+        return []
+    return [endpoint(node_id=address.node_id, host=address.host, port=address.port)]
 
 
 def leader_address(response: LeaderResponse, listener_name: str) -> LeaderAddress | None:

@@ -1,15 +1,9 @@
 """Which APIs a listener serves, and the way of a frame to its handler and back.
 
 A handler is a module named by key and API (`k03_metadata`) with a function `handle(services,
-request, context)`. It returns
-
-- a response: the answer is sent at once;
-- None: the request has no answer (Produce with acks=0);
-- an awaitable: the answer comes later, and the connection's next request waits for it; it gives a
-  response, or one that was encoded already;
-- `Parked`: the answer comes later, and the connection goes on;
-- `KeepsFrame`: an awaitable that reads the buffers of the request while others are served, and
-  gives a response, or `Parked` when it has read them.
+request, context)`. It gives an `Answer`: a response, or `Pending` (`kaa.net.pending`) where that is
+not known yet; a coroutine is `Pending` that holds the connection. Produce with acks=0 gives None:
+it has no answer.
 
 What a listener serves is the two tables below, and the versions are those of the message classes
 unless the module narrows them with `VERSIONS`. ApiVersions is answered from the same tables, so
@@ -21,17 +15,20 @@ answered in version 0 with what is supported.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kaa.handlers.context import KeepsFrame, Parked, RequestContext
-from kaa.net.connection import CloseConnectionError, Later
+from kaa.handlers.context import Encoded, RequestContext
+from kaa.limits import REQUEST_BYTES_ON_LOOP_MAX, RESPONSE_ITEMS_ON_LOOP_MAX
+from kaa.net.connection import CloseConnectionError
+from kaa.net.pending import Hold, Pending
 from kaa.wire.errors import Errors
 from kaa.wire.frames import decode_request, encode_response, read_request_header
 from kaa.wire.messages.k18_api_versions import ApiVersion, ApiVersionsResponse
 from kaa.wire.primitives import WireError
 from kaa.wire.registry import ApiKey, api
-from kaa.wire.schema import Response
+from kaa.wire.schema import Response, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -72,6 +69,7 @@ BROKER_APIS: Final = (
     ApiKey.DELETE_ACLS,
     ApiKey.DESCRIBE_CONFIGS,
     ApiKey.ALTER_CONFIGS,
+    ApiKey.ALTER_REPLICA_LOG_DIRS,
     ApiKey.DESCRIBE_LOG_DIRS,
     ApiKey.SASL_AUTHENTICATE,
     ApiKey.CREATE_PARTITIONS,
@@ -94,6 +92,22 @@ BROKER_APIS: Final = (
     ApiKey.CONSUMER_GROUP_DESCRIBE,
     ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
 )
 # The module is named where it is not that of the broker listener.
 CONTROLLER_APIS: Final = (
@@ -129,6 +143,9 @@ CONTROLLER_APIS: Final = (
     ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.CONTROLLER_REGISTRATION,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER,
 )
 
 
@@ -178,6 +195,31 @@ def advertised_versions(handlers: dict[int, Served]) -> list[ApiVersion]:
     ]
 
 
+def _is_long(response: Response) -> bool:
+    """Whether to encode it would take too long for the loop: it has many entries, or a few of them
+    have many, as a topic with thousands of partitions does.
+    """
+    count = 0
+    waiting: list[Any] = [response]
+    while waiting:
+        message = waiting.pop()
+        for name in type(message).__slots__:
+            value = getattr(message, name)
+            if isinstance(value, list) and value:
+                count += len(value)
+                if count > RESPONSE_ITEMS_ON_LOOP_MAX:
+                    return True
+                if isinstance(value[0], Struct):
+                    waiting += value
+    return False
+
+
+def _abandon(response: Awaitable[Any]) -> None:
+    """Lets go of what nobody will wait for; a coroutine that never began would be complained of."""
+    if asyncio.iscoroutine(response):
+        response.close()
+
+
 class Router:
     """The dispatcher of one kind of listener.
 
@@ -195,38 +237,62 @@ class Router:
         self._services = services
         # Where requests under way live, so that none is lost or left running at the end.
         self._tasks = tasks
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[None], None] = {}
         self._report = report
 
-    def __call__(self, connection: Connection, frame: memoryview) -> list[Any] | Later:
+    def __call__(self, connection: Connection, frame: memoryview) -> list[Any] | Pending[Any]:
         try:
             header = read_request_header(frame)
             served = self.handlers.get(header.api_key)
             if served is None or header.api_version not in served.versions:
                 return self._unsupported(header)
+            if len(frame) > REQUEST_BYTES_ON_LOOP_MAX and header.api_key != ApiKey.PRODUCE:
+                context = RequestContext(header, connection)
+                return Pending(self._start(self._large(served, frame, context), header), Hold.FRAME)
             request = decode_request(frame, header)
         except WireError as error:
             raise CloseConnectionError(f"malformed request: {error}") from None
         try:
-            result = served.handle(self._services, request, RequestContext(header, connection))
-            if isinstance(result, Response):
-                return encode_response(result, header.api_version, header.correlation_id)
+            answer = served.handle(self._services, request, RequestContext(header, connection))
+            if isinstance(answer, Response):
+                return encode_response(answer, header.api_version, header.correlation_id)
+            return self._parts(answer, header)
         except CloseConnectionError:
             raise
         except Exception as error:
             raise CloseConnectionError(self._failed(header, error)) from error
-        if result is None:
+
+    async def _large(self, served: Served, frame: memoryview, context: RequestContext) -> Any:
+        """What the handler gives for a request of very many parts, which a thread decodes."""
+        work = self._services.batch_work
+        loop = asyncio.get_running_loop()
+        try:
+            request = await loop.run_in_executor(work, decode_request, frame, context.header)
+        except WireError as error:
+            raise CloseConnectionError(f"malformed request: {error}") from None
+        return served.handle(self._services, request, context)
+
+    def _parts(self, answer: Any, header: RequestFrame) -> list[Any] | Pending[Any]:
+        """What a connection sends, or waits for, where a handler gave this."""
+        if isinstance(answer, Response):
+            return encode_response(answer, header.api_version, header.correlation_id)
+        if answer is None:
             return []
-        if isinstance(result, Parked):
-            encode = self._encoder(result, header)
-            if result.done.done():
-                return encode(result.done)
-            return Later(result.done, is_parked=True, encode=encode)
-        if isinstance(result, KeepsFrame):
-            freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            parts = self._start(result.response, header, freed)
-            return Later(parts, keeps_frame=True, freed=freed)
-        return Later(self._start(result, header))
+        if isinstance(answer, Encoded):
+            return answer.parts
+        response, hold, _ = answer if isinstance(answer, Pending) else Pending(answer)
+        if not isinstance(response, asyncio.Future):
+            return Pending(self._start(response, header), hold)
+
+        def encode(done: asyncio.Future[Any]) -> list[Any] | Pending[Any]:
+            if done.cancelled():
+                raise CloseConnectionError("the request was given up")
+            try:
+                return self._parts(done.result(), header)
+            except Exception as error:
+                raise CloseConnectionError(self._failed(header, error)) from error
+
+        return encode(response) if response.done() else Pending(response, hold, encode)
 
     def _unsupported(self, header: RequestFrame) -> list[Any]:
         if header.api_key != ApiKey.API_VERSIONS or ApiKey.API_VERSIONS not in self.handlers:
@@ -247,57 +313,53 @@ class Router:
         return encode_response(response, 0, header.correlation_id)
 
     def _start(
-        self,
-        result: Awaitable[Any],
-        header: RequestFrame,
-        freed: asyncio.Future[None] | None = None,
-    ) -> asyncio.Future[list[Any]]:
-        answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        task = self._tasks.create_task(self._answer(result, header, answer, freed))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-        return answer
+        self, response: Awaitable[Any], header: RequestFrame
+    ) -> asyncio.Future[list[Any] | Pending[Any]]:
+        parts: asyncio.Future[list[Any] | Pending[Any]]
+        parts = asyncio.get_running_loop().create_future()
+        running = self._run(response, header, parts)
+        try:
+            task = self._tasks.create_task(running)
+        except RuntimeError:
+            # Something else in the node has failed and ends it: its tasks take no more.
+            running.close()
+            _abandon(response)
+            raise CloseConnectionError("the node is stopping") from None
+        self._under_way[task] = None
+        task.add_done_callback(partial(self._ended, response, parts))
+        return parts
 
-    async def _answer(
+    def _ended(
+        self, response: Awaitable[Any], parts: asyncio.Future[Any], task: asyncio.Task[None]
+    ) -> None:
+        del self._under_way[task]
+        if task.cancelled():
+            # Perhaps before it had begun, when `_run` cannot do this.
+            parts.cancel()
+            _abandon(response)
+
+    async def _run(
         self,
-        result: Awaitable[Any],
+        response: Awaitable[Any],
         header: RequestFrame,
-        answer: asyncio.Future[list[Any]],
-        freed: asyncio.Future[None] | None,
+        parts: asyncio.Future[list[Any] | Pending[Any]],
     ) -> None:
         try:
-            response = await result
-            if isinstance(response, Parked):
-                _free(freed)
-                response = await response
-            parts = []
-            if isinstance(response, list):
-                parts = response
-            elif response is not None:
-                parts = encode_response(response, header.api_version, header.correlation_id)
-        except asyncio.CancelledError:
-            answer.cancel()
-            raise
+            answer = await response
+            if isinstance(answer, Response) and _is_long(answer):
+                arguments = answer, header.api_version, header.correlation_id
+                answer = Encoded(
+                    await asyncio.get_running_loop().run_in_executor(
+                        self._services.batch_work, encode_response, *arguments
+                    )
+                )
+            given = self._parts(answer, header)
+        except CloseConnectionError as error:
+            parts.set_exception(error)
         except Exception as error:  # noqa: BLE001  As above.
-            answer.set_exception(CloseConnectionError(self._failed(header, error)))
+            parts.set_exception(CloseConnectionError(self._failed(header, error)))
         else:
-            answer.set_result(parts)
-        finally:
-            _free(freed)
-
-    def _encoder(
-        self, parked: Parked, header: RequestFrame
-    ) -> Callable[[asyncio.Future[Any]], list[Any]]:
-        """Makes the parts of an answer that was parked; needs no task of its own."""
-
-        def encode(done: asyncio.Future[Any]) -> list[Any]:
-            try:
-                response = parked.respond(done)
-                return encode_response(response, header.api_version, header.correlation_id)
-            except Exception as error:
-                raise CloseConnectionError(self._failed(header, error)) from error
-
-        return encode
+            parts.set_result(given)
 
     def _failed(self, header: RequestFrame, error: Exception) -> str:
         where = error.__traceback__
@@ -314,8 +376,3 @@ class Router:
         """Ends what is still under way; the node is stopping."""
         for task in tuple(self._under_way):
             task.cancel()
-
-
-def _free(freed: asyncio.Future[None] | None) -> None:
-    if freed is not None and not freed.done():
-        freed.set_result(None)

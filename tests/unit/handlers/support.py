@@ -7,36 +7,33 @@ version both ways, so that a response which cannot be written in a version fails
 from __future__ import annotations
 
 import asyncio
-import inspect
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from random import Random
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from kaa.broker.assembly import make_fetch_sessions, make_logs, make_quorum_node
-from kaa.broker.coordinators import make_group_coordinator, make_transaction_coordinator
-from kaa.broker.lifecycle import BrokerLifecycle
+from kaa.broker.assembly import make_logs, make_moves, make_quorum_node
+from kaa.broker.lifecycle.driver import BrokerIdentity, BrokerLifecycle
+from kaa.broker.services import make_services
 from kaa.broker.topic_configs import log_config
+from kaa.client.connection import ConnectionSettings
+from kaa.client.peer import Peers
 from kaa.config.dynamic import apply_dynamic
 from kaa.config.server import load_broker_config
 from kaa.config.sources import merge_settings
-from kaa.controller.image import ClusterImage
-from kaa.controller.local import LocalController
-from kaa.handlers.context import KeepsFrame, Parked, RequestContext
+from kaa.controller.channel import ControllerChannel
+from kaa.controller.replica import MetadataReplica
+from kaa.handlers.context import Encoded, RequestContext, settled
 from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, load_handlers
 from kaa.log.dirs import LogDirectory
 from kaa.log.segment import SegmentRegion
 from kaa.log.sim_files import CrashError, SimFiles
-from kaa.quorum.voters import Endpoint
+from kaa.model.nodes import Endpoint, SecurityProtocol
 from kaa.replication.manager import ReplicaManager
 from kaa.replication.partition import Partition
-from kaa.serving.brokers import Brokers
-from kaa.serving.delayed import LongPolls
 from kaa.serving.producer_ids import ProducerIds
-from kaa.serving.services import Services
-from kaa.serving.topic_creation import TopicCreation
-from kaa.serving.verification import Verification
+from kaa.serving.services import NodeServices
+from kaa.serving.view import NodeView
 from kaa.wire.errors import Errors
 from kaa.wire.frames import RequestFrame, decode_response
 from kaa.wire.messages.k19_create_topics import (
@@ -51,11 +48,12 @@ from tests.support.ids import uuid
 from tests.unit.log.batches import batch
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
 
-    from kaa.controller.image import Delta
+    from kaa.controller.image import ClusterImage, Delta
     from kaa.log.config import LogConfig
     from kaa.net.connection import Connection
+    from kaa.serving.services import Services
     from kaa.wire.schema import MetadataRecord, Request
 
 NODE_ID = 1
@@ -86,8 +84,22 @@ class _Clock:
     def monotonic_ms(self) -> int:
         return 0
 
-    def now_ms(self) -> int:
-        return NOW_MS
+
+class _Connection:
+    """What handlers see of a connection."""
+
+    def __init__(self, listener_name: str) -> None:
+        self.listener_name = listener_name
+        self.peer = "127.0.0.1"
+        self.facts: dict[str, Any] = {}
+        self._when_closed: list[Callable[[], None]] = []
+
+    def when_closed(self, callback: Callable[[], None]) -> None:
+        self._when_closed.append(callback)
+
+    def close(self) -> None:
+        for callback in self._when_closed:
+            callback()
 
 
 def _sent(parts: Iterable[Any]) -> bytes:
@@ -110,12 +122,12 @@ class Node:
         self._is_new = files is None
         self._is_abandoned = False
         self.files = files or SimFiles()
-        self.services = Services()
+        self.services: Services
         self.config = load_broker_config(merge_settings(overrides=[*SETTINGS, *settings])).config
         self._runner = asyncio.Runner()
         self._executor = ThreadPoolExecutor(1)
         # The connection of the last request, to see what a handler did to it.
-        self.connection = SimpleNamespace(listener_name="PLAINTEXT", facts={})
+        self.connection = _Connection("PLAINTEXT")
 
     def __enter__(self) -> Self:
         self.run(self._start())
@@ -148,15 +160,8 @@ class Node:
         return self._runner.run(work)
 
     async def _start(self) -> None:
-        services, random = self.services, Random(1)
-        services.loop = asyncio.get_running_loop()
-        services.clock = _Clock()
-        services.node_id, services.cluster_id = NODE_ID, CLUSTER_ID
-        services.config, services.image, services.image_offset = self.config, ClusterImage(), -1
-        services.fetch_sessions = make_fetch_sessions(self.config, random)
-        services.polls = LongPolls(services.loop)
-        services.topic_creation = TopicCreation(services)
-        services.api_versions = {"PLAINTEXT": [], "CONTROLLER": []}
+        random, loop = Random(1), asyncio.get_running_loop()
+        self._view = NodeView(NODE_ID, CLUSTER_ID, loop, _Clock(), self.config)
         if self._is_new:
             self.files.make_directory(METADATA_DIRECTORY)
         logs = make_logs(self.config, self.files, random, self._topic_config, self._offline)
@@ -165,24 +170,40 @@ class Node:
             directory.directory_id = uuid(1_000 + number)
         for _ in logs.start(NOW_MS):
             pass
-        services.logs = logs
-        services.batch_work = self._executor
-        services.replicas = ReplicaManager(
+        replicas = ReplicaManager(
             NODE_ID,
             logs,
             self._topic_config,
             lambda: NOW_MS,
             leadership_changed=self._leadership_changed,
         )
-        services.groups = make_group_coordinator(services, self._executor, random, lambda _: None)
-        services.brokers = Brokers(services)
-        services.verification = Verification(services)
-        services.transactions = make_transaction_coordinator(
-            services, self._executor, lambda _: None
+        replicas.moves = make_moves(
+            self._view, logs, replicas, self._executor, lambda *_: None, lambda _: None
         )
-        self._markers = services.loop.create_task(services.transactions.run())
+        self._controller = self._make_metadata(random)
+        channel = ControllerChannel(
+            self._controller,
+            Peers(ConnectionSettings(), random),
+            random,
+            node_id=NODE_ID,
+            timeout_ms=1_000,
+        )
+        node = NodeServices(
+            view=self._view,
+            controller=channel,
+            metadata=self._controller,
+            logs=logs,
+            batch_work=self._executor,
+            api_versions={"PLAINTEXT": [], "CONTROLLER": []},
+        )
+        producer_ids = ProducerIds(channel, NODE_ID, lambda: self.lifecycle.epoch)
+        self.services = make_services(node, replicas, producer_ids, self._executor, random)
+        self._markers = loop.create_task(self.services.transactions.markers.run())
+        await self._join(channel, [each.directory_id for each in logs.directories], random)
+
+    def _make_metadata(self, random: Random) -> MetadataReplica:
         endpoints = (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
-        self._controller = LocalController(
+        return MetadataReplica(
             config=self.config,
             node=make_quorum_node(self.config, CLUSTER_ID, uuid(999), endpoints),
             directory=LogDirectory(self.files, METADATA_DIRECTORY),
@@ -191,36 +212,52 @@ class Node:
             random=random,
             on_image=self._image_changed,
         )
-        services.controller = self._controller
-        await self._controller.start()
-        services.quorum = self._controller.driver
-        if not self._is_new:
-            services.replicas.start(services.image)
+
+    async def _join(
+        self, channel: ControllerChannel, directories: list[Uuid | None], random: Random
+    ) -> None:
+        await self._controller.open()
+        advertised = [Endpoint("PLAINTEXT", "127.0.0.1", 9092, SecurityProtocol.PLAINTEXT)]
+        ids = [directory for directory in directories if directory is not None]
         self.lifecycle = BrokerLifecycle(
-            self.config, self._controller, Uuid(b"incarnation-id-1"), list
+            self.config,
+            channel,
+            BrokerIdentity(CLUSTER_ID, Uuid(b"incarnation-id-1"), advertised, ids, -1),
+            random,
+            published_offset=lambda: self._controller.published_offset,
+            offline_directories=list,
         )
-        advertised = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
-        ids = [directory.directory_id for directory in logs.directories if directory.directory_id]
-        await self.lifecycle.register(CLUSTER_ID, advertised, ids, -1)
-        services.producer_ids = ProducerIds(self._controller, NODE_ID, lambda: self.lifecycle.epoch)
-        await self.lifecycle.unfence()
+        self._life = self._view.loop.create_task(self._live())
+        epoch = await self.lifecycle.registered()
+        await self._controller.published(epoch)
+        if not self._is_new:
+            for _ in self.services.replicas.start(self._view.image):
+                pass
+        await self.lifecycle.unfenced()
+
+    async def _live(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            self._controller.start(tasks)
+            tasks.create_task(self.lifecycle.run())
 
     def _topic_config(self, topic: str) -> LogConfig:
-        return log_config(self.services.config, self.services.image.configs.get((2, topic), {}))
+        return log_config(self._view.config, self._view.image.configs.get((2, topic), {}))
 
     def _leadership_changed(self, partition: Partition) -> None:
-        self.services.groups.leadership_changed(partition)
-        self.services.transactions.leadership_changed(partition)
+        self.services.groups.runtime.leadership_changed(partition)
+        self.services.transactions.runtime.leadership_changed(partition)
+        self.services.shares.leadership_changed(partition)
+        self.services.share_partitions.leadership_changed(partition)
 
     def _offline(self, _: object) -> None:
         self.services.replicas.directory_failed()
 
     def _image_changed(self, image: ClusterImage, delta: Delta) -> None:
-        self.services.image = image
-        self.services.image_offset = self._controller.committed_offset
+        self._view.image = image
+        self._view.image_offset = self._controller.committed_offset
         layers = (image.configs.get((4, name), {}) for name in ("", str(NODE_ID)))
-        self.services.config = apply_dynamic(self.config, *layers)
-        self.services.groups.topics.update(image, delta, self.services.image_offset)
+        self._view.config = apply_dynamic(self.config, *layers)
+        self.services.groups.topics.update(image, delta, self._view.image_offset)
         self.services.replicas.apply(image, delta)
 
     # --- what tests do
@@ -228,7 +265,7 @@ class Node:
     def ask(
         self, request: Request, version: int | None = None, *, listener: str = "PLAINTEXT"
     ) -> Any:
-        """The response as the client reads it; the newest version unless told."""
+        """The response as the client reads it; the newest version by default."""
         return self.run(self.asked(request, version, listener=listener))
 
     async def asked(
@@ -239,17 +276,13 @@ class Node:
         # A connection's buffer can be written to, and appends patch records where they lie.
         received = asked.request.decode(bytearray(request.encode(version)), version)
         header = RequestFrame(asked.key, version, 7, "client", 0)
-        self.connection = SimpleNamespace(listener_name=listener, facts={}, peer="127.0.0.1")
+        self.connection = _Connection(listener)
         context = RequestContext(header, cast("Connection", self.connection))
         served = load_handlers(CONTROLLER_APIS if listener == "CONTROLLER" else BROKER_APIS)
-        response = served[asked.key].handle(self.services, received, context)
-        if isinstance(response, KeepsFrame):
-            response = await response.response
-        if isinstance(response, Parked) or inspect.isawaitable(response):
-            response = await response
-        if isinstance(response, list):
+        response = await settled(served[asked.key].handle(self.services, received, context))
+        if isinstance(response, Encoded):
             # Encoded already, with its size and header.
-            return decode_response(_sent(response)[4:], asked, version)[1]
+            return decode_response(_sent(response.parts)[4:], asked, version)[1]
         parts = response.codec(version).encode_parts(response)
         return asked.response.decode(_sent(parts), version)
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from kaa.controller.port import ControllerPort
+from kaa.controller.state import ControllerRequestContext
 from kaa.handlers.context import RequestContext
-from kaa.handlers.forwarding import controller_context, is_controller_listener
+from kaa.handlers.forwarding import forward, is_controller_listener
 from kaa.wire.errors import Errors
 from kaa.wire.frames import RequestFrame
 from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -28,12 +31,30 @@ def test_what_the_controller_is_told(node: Node) -> None:
     header = RequestFrame(19, 5, 1, "client", 0)
     node.connection.listener_name = "CONTROLLER"
     context = RequestContext(header, cast("Connection", node.connection))
-    told = controller_context(context)
-    assert told.api_version == 5
-    assert told.may_describe("any")
     assert is_controller_listener(node.services, context)
     node.connection.listener_name = "PLAINTEXT"
     assert not is_controller_listener(node.services, context)
+
+    class Told(ControllerPort):
+        async def submit(self, request: Any, context: ControllerRequestContext) -> Any:
+            return request, context
+
+    services = replace(node.services, controller=Told())
+    request = CreateTopicsRequest()
+    asked: Any = forward(services, request, context)
+    found = node.run(asked)
+    assert found[0] is request
+    told = found[1]
+    assert told.api_version == 5
+    assert told.may_describe("any")
+    assert told.client == ("client", 1, bytes([127, 0, 0, 1]))
+
+
+def test_a_controller_that_is_not_active_says_so(node: Node) -> None:
+    node.services.metadata.follow(9, 7)
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="t")], timeout_ms=1000)
+    (topic,) = node.ask(request, listener="CONTROLLER").topics
+    assert topic.error_code == Errors.NOT_CONTROLLER
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kaa.limits import PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX
+from kaa.limits import PRODUCE_BATCHES_AT_ONCE_MAX, PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX
 from kaa.log.segment import Segment
 from kaa.log.sim_files import Fault
 from kaa.records.batch import CompressionType
@@ -17,8 +17,10 @@ from kaa.wire.messages.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
+    ProduceResponse,
     TopicProduceData,
 )
+from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from kaa.wire.primitives import UUID_ZERO
 from tests.unit.handlers.support import NOW_MS, Node
@@ -143,6 +145,56 @@ def test_answer_waits_for_replicas_until_its_time_is_up(node: Node) -> None:
     )
     assert produce(node, fresh()).error_code == Errors.REQUEST_TIMED_OUT
     assert node.partition("t").leader_log().log_end_offset == 1
+
+
+# --- very many batches
+
+
+def many(node: Node, count: int, *, acks: int = -1) -> ProduceRequest:
+    """For the partitions 0, 1, 2, 0, 1, 2 and so on of two topics; one of the last is damaged."""
+    damaged = fresh()
+    damaged[-1] ^= 1
+    data = [PartitionProduceData(index=n % 3, records=fresh()) for n in range(count)]
+    data[-2] = PartitionProduceData(index=1, records=damaged)
+    node.create_topic("t", partitions=3)
+    node.create_topic("u", partitions=3)
+    topics = [TopicProduceData(name=name, partition_data=data) for name in ("t", "u")]
+    empty = TopicProduceData(name="none", partition_data=[])
+    return ProduceRequest(acks=acks, timeout_ms=100, topic_data=[topics[0], empty, topics[1]])
+
+
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_very_many_batches_are_appended_in_turns_and_in_order(node: Node, acks: int) -> None:
+    count = 3 * PRODUCE_BATCHES_AT_ONCE_MAX
+    asked = many(node, count, acks=acks)
+    log = node.partition("t").leader_log()
+    ends = [log.log_end_offset]
+    others = node.services.loop.call_soon
+
+    def look() -> None:
+        ends.append(log.log_end_offset)
+        if ends[-1] < count // 3:
+            others(look)
+
+    others(look)
+    answer = node.ask(asked, 12)
+    assert [topic.name for topic in answer.responses] == ["t", "u"]
+    for topic in answer.responses:
+        parts = topic.partition_responses
+        assert [part.index for part in parts] == [number % 3 for number in range(count)]
+        assert parts[-2].error_code == Errors.CORRUPT_MESSAGE
+        expected = [number // 3 for number in range(count)]
+        expected[-2] = -1
+        assert [part.base_offset for part in parts] == expected
+    # Others had turns meanwhile.
+    assert len(set(ends)) > 3
+
+
+def test_very_many_batches_with_impossible_acks(node: Node) -> None:
+    answer = node.ask(many(node, PRODUCE_BATCHES_AT_ONCE_MAX, acks=2), 12)
+    errors = {part.error_code for topic in answer.responses for part in topic.partition_responses}
+    assert errors == {Errors.INVALID_REQUIRED_ACKS}
+    assert node.partition("t").leader_log().log_end_offset == 0
 
 
 # --- batches that expand to megabytes
@@ -273,11 +325,39 @@ def test_with_group_commit_all_writes_leave_the_loop(threaded: Node, threads: li
     threads.clear()
     partition = threaded.partition("t")
     told: list[int] = []
-    partition.appended = lambda found: told.append(found.leader_log().log_end_offset)
+    partition.request_flush = lambda found: told.append(found.leader_log().log_end_offset)
     assert produce(threaded, fresh(2), acks=1).base_offset == 0
     assert threads == ["writer"]
     assert told == [2]
     assert partition.leader_log().high_watermark == 0
+
+
+def test_a_topic_that_is_deleted_while_it_is_written_is_told_at_once(threaded: Node) -> None:
+    threaded.create_topic("t")
+    (directory,) = {log.directory for log in threaded.services.logs.logs.values()}
+    assert directory.writer is not None
+    gate = threading.Event()
+    directory.writer.submit(gate.wait)
+
+    async def main() -> ProduceResponse:
+        asked = request(threaded, large())
+        asked.timeout_ms = 30_000
+        produced = asyncio.ensure_future(threaded.asked(asked, 12))  # noqa: TID251
+        await asyncio.sleep(0)
+        deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1_000)
+        deleted = asyncio.ensure_future(threaded.asked(deletion, 6))  # noqa: TID251
+        threaded.services.loop.call_later(0.1, gate.set)
+        threading.Timer(0.2, gate.set).start()
+        async with asyncio.timeout(60):
+            await deleted
+            answer: ProduceResponse = await produced
+        return answer
+
+    (topic,) = threaded.run(main()).responses
+    assert topic.partition_responses[0].error_code in {
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+    }
 
 
 def test_a_broken_disk_is_told_by_a_thread_too(threaded: Node) -> None:

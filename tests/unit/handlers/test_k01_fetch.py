@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kaa.limits import FETCH_PARTITIONS_PER_TURN_MAX
+from kaa.log.sim_files import Fault, Inspection
 from kaa.records.batch import iter_batches
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k01_fetch import (
@@ -18,6 +19,7 @@ from kaa.wire.messages.k01_fetch import (
     ReplicaState,
 )
 from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kaa.wire.messages.metadata_cluster import BrokerEndpoint, RegisterBrokerRecord
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from kaa.wire.primitives import UUID_ZERO
 from tests.unit.handlers.support import NODE_ID, NOW_MS, Node
@@ -81,6 +83,19 @@ def test_an_offset_inside_a_batch_gives_the_whole_batch(filled: Node) -> None:
     assert offsets(fetch(filled, 3)) == [2, 4]
 
 
+@pytest.mark.parametrize("operation", ["open", "read"])
+def test_a_disk_that_cannot_be_read_costs_its_partitions_alone(
+    filled: Node, operation: Inspection
+) -> None:
+    log = filled.partition("t").leader_log()
+    log.forget_positions()
+    log.segments.active.rest()
+    filled.files.faults = [Fault(operation, ".log")]
+    assert fetch(filled, 2).error_code == Errors.KAFKA_STORAGE_ERROR
+    assert not log.directory.is_online
+    assert fetch(filled, 2).error_code == Errors.KAFKA_STORAGE_ERROR
+
+
 def test_the_end_gives_nothing_and_beyond_it_is_an_error(filled: Node) -> None:
     assert offsets(fetch(filled, 6)) == []
     for offset in (7, -1):
@@ -120,18 +135,120 @@ def test_readers_of_committed_data_stop_at_an_open_transaction(filled: Node) -> 
     assert found.aborted_transactions == []
 
 
-def test_followers_read_beyond_the_high_watermark(filled: Node) -> None:
-    topic_id = filled.services.image.topics["t"].id
-    filled.replay(
-        PartitionChangeRecord(topic_id=topic_id, partition_id=0, replicas=[1, 2], isr=[1, 2])
+def follow(node: Node) -> None:
+    """Makes broker 2 a replica of t-0, in sync."""
+    topic_id = node.services.image.topics["t"].id
+    node.replay(
+        RegisterBrokerRecord(broker_id=2, broker_epoch=20, fenced=False),
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, replicas=[1, 2], isr=[1, 2]),
     )
+
+
+def as_replica(replica_id: int = 2, epoch: int = 20) -> dict[str, Any]:
+    return {"replica_state": ReplicaState(replica_id=replica_id, replica_epoch=epoch)}
+
+
+def test_followers_read_beyond_the_high_watermark(filled: Node) -> None:
+    follow(filled)
     filled.append("t", 2)
     assert offsets(fetch(filled, 4)) == [4]
-    follower = {"replica_state": ReplicaState(replica_id=2, replica_epoch=1)}
-    assert offsets(fetch(filled, 6, version=15, **follower)) == [6]
+    assert offsets(fetch(filled, 6, version=15, **as_replica())) == [6]
     # The follower, asking for what comes next, has all before it.
-    assert offsets(fetch(filled, 8, version=15, **follower)) == []
+    assert offsets(fetch(filled, 8, version=15, **as_replica())) == []
     assert offsets(fetch(filled, 4)) == [4, 6]
+
+
+def test_a_fetch_out_of_range_is_no_progress_of_a_follower(filled: Node) -> None:
+    follow(filled)
+    filled.append("t", 2)
+    found = fetch(filled, 10**9, version=15, **as_replica())
+    assert found.error_code == Errors.OFFSET_OUT_OF_RANGE
+    assert filled.partition("t").leader_log().high_watermark == 6
+
+
+def test_a_follower_whose_log_diverges_has_made_no_progress(filled: Node) -> None:
+    follow(filled)
+    topic_id = filled.services.image.topics["t"].id
+    filled.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=NODE_ID))
+    filled.append("t", 2)
+    found = fetch(filled, 8, version=15, last_fetched_epoch=0, **as_replica())
+    assert found.diverging_epoch is not None
+    assert filled.partition("t").leader_log().high_watermark == 6
+
+
+def test_a_broker_that_is_no_replica_sees_and_changes_nothing(filled: Node) -> None:
+    follow(filled)
+    filled.append("t", 2)
+    for offset in (6, 8):
+        found = fetch(filled, offset, version=15, **as_replica(3))
+        assert (found.error_code, offsets(found)) == (Errors.NOT_LEADER_OR_FOLLOWER, [])
+        found = fetch(filled, offset, version=15, current_leader_epoch=0, **as_replica(3))
+        assert (found.error_code, offsets(found)) == (Errors.UNKNOWN_LEADER_EPOCH, [])
+    assert filled.partition("t").leader_log().high_watermark == 6
+
+
+def test_a_fetch_of_a_former_life_is_refused(filled: Node) -> None:
+    follow(filled)
+    filled.append("t", 2)
+    found = fetch(filled, 8, version=15, **as_replica(2, 19))
+    assert found.error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    assert filled.partition("t").leader_log().high_watermark == 6
+
+
+def test_an_append_wakes_a_follower_at_once(filled: Node) -> None:
+    follow(filled)
+    asked = request(filled, 6, max_wait_ms=60_000, max_bytes=1 << 20, **as_replica())
+
+    async def story() -> Any:
+        answer = filled.services.loop.create_task(filled.asked(asked, 15))
+        await asyncio.sleep(0.01)
+        assert not answer.done()
+        filled.append("t", 2)
+        return await asyncio.wait_for(answer, 60)
+
+    ((found,),) = [topic.partitions for topic in filled.run(story()).responses]
+    assert offsets(found) == [6]
+    # Nothing was acknowledged by it.
+    assert filled.partition("t").leader_log().high_watermark == 6
+
+
+def test_a_follower_is_told_of_what_is_new_alone(filled: Node) -> None:
+    """In a session, and only partitions with something new are read."""
+    follow(filled)
+    topic_id = filled.services.image.topics["t"].id
+    filled.replay(
+        PartitionChangeRecord(topic_id=topic_id, partition_id=1, replicas=[1, 2], isr=[1, 2])
+    )
+    wanted = [
+        FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=1 << 20)
+        for number, offset in ((0, 6), (1, 0))
+    ]
+    topic = topic_request(filled, "t", wanted)
+    first = FetchRequest(session_epoch=0, topics=[topic], **as_replica())
+    session = filled.ask(first, 16).session_id
+
+    def again(epoch: int, *named: FetchPartition) -> dict[int, tuple[list[int], int]]:
+        topics = [topic_request(filled, "t", list(named))] if named else []
+        request = FetchRequest(
+            session_id=session, session_epoch=epoch, topics=topics, **as_replica()
+        )
+        response = filled.ask(request, 16)
+        return {
+            found.partition_index: (offsets(found), found.high_watermark)
+            for answered in response.responses
+            for found in answered.partitions
+        }
+
+    assert again(1) == {}
+    filled.append("t", 2, 1)
+    # Until the follower asks for what comes next, it is sent the same.
+    for epoch in (2, 3):
+        assert again(epoch) == {1: ([0], 0)}
+    moved = FetchPartition(partition=1, fetch_offset=2, partition_max_bytes=1 << 20)
+    assert again(4, moved) == {1: ([], 2)}
+    assert again(5) == {}
+    filled.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=2))
+    assert again(6) == {0: ([], -1)}
 
 
 # --- what is refused
@@ -160,11 +277,71 @@ def test_epochs_of_the_client(filled: Node) -> None:
 
 def test_lost_leadership_is_told_with_the_leader(filled: Node) -> None:
     topic_id = filled.services.image.topics["t"].id
-    filled.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=2))
-    found = fetch(filled, version=16)
+    endpoint = BrokerEndpoint(name="PLAINTEXT", host="two", port=9, security_protocol=0)
+    filled.replay(
+        RegisterBrokerRecord(
+            broker_id=2, broker_epoch=20, fenced=False, rack="r", end_points=[endpoint]
+        ),
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=2),
+    )
+    # Versions that do not know of reads from followers, and followers themselves.
+    assert fetch(filled, version=10).error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    asked = request(filled, 0, **as_replica(3))
+    response = filled.ask(asked, 16)
+    ((found,),) = [topic.partitions for topic in response.responses]
     assert found.error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    # A consumer that has not heard of the new leader.
+    response = filled.ask(request(filled, 0, current_leader_epoch=0), 16)
+    ((found,),) = [topic.partitions for topic in response.responses]
+    assert found.error_code == Errors.FENCED_LEADER_EPOCH
     assert found.current_leader is not None
-    assert found.current_leader.leader_id == 2
+    assert (found.current_leader.leader_id, found.current_leader.leader_epoch) == (2, 1)
+    (node,) = response.node_endpoints
+    assert (node.node_id, node.host, node.port, node.rack) == (2, "two", 9, "r")
+
+
+def test_consumers_may_read_from_followers(filled: Node) -> None:
+    topic_id = filled.services.image.topics["t"].id
+    filled.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=2))
+    partition = filled.partition("t")
+    log = partition.leader_log()
+    log.append_as_follower(batch(2, base_offset=6, leader_epoch=1), leader_epoch=1, now_ms=0)
+    for version in (11, 16):
+        found = fetch(filled, 4, version=version)
+        assert (found.error_code, offsets(found), found.high_watermark) == (0, [4], 6)
+    # What the leader has not called committed is not read.
+    assert offsets(fetch(filled, 6, version=16)) == []
+
+    async def story() -> Any:
+        asked = request(filled, 6, max_wait_ms=60_000, max_bytes=1 << 20)
+        answer = filled.services.loop.create_task(filled.asked(asked, 16))
+        await asyncio.sleep(0.01)
+        assert not answer.done()
+        partition.follow(8, 0, 1)
+        return await asyncio.wait_for(answer, 60)
+
+    ((found,),) = [topic.partitions for topic in filled.run(story()).responses]
+    assert offsets(found) == [6]
+
+
+def test_a_consumer_is_sent_to_a_replica_in_its_rack() -> None:
+    selector = "replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    with Node(selector) as node:
+        node.create_topic("t")
+        node.append("t", 2)
+        topic_id = node.services.image.topics["t"].id
+        node.replay(
+            RegisterBrokerRecord(broker_id=2, broker_epoch=20, fenced=False, rack="far"),
+            PartitionChangeRecord(topic_id=topic_id, partition_id=0, replicas=[1, 2], isr=[1, 2]),
+        )
+        node.partition("t").replica_fetched(2, 2, 0, 20)
+        found = fetch(node, 0, version=16, rack_id="far")
+        assert (found.preferred_read_replica, offsets(found)) == (2, [])
+        assert found.high_watermark == 2
+        found = fetch(node, 0, version=16, rack_id="elsewhere")
+        assert (found.preferred_read_replica, offsets(found)) == (-1, [0])
+        found = fetch(node, 0, version=16)
+        assert (found.preferred_read_replica, offsets(found)) == (-1, [0])
 
 
 def test_logs_that_went_different_ways(filled: Node) -> None:
@@ -187,7 +364,7 @@ def test_a_fetch_waits_for_records(filled: Node) -> None:
         await asyncio.sleep(0.01)
         assert not waiting.done()
         filled.append("t", 2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             ((found,),) = [topic.partitions for topic in (await waiting).responses]
         assert offsets(found) == [6]
 
@@ -207,6 +384,25 @@ def test_a_fetch_waits_for_enough(filled: Node) -> None:
     filled.run(main())
 
 
+def test_a_fetch_of_an_older_segment_does_not_wait_for_more(filled: Node) -> None:
+    """What a read found up to the end of a segment is enough: the next one is a fetch away."""
+    log = filled.partition("t").leader_log()
+    log.roll(NOW_MS)
+    filled.append("t", 2)
+
+    async def main() -> None:
+        asked = request(filled, 0, max_wait_ms=10_000, min_bytes=1_000_000)
+        async with asyncio.timeout(2):
+            ((found,),) = [topic.partitions for topic in (await filled.asked(asked, 12)).responses]
+        assert offsets(found) == [0, 2, 4]
+        waiting = request(filled, 6, max_wait_ms=10_000, min_bytes=1_000_000)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await filled.asked(waiting, 12)
+
+    filled.run(main())
+
+
 def test_a_deleted_topic_ends_the_wait(filled: Node) -> None:
     async def main() -> None:
         asked = request(filled, 6, max_wait_ms=10_000)
@@ -214,7 +410,7 @@ def test_a_deleted_topic_ends_the_wait(filled: Node) -> None:
         await asyncio.sleep(0)
         deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1_000)
         await filled.asked(deletion, 6)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             ((found,),) = [topic.partitions for topic in (await waiting).responses]
         assert found.error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -292,7 +488,7 @@ def test_a_session_of_very_many_partitions_waits_and_tells_only_news(wide: Node)
         waiting = asyncio.ensure_future(wide.asked(asked, 12))  # noqa: TID251
         await asyncio.sleep(0.02)
         wide.append("wide", 1, number=3)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             response: FetchResponse = await waiting
         return response
 
@@ -308,7 +504,7 @@ def test_an_append_just_after_the_request_ends_its_wait(filled: Node) -> None:
         waiting = asyncio.ensure_future(filled.asked(asked, 12))  # noqa: TID251
         await asyncio.sleep(0)
         filled.append("t", 2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await waiting
 
     filled.run(main())
@@ -320,7 +516,7 @@ def test_a_stopping_node_answers_those_who_wait(filled: Node) -> None:
         waiting = asyncio.ensure_future(filled.asked(asked, 12))  # noqa: TID251
         await asyncio.sleep(0.01)
         filled.services.polls.end()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             response: FetchResponse = await waiting
         return response
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kaa.log.sim_files import Fault
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k02_list_offsets import (
     ListOffsetsPartition,
@@ -9,7 +10,9 @@ from kaa.wire.messages.k02_list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.unit.handlers.support import Node
+from kaa.wire.messages.metadata_cluster import RegisterBrokerRecord
+from kaa.wire.messages.metadata_topics import PartitionChangeRecord
+from tests.unit.handlers.support import NODE_ID, Node
 from tests.unit.log.batches import batch
 
 
@@ -70,3 +73,27 @@ def test_partition_asked_for_twice_is_refused(filled: Node) -> None:
 def test_epochs_and_unknown_topics(filled: Node) -> None:
     assert look_up(filled, -1, epoch=5).error_code == Errors.UNKNOWN_LEADER_EPOCH
     assert look_up(filled, -1, topic="no").error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_new_leader_does_not_tell_an_offset_that_may_go_back(filled: Node) -> None:
+    topic_id = filled.services.image.topics["t"].id
+    filled.replay(
+        RegisterBrokerRecord(broker_id=2, broker_epoch=20, fenced=False),
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, replicas=[1, 2], isr=[1, 2]),
+    )
+    filled.append("t", 2, timestamp=200)
+    filled.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=NODE_ID))
+    assert look_up(filled, -1).error_code == Errors.OFFSET_NOT_AVAILABLE
+    assert look_up(filled, -1, version=4).error_code == Errors.LEADER_NOT_AVAILABLE
+    assert look_up(filled, 201).error_code == Errors.OFFSET_NOT_AVAILABLE
+    assert look_up(filled, 102).offset == 2
+    assert look_up(filled, -2).offset == 0
+    filled.partition("t").replica_fetched(2, 7, 0, 20)
+    assert look_up(filled, -1).offset == 7
+
+
+@pytest.mark.parametrize("timestamp", [-3, 102])
+def test_disk_that_cannot_be_read(filled: Node, timestamp: int) -> None:
+    filled.files.faults = [Fault("read", ".log")]
+    assert look_up(filled, timestamp).error_code == Errors.KAFKA_STORAGE_ERROR
+    assert look_up(filled, timestamp).error_code == Errors.KAFKA_STORAGE_ERROR

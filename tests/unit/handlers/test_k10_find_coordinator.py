@@ -6,6 +6,7 @@ import pytest
 
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
+from kaa.wire.primitives import UUID_ZERO
 from tests.unit.handlers.support import NODE_ID, Node
 
 
@@ -40,8 +41,9 @@ def test_many_keys() -> None:
     ("key_type", "key", "version", "error"),
     [
         (1, "id", 6, Errors.COORDINATOR_NOT_AVAILABLE),
-        (2, "group:topic:0", 6, Errors.COORDINATOR_NOT_AVAILABLE),
-        (2, "group:topic:0", 5, Errors.INVALID_REQUEST),
+        (2, "group:topic:0", 6, Errors.INVALID_REQUEST),
+        (2, f"a:group:{UUID_ZERO}:0", 6, Errors.COORDINATOR_NOT_AVAILABLE),
+        (2, f"group:{UUID_ZERO}:0", 5, Errors.INVALID_REQUEST),
         (2, "no share partition", 6, Errors.INVALID_REQUEST),
         (3, "g", 6, Errors.INVALID_REQUEST),
     ],
@@ -73,3 +75,12 @@ def test_transactions_have_a_coordinator(version: int) -> None:
         answer = node.ask(request, version)
         found = answer.coordinators[0] if version >= 4 else answer
         assert (found.error_code, found.node_id, found.port) == (Errors.NONE, NODE_ID, 9092)
+
+
+def test_the_coordinator_of_a_share_partition() -> None:
+    with Node() as node:
+        node.create_topic("__share_group_state", 2)
+        key = f"g:{UUID_ZERO}:0"
+        request = FindCoordinatorRequest(key_type=2, coordinator_keys=[key])
+        (answer,) = node.ask(request).coordinators
+        assert (answer.error_code, answer.key, answer.node_id) == (Errors.NONE, key, 1)

@@ -1,19 +1,30 @@
 from __future__ import annotations
 
-from kaa.log.names import LOG_START_OFFSET_CHECKPOINT_FILE, TopicPartition
+import asyncio
+
+from kaa.log.names import LOG_START_OFFSET_CHECKPOINT_FILE
+from kaa.model.topics import TopicPartition
+from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k21_delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
+    DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from kaa.wire.messages.metadata_cluster import FenceBrokerRecord, RegisterBrokerRecord
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from tests.unit.handlers.support import Node
 
 Results = dict[tuple[str, int], tuple[int, int]]
 
 
-def delete(node: Node, *wanted: tuple[str, int, int], version: int | None = None) -> Results:
+def delete(
+    node: Node,
+    *wanted: tuple[str, int, int],
+    version: int | None = None,
+    timeout_ms: int = 1_000,
+) -> Results:
     """Low watermark and error by topic and partition."""
     request = DeleteRecordsRequest(
         topics=[
@@ -23,7 +34,7 @@ def delete(node: Node, *wanted: tuple[str, int, int], version: int | None = None
             )
             for name, number, offset in wanted
         ],
-        timeout_ms=1_000,
+        timeout_ms=timeout_ms,
     )
     response = node.ask(request, version)
     names = [topic.name for topic in response.topics]
@@ -94,3 +105,52 @@ def test_a_broken_directory(node: Node) -> None:
     node.create_topic("t")
     node.partition("t").leader_log().directory.fail(OSError("broken"))
     assert delete(node, ("t", 0, 0)) == {("t", 0): (-1, Errors.KAFKA_STORAGE_ERROR)}
+
+
+def follow(node: Node) -> Partition:
+    """Makes broker 2 a live replica of t-0, which has fetched everything."""
+    topic_id = node.services.image.topics["t"].id
+    node.replay(
+        RegisterBrokerRecord(broker_id=2, broker_epoch=20, fenced=False),
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, replicas=[1, 2], isr=[1, 2]),
+    )
+    partition = node.partition("t")
+    partition.replica_fetched(2, 10, 0, 20)
+    return partition
+
+
+def test_the_answer_waits_for_the_other_replicas(node: Node) -> None:
+    node.create_topic("t")
+    node.append("t", 10)
+    partition = follow(node)
+    request = DeleteRecordsRequest(
+        topics=[
+            DeleteRecordsTopic(
+                name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=7)]
+            )
+        ],
+        timeout_ms=60_000,
+    )
+
+    async def story() -> DeleteRecordsResponse:
+        answer = node.services.loop.create_task(node.asked(request))
+        await asyncio.sleep(0.01)
+        assert partition.leader_log().log_start_offset == 7
+        assert not answer.done()
+        partition.replica_fetched(2, 10, 7, 20)
+        response: DeleteRecordsResponse = await asyncio.wait_for(answer, 60)
+        return response
+
+    ((result,),) = [topic.partitions for topic in node.run(story()).topics]
+    assert (result.low_watermark, result.error_code) == (7, Errors.NONE)
+
+
+def test_a_replica_that_does_not_follow_in_time(node: Node) -> None:
+    node.create_topic("t")
+    node.append("t", 10)
+    partition = follow(node)
+    assert delete(node, ("t", 0, 7), timeout_ms=20) == {("t", 0): (0, Errors.REQUEST_TIMED_OUT)}
+    # A fenced one is not waited for.
+    node.replay(FenceBrokerRecord(id=2, epoch=20))
+    assert delete(node, ("t", 0, 7)) == {("t", 0): (7, Errors.NONE)}
+    assert partition.low_watermark == 7

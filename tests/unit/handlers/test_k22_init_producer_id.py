@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -37,7 +38,7 @@ class Ids:
 @pytest.fixture
 def ids(node: Node) -> Ids:
     found = Ids()
-    node.services.producer_ids = cast("ProducerIds", found)
+    node.services = replace(node.services, producer_ids=cast("ProducerIds", found))
     return found
 
 

@@ -11,6 +11,7 @@ from kaa.wire.messages.k55_describe_quorum import (
     RequestTopicData,
 )
 from tests.unit.handlers.support import NODE_ID, NOW_MS, Node
+from tests.unit.handlers.test_k58_envelope import envelope, packed
 
 METADATA = "__cluster_metadata"
 
@@ -94,3 +95,6 @@ def test_a_replica_that_does_not_lead(node: Node) -> None:
     assert response.error_code == Errors.NOT_LEADER_OR_FOLLOWER
     assert response.error_message
     assert response.topics == []
+    # The broker that passes it on is to look for another controller.
+    response = node.ask(envelope(packed(request, 2)), listener="CONTROLLER")
+    assert response.error_code == Errors.NOT_CONTROLLER

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.wire.errors import Errors
+from kaa.wire.messages.k03_metadata import MetadataRequest
 from kaa.wire.messages.k60_describe_cluster import DescribeClusterBroker, DescribeClusterRequest
 from kaa.wire.messages.metadata_cluster import (
     BrokerEndpoint,
@@ -57,6 +58,18 @@ def test_fenced_brokers_and_operations_on_demand(cluster: Node) -> None:
     fenced = DescribeClusterBroker(broker_id=2, host="two", port=9094, rack="r2", is_fenced=True)
     assert response.brokers == [HERE, fenced]
     assert response.cluster_authorized_operations == 8096
+
+
+def test_the_broker_that_answers_is_named_as_controller(node: Node) -> None:
+    """Another that the image holds for alive may have died a moment ago."""
+    end_points = [BrokerEndpoint(name="PLAINTEXT", host="zero", port=9090, security_protocol=0)]
+    node.replay(
+        RegisterBrokerRecord(broker_id=0, broker_epoch=5, end_points=end_points, fenced=False)
+    )
+    described = node.ask(DescribeClusterRequest())
+    assert {broker.broker_id for broker in described.brokers} == {0, 1}
+    assert described.controller_id == 1
+    assert node.ask(MetadataRequest(topics=[])).controller_id == 1
 
 
 def test_controllers(cluster: Node) -> None:

@@ -64,15 +64,15 @@ def test_only_the_old_version_makes_ids(node: Node) -> None:
         ({"member_id": "", "member_epoch": -1}, "A member id is missing."),
         ({"instance_id": " "}, "The instance id is empty."),
         ({"rack_id": ""}, "The rack id is empty."),
-        ({"rebalance_timeout_ms": -1}, "Whoever joins says its rebalance timeout."),
-        ({"topic_partitions": None}, "Whoever joins owns no partitions."),
+        ({"rebalance_timeout_ms": -1}, "A member that joins must state its rebalance timeout."),
+        ({"topic_partitions": None}, "A member that joins must not own partitions."),
         (
             {"topic_partitions": [TopicPartitions(partitions=[])]},
-            "Whoever joins owns no partitions.",
+            "A member that joins must not own partitions.",
         ),
         (
             {"subscribed_topic_names": None},
-            "Whoever joins says what it subscribes to.",
+            "A member that joins must state what it subscribes to.",
         ),
         ({"member_epoch": -2}, "Only a static member leaves for a moment."),
         ({"member_epoch": -3}, "There is no epoch -3."),
@@ -100,7 +100,7 @@ def test_requests_that_make_no_sense(node: Node, fields: dict[str, Any], message
         (
             {"subscribed_topic_regex": "("},
             Errors.INVALID_REGULAR_EXPRESSION,
-            "( is no regular expression of RE2: missing ): (.",
+            "( is not a regular expression of RE2: missing ): (.",
         ),
     ],
 )

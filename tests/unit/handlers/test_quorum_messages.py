@@ -10,9 +10,10 @@ from kaa.handlers.quorum_messages import (
     replica_key,
     voter_key,
 )
+from kaa.model.nodes import Endpoint
 from kaa.quorum.messages import EndQuorumEpochResponse
 from kaa.quorum.metadata_log import METADATA_TOPIC_ID
-from kaa.quorum.voters import Endpoint, ReplicaKey
+from kaa.quorum.voters import ReplicaKey
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import UUID_ZERO, Uuid
 from tests.unit.handlers.support import CLUSTER_ID, Node

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from kaa.handlers.context import KeepsFrame, Parked
+from kaa.handlers.context import Encoded
 from kaa.handlers.registry import (
     BROKER_APIS,
     CONTROLLER_APIS,
@@ -15,17 +17,30 @@ from kaa.handlers.registry import (
     advertised_versions,
     load_handlers,
 )
-from kaa.net.connection import CloseConnectionError, Later
+from kaa.limits import REQUEST_BYTES_ON_LOOP_MAX
+from kaa.net.connection import CloseConnectionError
+from kaa.net.pending import Hold, Pending
 from kaa.wire.errors import Errors
 from kaa.wire.frames import encode_request
+from kaa.wire.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from kaa.wire.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kaa.wire.primitives import Versions
 from kaa.wire.registry import ApiKey, api
+from tests.support.pace import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kaa.handlers.context import RequestContext
     from kaa.net.connection import Connection
+    from kaa.wire.schema import Request
 
 CONNECTION = cast("Connection", SimpleNamespace(listener_name="PLAINTEXT", facts={}))
 
@@ -40,6 +55,15 @@ def served(handle: Callable[..., Any]) -> dict[int, Served]:
     return {found.key: Served(found, handle, Versions(0, 4), Versions(0, 4))}
 
 
+async def sent(answer: Pending[Any]) -> list[Any]:
+    """The parts that a connection sends in the end."""
+    future = answer.response
+    assert isinstance(future, asyncio.Future)
+    await asyncio.wait([future])
+    parts = answer.encode(future) if answer.encode else future.result()
+    return await sent(parts) if isinstance(parts, Pending) else parts
+
+
 async def route(handle: Callable[..., Any], *reports: list[str]) -> Any:
     """What a connection would send."""
 
@@ -50,11 +74,9 @@ async def route(handle: Callable[..., Any], *reports: list[str]) -> Any:
     async with asyncio.TaskGroup() as tasks:
         router = Router(None, served(handle), tasks, report)
         answer = router(CONNECTION, frame())
-        if not isinstance(answer, Later):
+        if not isinstance(answer, Pending):
             return answer
-        await asyncio.wait([answer.parts])
-        parts = answer.encode(answer.parts) if answer.encode else answer.parts.result()
-        return answer.is_parked, parts
+        return answer.hold, await sent(answer)
 
 
 def test_tables_name_handlers_that_exist_and_listeners_that_may_have_them() -> None:
@@ -88,21 +110,21 @@ def test_later_answers_hold_the_connection_unless_parked() -> None:
         await asyncio.sleep(0)
         return ApiVersionsResponse()
 
-    def parked(*_: object) -> Parked:
+    def parked(*_: object) -> Pending[ApiVersionsResponse]:
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         loop.call_soon(future.set_result, ApiVersionsResponse())
-        return Parked(future, asyncio.Future.result)
+        return Pending(future, Hold.NOTHING)
 
-    assert asyncio.run(route(later))[0] is False
-    assert asyncio.run(route(parked))[0] is True
+    assert asyncio.run(route(later))[0] is Hold.CONNECTION
+    assert asyncio.run(route(parked))[0] is Hold.NOTHING
 
 
 def test_what_is_known_already_is_not_parked() -> None:
-    def known(*_: object) -> Parked:
+    def known(*_: object) -> Pending[ApiVersionsResponse]:
         future = asyncio.get_running_loop().create_future()
         future.set_result(ApiVersionsResponse())
-        return Parked(future, asyncio.Future.result)
+        return Pending(future, Hold.NOTHING)
 
     assert asyncio.run(route(known)) == asyncio.run(route(lambda *_: ApiVersionsResponse()))
 
@@ -113,11 +135,11 @@ def test_handler_may_go_on_reading_its_frame() -> None:
             return ApiVersionsResponse()
 
         async with asyncio.TaskGroup() as tasks:
-            router = Router(None, served(lambda *_: KeepsFrame(response())), tasks)
+            router = Router(None, served(lambda *_: Pending(response(), Hold.FRAME)), tasks)
             answer = router(CONNECTION, frame())
-            assert isinstance(answer, Later)
-            assert (answer.is_parked, answer.keeps_frame) == (False, True)
-            assert await answer.parts
+            assert isinstance(answer, Pending)
+            assert answer.hold is Hold.FRAME
+            assert await sent(answer)
 
     asyncio.run(main())
 
@@ -126,35 +148,156 @@ def test_handler_that_has_read_its_frame_may_park_its_answer() -> None:
     async def main() -> None:
         promised: asyncio.Future[ApiVersionsResponse] = asyncio.get_running_loop().create_future()
 
-        async def response() -> Parked:
-            return Parked(promised, asyncio.Future.result)
+        async def response() -> Pending[ApiVersionsResponse]:
+            return Pending(promised, Hold.NOTHING)
 
         async with asyncio.TaskGroup() as tasks:
-            router = Router(None, served(lambda *_: KeepsFrame(response())), tasks)
+            router = Router(None, served(lambda *_: Pending(response(), Hold.FRAME)), tasks)
             answer = router(CONNECTION, frame())
-            assert isinstance(answer, Later)
-            assert answer.freed is not None
-            await answer.freed
-            assert not answer.parts.done()
+            assert isinstance(answer, Pending)
+            parked = await answer.response
+            assert isinstance(parked, Pending)
+            assert parked.hold is Hold.NOTHING
+            assert not promised.done()
             promised.set_result(ApiVersionsResponse())
-            assert await answer.parts
+            assert await sent(parked)
 
     asyncio.run(main())
 
 
-def test_handler_that_fails_frees_its_frame() -> None:
+def large(request: Request[Any], version: int) -> memoryview:
+    parts = encode_request(request, version, 7, "client")
+    content = b"".join(bytes(part) for part in parts)[4:]
+    assert len(content) > REQUEST_BYTES_ON_LOOP_MAX
+    return memoryview(bytearray(content))
+
+
+async def route_large(frame: memoryview, threads: list[int], seen: list[Any]) -> list[Any]:
+    """What a connection would send, if the handler answers later."""
+
+    class Threads(ThreadPoolExecutor):
+        def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
+            threads.append(1)
+            return super().submit(*arguments, **options)
+
+    async def handle(_: object, request: Any, context: RequestContext) -> OffsetCommitResponse:
+        seen.append((request, context.header.correlation_id, threading.get_ident()))
+        await asyncio.sleep(0)
+        return OffsetCommitResponse()
+
+    found = api(ApiKey.OFFSET_COMMIT)
+    handlers: dict[int, Served]
+    handlers = {found.key: Served(found, handle, Versions(2, 10), Versions(2, 10))}
+    with Threads(1) as work:
+        async with asyncio.TaskGroup() as tasks:
+            router = Router(SimpleNamespace(batch_work=work), handlers, tasks)
+            answer = router(CONNECTION, frame)
+            assert isinstance(answer, Pending)
+            # Nothing else is read into the buffer while the thread reads it.
+            assert answer.hold is Hold.FRAME
+            try:
+                return await sent(answer)
+            except CloseConnectionError as error:
+                return [str(error)]
+
+
+def test_a_large_request_is_decoded_by_a_thread_and_handled_on_the_loop() -> None:
+    request = OffsetCommitRequest(
+        group_id="g",
+        topics=[
+            OffsetCommitRequestTopic(
+                name=f"topic-{number}",
+                partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=1)],
+            )
+            for number in range(5_000)
+        ],
+    )
+    threads: list[int] = []
+    seen: list[Any] = []
+    assert asyncio.run(route_large(large(request, 8), threads, seen))
+    assert threads == [1]
+    assert seen == [(request, 7, threading.get_ident())]
+
+
+def test_a_large_request_that_is_malformed_closes_and_is_not_handled() -> None:
+    name = "x" * 30_000
+    topic = OffsetCommitRequestTopic(name=name, partitions=[])
+    whole = large(OffsetCommitRequest(group_id="g", topics=[topic] * 4), 8)
+    seen: list[Any] = []
+    (reason,) = asyncio.run(route_large(whole[:-9], [], seen))
+    assert reason == "malformed request: OffsetCommitRequest v8: cut short"
+    assert not seen
+
+
+@pytest.mark.parametrize(
+    ("topics", "partitions", "is_long"), [(2_000, 1, True), (1, 2_000, True), (10, 2, False)]
+)
+def test_a_long_answer_is_encoded_by_a_thread(
+    topics: int, partitions: int, *, is_long: bool
+) -> None:
+    """Many entries, or one with many."""
+    threads: list[int] = []
+
+    class Noted(ThreadPoolExecutor):
+        def submit(self, *arguments: Any, **named: Any) -> Future[Any]:
+            threads.append(1)
+            return super().submit(*arguments, **named)
+
+    def topic(number: int) -> OffsetCommitResponseTopic:
+        return OffsetCommitResponseTopic(
+            name=str(number),
+            partitions=[
+                OffsetCommitResponsePartition(partition_index=one) for one in range(partitions)
+            ],
+        )
+
+    async def answer(*_: object) -> OffsetCommitResponse:
+        return OffsetCommitResponse(topics=[topic(number) for number in range(topics)])
+
+    async def main() -> None:
+        with Noted(1) as executor:
+            async with asyncio.TaskGroup() as tasks:
+                services = SimpleNamespace(batch_work=executor)
+                found = Router(services, served(answer), tasks)(CONNECTION, frame(2))
+                assert isinstance(found, Pending)
+                await sent(found)
+
+    asyncio.run(main())
+    assert bool(threads) is is_long
+
+
+def test_what_was_encoded_already_is_sent_as_it_is() -> None:
+    async def encoded(*_: object) -> Encoded:
+        return Encoded([b"parts"])
+
+    assert asyncio.run(route(encoded)) == (Hold.CONNECTION, [b"parts"])
+
+
+def test_an_answer_that_is_given_up_costs_the_connection() -> None:
+    async def main() -> None:
+        promised: asyncio.Future[ApiVersionsResponse] = asyncio.get_running_loop().create_future()
+        async with asyncio.TaskGroup() as tasks:
+            router = Router(None, served(lambda *_: Pending(promised, Hold.NOTHING)), tasks)
+            answer = router(CONNECTION, frame())
+            assert isinstance(answer, Pending)
+            promised.cancel()
+            with pytest.raises(CloseConnectionError):
+                await sent(answer)
+
+    asyncio.run(main())
+
+
+def test_handler_that_fails_ends_its_wait() -> None:
     async def main() -> None:
         async def response() -> None:
             raise ZeroDivisionError
 
         async with asyncio.TaskGroup() as tasks:
-            router = Router(None, served(lambda *_: KeepsFrame(response())), tasks)
+            router = Router(None, served(lambda *_: Pending(response(), Hold.FRAME)), tasks)
             answer = router(CONNECTION, frame())
-            assert isinstance(answer, Later)
-            assert answer.freed is not None
-            await answer.freed
+            assert isinstance(answer, Pending)
             with pytest.raises(CloseConnectionError):
-                await answer.parts
+                await sent(answer)
 
     asyncio.run(main())
 
@@ -176,13 +319,55 @@ def test_handler_that_fails_costs_its_client_the_connection_and_is_reported() ->
         assert "by mistake" in reports[0]
 
 
+def test_a_node_that_is_ending_begins_nothing_and_reports_nothing_of_it() -> None:
+    """Something else in it has failed; requests that still come are not what went wrong."""
+    reports: list[str] = []
+
+    async def response() -> None:
+        """Never runs."""
+
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            handlers = served(lambda *_: Pending(response()))
+            router = Router(None, handlers, tasks, reports.append)
+            tasks.create_task(fail())
+            try:
+                await asyncio.sleep(60)
+            finally:
+                with pytest.raises(CloseConnectionError, match="stopping"):
+                    router(CONNECTION, frame())
+
+    with pytest.raises(ExceptionGroup):
+        asyncio.run(main())
+    assert reports == []
+
+
+def test_a_request_that_is_cancelled_before_it_begins_ends_its_wait() -> None:
+    async def response() -> None:
+        """Never runs, and nobody complains of that."""
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            router = Router(None, served(lambda *_: Pending(response())), tasks)
+            answer = router(CONNECTION, frame())
+            assert isinstance(answer, Pending)
+            router.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sent(answer)
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_SECONDS))
+
+
 def test_unknown_version_of_api_versions_is_answered_in_version_zero() -> None:
     async def main() -> ApiVersionsResponse:
         async with asyncio.TaskGroup() as tasks:
             router = Router(None, served(lambda *_: None), tasks)
             newer = frame(0)
             newer[2:4] = (99).to_bytes(2, "big")
-            # The header of a flexible version has tagged fields behind the client id.
+            # The header of a flexible version has tagged fields after the client id.
             answer = router(CONNECTION, memoryview(bytearray(newer) + b"\0"))
             assert isinstance(answer, list)
             return ApiVersionsResponse.decode(b"".join(answer)[8:], 0)

@@ -43,7 +43,7 @@ class Asked(Protocol):
 
 
 class LiveNode:
-    """A connection to a running node, for producers; whoever has to wait tries again."""
+    """A connection to a running node, for producers; anyone who has to wait tries again."""
 
     def __init__(self, client: RawClient) -> None:
         self._client = client
@@ -56,7 +56,7 @@ class LiveNode:
 
 
 class TransactionalProducer:
-    """A producer that does what it is told, and remembers what it is."""
+    """A producer that does what it is asked, and remembers what it is."""
 
     def __init__(self, node: Asked, name: str = NAME, *, version: int = 2) -> None:
         self.node = node

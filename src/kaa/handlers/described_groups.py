@@ -1,0 +1,48 @@
+"""What the four calls that describe groups have in common (15, 69, 77, 89).
+
+Groups are described one by one, in turns of the loop if there are many, each with what the client
+may do with it (KIP-430) if it asks for that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kaa.handlers import authorized_operations
+from kaa.handlers.in_slices import in_slices
+from kaa.limits import GROUPS_DESCRIBED_PER_SLICE_MAX
+from kaa.wire.errors import Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kaa.handlers.context import Answer, Encoded, RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.schema import Response
+
+
+def describe_groups(
+    services: Services,
+    context: RequestContext,
+    group_ids: Sequence[str],
+    describe: Callable[[Sequence[str]], Sequence[Any]],
+    response: Callable[..., Response],
+    *,
+    with_operations: bool,
+) -> Answer[Response | Encoded]:
+    """The response about these groups, in their order."""
+
+    def described(group_id: str) -> Any:
+        (group,) = describe([group_id])
+        if with_operations and group.error_code == Errors.NONE:
+            group.authorized_operations = authorized_operations.GROUP
+        return group
+
+    return in_slices(
+        services,
+        context,
+        group_ids,
+        described,
+        lambda groups: response(groups=groups),
+        slice_max=GROUPS_DESCRIBED_PER_SLICE_MAX,
+    )

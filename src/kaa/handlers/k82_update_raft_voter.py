@@ -1,0 +1,45 @@
+"""UpdateRaftVoter, key 82: a voter tells the leader where it listens and what it supports
+(KIP-853).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.quorum_messages import (
+    leader_address,
+    leader_endpoints,
+    leader_id_of,
+    replica_key,
+)
+from kaa.model.nodes import VersionRange
+from kaa.quorum import messages
+from kaa.quorum.voters import VoterNode
+from kaa.wire.messages.k82_update_raft_voter import CurrentLeader, UpdateRaftVoterResponse
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import NodeServices
+    from kaa.wire.messages.k82_update_raft_voter import UpdateRaftVoterRequest
+
+
+async def handle(
+    services: NodeServices, request: UpdateRaftVoterRequest, context: RequestContext
+) -> UpdateRaftVoterResponse:
+    feature = request.kraft_version_feature
+    voter = VoterNode(
+        replica_key(request.voter_id, request.voter_directory_id),
+        leader_endpoints(request.listeners),
+        VersionRange(feature.min_supported_version, feature.max_supported_version),
+    )
+    answer = await services.quorum.serve(
+        messages.UpdateVoterRequest(request.cluster_id, request.current_leader_epoch, voter)
+    )
+    if not isinstance(answer, messages.UpdateVoterResponse):
+        assert isinstance(answer, messages.ErrorResponse)
+        return UpdateRaftVoterResponse(error_code=answer.error)
+    leader = CurrentLeader(leader_id=leader_id_of(answer), leader_epoch=answer.leader_epoch)
+    address = leader_address(answer, context.listener_name)
+    if address is not None:
+        leader.host, leader.port = address.host, address.port
+    return UpdateRaftVoterResponse(error_code=answer.error, current_leader=leader)

@@ -1,0 +1,33 @@
+"""DeleteShareGroupState, key 86: forgets the state of share partitions.
+
+Deleting what is not there succeeds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.handlers.share_state import ask_each, results_of
+from kaa.wire.messages.k86_delete_share_group_state import (
+    DeleteShareGroupStateResponse,
+    DeleteStateResult,
+    PartitionResult,
+)
+
+if TYPE_CHECKING:
+    from kaa.handlers.context import RequestContext
+    from kaa.serving.services import Services
+    from kaa.wire.messages.k86_delete_share_group_state import DeleteShareGroupStateRequest
+
+
+async def handle(
+    services: Services, request: DeleteShareGroupStateRequest, _: RequestContext
+) -> DeleteShareGroupStateResponse:
+    share = services.shares
+    found = await ask_each(
+        request,
+        lambda key, _: share.delete(key),
+    )
+    return DeleteShareGroupStateResponse(
+        results=results_of(found, DeleteStateResult, PartitionResult)
+    )
