@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
 
 from kaa.broker.group_times import GroupTimes
-from kaa.coordinators.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
-from kaa.coordinators.group.settings import group_settings
+from kaa.coordinators.group.coordinator import GroupCoordinator
+from kaa.coordinators.group.settings import (
+    consumer_times,
+    group_settings,
+    share_times,
+    streams_times,
+)
+from kaa.coordinators.loading import Settings
 from kaa.coordinators.machine import Moment
-from kaa.coordinators.shard import Settings
-from kaa.coordinators.transaction.coordinator import TRANSACTIONS_TOPIC, TransactionCoordinator
+from kaa.coordinators.share.coordinator import ShareCoordinator
+from kaa.coordinators.share.settings import share_state_settings
+from kaa.coordinators.transaction.coordinator import TransactionCoordinator
 from kaa.coordinators.transaction.settings import FEATURE, transaction_settings
+from kaa.log.errors import LogError
+from kaa.model.topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, TopicPartition
 from kaa.records.batch import CompressionType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from concurrent.futures import Executor
     from random import Random
 
     from kaa.config.server import BrokerConfig
+    from kaa.coordinators.share.persister import Persister
+    from kaa.coordinators.transaction.markers import MarkerPort
     from kaa.coordinators.transaction.settings import TransactionSettings
-    from kaa.replication.partition import Partition
-    from kaa.serving.services import Services
-    from kaa.wire.errors import Errors
+    from kaa.log.manager import LogManager
+    from kaa.serving.producer_ids import ProducerIds
+    from kaa.serving.view import NodeView
+    from kaa.wire.primitives import Uuid
 
 Value = TypeVar("Value")
 
@@ -33,13 +46,13 @@ class Derived(Generic[Value]):
     change: settings are replaced, never altered.
     """
 
-    def __init__(self, services: Services, make: Callable[[BrokerConfig], Value]) -> None:
-        self._services = services
+    def __init__(self, view: NodeView, make: Callable[[BrokerConfig], Value]) -> None:
+        self._view = view
         self._make = make
         self._config: BrokerConfig | None = None
 
     def __call__(self) -> Value:
-        config = self._services.config
+        config = self._view.config
         if self._config is not config:
             self._value = self._make(config)
             self._config = config
@@ -51,23 +64,20 @@ class CoordinatorHost:
 
     def __init__(
         self,
-        services: Services,
+        view: NodeView,
         executor: Executor | None,
         report: Callable[[str], None],
         settings: Callable[[BrokerConfig], Settings],
     ) -> None:
-        self.loop = services.loop
+        self.loop = view.loop
         self.executor = executor
         self.report = report
-        self.settings = Derived(services, settings)
-        self._services = services
+        self.settings = Derived(view, settings)
+        self._view = view
 
     def now(self) -> Moment:
-        clock = self._services.clock
+        clock = self._view.clock
         return Moment(clock.wall_ms(), clock.monotonic_ms())
-
-    def has_enough_replicas(self, partition: Partition) -> bool:
-        return self._services.replicas.has_enough_replicas(partition)
 
 
 def group_shards(config: BrokerConfig) -> Settings:
@@ -88,48 +98,95 @@ def transaction_shards(config: BrokerConfig) -> Settings:
     )
 
 
-def make_transaction_coordinator(
-    services: Services, executor: Executor | None, report: Callable[[str], None]
-) -> TransactionCoordinator:
+def share_shards(config: BrokerConfig) -> Settings:
+    return Settings(
+        config.get_int("share.coordinator.append.linger.ms"),
+        config.get_int("share.coordinator.write.timeout.ms"),
+        config.get_int("share.coordinator.load.buffer.size"),
+        CompressionType(config.get_int("share.coordinator.state.topic.compression.codec")),
+    )
+
+
+def make_share_coordinator(
+    view: NodeView,
+    logs: LogManager,
+    executor: Executor | None,
+    report: Callable[[str], None],
+) -> ShareCoordinator:
     def partition_count() -> int:
-        topic = services.image.topics.get(TRANSACTIONS_TOPIC)
+        topic = view.image.topics.get(SHARE_GROUP_STATE)
         if topic is not None:
             return len(topic.partitions)
-        return services.config.get_int("transaction.state.log.num.partitions")
+        return view.config.get_int("share.coordinator.state.topic.num.partitions")
 
-    async def next_producer_id() -> int | Errors:
-        # They are there when the broker has registered.
-        return await services.producer_ids.next_id()
+    def topic_partition_count(topic_id: Uuid) -> int:
+        topic = view.image.topics_by_id.get(topic_id)
+        return 0 if topic is None else len(topic.partitions)
+
+    def prune(offsets: Mapping[int, int]) -> list[int]:
+        """Durable with the next checkpoint: what comes back after a crash was replaced later on."""
+        pruned = []
+        for number, offset in offsets.items():
+            with suppress(LogError):
+                logs.delete_records(TopicPartition(SHARE_GROUP_STATE, number), offset)
+                pruned.append(number)
+        return pruned
+
+    return ShareCoordinator(
+        CoordinatorHost(view, executor, report, share_shards),
+        Derived(view, share_state_settings),
+        partition_count,
+        topic_partition_count,
+        prune,
+    )
+
+
+def make_transaction_coordinator(
+    view: NodeView,
+    producer_ids: ProducerIds,
+    markers: MarkerPort,
+    executor: Executor | None,
+    report: Callable[[str], None],
+) -> TransactionCoordinator:
+    def partition_count() -> int:
+        topic = view.image.topics.get(TRANSACTION_STATE)
+        if topic is not None:
+            return len(topic.partitions)
+        return view.config.get_int("transaction.state.log.num.partitions")
 
     def settings() -> TransactionSettings:
-        level = services.image.features.get(FEATURE, 0)
-        return transaction_settings(services.config, level)
+        level = view.image.features.get(FEATURE, 0)
+        return transaction_settings(view.config, level)
 
     return TransactionCoordinator(
-        CoordinatorHost(services, executor, report, transaction_shards),
+        CoordinatorHost(view, executor, report, transaction_shards),
         settings,
         partition_count,
-        next_producer_id,
-        services.brokers,
+        producer_ids.next_id,
+        markers,
     )
 
 
 def make_group_coordinator(
-    services: Services,
+    view: NodeView,
+    persister: Persister,
     executor: Executor | None,
     random: Random,
     report: Callable[[str], None],
 ) -> GroupCoordinator:
     def partition_count() -> int:
-        topic = services.image.topics.get(OFFSETS_TOPIC)
+        topic = view.image.topics.get(CONSUMER_OFFSETS)
         if topic is not None:
             return len(topic.partitions)
-        return services.config.get_int("offsets.topic.num.partitions")
+        return view.config.get_int("offsets.topic.num.partitions")
 
     return GroupCoordinator(
-        CoordinatorHost(services, executor, report, group_shards),
-        Derived(services, group_settings),
+        CoordinatorHost(view, executor, report, group_shards),
+        Derived(view, group_settings),
         partition_count,
         lambda: str(UUID(bytes=random.randbytes(16), version=4)),
-        GroupTimes(services),
+        GroupTimes(view, consumer_times),
+        GroupTimes(view, share_times),
+        GroupTimes(view, streams_times),
+        persister,
     )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kaa.controller.formatting import FormatRequest, plan_format
 from kaa.log.errors import CorruptFileError
 from kaa.log.properties import read_meta_properties
-from kaa.quorum.node import KRAFT_VERSIONS
-from kaa.quorum.voters import Endpoint, ReplicaKey, VoterNode, VoterSet
+from kaa.model.nodes import Endpoint
+from kaa.quorum.voters import KRAFT_VERSIONS, ReplicaKey, VoterNode, VoterSet
 from kaa.wire.primitives import random_uuid
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def format_if_empty(config: BrokerConfig, files: Files, random: Random, now_ms: 
         if any(read_meta_properties(files, path) is not None for path in config.log_dirs):
             return False
     except CorruptFileError:
-        # It belongs to somebody, whoever that was.
+        # It belongs to somebody, no matter who that was.
         return False
 
     new_id = partial(random_uuid, random.randbytes)

@@ -1,95 +1,202 @@
 """The identity of a node's log directories, checked before anything in them is touched.
 
 Every directory says in `meta.properties` which cluster and node it belongs to, and has an id of its
-own. A node whose directories disagree, or belong to another node, does not start: it would mix the
-data of two clusters.
+own (KIP-858). The directory of the metadata log says who this node is; without it, or as another
+node, it does not start. Any other directory that is missing, cannot be read, was never formatted or
+belongs to somebody else is left alone: it is offline, and the rest serves. An empty directory in
+the place of a disk that is not mounted must never be taken for that disk.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.log.errors import CorruptFileError
-from kaa.log.properties import META_PROPERTIES_VERSION, read_meta_properties
+from kaa.log.properties import (
+    META_PROPERTIES_VERSION,
+    read_meta_properties,
+    write_meta_properties,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kaa.log.files import Files
     from kaa.log.properties import MetaProperties
     from kaa.wire.primitives import Uuid
 
+# Who runs the node puts the name of its file in the place of the last word.
+CONFIG_FILE: Final = "<server.properties>"
+_FORMAT: Final = f"kaa storage format{{votes}} -t {{cluster_id}} -c {CONFIG_FILE}"
 
-class StartError(Exception):
-    """The node cannot start; the text says what is wrong and what to do."""
+
+class NodeError(Exception):
+    """The node cannot start or go on; the text says what is wrong and what to do."""
+
+
+class StartError(NodeError):
+    """The node cannot start."""
+
+
+class StorageLostError(NodeError):
+    """The node has lost what it cannot be without, and stops itself."""
 
 
 class Identity(NamedTuple):
     """What the directories of a node agree on."""
 
     cluster_id: str
-    # By path; a directory that cannot be read is missing.
+    # By path; those that can be used.
     directories: dict[str, MetaProperties]
     # The directory with the metadata log is one of the others or one of its own.
     metadata_directory_id: Uuid
+    # By path why a directory cannot be used, and what to do about it.
+    unusable: dict[str, str]
 
 
-def read_identity(files: Files, paths: Sequence[str], metadata_path: str, node_id: int) -> Identity:
-    """Reads and compares the identities; StartError if they do not belong together."""
-    found: dict[str, MetaProperties] = {}
-    unformatted: list[str] = []
-    for path in dict.fromkeys([*paths, metadata_path]):
+def read_identity(
+    files: Files,
+    paths: Sequence[str],
+    metadata_path: str,
+    node_id: int,
+    new_id: Callable[[], Uuid],
+    *,
+    may_vote: bool = False,
+) -> Identity:
+    """Reads and compares the identities; StartError if this node has none.
+
+    A directory from before Kafka 3.7 has no id, and gets one. `may_vote` is a controller of a
+    dynamic quorum: who formats its directories has to say who votes.
+    """
+    own = _metadata_identity(files, paths, metadata_path, node_id, may_vote=may_vote)
+    found = {metadata_path: own}
+    unusable: dict[str, str] = {}
+    for path in dict.fromkeys(paths):
+        if path == metadata_path:
+            continue
         try:
             properties = read_meta_properties(files, path)
         except CorruptFileError as error:
-            raise StartError(f"{error}; restore the file or format another directory") from None
-        except PermissionError:
-            raise StartError(
-                f"{path} cannot be read: give the user of this process access to it, "
-                "or name another directory in log.dirs"
-            ) from None
-        except OSError:
-            # Offline: the others may serve.
-            continue
-        if properties is None:
-            unformatted.append(path)
+            unusable[path] = f"{error}; restore the file, or replace the directory"
+        except OSError as error:
+            unusable[path] = _unreadable(error)
         else:
-            found[path] = properties
-    _check(found, unformatted, node_id)
-    if metadata_path not in found:
-        raise StartError(
-            f"{metadata_path}, the directory of the metadata log, is not formatted or cannot be "
-            "read; a node does not start without its metadata"
-        )
-    of_metadata = found[metadata_path]
-    if of_metadata.directory_id is None:
-        raise StartError(
-            f"{metadata_path} has no directory.id, as before Kafka 3.7; start it once with a newer "
-            "Kafka, which adds one"
-        )
-    return Identity(of_metadata.cluster_id, found, of_metadata.directory_id)
-
-
-def _check(found: dict[str, MetaProperties], unformatted: list[str], node_id: int) -> None:
-    if not found:
-        where = ", ".join(unformatted) or "no log directory"
-        raise StartError(
-            f"{where} is not formatted; run: kaa storage format --standalone "
-            "-t $(kaa storage random-uuid) -c <server.properties>"
-        )
-    first_path, first = next(iter(found.items()))
+            problem = _problem(files, path, properties, own, node_id, may_vote=may_vote)
+            if problem is not None:
+                unusable[path] = problem
+            elif properties is not None:
+                found[path] = properties
     for path, properties in found.items():
-        if properties.version > META_PROPERTIES_VERSION:
-            raise StartError(
-                f"{path} was written by a newer version ({properties.version}); use that one"
+        if properties.directory_id is None:
+            found[path] = replace(properties, directory_id=new_id())
+            try:
+                write_meta_properties(files, path, found[path], "directory.id added")
+            except OSError as error:
+                raise StartError(
+                    f"cannot write {path}/meta.properties ({error.strerror or error}); "
+                    "make the directory writable"
+                ) from None
+    _check_ids(found)
+    directory_id = found[metadata_path].directory_id
+    assert directory_id is not None
+    return Identity(own.cluster_id, found, directory_id, unusable)
+
+
+def _metadata_identity(
+    files: Files, paths: Sequence[str], metadata_path: str, node_id: int, *, may_vote: bool
+) -> MetaProperties:
+    try:
+        own = read_meta_properties(files, metadata_path)
+    except CorruptFileError as error:
+        raise StartError(f"{error}; restore the file or format another directory") from None
+    except OSError as error:
+        raise StartError(
+            f"{metadata_path}, the directory of the metadata log, {_unreadable(error)}; "
+            "a node does not start without its metadata"
+        ) from None
+    if own is None:
+        others = [path for path in paths if path != metadata_path and _is_formatted(files, path)]
+        if not others:
+            new = _FORMAT.format(
+                votes=" --standalone" if may_vote else "", cluster_id="$(kaa storage random-uuid)"
             )
-        if properties.cluster_id != first.cluster_id:
-            raise StartError(
-                f"{path} belongs to cluster {properties.cluster_id}, but {first_path} to "
-                f"{first.cluster_id}; log.dirs must name directories of one cluster"
+            joining = _FORMAT.format(
+                votes=" --no-initial-controllers" if may_vote else "", cluster_id="CLUSTER_ID"
             )
-        if properties.node_id != node_id:
             raise StartError(
-                f"{path} belongs to node {properties.node_id}, but node.id is {node_id}; "
-                "set node.id or log.dirs to match"
+                f"{metadata_path} is not formatted; for the first node of a new cluster run: {new}"
+                f"; for a node that joins others, with the id of kaa cluster info: {joining}"
             )
+        raise StartError(
+            f"{metadata_path}, the directory of the metadata log, is missing or not formatted, but "
+            f"{others[0]} is formatted: mount the disk with the metadata log there, or set "
+            "metadata.log.dir to the directory that has __cluster_metadata-0"
+        )
+    if own.version > META_PROPERTIES_VERSION:
+        raise StartError(
+            f"{metadata_path} was written by a newer version ({own.version}); use that one"
+        )
+    if own.node_id != node_id:
+        raise StartError(
+            f"{metadata_path} belongs to node {own.node_id}, but node.id is {node_id}; "
+            "set node.id or log.dirs to match"
+        )
+    return own
+
+
+def _is_formatted(files: Files, path: str) -> bool:
+    try:
+        return read_meta_properties(files, path) is not None
+    except (CorruptFileError, OSError):
+        return True
+
+
+def _unreadable(error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return "cannot be read: give the user of this process access to it"
+    return f"cannot be read ({error.strerror or error}); check the disk"
+
+
+def _problem(
+    files: Files,
+    path: str,
+    found: MetaProperties | None,
+    own: MetaProperties,
+    node_id: int,
+    *,
+    may_vote: bool,
+) -> str | None:
+    """Why a directory is not one of this node, and what to do; None if it is."""
+    if found is None:
+        state = "is empty or not formatted" if files.is_directory(path) else "does not exist"
+        votes = " --no-initial-controllers" if may_vote else ""
+        command = _FORMAT.format(votes=f" --ignore-formatted{votes}", cluster_id=own.cluster_id)
+        return (
+            f"it {state}; mount its disk and restart, or, if the disk is new, give it to this node "
+            f"by: {command} and restart"
+        )
+    if found.version > META_PROPERTIES_VERSION:
+        return f"it was written by a newer version ({found.version}); use that one"
+    if found.cluster_id != own.cluster_id:
+        return (
+            f"it belongs to cluster {found.cluster_id}, and this node to {own.cluster_id}; mount "
+            "the disk of this node there and restart, or take the directory out of log.dirs"
+        )
+    if found.node_id != node_id:
+        return (
+            f"it belongs to node {found.node_id}, but node.id is {node_id}; mount the disk of this "
+            "node there and restart, or take the directory out of log.dirs"
+        )
+    return None
+
+
+def _check_ids(found: dict[str, MetaProperties]) -> None:
+    seen: dict[Uuid | None, str] = {}
+    for path, properties in found.items():
+        if properties.directory_id in seen:
+            raise StartError(
+                f"{path} and {seen[properties.directory_id]} have the same directory.id "
+                f"({properties.directory_id}); one is a copy of the other: take it out of log.dirs"
+            )
+        seen[properties.directory_id] = path

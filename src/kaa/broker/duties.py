@@ -1,31 +1,65 @@
 """What a broker does by itself, at its own pace: storage upkeep, idle clients, heartbeats.
 
-Each duty is a loop of its own in the broker's task group, so that a failure of one ends the broker
-instead of going unseen. Disk work leaves the loop: jobs of one directory run behind each other in
-the background executor.
+Each duty is a loop of its own in the broker's task group. One that fails in a way that nobody
+expected is reported and begun again (`persist`): it must neither end the node nor go unseen. Only
+what says itself that the node cannot go on (`NodeError`) ends it. Disk work leaves the loop: jobs
+of one directory run one after the other in the background executor.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import closing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kaa.broker.directories import NodeError
+from kaa.limits import DUTY_RETRY_SECONDS, LOGS_PER_CLOSE_TASK
 from kaa.log.throttle import Throttle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
     from concurrent.futures import Executor
 
     from kaa.config.definition import ConfigValues
     from kaa.log.cleaner import LogCleaner
     from kaa.log.jobs import Job
+    from kaa.log.log import UnifiedLog
     from kaa.log.manager import LogManager
+    from kaa.model.seams import Clock
     from kaa.net.listener import Listener
-    from kaa.serving.services import Clock
+    from kaa.replication.manager import ReplicaManager
 
 LOG_TICK_SECONDS: Final = 1.0
 SWEEP_SECONDS: Final = 5.0
+
+
+async def persist(
+    what: str, duty: Callable[[], Coroutine[Any, Any, None]], report: Callable[[str], None]
+) -> None:
+    """Does a duty until it is done or cancelled, however often it fails."""
+    while True:
+        try:
+            await duty()
+        except NodeError:
+            raise
+        except Exception as error:
+            if isinstance(error, ExceptionGroup) and error.subgroup(NodeError) is not None:
+                raise
+            report(f"{what} failed and is begun again: {_described(error)}")
+            await asyncio.sleep(DUTY_RETRY_SECONDS)
+        else:
+            return
+
+
+def _described(error: Exception) -> str:
+    """The error and the line that raised it, so that it can be found."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    where = error.__traceback__
+    while where is not None and where.tb_next is not None:
+        where = where.tb_next
+    place = "" if where is None else f" at {where.tb_frame.f_code.co_qualname}:{where.tb_lineno}"
+    return f"{error!r}{place}"
 
 
 async def keep_logs(logs: LogManager, clock: Clock, executor: Executor) -> None:
@@ -33,6 +67,26 @@ async def keep_logs(logs: LogManager, clock: Clock, executor: Executor) -> None:
     while True:
         await asyncio.sleep(LOG_TICK_SECONDS)
         await run_jobs(logs.tick(clock.wall_ms()), clock, executor)
+
+
+async def close_logs(logs: LogManager, clock: Clock, executor: Executor, broker_epoch: int) -> None:
+    """A clean stop: logs are flushed by all threads of the executor, then the markers written."""
+    loop, now_ms = asyncio.get_running_loop(), clock.wall_ms()
+
+    def close(some: list[UnifiedLog]) -> None:
+        for log in some:
+            logs.close_log(log, now_ms)
+
+    for log in logs.every_log:
+        log.settle()
+    waiting = logs.every_log
+    await asyncio.gather(
+        *(
+            loop.run_in_executor(executor, close, waiting[start : start + LOGS_PER_CLOSE_TASK])
+            for start in range(0, len(waiting), LOGS_PER_CLOSE_TASK)
+        )
+    )
+    await loop.run_in_executor(executor, logs.finish_shutdown, broker_epoch)
 
 
 async def clean_logs(
@@ -52,10 +106,13 @@ async def clean_logs(
                     await asyncio.sleep(rest)
 
 
-async def run_jobs(jobs: Iterable[Job], clock: Clock, executor: Executor) -> None:
-    """Runs jobs one after the other off the loop; their ends are noted on it."""
+async def run_jobs(jobs: Iterable[Job | None], clock: Clock, executor: Executor) -> None:
+    """Runs jobs one after the other off the loop; their ends are noted on it. None is a pause."""
     loop = asyncio.get_running_loop()
     for job in jobs:
+        if job is None:
+            await asyncio.sleep(0)
+            continue
         work = loop.run_in_executor(executor, job.run)
         was_cancelled = await _outlast(work)
         error = work.exception()
@@ -78,6 +135,14 @@ async def _outlast(work: asyncio.Future[None]) -> bool:
         except asyncio.CancelledError:
             was_cancelled = True
     return was_cancelled
+
+
+async def keep_isr(replicas: ReplicaManager) -> None:
+    """Leaders propose sets without replicas that are behind, twice in the time they may be so."""
+    while True:
+        await asyncio.sleep(replicas.lag_ms_max / 2 / 1000)
+        for _ in replicas.shrink_isr():
+            await asyncio.sleep(0)
 
 
 async def sweep_connections(listeners: Iterable[Listener]) -> None:

@@ -1,32 +1,36 @@
-"""The times of consumer groups, from the settings of the broker and of each group."""
+"""The times of groups, from the settings of the broker and of each group."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from kaa.coordinators.group.settings import ConsumerTimes, consumer_times
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from kaa.config.server import BrokerConfig
-    from kaa.serving.services import Services
+    from kaa.serving.view import NodeView
 
 _GROUP_RESOURCE: Final = 32
 
+Times = TypeVar("Times")
 
-class GroupTimes:
-    """The times of consumer groups by their ids; most have no settings of their own."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+class GroupTimes(Generic[Times]):
+    """The times of groups of one kind by their ids; most have no settings of their own."""
+
+    def __init__(
+        self, view: NodeView, make: Callable[[BrokerConfig, Mapping[str, str]], Times]
+    ) -> None:
+        self._view = view
+        self._make = make
         self._config: BrokerConfig | None = None
-        self._default = ConsumerTimes()
 
-    def __call__(self, group_id: str) -> ConsumerTimes:
-        config = self._services.config
-        overrides = self._services.image.configs.get((_GROUP_RESOURCE, group_id))
+    def __call__(self, group_id: str) -> Times:
+        config = self._view.config
+        overrides = self._view.image.configs.get((_GROUP_RESOURCE, group_id))
         if overrides:
-            return consumer_times(config, overrides)
+            return self._make(config, overrides)
         if self._config is not config:
             self._config = config
-            self._default = consumer_times(config, {})
+            self._default = self._make(config, {})
         return self._default

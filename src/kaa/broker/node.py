@@ -1,70 +1,101 @@
 """A node: everything put together, started and stopped in order.
 
-Start, each step only if the one before it succeeded:
+A node has the role of a broker, of a controller, or both (`process.roles`); every role has a
+replica of the metadata. Start, each step only if the one before it succeeded:
 
 1. the sockets are bound, so that a port clash is known before anything is written, and port 0 has
-become a number; 2. the identities of the directories are compared, and the directories locked; 3.
-the metadata log is recovered and the controller is active: the image of the cluster is there; 4.
-the logs of the partitions are loaded with the settings of their topics; 5. the broker registers
-with the ports it has, and the partitions take over what the image says; 6. listeners accept,
-heartbeats unfence the broker, and the node is ready.
+   become a number;
+2. the identities of the directories are compared, and the directories locked;
+3. the metadata log is recovered; a controller accepts on its listeners, because nobody could be
+   elected otherwise; then the replica joins the quorum, no matter who leads it;
+4. a broker registers with the ports it has, and follows the metadata to its own registration;
+5. it loads the logs of its partitions, with the settings that their topics have in the metadata,
+   and the partitions take over what the image says;
+6. heartbeats unfence it, its listeners accept, and the node is ready.
 
-Stop is the same backwards: no new clients, requests under way finish, the broker leaves the
-cluster, logs are flushed and marked clean, the controller writes a snapshot, and the locks go.
+Stop: the broker leaves the cluster while it still serves, so that leaderships move first; then no
+new clients, requests under way finish, logs are flushed and marked clean. The quorum is last: a
+controller hands its leadership over, writes a snapshot, and then closes its listeners.
 """
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kaa.broker.assembly import (
-    Listeners,
-    make_fetch_sessions,
+    BoundListeners,
+    load_apis,
+    make_fetchers,
     make_logs,
-    make_quorum_node,
+    make_moves,
+    set_throttles,
 )
-from kaa.broker.clock import SystemClock
-from kaa.broker.coordinators import make_group_coordinator, make_transaction_coordinator
+from kaa.broker.assignments import AssignmentReporter
 from kaa.broker.development import format_if_empty
-from kaa.broker.directories import StartError, read_identity
-from kaa.broker.duties import clean_logs, keep_logs, sweep_connections
-from kaa.broker.lifecycle import BrokerLifecycle, register_controller
+from kaa.broker.directories import StartError, StorageLostError, read_identity
+from kaa.broker.duties import (
+    clean_logs,
+    close_logs,
+    keep_isr,
+    keep_logs,
+    persist,
+    sweep_connections,
+)
+from kaa.broker.executors import thread_pool
+from kaa.broker.lifecycle.driver import BrokerIdentity, BrokerLifecycle
+from kaa.broker.metadata import NodeMetadata
+from kaa.broker.services import make_services
 from kaa.broker.topic_configs import LogConfigs, log_config, log_manager_config
+from kaa.broker.untiered import is_tiering, refuse_tiered_topics
+from kaa.clock import SystemClock
 from kaa.config.addresses import HostPort
 from kaa.config.dynamic import apply_dynamic, usable_update
-from kaa.controller.image import ClusterImage
-from kaa.controller.local import LocalController
+from kaa.controller.feature_table import CORDONED_LOG_DIRS, METADATA_VERSION
+from kaa.limits import LOG_CLOSING_THREADS
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import CorruptFileError, StorageError
 from kaa.log.files import RealFiles
+from kaa.model.kinds import ResourceType
+from kaa.model.topics import NEVER_TIERED
+from kaa.model.words import count_text
+from kaa.net.network import SystemNetwork
 from kaa.quorum.node import NotAVoterError
-from kaa.replication.manager import RESOURCE_TOPIC, ReplicaManager
-from kaa.serving.brokers import Brokers
-from kaa.serving.delayed import LongPolls
-from kaa.serving.group_commit import GroupCommit
+from kaa.replication.isr_changes import IsrChanges
+from kaa.replication.manager import ReplicaManager, has_replica
 from kaa.serving.producer_ids import ProducerIds
-from kaa.serving.services import Services
-from kaa.serving.topic_creation import TopicCreation
-from kaa.serving.verification import Verification
-from kaa.wire.primitives import Uuid
+from kaa.serving.services import NodeServices
+from kaa.serving.shared_flush import SharedFlush
+from kaa.serving.view import NodeView
+from kaa.wire.primitives import Uuid, random_uuid
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+    from concurrent.futures import Executor
     from random import Random
 
     from kaa.broker.directories import Identity
+    from kaa.broker.executors import Executors
+    from kaa.broker.tiering import Tiering
     from kaa.config.server import BrokerConfig
-    from kaa.controller.image import Delta
+    from kaa.controller.image import ClusterImage, Delta
     from kaa.log.config import LogConfig
     from kaa.log.files import Files
     from kaa.log.manager import LogManager
+    from kaa.model.nodes import Endpoint
+    from kaa.model.seams import Clock
+    from kaa.net.network import Network
+    from kaa.quorum.driver import QuorumDriver
+    from kaa.replication.follower.fetchers import ReplicaFetchers
+    from kaa.replication.moves import LogDirectoryMoves
     from kaa.replication.partition import Partition
+    from kaa.serving.services import Services
+
+    Duty = Callable[[], Coroutine[Any, Any, None]]
 
 RESOURCE_BROKER: Final = 4
 DRAIN_SECONDS: Final = 10.0
@@ -79,29 +110,52 @@ class Broker:
         config: BrokerConfig,
         *,
         files: Files | None = None,
-        clock: SystemClock | None = None,
+        clock: Clock | None = None,
+        network: Network | None = None,
+        executors: Executors = thread_pool,
+        random: Random | None = None,
         report: Callable[[str], None] = lambda _: None,
         formats_empty: bool = False,
     ) -> None:
-        """With `formats_empty` directories that were never formatted become a cluster of one."""
+        """Files, clocks, network, executors and chance are those of the machine unless handed in.
+
+        With `formats_empty` directories that were never formatted become a cluster of one.
+        """
         self.config = config
-        self.clock = clock or SystemClock()
+        roles = config.get_list("process.roles")
+        self.is_broker = "broker" in roles
+        self.is_controller = "controller" in roles
+        self.clock: Clock = clock or SystemClock()
         self.report = report
         self._formats_empty = formats_empty
         self.cluster_id = ""
-        self.services = Services()
+        self._services: NodeServices | None = None
+        self._view: NodeView
         self._files = files or RealFiles()
-        self._random: Random = SystemRandom()
-        self._executors: list[ThreadPoolExecutor] = []
+        self._network = network or SystemNetwork()
+        self._random: Random = random or SystemRandom()
+        self._make_executor = executors
+        self._executors: list[Executor] = []
+        # Where logs are loaded, kept and closed; None before they are loaded.
+        self._storage: Executor | None = None
         self._duties: list[asyncio.Task[None]] = []
         self._log_duties: list[asyncio.Task[None]] = []
         self._log_configs = LogConfigs()
         self._logs: LogManager | None = None
-        self._listeners: Listeners | None = None
-        self._controller: LocalController | None = None
+        self._listeners: BoundListeners | None = None
+        self._metadata: NodeMetadata | None = None
         self._lifecycle: BrokerLifecycle | None = None
+        self._tiering: Tiering | None = None
+        self._isr_changes: IsrChanges
+        self._fetchers: ReplicaFetchers
+        self._moves: LogDirectoryMoves
         self._are_logs_loaded = False
         self._are_replicas_started = False
+        # The task that starts the node, until it has.
+        self._starter: asyncio.Task[Any] | None = None
+        self._is_start_interrupted = False
+        # What the node cannot go on without, if that is lost.
+        self._lost: asyncio.Future[str] | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -110,28 +164,68 @@ class Broker:
         return str(HostPort(endpoint.host, endpoint.port))
 
     @property
-    def listeners(self) -> Listeners:
+    def listeners(self) -> BoundListeners:
         assert self._listeners is not None, "the node was not started"
         return self._listeners
+
+    @property
+    def services(self) -> Services:
+        """Those of a broker; a node without that role has no more of them than `NodeServices`."""
+        assert self._services is not None, "the node was not started"
+        return cast("Services", self._services)
+
+    @property
+    def offline_log_dirs(self) -> list[str]:
+        """Those of the log directories that cannot be used."""
+        directories = () if self._logs is None else self._logs.directories
+        return [one.path for one in directories if one.offline_reason is not None]
+
+    @property
+    def quorum(self) -> QuorumDriver | None:
+        """Its part in the quorum; None until the metadata log is recovered."""
+        if self._metadata is None or not self._metadata.replica.is_open:
+            return None
+        return self._metadata.replica.driver
 
     # --- start
 
     async def start(self, tasks: asyncio.TaskGroup) -> None:
         """Serves when it returns; StartError says why it cannot. Duties run in `tasks`."""
-        self.services.loop, self.services.config = asyncio.get_running_loop(), self.config
+        self._starter = asyncio.current_task()
+        try:
+            await self._start(tasks)
+        finally:
+            self._starter = None
+
+    def interrupt_start(self) -> None:
+        """Cancels a start that is under way, however long it waits for others."""
+        if self._starter is not None and not self._is_start_interrupted:
+            self._is_start_interrupted = True
+            self._starter.cancel()
+
+    async def _start(self, tasks: asyncio.TaskGroup) -> None:
+        loop = asyncio.get_running_loop()
+        self._lost = loop.create_future()
+        self._begin(tasks, _fail_when(self._lost))
         executor = self._executor("read", 2)
-        self._listeners = Listeners(self.services, executor, tasks, self.report)
+        self._listeners = BoundListeners(self.config, loop, executor, self._network)
         self._listeners.bind()
         identity = self._identify()
+        self.cluster_id = identity.cluster_id
+        self._view = NodeView(self.config.node_id, self.cluster_id, loop, self.clock, self.config)
         logs = self._take_directories(identity)
-        self._fill_services(logs)
+        self._metadata = metadata = self._make_metadata(logs, identity.metadata_directory_id)
+        self._services = self._make_services(metadata, logs, tasks)
         try:
-            await self._start_controller(logs, identity.metadata_directory_id)
-            self._begin(tasks, self._controller_duty())
-            await self._load(logs)
+            await metadata.open(tasks)
+            self._listeners.start(self.config.listeners.controller)
+            metadata.start(tasks)
+            if self.is_broker:
+                await self._join(metadata, logs, tasks)
         except (CorruptFileError, NotAVoterError, StorageError) as error:
             raise StartError(str(error)) from error
-        await self._join(logs, tasks)
+        listeners = tuple(self.listeners.by_name.values())
+        self._keep(tasks, "watching connections", lambda: sweep_connections(listeners))
 
     def _identify(self) -> Identity:
         config = self.config
@@ -139,16 +233,29 @@ class Broker:
             try:
                 format_if_empty(config, self._files, self._random, self.clock.wall_ms())
             except OSError as error:
+                place = error.filename or ", ".join(config.log_dirs)
                 raise StartError(
-                    f"cannot use {error.filename or 'the data directory'} ({error.strerror}); "
-                    "name another directory"
+                    f"cannot use {place} ({error.strerror}); name another directory"
                 ) from None
-        return read_identity(self._files, config.log_dirs, config.metadata_log_dir, config.node_id)
+        return read_identity(
+            self._files,
+            config.log_dirs,
+            config.metadata_log_dir,
+            config.node_id,
+            partial(random_uuid, self._random.randbytes),
+            may_vote=self.is_controller and not config.quorum_voters,
+        )
 
     def _take_directories(self, identity: Identity) -> LogManager:
         logs = make_logs(
-            self.config, self._files, self._random, self._topic_config, self._directory_failed
+            self.config,
+            self._files,
+            self._random,
+            self._topic_config,
+            self._directory_failed,
+            self.clock.monotonic_ms,
         )
+        logs.exclude(identity.unusable)
         try:
             logs.lock()
         except BlockingIOError as error:
@@ -161,144 +268,250 @@ class Broker:
             found = identity.directories.get(directory.path)
             directory.directory_id = None if found is None else found.directory_id
             directory.writer = self._executor("writer", 1)
-        self.cluster_id = identity.cluster_id
         return logs
 
-    def _fill_services(self, logs: LogManager) -> None:
-        services, config = self.services, self.config
-        services.clock = self.clock
-        services.node_id = config.node_id
-        services.cluster_id = self.cluster_id
-        services.image = ClusterImage()
-        services.image_offset = -1
-        services.logs = logs
-        services.batch_work = self._executor("batches", 1)
-        appended = None
-        if config.get_boolean("kaa.log.group.commit.enable"):
-            executor = self._executor("flush", len(config.log_dirs))
-            appended = GroupCommit(services.loop, executor, self.clock.wall_ms).appended
-        services.replicas = ReplicaManager(
-            config.node_id,
+    def _make_services(
+        self, metadata: NodeMetadata, logs: LogManager, tasks: asyncio.TaskGroup
+    ) -> NodeServices:
+        apis = load_apis(self.config)
+        services = NodeServices(
+            view=self._view,
+            controller=metadata.forwarding,
+            metadata=metadata.replica,
+            logs=logs,
+            batch_work=self._executor("batches", 1),
+            api_versions=apis.advertised(self.config.listeners),
+        )
+        if self.is_broker:
+            services = self._make_broker_services(services, metadata)
+        self.listeners.route(services, apis, tasks, self.report)
+        return services
+
+    def _make_broker_services(self, node: NodeServices, metadata: NodeMetadata) -> Services:
+        view, node_id = node.view, node.node_id
+        if is_tiering(self.config):
+            self._tiering = self._make_tiering()
+        remote_logs = None if self._tiering is None else self._tiering.remote_logs
+        self._isr_changes = IsrChanges(node_id, self._broker_epoch, node.controller, self.report)
+        self._assignments = AssignmentReporter(view)
+        replicas = self._make_replicas(node.logs)
+        replicas.remote = remote_logs
+        set_throttles(view, replicas)
+        self._fetchers = replicas.followers = make_fetchers(
+            view, replicas, remote_logs, self._random, self._broker_epoch, self.report
+        )
+        self._moves = replicas.moves = make_moves(
+            view,
+            node.logs,
+            replicas,
+            self._executor("moves", 2),
+            self._assignments.note,
+            self.report,
+        )
+        return make_services(
+            node,
+            replicas,
+            ProducerIds(metadata.own_channel, node_id, self._broker_epoch),
+            self._executor("coordinators", 1),
+            self._random,
+            self.report,
+            remote_logs,
+        )
+
+    def _make_replicas(self, logs: LogManager) -> ReplicaManager:
+        view, request_flush = self._view, None
+        if self.config.get_boolean("kaa.log.group.commit.enable"):
+            executor = self._executor("flush", len(self.config.log_dirs))
+            request_flush = SharedFlush(view.loop, executor, self.clock.wall_ms).request
+        return ReplicaManager(
+            view.node_id,
             logs,
             self._topic_config,
             self.clock.wall_ms,
-            appended=appended,
+            request_flush=request_flush,
             leadership_changed=self._leadership_changed,
-            call_soon=services.loop.call_soon,
+            call_soon=view.loop.call_soon,
+            assigned=self._assignments.note,
+            report=self.report,
+            monotonic_ms=self.clock.monotonic_ms,
+            lag_ms_max=lambda: view.config.get_int("replica.lag.time.max.ms"),
+            broker_epoch=self._broker_epoch,
+            propose=self._isr_changes.propose,
         )
-        services.fetch_sessions = make_fetch_sessions(config, self._random)
-        services.polls = LongPolls(services.loop)
-        services.topic_creation = TopicCreation(services)
-        executor = self._executor("coordinators", 1)
-        services.groups = make_group_coordinator(services, executor, self._random, self.report)
-        services.brokers = Brokers(services)
-        services.verification = Verification(services)
-        services.transactions = make_transaction_coordinator(services, executor, self.report)
 
-    async def _start_controller(self, logs: LogManager, directory_id: Uuid) -> None:
+    def _make_metadata(self, logs: LogManager, directory_id: Uuid) -> NodeMetadata:
         path = self.config.metadata_log_dir
         directory = next((found for found in logs.directories if found.path == path), None)
         if directory is not None and not directory.is_online:
             raise StartError(f"the directory of the metadata log is unusable: {path}")
-        advertised = self.config.listeners.advertised_controller
-        endpoints = tuple(self.listeners.bound(endpoint) for endpoint in advertised)
-        self._controller = LocalController(
-            config=self.config,
-            node=make_quorum_node(self.config, self.cluster_id, directory_id, endpoints),
-            directory=directory or LogDirectory(self._files, path),
+        advertised = self.config.listeners.advertised_controller if self.is_controller else ()
+        return NodeMetadata(
+            self.config,
+            cluster_id=self.cluster_id,
+            directory=directory or LogDirectory(self._files, path, None, self._directory_failed),
+            directory_id=directory_id,
+            endpoints=tuple(self.listeners.bound(endpoint) for endpoint in advertised),
             executor=self._executor("metadata", 1),
             clock=self.clock,
             random=self._random,
             on_image=self._image_changed,
             report=self.report,
         )
-        self.services.controller = self._controller
-        await self._controller.start()
-        self.services.quorum = self._controller.driver
-        incarnation_id = Uuid(self._random.randbytes(16))
-        await register_controller(self.config.node_id, self._controller, incarnation_id, endpoints)
 
     async def _load(self, logs: LogManager) -> None:
         """Loads the logs off the loop; nobody else touches them yet."""
-        now_ms = self.clock.wall_ms()
-        executor = self._executor("storage", 1)
-        await self.services.loop.run_in_executor(executor, _exhaust, logs.start(now_ms))
+        self._storage = self._executor("storage", 1)
+        is_ours = partial(has_replica, self._view.image, self.config.node_id)
+        steps = logs.start(self.clock.wall_ms(), is_ours)
+        loading = self._view.loop.run_in_executor(self._storage, self._take_steps, steps)
+        try:
+            await asyncio.shield(loading)
+        except asyncio.CancelledError:
+            # Locks are not given up, nor threads waited for by the loop, while a log is loaded.
+            self._is_start_interrupted = True
+            await asyncio.wait([loading])
+            loading.exception()
+            raise
         self._are_logs_loaded = True
 
-    async def _join(self, logs: LogManager, tasks: asyncio.TaskGroup) -> None:
-        assert self._controller is not None
-        epochs = logs.clean_broker_epochs.values()
-        known = [epoch for epoch in epochs if epoch is not None]
-        self._lifecycle = BrokerLifecycle(
-            self.config, self._controller, Uuid(self._random.randbytes(16)), self._offline
-        )
-        self.services.producer_ids = ProducerIds(
-            self._controller, self.config.node_id, self._broker_epoch
-        )
-        await self._lifecycle.register(
-            self.cluster_id,
-            [self.listeners.bound(point) for point in self.config.listeners.advertised_broker],
-            [found.directory_id for found in logs.directories if found.directory_id is not None],
-            min(known) if len(known) == len(epochs) and known else -1,
-        )
+    def _take_steps(self, steps: Iterable[object]) -> None:
+        for _ in steps:
+            if self._is_start_interrupted:
+                return
+
+    async def _join(
+        self, metadata: NodeMetadata, logs: LogManager, tasks: asyncio.TaskGroup
+    ) -> None:
+        services, channel = self.services, metadata.own_channel
+        logs.read_clean_shutdowns()
+        self._lifecycle = lifecycle = self._make_lifecycle(metadata, logs)
+        metadata.replica.on_published = lifecycle.published
+        self._begin(tasks, lifecycle.run())
+        await metadata.replica.published(await lifecycle.registered())
+        self._view.image = metadata.replica.image
+        if self._tiering is None:
+            refuse_tiered_topics(self._view.image)
+        else:
+            self._tiering.start(tasks)
+        # Not before: until then no topic has settings of its own.
+        await self._load(logs)
         self._are_replicas_started = True
-        self.services.replicas.start(self.services.image)
-        await self._lifecycle.unfence()
-        await self._lifecycle.report_recovered(self.services.replicas)
-        self.listeners.start()
-        self._begin(tasks, self._lifecycle.keep_alive())
-        self._begin(tasks, self.services.groups.runtime.run())
-        self._begin(tasks, self.services.transactions.runtime.run())
-        self._begin(tasks, self.services.transactions.run())
-        storage = self._executors[-1]
-        self._upkeep(tasks, keep_logs(logs, self.clock, storage))
+        self._view.image = metadata.replica.image
+        for _ in services.replicas.start(services.image):
+            await asyncio.sleep(0)
+        await lifecycle.unfenced()
+        # What was led and ended without a clean stop has been recovered.
+        await self._isr_changes.send_next()
+        await metadata.registered()
+        self.listeners.start(self.config.listeners.broker)
+        if self._tiering is not None:
+            self._tiering.serving()
+        assignments = partial(self._assignments.run, channel, self._broker_epoch)
+        self._keep(tasks, "reporting log directories", assignments)
+        self._keep(tasks, "changing in-sync replicas", self._isr_changes.run)
+        self._keep(tasks, "watching replicas", partial(keep_isr, services.replicas))
+        self._keep(tasks, "loading groups", services.groups.runtime.run)
+        self._keep(tasks, "loading transactions", services.transactions.runtime.run)
+        # It only begins tasks, each of which is tried again by itself.
+        self._begin(tasks, services.transactions.markers.run())
+        self._keep(tasks, "loading share states", services.shares.runtime.run)
+        self._keep(tasks, "pruning share states", services.shares.run)
+        self._upkeep(tasks, "following leaders", self._fetchers.run)
+        self._upkeep(tasks, "moving replicas", self._moves.run)
+        assert self._storage is not None
+        upkeep = partial(keep_logs, logs, self.clock, self._storage)
+        self._upkeep(tasks, "the upkeep of logs", upkeep)
         if self.config.get_boolean("log.cleaner.enable"):
             executor = self._executor("cleaner", 1)
-            config = partial(getattr, self.services, "config")
-            self._upkeep(tasks, clean_logs(logs.cleaner, self.clock, executor, config))
-        self._begin(tasks, sweep_connections(tuple(self.listeners.by_name.values())))
+            config = partial(getattr, self._view, "config")
+            cleaning = partial(clean_logs, logs.cleaner, self.clock, executor, config)
+            self._upkeep(tasks, "compaction", cleaning)
 
-    def _executor(self, name: str, threads: int) -> ThreadPoolExecutor:
-        executor = ThreadPoolExecutor(threads, thread_name_prefix=f"kaa-{name}")
+    def _make_tiering(self) -> Tiering:
+        from kaa.broker.tiering import Tiering
+
+        return Tiering(
+            self._view,
+            [self.listeners.bound(point) for point in self.config.listeners.advertised_broker],
+            files=self._files,
+            executor=self._executor("tier", 2),
+            random=self._random,
+            report=self.report,
+        )
+
+    def _make_lifecycle(self, metadata: NodeMetadata, logs: LogManager) -> BrokerLifecycle:
+        epochs = logs.clean_broker_epochs.values()
+        known = [epoch for epoch in epochs if epoch is not None]
+        replica = metadata.replica
+        return BrokerLifecycle(
+            self.config,
+            metadata.own_channel,
+            BrokerIdentity(
+                self.cluster_id,
+                Uuid(self._random.randbytes(16)),
+                [self.listeners.bound(point) for point in self.config.listeners.advertised_broker],
+                [
+                    found.directory_id
+                    for found in logs.online_directories
+                    if found.directory_id is not None
+                ],
+                min(known) if len(known) == len(epochs) and known else -1,
+            ),
+            self._random,
+            published_offset=lambda: replica.published_offset,
+            offline_directories=self._offline,
+            cordoned_directories=self._cordoned,
+        )
+
+    def _executor(self, name: str, threads: int) -> Executor:
+        executor = self._make_executor(name, threads)
         self._executors.append(executor)
         return executor
 
     def _begin(self, tasks: asyncio.TaskGroup, duty: Coroutine[Any, Any, None]) -> None:
+        """Begins a duty whose failure ends the node."""
         self._duties.append(tasks.create_task(duty))
 
-    def _upkeep(self, tasks: asyncio.TaskGroup, duty: Coroutine[Any, Any, None]) -> None:
-        """Begins a duty that works on logs, and must have ended before they are closed."""
-        self._log_duties.append(tasks.create_task(duty))
+    def _keep(self, tasks: asyncio.TaskGroup, what: str, duty: Duty) -> None:
+        """Begins a duty that is begun again if it fails."""
+        self._begin(tasks, persist(what, duty, self.report))
 
-    async def _controller_duty(self) -> None:
-        assert self._controller is not None
-        await self._controller.run()
+    def _upkeep(self, tasks: asyncio.TaskGroup, what: str, duty: Duty) -> None:
+        """As `_keep`, for one that works on logs, and must have ended before they are closed."""
+        self._log_duties.append(tasks.create_task(persist(what, duty, self.report)))
 
     # --- while running
 
     def _topic_config(self, topic: str) -> LogConfig:
-        overrides = self.services.image.configs.get((RESOURCE_TOPIC, topic), {})
-        return self._log_configs.get(self.services.config, overrides)
+        overrides = self._view.image.configs.get((ResourceType.TOPIC, topic), {})
+        if topic in NEVER_TIERED:
+            overrides = {**overrides, "remote.storage.enable": "false"}
+        return self._log_configs.get(self._view.config, overrides)
 
     def _image_changed(self, image: ClusterImage, delta: Delta) -> None:
-        services = self.services
-        services.image = image
-        if self._controller is not None:
-            services.image_offset = self._controller.committed_offset
+        self._view.image = image
+        self._view.image_offset = self.services.metadata.committed_offset
         if any(kind == RESOURCE_BROKER for kind, _ in delta.configs):
             self._apply_dynamic_config(image)
+        if not self.is_broker:
+            return
+        services = self.services
         services.groups.topics.update(image, delta, services.image_offset)
         # Before they have taken over a whole image, logs of another topic may lie in their places.
         if self._are_replicas_started:
             services.replicas.apply(image, delta)
             if delta.deleted_topics:
                 services.groups.topics_deleted(
-                    topic.name for topic in delta.deleted_topics.values()
+                    {topic.id: topic.name for topic in delta.deleted_topics.values()}
                 )
+                services.shares.topics_deleted(delta.deleted_topics)
+                services.share_partitions.topics_deleted(delta.deleted_topics)
 
     def _leadership_changed(self, partition: Partition) -> None:
-        self.services.groups.leadership_changed(partition)
-        self.services.transactions.leadership_changed(partition)
+        self.services.groups.runtime.leadership_changed(partition)
+        self.services.transactions.runtime.leadership_changed(partition)
+        self.services.shares.leadership_changed(partition)
+        self.services.share_partitions.leadership_changed(partition)
 
     def _apply_dynamic_config(self, image: ClusterImage) -> None:
         layers = []
@@ -308,13 +521,36 @@ class Broker:
             for problem in problems:
                 self.report(f"a stored setting is left out: {problem.message}")
             layers.append(usable)
-        config = self.services.config = apply_dynamic(self.config, *layers)
+        config = self._view.config = apply_dynamic(self.config, *layers)
         if self._logs is not None:
             self._logs.reconfigure(log_manager_config(config, log_config(config, {})))
+            if self._logs.cordon(config.cordoned_log_dirs) and self._lifecycle is not None:
+                self._lifecycle.directories_changed()
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         self.report(f"log directory {directory.path} is offline: {directory.offline_reason}")
-        self.services.loop.call_soon_threadsafe(self.services.replicas.directory_failed)
+        self._view.loop.call_soon_threadsafe(self._lose_directory, directory)
+
+    def _lose_directory(self, directory: LogDirectory) -> None:
+        logs, reason = self._logs, directory.offline_reason
+        if directory.path == self.config.metadata_log_dir:
+            self._lose(
+                f"{directory.path}, the directory of the metadata log, has failed: {reason}. A "
+                "node cannot go on without its metadata; repair the disk and start it again"
+            )
+        elif self.is_broker and logs is not None and not logs.online_directories:
+            self._lose(
+                f"all log directories have failed, {directory.path} last: {reason}. There is "
+                "nothing left to serve; repair a disk and start the broker again"
+            )
+        if self._lifecycle is not None and directory.directory_id is not None:
+            self._lifecycle.directory_failed(directory.directory_id)
+        if self._are_replicas_started:
+            self.services.replicas.directory_failed()
+
+    def _lose(self, what: str) -> None:
+        if self._lost is not None and not self._lost.done():
+            self._lost.set_result(what)
 
     def _broker_epoch(self) -> int:
         return -1 if self._lifecycle is None else self._lifecycle.epoch
@@ -327,32 +563,75 @@ class Broker:
             if not directory.is_online and directory.directory_id is not None
         ]
 
+    def _cordoned(self) -> list[Uuid] | None:
+        if self._view.image.features.get(METADATA_VERSION, 0) < CORDONED_LOG_DIRS:
+            return None
+        assert self._logs is not None
+        return [
+            directory.directory_id
+            for directory in self._logs.online_directories
+            if directory.is_cordoned and directory.directory_id is not None
+        ]
+
     # --- stop
 
     async def stop(self) -> None:
         """Ends what was started, however far the start came."""
-        if self._listeners is not None:
-            self._listeners.stop_accepting()
-            if self._logs is not None:
-                self.services.polls.end()
-            cut_off = await self._listeners.drain(DRAIN_SECONDS)
-            if cut_off:
-                self.report(f"{cut_off} connections were closed with a request under way")
+        async with AsyncExitStack() as steps:
+            # The last step first; one that fails does not keep the others from happening.
+            steps.callback(self._end)
+            steps.push_async_callback(self._close_listeners, self.config.listeners.controller)
+            if self._metadata is not None:
+                steps.push_async_callback(self._metadata.stop)
+            steps.push_async_callback(self._close_logs)
+            steps.callback(self._stop_coordinators)
+            steps.push_async_callback(self._close_listeners, self.config.listeners.broker)
+            if self._tiering is not None:
+                # It is a client of this broker.
+                steps.push_async_callback(self._tiering.stop)
+            lifecycle = self._lifecycle
+            is_asked_for = self.config.get_boolean("controlled.shutdown.enable")
+            if is_asked_for and lifecycle is not None and lifecycle.epoch >= 0:
+                await lifecycle.leave(LEAVE_SECONDS)
+
+    def sever(self) -> None:
+        """Ends every connection, to others and from them, without a word: what the rest of a
+        cluster sees when a process is killed. `stop` then has nobody to say goodbye to.
+        """
+        self.listeners.stop_accepting()
+        for listener in self.listeners.by_name.values():
+            listener.close_connections("severed")
+        if self._metadata is not None:
+            self._metadata.sever()
+        if self._lifecycle is not None:
+            self._lifecycle.abandon()
+
+    def _stop_coordinators(self) -> None:
         if self._are_logs_loaded:
             self.services.groups.runtime.stop()
             self.services.transactions.runtime.stop()
+            self.services.share_partitions.stop()
+            self.services.shares.runtime.stop()
             self.services.brokers.close()
-        controller, lifecycle = self._controller, self._lifecycle
-        is_asked_for = self.config.get_boolean("controlled.shutdown.enable")
-        if is_asked_for and lifecycle is not None and lifecycle.epoch >= 0:
-            await lifecycle.leave(LEAVE_SECONDS)
-        await self._close_logs()
-        if controller is not None:
-            await controller.stop()
+
+    def _end(self) -> None:
+        if self._listeners is not None:
+            self._listeners.cancel()
+        if self._metadata is not None:
+            self._metadata.close()
         for duty in self._duties:
             duty.cancel()
         for executor in self._executors:
             executor.shutdown()
+
+    async def _close_listeners(self, endpoints: Iterable[Endpoint]) -> None:
+        if self._listeners is None:
+            return
+        if self.is_broker and self._services is not None:
+            self.services.polls.end()
+        cut_off = await self._listeners.drain(endpoints, DRAIN_SECONDS)
+        if cut_off:
+            self.report(f"{count_text(cut_off, 'connection')} closed with a request under way")
 
     async def _close_logs(self) -> None:
         logs = self._logs
@@ -366,20 +645,18 @@ class Broker:
             duty.cancel()
         if self._log_duties:
             await asyncio.wait(self._log_duties)
-        for log in logs.logs.values():
-            log.settle()
-        stopping = logs.shutdown(self.clock.wall_ms(), self._broker_epoch())
-        await self.services.loop.run_in_executor(None, _exhaust, stopping)
+        await close_logs(
+            logs, self.clock, self._executor("close", LOG_CLOSING_THREADS), self._broker_epoch()
+        )
 
 
-def _exhaust(steps: Any) -> None:
-    for _ in steps:
-        pass
+async def _fail_when(lost: asyncio.Future[str]) -> None:
+    raise StorageLostError(await lost)
 
 
 @asynccontextmanager
 async def running(broker: Broker) -> AsyncIterator[Broker]:
-    """Starts the broker and stops it at the end; a failed duty ends the block too."""
+    """Starts the broker and stops it at the end; a lost storage ends the block too."""
     async with asyncio.TaskGroup() as tasks:
         try:
             await broker.start(tasks)

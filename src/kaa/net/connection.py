@@ -20,44 +20,32 @@ does not read does not count.
 **Turns.** A client that sends many small frames at once gets a number of them dispatched per turn
 of the loop, and is sent a number of bytes, and then the others have theirs.
 
-**Buffers.** A dispatcher may keep views of a frame only until it returns, or, if it returns `Later`
-with `keeps_frame`, until that is done or freed: the scratch buffer is then left to it and a new one
-is taken.
+**Buffers.** A dispatcher may keep views of a frame only until it returns, or, if it returns
+`Pending` that holds the frame, until that is done: the scratch buffer is then left to it and a new
+one is taken.
 """
 
 from __future__ import annotations
 
+import asyncio
 import struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kaa import limits
+from kaa.log.errors import StorageError
 from kaa.net.outbox import Outbox
 from kaa.net.pages import ColdPages, warm
+from kaa.net.pending import Hold
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from concurrent.futures import Executor
 
     from kaa.net.outbox import Place
+    from kaa.net.pending import Pending
     from kaa.net.transport import Transport
 
 _SIZE: Final = struct.Struct(">i")
-
-
-class Later(NamedTuple):
-    """An answer that is not known yet."""
-
-    # Gives the parts, or what `encode` makes them of.
-    parts: asyncio.Future[Any]
-    # Later frames of the connection are dispatched meanwhile.
-    is_parked: bool = False
-    # Views of the frame are in use until `freed` is done, or `parts` where there is no such thing.
-    keeps_frame: bool = False
-    # Done as soon as the answer is parked after all: from then on it is as with `is_parked`.
-    freed: asyncio.Future[None] | None = None
-    # Makes the parts once the future is done, however it ended; CloseConnectionError if it cannot.
-    encode: Callable[[asyncio.Future[Any]], list[Any]] | None = None
 
 
 class CloseConnectionError(Exception):
@@ -65,9 +53,11 @@ class CloseConnectionError(Exception):
 
 
 class Dispatcher(Protocol):
-    """Turns a frame, without its size, into parts to send, into no parts, or into Later."""
+    """Turns a frame, without its size, into parts to send, into no parts, or into Pending."""
 
-    def __call__(self, connection: Connection, frame: memoryview, /) -> list[Any] | Later: ...
+    def __call__(
+        self, connection: Connection, frame: memoryview, /
+    ) -> list[Any] | Pending[Any]: ...
 
 
 class Surroundings(Protocol):
@@ -103,6 +93,7 @@ class Connection:
         "_surroundings",
         "_transport",
         "_waiting_from",
+        "_when_closed",
         "active_at",
         "facts",
         "frame_count",
@@ -148,6 +139,7 @@ class Connection:
         self.frame_count = 0
         # What the dispatcher remembers of this client: its principal, its software.
         self.facts: dict[str, Any] = {}
+        self._when_closed: tuple[Callable[[], None], ...] = ()
         self._update_reading()
 
     @property
@@ -273,53 +265,40 @@ class Connection:
         self.frame_count += 1
         answer = self._dispatch(self, frame)
         if isinstance(answer, list):
-            if self._outbox.is_empty and answer:
-                self._send_at_once(answer)
-            elif answer:
+            if answer:
+                is_first = self._outbox.is_empty
                 self._outbox.fill(self._outbox.open(), answer)
+                if is_first:
+                    self._flush()
             return
-        place = self._outbox.open()
-        self._is_busy = not answer.is_parked
-        if answer.keeps_frame and self._buffer is None:
+        if answer.hold is Hold.FRAME and self._buffer is None:
             self._surroundings.replace_scratch()
-        is_busy = not answer.is_parked and answer.freed is None
+        self._wait_for(answer, self._outbox.open())
+
+    def _wait_for(self, answer: Pending[Any], place: Place) -> None:
+        """Fills the place when the answer is known; what it holds waits until then."""
+        is_busy = self._is_busy = answer.hold is not Hold.NOTHING
         encode = answer.encode or _parts
-        answer.parts.add_done_callback(self._answered(place, encode, is_busy=is_busy))
-        if answer.freed is not None:
-            answer.freed.add_done_callback(self._freed)
 
-    def _send_at_once(self, parts: list[Any]) -> None:
-        self._outbox.fill(self._outbox.open(), parts)
-        self._flush()
-
-    def _answered(
-        self,
-        place: Place,
-        encode: Callable[[asyncio.Future[Any]], list[Any]],
-        *,
-        is_busy: bool,
-    ) -> Callable[[asyncio.Future[Any]], None]:
         def done(future: asyncio.Future[Any]) -> None:
             if self.is_closed:
-                _drop(future)
+                _drop(future, encode)
                 return
             try:
                 parts = encode(future)
             except CloseConnectionError as error:
                 self.close(str(error))
                 return
-            self._outbox.fill(place, parts)
             if is_busy:
                 self._is_busy = False
-            self._flush()
+            if isinstance(parts, list):
+                self._outbox.fill(place, parts)
+                self._flush()
+            else:
+                self._wait_for(parts, place)
             self._resume()
 
-        return done
-
-    def _freed(self, _: asyncio.Future[None]) -> None:
-        """What was under way is parked, or done: the next frame has its turn."""
-        self._is_busy = False
-        self._resume()
+        _future(answer).add_done_callback(done)
 
     def _resume(self) -> None:
         """Goes on with frames that were received while the connection could not take them."""
@@ -338,7 +317,7 @@ class Connection:
         return (
             not self._is_busy
             and not self._is_closing
-            and len(self._outbox) < limits.NET_PARKED_ANSWERS_MAX
+            and len(self._outbox.places) < limits.NET_PARKED_ANSWERS_MAX
             and self._outbox.bytes_queued < limits.NET_QUEUED_BYTES_MAX
         )
 
@@ -363,13 +342,15 @@ class Connection:
         if self._is_warming or self.is_closed:
             return
         try:
-            self._outbox.send()
+            is_sent = self._outbox.send()
         except ColdPages as pages:
             self._warm(pages)
-        except (OSError, EOFError) as error:
+            is_sent = True
+        except (OSError, EOFError, StorageError) as error:
             self.close(str(error) or type(error).__name__)
             return
-        self._update_writing()
+        if self._is_writing or not is_sent or self._transport.wants_write:
+            self._update_writing()
         if self._is_closing and self._outbox.is_empty:
             self.close("done")
 
@@ -394,17 +375,21 @@ class Connection:
         self._is_warming = True
         surroundings = self._surroundings
         future = surroundings.loop.run_in_executor(
-            surroundings.executor, warm, pages.descriptor, pages.position, pages.length
+            surroundings.executor, warm, pages.region.descriptor, pages.position, pages.length
         )
 
         def done(future: asyncio.Future[None]) -> None:
             self._is_warming = False
-            # A failed read shows itself again when the piece is sent.
-            _drop(future)
-            if not self.is_closed:
-                self._outbox.warmed(pages)
-                self._flush()
-                self._resume()
+            error = None if future.cancelled() else future.exception()
+            if self.is_closed:
+                # The file was given back, and perhaps closed under the thread.
+                return
+            if isinstance(error, OSError):
+                self.close(str(pages.region.failed(error)))
+                return
+            self._outbox.warmed(pages)
+            self._flush()
+            self._resume()
 
         future.add_done_callback(done)
 
@@ -433,21 +418,40 @@ class Connection:
         self._buffer = None
         self._transport.close()
         self._surroundings.closed(self, reason)
+        for callback in self._when_closed:
+            callback()
+
+    def when_closed(self, callback: Callable[[], None]) -> None:
+        """Calls back when the connection has ended, for whatever reason."""
+        self._when_closed += (callback,)
 
 
-def _parts(future: asyncio.Future[Any]) -> list[Any]:
+def _future(answer: Pending[Any]) -> asyncio.Future[Any]:
+    assert isinstance(answer.response, asyncio.Future), "a dispatcher starts its coroutines"
+    return answer.response
+
+
+def _parts(future: asyncio.Future[Any]) -> list[Any] | Pending[Any]:
     """The parts that a future gives by itself."""
     if future.cancelled() or future.exception() is not None:
         raise CloseConnectionError("a request could not be answered")
-    parts: list[Any] = future.result()
+    parts: list[Any] | Pending[Any] = future.result()
     return parts
 
 
-def _drop(future: asyncio.Future[Any]) -> None:
-    """Takes the result of a future that nobody waits for, and gives back the files in it."""
-    if future.cancelled() or future.exception() is not None:
+def _drop(
+    future: asyncio.Future[Any],
+    encode: Callable[[asyncio.Future[Any]], list[Any] | Pending[Any]],
+) -> None:
+    """Takes an answer that nobody waits for, and gives back the files in it."""
+    try:
+        parts = encode(future)
+    except CloseConnectionError:
         return
-    result = future.result()
-    for part in result if isinstance(result, list) else ():
-        if hasattr(part, "release") and not isinstance(part, bytes | bytearray | memoryview):
-            part.release()
+    if isinstance(parts, list):
+        for part in parts:
+            if hasattr(part, "release") and not isinstance(part, bytes | bytearray | memoryview):
+                part.release()
+    else:
+        later = parts.encode or _parts
+        _future(parts).add_done_callback(lambda done: _drop(done, later))

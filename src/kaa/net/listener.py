@@ -12,7 +12,6 @@ request, or the rest of one.
 from __future__ import annotations
 
 import asyncio
-import errno
 import socket
 from collections import Counter
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaa import limits
 from kaa.net.connection import Connection
+from kaa.net.network import SystemNetwork
 from kaa.net.transport import PlainTransport
 
 if TYPE_CHECKING:
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from kaa.net.connection import Dispatcher
+    from kaa.net.network import ListeningSocket, Network, StreamSocket
     from kaa.net.transport import Transport
 
 _ACCEPTS_PER_TURN_MAX: Final = 64
-# After these the process is short of something that time may bring back.
-_EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +68,11 @@ class Listener:
     def __init__(
         self,
         settings: ListenerSettings,
-        dispatch: Dispatcher,
         *,
         loop: asyncio.AbstractEventLoop,
         executor: Executor,
-        transport: Callable[[socket.socket], Transport] = PlainTransport,
+        network: Network | None = None,
+        transport: Callable[[StreamSocket], Transport] = PlainTransport,
         on_close: Callable[[Connection, str], None] | None = None,
     ) -> None:
         self.settings = settings
@@ -81,12 +80,15 @@ class Listener:
         self.executor = executor
         self.frame_bytes_max = settings.frame_bytes_max
         self.counts = ListenerCounts()
-        self.connections: set[Connection] = set()
-        self._dispatch = dispatch
+        # In the order in which they came: a run with the same events ends them in the same order.
+        self.connections: dict[Connection, None] = {}
+        self._network = network or SystemNetwork()
+        # Set before anybody is accepted.
+        self._dispatch: Dispatcher
         self._transport = transport
         self._on_close = on_close
         self._by_address: Counter[str] = Counter()
-        self._socket: socket.socket | None = None
+        self._socket: ListeningSocket | None = None
         self._scratch = memoryview(bytearray(limits.NET_SCRATCH_BYTES))
         self._drained: asyncio.Event = asyncio.Event()
         self._resume_handle: asyncio.TimerHandle | None = None
@@ -106,7 +108,7 @@ class Listener:
         self._scratch = memoryview(bytearray(limits.NET_SCRATCH_BYTES))
 
     def closed(self, connection: Connection, reason: str) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         address = connection.peer
         self._by_address[address] -= 1
         if self._by_address[address] <= 0:
@@ -124,7 +126,7 @@ class Listener:
     def bind(self) -> int:
         """Binds the socket and returns its port, which is the system's choice for port 0."""
         settings = self.settings
-        self._socket = _bound(settings.host, settings.port)
+        self._socket = self._network.bind(settings.host, settings.port)
         if settings.receive_buffer_bytes is not None:
             # Connections inherit it, and announce it when they are opened.
             size = settings.receive_buffer_bytes
@@ -137,9 +139,10 @@ class Listener:
         port: int = self._socket.getsockname()[1]
         return port
 
-    def start(self) -> None:
-        """Accepts from now on."""
+    def start(self, dispatch: Dispatcher) -> None:
+        """Accepts from now on; requests go to `dispatch`."""
         assert self._socket is not None, "the listener is not bound"
+        self._dispatch = dispatch
         self._socket.listen(self.settings.backlog)
         self.loop.add_reader(self._socket.fileno(), self._acceptable)
 
@@ -197,9 +200,9 @@ class Listener:
                 sock, address = self._socket.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            except OSError as error:
-                if error.errno not in _EXHAUSTED:
-                    raise
+            except OSError:
+                # Short of descriptors or memory, without a network, or not allowed to: time may
+                # bring it back, and the client waits in the queue meanwhile.
                 self._pause_accepting(limits.NET_ACCEPT_PAUSE_SECONDS)
                 return
             self._accepted_in_second += 1
@@ -211,7 +214,7 @@ class Listener:
             self._second, self._accepted_in_second = second, 0
         return self._accepted_in_second < self.settings.connections_per_second_max
 
-    def _accept(self, sock: socket.socket, address: str) -> None:
+    def _accept(self, sock: StreamSocket, address: str) -> None:
         settings = self.settings
         most = settings.connections_per_address_overrides.get(
             address, settings.connections_per_address_max
@@ -231,7 +234,7 @@ class Listener:
             listener_name=settings.name,
             peer=address,
         )
-        self.connections.add(connection)
+        self.connections[connection] = None
 
     def _pause_accepting(self, seconds: float) -> None:
         """Leaves the socket alone for a while; ready as it is, it would spin the loop."""
@@ -247,24 +250,3 @@ class Listener:
 def _plain_address(address: str) -> str:
     """An IPv4 client of an IPv6 socket counts as the address it has."""
     return address.removeprefix("::ffff:") if "." in address else address
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """A bound socket; an empty host means every interface, of IPv6 too where there is one."""
-    is_dual = not host and socket.has_dualstack_ipv6()
-    wildcard = "::" if is_dual else "0.0.0.0"  # noqa: S104  An empty host asks for every interface.
-    found = socket.getaddrinfo(
-        host or wildcard, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
-    family, _, _, _, address = found[0]
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if is_dual:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        sock.setblocking(False)
-        sock.bind(address)
-    except OSError:
-        sock.close()
-        raise
-    return sock

@@ -28,22 +28,22 @@ _BUFFERS: Final = (bytes, bytearray, memoryview)
 
 
 class Place:
-    """The place of one answer; `parts` is None until it is known."""
+    """The place of one answer; `parts` is None until it is known. `Outbox.open` makes it."""
 
     __slots__ = ("parts",)
 
-    def __init__(self) -> None:
-        self.parts: list[Any] | None = None
+    parts: list[Any] | None
 
 
 class Outbox:
     """The answers that one connection still owes or is sending."""
 
-    __slots__ = ("_offset", "_parts", "_places", "_transport", "_warm_to", "bytes_queued")
+    __slots__ = ("_offset", "_parts", "_transport", "_warm_to", "bytes_queued", "places")
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._places: deque[Place] = deque()
+        # Answers that are not known yet, or wait for such.
+        self.places: deque[Place] = deque()
         # What is being sent: parts of answers at the front, the first one from `_offset` on.
         self._parts: deque[Any] = deque()
         self._offset = 0
@@ -52,22 +52,19 @@ class Outbox:
         # The bytes of filled places and of `_parts`, for back-pressure.
         self.bytes_queued = 0
 
-    def __len__(self) -> int:
-        """Answers that are not known yet or wait behind such."""
-        return len(self._places)
-
     @property
     def is_empty(self) -> bool:
-        return not self._places and not self._parts
+        return not self.places and not self._parts
 
     @property
     def is_sendable(self) -> bool:
-        return bool(self._parts) or bool(self._places and self._places[0].parts is not None)
+        return bool(self._parts) or bool(self.places and self.places[0].parts is not None)
 
     def open(self) -> Place:
         """Takes the next place."""
         place = Place()
-        self._places.append(place)
+        place.parts = None
+        self.places.append(place)
         return place
 
     def fill(self, place: Place, parts: list[Any]) -> None:
@@ -80,7 +77,8 @@ class Outbox:
         """Sends what can be sent in a turn; True if nothing sendable is left.
 
         Raises OSError if the connection is gone, EOFError if a file had fewer bytes than promised,
-        and ColdPages if a piece of a file must be warmed first (`warmed` tells that it was).
+        StorageError if it cannot be read, and ColdPages if a piece of a file must be warmed first
+        (`warmed` tells that it was).
         """
         end = self.bytes_queued - NET_SENT_PER_TURN_BYTES_MAX
         try:
@@ -98,7 +96,7 @@ class Outbox:
             return False
 
     def _advance(self) -> None:
-        places = self._places
+        places = self.places
         while places and places[0].parts is not None:
             self._parts += places.popleft().parts or ()
 
@@ -141,7 +139,7 @@ class Outbox:
         length = min(len(region) - self._offset, FILE_PIECE_BYTES)
         position = region.position + self._offset
         if not is_cached(region.descriptor, position, length):
-            raise ColdPages(region.descriptor, position, length)
+            raise ColdPages(region, position, length)
         self._warm_to = self._offset + length
 
     def warmed(self, pages: ColdPages) -> None:
@@ -163,12 +161,12 @@ class Outbox:
     def release(self) -> None:
         """Gives back every file region; the connection is gone."""
         self._advance()
-        waiting = [part for place in self._places for part in place.parts or ()]
+        waiting = [part for place in self.places for part in place.parts or ()]
         for part in (*self._parts, *waiting):
             if not isinstance(part, _BUFFERS):
                 part.release()
         self._parts.clear()
-        self._places.clear()
+        self.places.clear()
         self.bytes_queued = 0
 
 

@@ -10,8 +10,12 @@ systems), everything counts as cached.
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+if TYPE_CHECKING:
+    from kaa.net.transport import FileRegion
+
+# A Python that was built for an older system may know the flag and refuse it (a RuntimeError).
 _NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
 _WARM_BYTES: Final = 1 << 18
 _PROBE_BYTES: Final = 1 << 17
@@ -20,9 +24,9 @@ _PROBE_BYTES: Final = 1 << 17
 class ColdPages(Exception):  # noqa: N818  It is a state to be dealt with, not an error.
     """The next piece of a file is not in memory; `warm` brings it there, off the loop."""
 
-    def __init__(self, descriptor: int, position: int, length: int) -> None:
-        super().__init__(descriptor, position, length)
-        self.descriptor = descriptor
+    def __init__(self, region: FileRegion, position: int, length: int) -> None:
+        super().__init__(region, position, length)
+        self.region = region
         self.position = position
         self.length = length
 
@@ -42,7 +46,7 @@ def _is_byte_cached(descriptor: int, position: int) -> bool:
         os.preadv(descriptor, [bytearray(1)], position, _NOWAIT)
     except BlockingIOError:
         return False
-    except OSError:
+    except (OSError, RuntimeError):
         return True
     return True
 
@@ -54,7 +58,7 @@ def read_cached(descriptor: int, position: int, length: int) -> bytearray | None
     copy = bytearray(length)
     try:
         read = os.preadv(descriptor, [copy], position, _NOWAIT)
-    except OSError:
+    except (OSError, RuntimeError):
         return None
     return copy if read == length else None
 

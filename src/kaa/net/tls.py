@@ -17,6 +17,7 @@ from kaa.net.transport import FILE_PIECE_BYTES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kaa.net.network import StreamSocket
     from kaa.net.transport import Buffer, FileRegion
 
 # One record of TLS holds at most 16 KiB; several are read and written at a time.
@@ -29,7 +30,7 @@ class TlsTransport:
     __slots__ = ("_fileno", "_incoming", "_is_done", "_outgoing", "_socket", "_tls", "_unsent")
     may_hold_input = True
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+    def __init__(self, sock: StreamSocket, context: ssl.SSLContext) -> None:
         sock.setblocking(False)
         if sock.family in {socket.AF_INET, socket.AF_INET6}:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,17 +1,22 @@
 """One Protocol over a client's socket, so that a connection does not know whether it is encrypted.
 
 No method waits. Where the socket is not ready, BlockingIOError is raised, and the caller comes back
-when the event loop says so. Any other OSError means that the connection is gone.
+when the event loop says so. Any other OSError means that the connection is gone, and a StorageError
+that a file of an answer cannot be read.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from kaa.log.errors import StorageError
+    from kaa.net.network import StreamSocket
 
     Buffer = bytes | bytearray | memoryview
 
@@ -30,7 +35,15 @@ class FileRegion(Protocol):
     def __len__(self) -> int: ...
 
     def read(self, length: int, offset: int) -> bytes:
-        """Up to `length` bytes from `offset` within the region; fewer only at its end."""
+        """Up to `length` bytes from `offset` within the region; fewer only at its end.
+        StorageError if the disk does not give them.
+        """
+        ...
+
+    def failed(self, error: OSError) -> StorageError:
+        """The disk did not give bytes that were read by the descriptor. The owner of the file draws
+        the consequences; what is returned is to be raised.
+        """
         ...
 
     def release(self) -> None:
@@ -84,7 +97,7 @@ class PlainTransport:
     may_hold_input = False
     wants_write = False
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: StreamSocket) -> None:
         sock.setblocking(False)
         if sock.family in {socket.AF_INET, socket.AF_INET6}:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -108,7 +121,13 @@ class PlainTransport:
         length = min(len(region) - offset, FILE_PIECE_BYTES)
         if region.descriptor < 0:
             return self._socket.send(region.read(length, offset))
-        return os.sendfile(self._fileno, region.descriptor, region.position + offset, length)
+        try:
+            return os.sendfile(self._fileno, region.descriptor, region.position + offset, length)
+        except OSError as error:
+            # A socket that is gone has errors of its own.
+            if error.errno == errno.EIO:
+                raise region.failed(error) from error
+            raise
 
     def close(self) -> None:
         self._socket.close()

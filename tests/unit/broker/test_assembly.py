@@ -3,9 +3,11 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
+import pytest
+
 from kaa.broker.assembly import make_fetch_sessions, make_quorum_node
 from kaa.broker.node import running
-from kaa.quorum.voters import Endpoint
+from kaa.model.nodes import Endpoint
 from kaa.wire.registry import ApiKey
 from tests.support.ids import uuid
 from tests.unit.broker.support import config, node
@@ -34,6 +36,22 @@ def test_port_zero_is_told_as_the_port_that_was_bound() -> None:
             for endpoint in broker.config.listeners.all:
                 assert endpoint.port == 0
                 assert broker.listeners.bound(endpoint).port > 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("bound", "host"), [("127.0.0.1", "127.0.0.1"), ("[::1]", "::1")])
+def test_what_was_bound_is_registered(bound: str, host: str) -> None:
+    """Neither the port 0 of the settings nor a piece of an IPv6 address."""
+
+    async def main() -> None:
+        listeners = f"listeners=PLAINTEXT://{bound}:0,CONTROLLER://{bound}:0"
+        async with running(node(config(listeners))) as broker:
+            image, node_id = broker.services.image, broker.config.node_id
+            for told in (image.brokers[node_id].endpoints, image.controllers[node_id].endpoints):
+                (endpoint,) = told
+                port = broker.listeners.by_name[endpoint.listener].port
+                assert (endpoint.host, endpoint.port) == (host, port)
 
     asyncio.run(main())
 

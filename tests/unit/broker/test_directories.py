@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.broker.directories import StartError, read_identity
-from kaa.log.properties import MetaProperties, write_meta_properties
+from kaa.broker.directories import Identity, StartError, read_identity
+from kaa.log.properties import MetaProperties, read_meta_properties, write_meta_properties
 from kaa.log.sim_files import SimFiles
 from tests.support.ids import uuid
 
@@ -18,25 +18,66 @@ def files_with(**identities: MetaProperties) -> SimFiles:
     return files
 
 
+def identity(
+    files: SimFiles, *paths: str, metadata: str = "/a", may_vote: bool = False
+) -> Identity:
+    return read_identity(files, paths, metadata, 1, lambda: uuid(77), may_vote=may_vote)
+
+
 def test_directories_that_agree() -> None:
     files = files_with(a=MetaProperties(1, "c", FIRST), b=MetaProperties(1, "c", SECOND))
-    identity = read_identity(files, ["/a", "/b"], "/a", 1)
-    assert identity.cluster_id == "c"
-    assert identity.metadata_directory_id == FIRST
+    found = identity(files, "/a", "/b")
+    assert found.cluster_id == "c"
+    assert found.metadata_directory_id == FIRST
+    assert not found.unusable
 
 
 @pytest.mark.parametrize(
     ("second", "words"),
     [
-        (MetaProperties(1, "other", SECOND), "one cluster"),
+        (MetaProperties(1, "other", SECOND), "belongs to cluster other"),
         (MetaProperties(2, "c", SECOND), "node.id"),
         (MetaProperties(1, "c", SECOND, version=9), "newer version"),
     ],
 )
-def test_directories_that_do_not_belong_together(second: MetaProperties, words: str) -> None:
+def test_directory_that_does_not_belong_to_the_node_is_left_out(
+    second: MetaProperties, words: str
+) -> None:
     files = files_with(a=MetaProperties(1, "c", FIRST), b=second)
+    found = identity(files, "/a", "/b")
+    assert list(found.directories) == ["/a"]
+    assert words in found.unusable["/b"]
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (MetaProperties(2, "c", FIRST), "node.id"),
+        (MetaProperties(1, "c", FIRST, version=9), "newer version"),
+    ],
+)
+def test_metadata_of_somebody_else_is_refused(first: MetaProperties, words: str) -> None:
+    files = files_with(a=first, b=MetaProperties(1, "c", SECOND))
     with pytest.raises(StartError, match=words):
-        read_identity(files, ["/a", "/b"], "/a", 1)
+        identity(files, "/a", "/b")
+
+
+def test_missing_metadata_directory_is_refused() -> None:
+    files = files_with(b=MetaProperties(1, "c", SECOND))
+    with pytest.raises(StartError, match=r"metadata\.log\.dir"):
+        identity(files, "/a", "/b")
+
+
+def test_directories_before_ids_get_one() -> None:
+    files = files_with(a=MetaProperties(1, "c", None))
+    assert identity(files, "/a").metadata_directory_id == uuid(77)
+    assert read_meta_properties(files, "/a") == MetaProperties(1, "c", uuid(77))
+
+
+def test_copy_of_a_directory_is_refused() -> None:
+    files = files_with(a=MetaProperties(1, "c", FIRST), b=MetaProperties(1, "c", FIRST))
+    with pytest.raises(StartError, match="copy"):
+        identity(files, "/a", "/b")
 
 
 def test_damaged_identity_is_named() -> None:
@@ -44,9 +85,21 @@ def test_damaged_identity_is_named() -> None:
     files.make_directory("/a")
     files.create("/a/meta.properties").write([b"nonsense"], 0)
     with pytest.raises(StartError, match=r"meta\.properties"):
-        read_identity(files, ["/a"], "/a", 1)
+        identity(files, "/a")
 
 
 def test_nothing_formatted_tells_the_command() -> None:
-    with pytest.raises(StartError, match="kaa storage format"):
-        read_identity(SimFiles(), ["/a"], "/a", 1)
+    """With what Kafka's tool asks of a controller of a dynamic quorum, and refuses of others."""
+    with pytest.raises(StartError, match="kaa storage format -t") as told:
+        identity(SimFiles(), "/a")
+    assert "--standalone" not in str(told.value)
+    with pytest.raises(StartError, match=r"kaa storage format --standalone -t \$\(kaa storage"):
+        identity(SimFiles(), "/a", may_vote=True)
+
+
+def test_a_new_disk_is_formatted_beside_the_others() -> None:
+    files = files_with(a=MetaProperties(1, "c", FIRST))
+    told = identity(files, "/a", "/b").unusable["/b"]
+    assert "by: kaa storage format --ignore-formatted -t c -c" in told
+    told = identity(files, "/a", "/b", may_vote=True).unusable["/b"]
+    assert "by: kaa storage format --ignore-formatted --no-initial-controllers -t c -c" in told

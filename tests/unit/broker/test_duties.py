@@ -3,13 +3,20 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from kaa.broker.clock import SystemClock
-from kaa.broker.duties import clean_logs, run_jobs
+import pytest
+
+from kaa.broker.directories import StorageLostError
+from kaa.broker.duties import clean_logs, persist, run_jobs
+from kaa.broker.node import Broker, running
+from kaa.client import Admin, NewTopic, Producer
+from kaa.clock import SystemClock
 from kaa.config.definition import ConfigValues
 from kaa.log.dirs import LogDirectory
 from kaa.log.sim_files import SimFiles
+from tests.support.pace import PATIENCE_SECONDS
+from tests.unit.broker.support import config, formatted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,3 +118,107 @@ def test_compaction_keeps_to_its_bytes_per_second() -> None:
 
     # The rest that follows the last piece of work is left out.
     assert asyncio.run(main()) >= 0.2
+
+
+# --- duties that fail in a way that nobody expected
+
+
+def test_a_duty_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaa.broker.duties.DUTY_RETRY_SECONDS", 0)
+    reports: list[str] = []
+    turns: list[int] = []
+
+    async def duty() -> None:
+        turns.append(len(turns))
+        if len(turns) == 1:
+            raise ZeroDivisionError("by zero")
+        if len(turns) == 2:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(fail())
+
+    async def fail() -> None:
+        raise KeyError("inner")
+
+    asyncio.run(persist("counting", duty, reports.append))
+    assert turns == [0, 1, 2]
+    assert [line.partition(":")[0] for line in reports] == [
+        "counting failed and is begun again",
+        "counting failed and is begun again",
+    ]
+    assert "ZeroDivisionError('by zero') at " in reports[0]
+    assert "KeyError('inner') at " in reports[1]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_what_a_node_cannot_go_on_without_ends_the_duty(*, nested: bool) -> None:
+    async def duty() -> None:
+        error = StorageLostError("the disk is gone")
+        raise ExceptionGroup("tasks", [error]) if nested else error
+
+    with pytest.raises((StorageLostError, ExceptionGroup)):
+        asyncio.run(persist("counting", duty, lambda _: None))
+
+
+PROBES = (
+    "kaa.net.listener.Listener.sweep",
+    "kaa.replication.manager.ReplicaManager.shrink_isr",
+    "kaa.replication.directory_assignments.DirectoryAssignments.wait_ms",
+    "kaa.coordinators.runtime.Runtime.load_next",
+    "kaa.coordinators.share.coordinator.ShareCoordinator.prune",
+    "kaa.coordinators.transaction.markers.MarkerSender._finish",
+    "kaa.log.manager.LogManager.tick",
+    "kaa.log.cleaner.LogCleaner.work",
+)
+
+
+def test_no_failure_of_a_duty_ends_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fails once after the start, and is seen at work again; the node serves meanwhile."""
+    calls = dict.fromkeys(PROBES, 0)
+    is_started = False
+
+    def plant(place: str) -> None:
+        owner, _, name = place.rpartition(".")
+        module, _, kind = owner.rpartition(".")
+        real = getattr(getattr(__import__(module, fromlist=[kind]), kind), name)
+
+        def probe(*arguments: Any, **named: Any) -> Any:
+            calls[place] += is_started
+            if calls[place] == 1 and is_started:
+                raise ZeroDivisionError(place)
+            return real(*arguments, **named)
+
+        monkeypatch.setattr(place, probe)
+
+    for place in PROBES:
+        plant(place)
+    for name in ("DUTY_RETRY_SECONDS", "LOG_TICK_SECONDS", "SWEEP_SECONDS"):
+        monkeypatch.setattr(f"kaa.broker.duties.{name}", 0.01)
+    settings = config(
+        "replica.lag.time.max.ms=20",
+        "replica.fetch.wait.max.ms=20",
+        "log.cleaner.backoff.ms=10",
+        "share.coordinator.state.topic.prune.interval.ms=20",
+    )
+    reports: list[str] = []
+
+    async def main() -> None:
+        nonlocal is_started
+        node = Broker(settings, files=formatted(settings), report=reports.append)
+        async with running(node):
+            is_started = True
+            servers = {"bootstrap.servers": node.bootstrap_servers}
+            async with Admin(servers) as admin, asyncio.timeout(PATIENCE_SECONDS):
+                number = 0
+                while min(calls.values()) < 2:
+                    number += 1
+                    name = f"t{number}"
+                    assert await admin.create_topics([NewTopic(name, 1, 1)]) == {name: None}
+                    async with Producer(servers, transactional_id=name) as producer:
+                        await producer.init_transactions()
+                        async with producer.transaction():
+                            await producer.send(name, b"v")
+                    if number > 200:
+                        pytest.fail(str(calls))
+
+    asyncio.run(main())
+    assert any("failed and is begun again" in line for line in reports)

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kaa.broker.directories import StartError
 from kaa.broker.node import Broker, running
-from kaa.controller.state import RequestContext
+from kaa.controller.state import ControllerRequestContext
 from kaa.log.files import read_whole
+from kaa.log.manager import LogManager
 from kaa.log.sim_files import SimFiles
 from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 async def create_topic(broker: Broker, name: str, partitions: int = 1) -> None:
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
-    response = await broker.services.controller.create_topics(request, RequestContext(7))
+    response = await broker.services.controller.submit(request, ControllerRequestContext(7))
     assert [result.error_code for result in response.topics] == [Errors.NONE]
 
 
@@ -55,6 +57,28 @@ def refusal(settings: BrokerConfig, files: SimFiles) -> str:
     error = only(failure.value)
     assert isinstance(error, StartError)
     return str(error)
+
+
+def test_logs_have_the_settings_of_their_topics_after_a_restart() -> None:
+    files = formatted(config())
+
+    async def first() -> None:
+        async with running(node(config(), files)) as broker:
+            await create_topic(broker, "t")
+            change = AlterableConfig(name="retention.ms", config_operation=0, value="1234")
+            resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[change])
+            request = IncrementalAlterConfigsRequest(resources=[resource])
+            context = ControllerRequestContext(1)
+            await broker.services.controller.submit(request, context)
+
+    async def second() -> None:
+        async with running(node(config(), files)) as broker:
+            log = partition(broker, "t").log
+            assert log is not None
+            assert log.config.retention_ms == 1234
+
+    asyncio.run(first())
+    asyncio.run(second())
 
 
 def test_node_serves_what_was_written_before_a_clean_stop() -> None:
@@ -104,13 +128,48 @@ def test_node_that_was_killed_recovers_and_reports_its_partitions() -> None:
     asyncio.run(second())
 
 
+def test_start_is_interrupted_while_logs_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long that would take; the next start finds everything."""
+    settings = config()
+    files = formatted(settings)
+    load = LogManager.start
+
+    async def fill() -> None:
+        async with running(node(settings, files)) as broker:
+            await create_topic(broker, "t")
+            partition(broker, "t").append(batch(3), now_ms=0)
+
+    async def interrupted() -> None:
+        broker, loop = node(settings, files), asyncio.get_running_loop()
+
+        def endlessly(self: LogManager, *arguments: Any) -> Iterator[object]:
+            yield from load(self, *arguments)
+            loop.call_soon_threadsafe(broker.interrupt_start)
+            while True:
+                yield None
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LogManager, "start", endlessly)
+            with pytest.raises(asyncio.CancelledError):
+                async with running(broker):
+                    pytest.fail("the node started")
+
+    async def again() -> None:
+        async with running(node(settings, files)) as broker:
+            assert partition(broker, "t").leader_log().log_end_offset == 3
+
+    asyncio.run(fill())
+    asyncio.run(interrupted())
+    asyncio.run(again())
+
+
 def test_settings_change_while_the_node_runs() -> None:
     async def main() -> None:
         async with running(node(config())) as broker:
             change = AlterableConfig(name="log.retention.ms", config_operation=0, value="12345")
             resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[change])
             request = IncrementalAlterConfigsRequest(resources=[resource])
-            await broker.services.controller.incremental_alter_configs(request, RequestContext(1))
+            await broker.services.controller.submit(request, ControllerRequestContext(1))
             assert broker.services.config.log_retention_ms == 12345
 
     asyncio.run(main())
@@ -165,7 +224,7 @@ def test_group_commit_answers_only_what_is_on_stable_storage() -> None:
             found.wait(done.set)
             found.append(batch(1), now_ms=0)
             assert not found.is_replicated(1)
-            await asyncio.wait_for(done.wait(), 5)
+            await asyncio.wait_for(done.wait(), 60)
             assert found.is_replicated(1)
 
     asyncio.run(main())

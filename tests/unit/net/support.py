@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 import struct
@@ -10,14 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from kaa.net.connection import CloseConnectionError, Connection, Later
+from kaa.log.errors import StorageError
+from kaa.net.connection import CloseConnectionError, Connection
 from kaa.net.listener import Listener, ListenerSettings
+from kaa.net.pending import Hold, Pending
 from kaa.net.transport import PlainTransport
+from tests.support.pace import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
+    from kaa.net.network import StreamSocket
     from kaa.net.transport import Transport
 
 ECHO, PARK, HOLD, SILENT, REFUSE, KEEP, FILE, FREE, ENCODE = range(9)
@@ -37,7 +42,7 @@ class Node:
         self.region: Callable[[], Region] | None = None
         self.closed: list[str] = []
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> list[Any] | Later:
+    def dispatch(self, connection: Connection, frame: memoryview) -> list[Any] | Pending[Any]:
         kind, copy = frame[0], bytes(frame)
         self.frames.append(copy)
         if kind == REFUSE:
@@ -56,18 +61,19 @@ class Node:
         if kind in {KEEP, FREE}:
             self.kept.append(frame)
         if kind == FREE:
-            self.freed[copy] = asyncio.get_running_loop().create_future()
-            return Later(future, keeps_frame=True, freed=self.freed[copy])
+            freed = self.freed[copy] = asyncio.get_running_loop().create_future()
+            parked: Pending[Any] = Pending(future, Hold.NOTHING)
+            return Pending(freed, Hold.FRAME, lambda _: parked)
         if kind == ENCODE:
-            return Later(future, is_parked=True, encode=_encode)
-        return Later(future, is_parked=kind == PARK, keeps_frame=kind == KEEP)
+            return Pending(future, Hold.NOTHING, _encode)
+        return Pending(future, {PARK: Hold.NOTHING, KEEP: Hold.FRAME}.get(kind, Hold.CONNECTION))
 
     def answer(self, frame: bytes) -> None:
         self.waiting.pop(frame).set_result([sized(frame)])
 
 
 def _encode(done: asyncio.Future[list[Any]]) -> list[Any]:
-    """The parts twice; a failure is told to the client too."""
+    """The parts twice; a failure is reported to the client too."""
     error = done.exception()
     if isinstance(error, LookupError):
         raise CloseConnectionError("cannot be encoded")
@@ -86,6 +92,8 @@ class Region:
             self._file = path.open("rb")
         self.position = 0
         self.released = 0
+        self.is_broken = False
+        self.failures: list[OSError] = []
 
     @property
     def descriptor(self) -> int:
@@ -95,7 +103,13 @@ class Region:
         return self._length
 
     def read(self, length: int, offset: int) -> bytes:
+        if self.is_broken:
+            raise self.failed(OSError(errno.EIO, "broken"))
         return self._content[offset : offset + length]
+
+    def failed(self, error: OSError) -> StorageError:
+        self.failures.append(error)
+        return StorageError(f"the disk is offline: {error}")
 
     def release(self) -> None:
         self.released += 1
@@ -112,7 +126,7 @@ class Client:
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
-        sock.settimeout(10)
+        sock.settimeout(PATIENCE_SECONDS)
 
     async def send(self, data: bytes) -> None:
         await asyncio.to_thread(self.socket.sendall, data)
@@ -157,7 +171,7 @@ class Running:
         return client
 
     def _connect(self) -> Client:
-        sock = socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        sock = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_SECONDS)
         if self.client_tls is not None:
             return Client(self.client_tls.wrap_socket(sock, server_hostname="localhost"))
         return Client(sock)
@@ -168,7 +182,7 @@ class Running:
         return connection
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not condition():  # noqa: ASYNC110  The condition is of the code under test.
                 await asyncio.sleep(0.001)
 
@@ -185,19 +199,18 @@ async def running(
     node = Node()
     executor = ThreadPoolExecutor(1)
 
-    def transport(sock: socket.socket) -> Transport:
+    def transport(sock: StreamSocket) -> Transport:
         return PlainTransport(sock) if tls is None else TlsTransport(sock, tls[0])
 
     listener = Listener(
         ListenerSettings("TEST", "127.0.0.1", 0, **settings),
-        node.dispatch,
         loop=asyncio.get_running_loop(),
         executor=executor,
         transport=transport,
         on_close=lambda _, reason: node.closed.append(reason),
     )
     listener.bind()
-    listener.start()
+    listener.start(node.dispatch)
     system = Running(node, listener, None if tls is None else tls[1])
     try:
         yield system

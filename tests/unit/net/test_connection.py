@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import os
 import struct
@@ -342,6 +343,36 @@ def test_cold_pages_are_read_off_the_loop(tmp_path: Path, monkeypatch: pytest.Mo
             system.node.region = lambda: Region(content, tmp_path / "segment")
             assert await client.ask(frame(FILE)) == content
             assert len(asked) >= 3
+
+    asyncio.run(main())
+
+
+def test_cold_pages_that_cannot_be_read_cost_the_file_and_not_the_client_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The length stands in the frame, so that the client has to go; the owner of the file hears of
+    it too.
+    """
+
+    def warm(*_: object) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr("kaa.net.outbox.is_cached", lambda *_: False)
+    monkeypatch.setattr("kaa.net.connection.warm", warm)
+
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            system.node.region = lambda: Region(bytes(100_000), tmp_path / "segment")
+            await client.send(sized(frame(FILE)))
+            with pytest.raises(EOFError):
+                await client.answer()
+            (region,) = system.node.regions
+            assert [error.errno for error in region.failures] == [errno.EIO]
+            assert region.released == 1
+            await system.until(lambda: bool(system.node.closed))
+            assert "the disk is offline" in system.node.closed[0]
+            assert await (await system.connect()).ask(frame(ECHO)) == frame(ECHO)
 
     asyncio.run(main())
 

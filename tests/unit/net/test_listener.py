@@ -9,6 +9,8 @@ import pytest
 
 from kaa import limits
 from kaa.net.listener import Listener, ListenerSettings, _plain_address
+from kaa.net.network import ListeningSocket, StreamSocket
+from tests.support.pace import PATIENCE_SECONDS
 from tests.unit.net.support import ECHO, HOLD, running, sized
 
 
@@ -26,7 +28,6 @@ def test_port_clash_is_an_error_of_bind() -> None:
             settings = ListenerSettings("OTHER", "127.0.0.1", system.port)
             other = Listener(
                 settings,
-                system.node.dispatch,
                 loop=asyncio.get_running_loop(),
                 executor=system.listener.executor,
             )
@@ -71,18 +72,38 @@ def test_new_connections_of_a_second_are_limited() -> None:
     asyncio.run(main())
 
 
-class Exhausted:
-    """A listening socket of a process that has no descriptor left, until there are some."""
+def test_a_listener_that_rests_holds_up_nobody_else() -> None:
+    """Neither the clients of another listener nor the end of the node."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(1 - loop.time() % 1)
+        async with running(connections_per_second_max=1) as limited, running() as other:
+            assert await (await limited.connect()).ask(bytes([ECHO])) == bytes([ECHO])
+            await limited.connect()
+            await limited.until(lambda: limited.listener._resume_handle is not None)
+            rests_until = limited.listener._resume_handle.when()  # type: ignore[union-attr]
+            assert await (await other.connect()).ask(bytes([ECHO])) == bytes([ECHO])
+            limited.listener.stop_accepting()
+            await limited.listener.drain(PATIENCE_SECONDS)
+            assert loop.time() < rests_until
+
+    asyncio.run(main())
+
+
+class Failing:
+    """A listening socket whose system gives no connection away, until it does again."""
+
+    def __init__(self, sock: ListeningSocket, code: int) -> None:
         self._socket = sock
-        self.is_exhausted = True
-        self.refused = 0
+        self._code = code
+        self.is_failing = True
+        self.failed = 0
 
-    def accept(self) -> tuple[socket.socket, object]:
-        if self.is_exhausted:
-            self.refused += 1
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    def accept(self) -> tuple[StreamSocket, object]:
+        if self.is_failing:
+            self.failed += 1
+            raise OSError(self._code, os.strerror(self._code))
         return self._socket.accept()
 
     def fileno(self) -> int:
@@ -92,21 +113,25 @@ class Exhausted:
         self._socket.close()
 
 
-def test_without_descriptors_it_rests_and_goes_on_later() -> None:
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.EPERM, errno.EPROTO, errno.ENETDOWN])
+def test_without_descriptors_or_network_it_rests_and_goes_on_later(code: int) -> None:
     async def main() -> None:
         async with running() as system:
             assert system.listener._socket is not None
-            exhausted = Exhausted(system.listener._socket)
-            system.listener._socket = exhausted  # type: ignore[assignment]
-            client = await system.connect()
+            failing = Failing(system.listener._socket, code)
+            system.listener._socket = failing  # type: ignore[assignment]
             loop = asyncio.get_running_loop()
+            surprises: list[object] = []
+            loop.set_exception_handler(lambda _, context: surprises.append(context))
+            client = await system.connect()
             began = loop.time()
-            await system.until(lambda: exhausted.refused > 1)
+            await system.until(lambda: failing.failed > 1)
             # It does not ask again and again meanwhile.
             pauses = (loop.time() - began) / limits.NET_ACCEPT_PAUSE_SECONDS
-            assert exhausted.refused <= pauses + 2
-            exhausted.is_exhausted = False
+            assert failing.failed <= pauses + 2
+            failing.is_failing = False
             assert await client.ask(bytes([ECHO])) == bytes([ECHO])
+            assert surprises == []
 
     asyncio.run(main())
 
@@ -119,7 +144,7 @@ def test_sizes_of_socket_buffers_that_somebody_chose() -> None:
             (connection,) = system.listener.connections
             sock = socket.socket(fileno=os.dup(connection._fileno))
             with sock:
-                # Linux doubles what it is told.
+                # Linux doubles what it is given.
                 assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in {50_000, 100_000}
                 assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in {40_000, 80_000}
 
@@ -257,12 +282,11 @@ def test_every_interface_is_served_by_an_empty_host() -> None:
         async with running() as system:
             listener = Listener(
                 ListenerSettings("ANY", "", 0),
-                system.node.dispatch,
                 loop=asyncio.get_running_loop(),
                 executor=system.listener.executor,
             )
             port = listener.bind()
-            listener.start()
+            listener.start(system.node.dispatch)
             try:
                 sock = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", port), 5)
                 sock.close()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
+import ssl
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kaa.net.transport import PlainTransport
 from tests.unit.net.support import ECHO, FILE, HOLD, PARK, REFUSE, Region, running, sized
 
 if TYPE_CHECKING:
-    import ssl
     from pathlib import Path
 
 
@@ -96,6 +98,44 @@ def test_file_regions(
             assert system.node.regions[0].released == 1
 
     asyncio.run(main())
+
+
+def test_file_region_that_cannot_be_read(
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext] | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether the system reads it for a socket that is fine, or the node itself."""
+
+    def sendfile(*_: int) -> int:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(os, "sendfile", sendfile)
+
+    async def main() -> None:
+        async with running(tls=contexts) as system:
+            client = await system.connect()
+            region = Region(bytes(200_000), tmp_path / "segment")
+            region.is_broken = True
+            system.node.region = lambda: region
+            await client.send(sized(bytes([FILE])))
+            with pytest.raises((EOFError, ssl.SSLError)):
+                await client.answer()
+            assert [error.errno for error in region.failures] == [errno.EIO]
+            assert region.released == 1
+
+    asyncio.run(main())
+
+
+def test_socket_that_is_gone_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    one, other = socket.socketpair()
+    transport, region = PlainTransport(one), Region(bytes(200_000), tmp_path / "segment")
+    other.close()
+    with pytest.raises(ConnectionError):
+        transport.send_file(region, 0)
+    assert not region.failures
+    transport.close()
+    region.release()
 
 
 def test_cut_off_by_the_node(contexts: tuple[ssl.SSLContext, ssl.SSLContext] | None) -> None:

@@ -1,0 +1,148 @@
+"""The part of a node that every role has: its replica of the metadata, and the ways to others.
+
+Consensus, heartbeats and forwarding have connections of their own: answers on one come in the order
+of the requests, and a heartbeat must not wait for a long poll or for a thousand new topics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.broker.assembly import make_quorum_node
+from kaa.broker.lifecycle.controllers import register_controller
+from kaa.client.peer import Peers, peer_settings
+from kaa.controller.channel import ControllerChannel
+from kaa.controller.replica import MetadataReplica
+from kaa.model.nodes import SecurityProtocol
+from kaa.quorum.transport import QuorumTransport
+from kaa.wire.primitives import Uuid
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+    from random import Random
+
+    from kaa.config.server import BrokerConfig
+    from kaa.controller.image import ClusterImage, Delta
+    from kaa.log.dirs import LogDirectory
+    from kaa.model.nodes import Endpoint
+    from kaa.model.seams import Clock
+
+
+class NodeMetadata:
+    """See the module. `open`, `start`, and `stop` after everything else."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        cluster_id: str,
+        directory: LogDirectory,
+        directory_id: Uuid,
+        endpoints: tuple[Endpoint, ...],
+        executor: Executor,
+        clock: Clock,
+        random: Random,
+        on_image: Callable[[ClusterImage, Delta], None],
+        report: Callable[[str], None],
+    ) -> None:
+        """`endpoints` are those of the controller here, none without one."""
+        self._config = config
+        self._random = random
+        self._report = report
+        self._endpoints = endpoints
+        self._node = make_quorum_node(config, cluster_id, directory_id, endpoints)
+        self.replica = MetadataReplica(
+            config=config,
+            node=self._node,
+            directory=directory,
+            executor=executor,
+            clock=clock,
+            random=random,
+            on_image=on_image,
+            report=report,
+        )
+        self._peers: list[Peers] = []
+        # What this node asks for itself, and what it passes on for clients.
+        self.own_channel = self._channel("heartbeats")
+        self.forwarding = self._channel("forwarding")
+        self._transport: QuorumTransport | None = None
+        self._registration: asyncio.Task[None] | None = None
+
+    def _make_peers(self, purpose: str, timeout_ms: int) -> Peers:
+        settings = peer_settings(
+            _controller_protocol(self._config),
+            client_id=f"node-{self._config.node_id}-{purpose}",
+            request_timeout_ms=timeout_ms,
+        )
+        peers = Peers(settings, self._random)
+        self._peers.append(peers)
+        return peers
+
+    def _channel(self, purpose: str) -> ControllerChannel:
+        timeout_ms = self._config.get_int("request.timeout.ms")
+        return ControllerChannel(
+            self.replica,
+            self._make_peers(purpose, timeout_ms),
+            self._random,
+            node_id=self._config.node_id,
+            timeout_ms=timeout_ms,
+        )
+
+    async def open(self, tasks: asyncio.TaskGroup) -> None:
+        """Recovers the metadata log; other replicas may ask from then on."""
+        timeout_ms = self._node.config.request_timeout_ms
+        self._transport = QuorumTransport(
+            self._make_peers("quorum", timeout_ms),
+            tasks,
+            listener=self._node.listener,
+            timeout_ms=timeout_ms,
+        )
+        await self.replica.open(self._transport)
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Joins the quorum."""
+        self.replica.start(tasks)
+        if self._endpoints:
+            self._registration = tasks.create_task(
+                register_controller(
+                    self._config.node_id,
+                    self.own_channel,
+                    Uuid(self._random.randbytes(16)),
+                    self._endpoints,
+                    self._random,
+                    self._report,
+                )
+            )
+
+    async def registered(self) -> None:
+        """Waits until the controller here is registered, if there is one."""
+        if self._registration is not None:
+            await self._registration
+
+    async def stop(self) -> None:
+        if self._registration is not None:
+            self._registration.cancel()
+        await self.replica.stop()
+
+    def sever(self) -> None:
+        """Leaves the quorum without a word."""
+        self.close()
+        self.replica.driver.close()
+
+    def close(self) -> None:
+        """Ends all connections to other nodes."""
+        if self._transport is not None:
+            self._transport.close()
+        for peers in self._peers:
+            peers.close()
+
+
+def _controller_protocol(config: BrokerConfig) -> SecurityProtocol:
+    """What controllers talk; a broker alone has no listener of theirs, and PLAINTEXT is all there
+    is so far.
+    """
+    for endpoint in config.listeners.controller:
+        return SecurityProtocol(endpoint.security_protocol)
+    return SecurityProtocol.PLAINTEXT

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from kaa.broker.directories import StartError
+from kaa.broker.lifecycle.driver import BrokerIdentity, BrokerLifecycle
+from kaa.broker.node import Broker, running
+from kaa.model.nodes import Endpoint
+from kaa.wire.primitives import Uuid
+from tests.unit.broker.support import config, node
+
+ENDPOINT = Endpoint("PLAINTEXT", "127.0.0.1", 9092)
+
+
+def lifecycle(
+    broker: Broker, incarnation: bytes, cluster_id: str, *settings: str
+) -> BrokerLifecycle:
+    return BrokerLifecycle(
+        config(*settings),
+        broker.services.controller,
+        BrokerIdentity(cluster_id, Uuid(incarnation * 16), [ENDPOINT], [], -1),
+        Random(1),
+        published_offset=lambda: 0,
+        offline_directories=list,
+    )
+
+
+async def refusal(other: BrokerLifecycle) -> str:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(other.run())
+        with pytest.raises(StartError) as failure:
+            await other.registered()
+    assert other.epoch == -1
+    return str(failure.value)
+
+
+def test_broker_of_a_running_node_is_alive_and_leaves_when_it_may() -> None:
+    async def main() -> None:
+        async with running(node(config())) as broker:
+            image = broker.services.image.brokers[broker.config.node_id]
+            assert not image.is_fenced
+            assert image.epoch > 0
+            assert [point.listener for point in image.endpoints] == ["PLAINTEXT"]
+            assert broker._lifecycle is not None
+            assert await broker._lifecycle.leave(5)
+
+    asyncio.run(main())
+
+
+def test_second_broker_with_the_same_id_is_refused() -> None:
+    async def main() -> None:
+        async with running(node(config())) as broker:
+            short = "initial.broker.registration.timeout.ms=300"
+            other = lifecycle(broker, b"o", broker.cluster_id, short)
+            assert "the controller refused this broker" in await refusal(other)
+
+    asyncio.run(main())
+
+
+def test_broker_of_another_cluster_is_refused_at_once() -> None:
+    async def main() -> None:
+        async with running(node(config())) as broker:
+            assert "cluster" in await refusal(lifecycle(broker, b"o", "another-cluster-AAAAAA"))
+
+    asyncio.run(main())
