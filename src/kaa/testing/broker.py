@@ -11,12 +11,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from kaa import limits
-from kaa.testing.client import Client, RefusedError, check
+from kaa.client.arguments import names_of
+from kaa.config.definition import ConfigProblem, InvalidConfigError
+from kaa.config.server import hint_for_unknown, is_unknown
+from kaa.testing.client import Client, RefusedError, check, setting_text
 from kaa.testing.clock import machine_ns
 from kaa.testing.faults import Faults, On, api_key
-from kaa.testing.group import Group
+from kaa.testing.group import AnyGroup, Group
 from kaa.testing.process_node import ForeignCluster, ProcessNode
 from kaa.testing.remote import RemoteFaults
+from kaa.testing.share_group import ShareGroup
 from kaa.testing.thread_node import ThreadNode
 from kaa.testing.topic import Topic
 from kaa.wire.errors import Errors
@@ -44,14 +48,12 @@ _LOGGER: Final = logging.getLogger("kaa.testing")
 class Broker:
     """A broker that lives as long as a block, on a free port, with its data in memory.
 
-    ::
-
         with Broker(overrides={"num.partitions": 3}) as broker:
             client = AnyKafkaClient(broker.bootstrap_servers)
 
-    ``async with`` does the same and does not block the loop meanwhile. ``process=True`` runs the
+    `async with` does the same and does not block the loop meanwhile. `process=True` runs the
     broker as a child process instead, with its data in a temporary folder, and
-    ``bootstrap_servers`` uses a cluster that runs already; rules about requests, capped versions
+    `bootstrap_servers` uses a cluster that runs already; rules about requests, capped versions
     and the clock need a broker of the test's own, in this process or in a child.
     """
 
@@ -62,7 +64,7 @@ class Broker:
         process: bool = False,
         bootstrap_servers: str | None = None,
     ) -> None:
-        settings = [f"{name}={_text(value)}" for name, value in (overrides or {}).items()]
+        settings = _settings(overrides or {})
         faults = self._faults = RemoteFaults() if process else Faults()
         self._node: ThreadNode | ProcessNode | ForeignCluster
         if bootstrap_servers is not None:
@@ -75,6 +77,8 @@ class Broker:
             self._node = ThreadNode(settings, faults)
         self._client: Client | None = None
         self._numbers = itertools.count(1)
+        # Those whose settings end with their test.
+        self._share_groups: list[ShareGroup] = []
         # What the names of topics, and of groups that ask for one, begin with.
         self.prefix = ""
 
@@ -116,11 +120,11 @@ class Broker:
         self._ended()
 
     def kill(self, *, keep_unflushed: bool = False) -> None:
-        """Ends at once, without a clean stop; ``restart`` goes on with what is left.
+        """Ends at once, without a clean stop; `restart` goes on with what is left.
 
         Inside this process that is what a power cut leaves: records that were never flushed to
         disk are gone, acknowledged or not, since Kafka leaves flushing to the system. With
-        ``keep_unflushed`` it is what a killed process leaves: all it has written. A child process
+        `keep_unflushed` it is what a killed process leaves: all it has written. A child process
         is killed by SIGKILL and keeps what it has written.
         """
         node = self._own_node()
@@ -162,7 +166,7 @@ class Broker:
 
     @property
     def reports(self) -> list[str]:
-        """What the broker said about itself: trouble that no client was told."""
+        """What the broker said about itself: trouble that no client heard of."""
         return list(self._node.reports)
 
     @property
@@ -182,8 +186,8 @@ class Broker:
     # --- topics
 
     def topic(self, name: str | None = None, partitions: int = 1, **configs: object) -> Topic:
-        """Makes a topic. Its name begins with ``prefix``; settings are written with ``_`` for ``.``
-        (``cleanup_policy="compact"``).
+        """Makes a topic. Its name begins with `prefix`; settings are written with `_` for `.`
+        (`cleanup_policy="compact"`).
         """
         full = self.name(name)
         request = CreateTopicsRequest(
@@ -193,7 +197,7 @@ class Broker:
                     num_partitions=partitions,
                     replication_factor=-1,
                     configs=[
-                        CreatableTopicConfig(name=key.replace("_", "."), value=_text(value))
+                        CreatableTopicConfig(name=key.replace("_", "."), value=setting_text(value))
                         for key, value in configs.items()
                     ],
                 )
@@ -221,8 +225,8 @@ class Broker:
         return sorted(row.name for row in rows if not row.is_internal and row.name is not None)
 
     def delete_topics(self, names: Iterable[str]) -> None:
-        """Deletes topics; one that is gone already is no trouble."""
-        names = list(names)
+        """Deletes topics; one that is gone already does not matter."""
+        names = names_of(names)
         if not names:
             return
         request = DeleteTopicsRequest(topic_names=names, timeout_ms=30_000)
@@ -233,22 +237,48 @@ class Broker:
     # --- groups
 
     def group(self, group_id: str | None = None) -> Group:
-        """A consumer group, to ask about; its id begins with ``prefix``."""
+        """A consumer group, to ask about; its id begins with `prefix`."""
         return self.existing_group(self.name(group_id or f"group-{next(self._numbers)}"))
 
     def existing_group(self, group_id: str) -> Group:
         """A group by its whole id."""
         return Group(group_id, self._connected, self.wait_for)
 
+    def share_group(self, group_id: str | None = None, **configs: object) -> ShareGroup:
+        """A share group, to ask about; its id begins with `prefix`. Settings are written with `_`
+        for `.` (`share_auto_offset_reset="earliest"`), and are there before it has members.
+        """
+        found = self.existing_share_group(self.name(group_id or f"group-{next(self._numbers)}"))
+        if configs:
+            found.configure(**configs)
+        self._share_groups.append(found)
+        return found
+
+    def existing_share_group(self, group_id: str) -> ShareGroup:
+        """A share group by its whole id."""
+        return ShareGroup(
+            group_id,
+            self._connected,
+            self.wait_for,
+            lambda name: self._own_node().delivered(name),
+            lambda name: self._own_node().held(name),
+        )
+
     def group_ids(self) -> list[str]:
         """The groups that are there; of a foreign cluster those of one of its brokers."""
+        return list(self.group_types())
+
+    def group_types(self) -> dict[str, str]:
+        """The same, with Kafka's word for their type: classic, consumer, share or streams. A broker
+        that is too old for it says nothing.
+        """
         answer = self._send(ListGroupsRequest())
         check("listing groups", answer.error_code)
-        return sorted(row.group_id for row in answer.groups)
+        return dict(sorted((row.group_id, row.group_type) for row in answer.groups))
 
     def delete_groups(self, group_ids: Iterable[str]) -> None:
         """Deletes groups; one that still has members stays."""
-        for group_id in group_ids:
+        for group_id in names_of(group_ids, "group"):
             coordinator_id = self.existing_group(group_id).coordinator_id()
             request = DeleteGroupsRequest(groups_names=[group_id])
             row = self._connected().send(request, coordinator_id).results[0]
@@ -281,32 +311,25 @@ class Broker:
 
             self.delete_topics(filter(is_ours, self.topic_names()))
             self.delete_groups(filter(is_ours, self.group_ids()))
+            while self._share_groups:
+                self._share_groups.pop().take_back_settings()
 
     # --- waiting
 
     def wait_for_group(
-        self,
-        group: Group | str,
-        *,
-        lag: int | None = None,
-        state: str | None = None,
-        members: int | None = None,
-        timeout: float = 10.0,
+        self, group: AnyGroup | str, *, timeout: float = 10.0, **wanted: int | str | None
     ) -> None:
-        """Waits until a group has at most this lag, is in this state, has this many members."""
+        """Waits until a group is as wanted; a name is that of a consumer group."""
         __tracebackhide__ = True
-        found = group if isinstance(group, Group) else self.existing_group(group)
+        found = self.existing_group(group) if isinstance(group, str) else group
+        figures = found.figures(name for name, value in wanted.items() if value is not None)
         seen: dict[str, object] = {}
 
         def is_so() -> bool:
-            if lag is not None:
-                seen["lag"] = found.lag()
-            if state is not None:
-                seen["state"] = found.state()
-            if members is not None:
-                seen["members"] = found.member_count()
-            has_lag = lag is None or (seen["lag"] is not None and int(str(seen["lag"])) <= lag)
-            return has_lag and seen.get("state") == state and seen.get("members") == members
+            seen.update({name: figure.look(found) for name, figure in figures.items()})
+            return all(
+                figure.is_enough(seen[name], wanted[name]) for name, figure in figures.items()
+            )
 
         try:
             self.wait_for(is_so, timeout=timeout, what=f"group {found.id}")
@@ -330,20 +353,36 @@ class Broker:
         members: int | None = None,
     ) -> None: ...
 
+    @overload
     def wait_for(
         self,
-        condition: Callable[[], Answer] | Group | str,
+        condition: ShareGroup,
         *,
         timeout: float = 10.0,
-        what: str = "",
         lag: int | None = None,
         state: str | None = None,
         members: int | None = None,
+        acknowledged: int | None = None,
+        archived: int | None = None,
+        in_flight: int | None = None,
+        delivered: int | None = None,
+    ) -> None: ...
+
+    def wait_for(
+        self,
+        condition: Callable[[], Answer] | AnyGroup | str,
+        *,
+        timeout: float = 10.0,
+        what: str = "",
+        **wanted: int | str | None,
     ) -> Answer | None:
-        """Waits for a condition, or for a group: ``wait_for(group, lag=0)``."""
+        """Waits for a condition, or for a group: `wait_for(group, lag=0)` for at most this lag,
+        `state`, `members`; and of a share group for records that are `in_flight`, or at least so
+        many that are `acknowledged`, `archived` or `delivered`.
+        """
         __tracebackhide__ = True
-        if isinstance(condition, Group | str):
-            self.wait_for_group(condition, lag=lag, state=state, members=members, timeout=timeout)
+        if isinstance(condition, AnyGroup | str):
+            self.wait_for_group(condition, timeout=timeout, **wanted)
             return None
         return self._wait_until(condition, timeout, what)
 
@@ -382,11 +421,11 @@ class Broker:
         topic: Topic | str | None = None,
         partition: int | None = None,
         client_id: str | None = None,
-        group: Group | str | None = None,
+        group: AnyGroup | str | None = None,
     ) -> On:
         """The requests of one API, or those about one topic, partition, client or group: what
-        happens to them is said by the verb that follows (``fail``, ``delay``, ``drop``,
-        ``answer``, ``observe``).
+        happens to them is said by the verb that follows (`fail`, `delay`, `drop`,
+        `answer`, `observe`).
         """
         self._own_node()
         return On(
@@ -395,12 +434,12 @@ class Broker:
             topic=topic.name if isinstance(topic, Topic) else topic,
             partition=partition,
             client_id=client_id,
-            group_id=group.id if isinstance(group, Group) else group,
+            group_id=group.id if isinstance(group, AnyGroup) else group,
         )
 
     @property
     def clock(self) -> Clock:
-        """The time of the broker; ``clock.advance(minutes=10)`` lets timers fire now: retention,
+        """The time of the broker; `clock.advance(minutes=10)` lets timers fire now: retention,
         sessions of groups, open transactions, expiry of offsets.
         """
         return self._own_node().clock
@@ -416,8 +455,8 @@ class Broker:
         if isinstance(self._node, ThreadNode | ProcessNode):
             return self._node
         raise RuntimeError(
-            "a cluster that somebody else runs is neither killed nor restarted, and takes no rules "
-            "about requests, versions or time"
+            "a cluster that somebody else runs is neither killed nor restarted, takes no rules "
+            "about requests, versions or time, and does not say what is delivered or in flight"
         )
 
     # --- the client of the helpers
@@ -438,6 +477,16 @@ class Broker:
         self._client = None
 
 
-def _text(value: object) -> str:
-    """A setting as Kafka writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _settings(overrides: Mapping[str, object]) -> list[str]:
+    """Settings as a command line has them; a name that no broker knows is refused.
+
+    A broker of one's own ignores such a name with a warning, as Kafka does. In a test it is a slip
+    that would let the test prove something else.
+    """
+    unknown = [name for name in overrides if is_unknown(name)]
+    if unknown:
+        raise InvalidConfigError(
+            ConfigProblem(name, f"No broker has a setting {name}.{hint_for_unknown(name)}")
+            for name in unknown
+        )
+    return [f"{name}={setting_text(value)}" for name, value in overrides.items()]

@@ -36,13 +36,13 @@ _HIGHEST: Final = {
     # The last versions that are about one group.
     ApiKey.OFFSET_FETCH: 7,
     ApiKey.FIND_COORDINATOR: 3,
-    # The last version in which a group that does not exist is no error.
+    # The last version in which a group that does not exist is not an error.
     ApiKey.DESCRIBE_GROUPS: 5,
 }
 
 
 class RefusedError(Exception):
-    """The broker said no; ``error`` is its code."""
+    """The broker said no; `error` is its code."""
 
     def __init__(self, what: str, error: Errors, message: str | None = None) -> None:
         super().__init__(f"{what}: {error.name} ({message or error.message})")
@@ -154,6 +154,11 @@ class Client:
             else:
                 return connection
         raise ConnectionError(f"no broker answers at {addresses}: {failure}") from failure
+
+
+def setting_text(value: object) -> str:
+    """A setting as Kafka writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _address(text: str) -> Address:

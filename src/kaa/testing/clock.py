@@ -5,7 +5,7 @@ offsets, heartbeats, delayed answers. So time is moved in one place, the loop as
 time it is, and whatever is due when the clock was moved is done in the order in which it was due,
 at once. Both clocks, the one that tells the date and the one that never jumps, move together.
 
-The machine is asked through ``clock_gettime``, which the tools that freeze the time of a test leave
+The machine is asked through `clock_gettime`, which the tools that freeze the time of a test leave
 alone, so that a test that stops its own time does not stop the broker.
 """
 
@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Final
 
 from kaa import limits
-from kaa.broker.clock import SystemClock
+from kaa.testing.cuts import CutLoop
 
 _FIRST_STEP_NS: Final = 2_000_000_000
 # Turns of the loop in which a timer fires and the task that waited for it goes on.
@@ -29,8 +29,11 @@ def machine_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-class Clock(SystemClock):
-    """See the module's text."""
+class Clock:
+    """The time of a broker under test: that of the machine until `advance` moves it ahead.
+
+    Retention, session timeouts and all else that the broker waits for come due at once.
+    """
 
     __slots__ = ("_loop", "_shift_ns")
 
@@ -78,17 +81,19 @@ class Clock(SystemClock):
 
     @property
     def is_ahead(self) -> bool:
+        """Whether it was moved, so that it shows another time than the machine's."""
         return self._shift_ns > 0
 
     def wall_ms(self) -> int:
+        """The time of the broker in milliseconds since 1970, as records are stamped with it."""
         return (time.clock_gettime_ns(time.CLOCK_REALTIME) + self._shift_ns) // 1_000_000
 
     def monotonic_ms(self) -> int:
+        """The time that waiting goes by, in milliseconds; it never jumps back."""
         return (machine_ns() + self._shift_ns) // 1_000_000
 
-    now_ms = wall_ms
-
     def monotonic(self) -> float:
+        """The same in seconds."""
         return (machine_ns() + self._shift_ns) / 1e9
 
     # --- for the node
@@ -108,7 +113,7 @@ class Clock(SystemClock):
         self._shift_ns = 0
 
 
-class ClockLoop(asyncio.SelectorEventLoop):
+class ClockLoop(CutLoop):
     """The loop of asyncio, with the time of a clock."""
 
     def __init__(self, clock: Clock) -> None:

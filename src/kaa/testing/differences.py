@@ -2,13 +2,13 @@
 
 What a test expects of a record may be
 
-- a ``str`` or ``bytes``: the value;
+- a `str` or `bytes`: the value;
 - a pair: key and value;
-- a mapping: any of ``key``, ``value``, ``headers``, ``partition``, ``offset``, ``timestamp_ms``;
+- a mapping: any of `key`, `value`, `headers`, `partition`, `offset`, `timestamp_ms`;
   what it does not name may be anything;
 - a function: it is given the record and says whether it fits.
 
-Text is compared as UTF-8, and inside of pairs and mappings ``...`` fits anything.
+Text is compared as UTF-8, and inside of pairs and mappings `...` fits anything.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from kaa import limits
+from kaa.model.words import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaa.testing.topic import TopicRecord
+    from kaa.client.consumer.records import ConsumerRecord
 
 FIELDS = ("key", "value", "headers", "partition", "offset", "timestamp_ms")
 
 
-def fits(expected: object, record: TopicRecord) -> bool:
+def fits(expected: object, record: ConsumerRecord) -> bool:
     """Whether a record is what is expected, in one of the forms above."""
     if callable(expected):
         return bool(expected(record))
@@ -61,7 +62,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def match(expected: Sequence[object], found: Sequence[TopicRecord], *, in_order: bool) -> bool:
+def match(expected: Sequence[object], found: Sequence[ConsumerRecord], *, in_order: bool) -> bool:
     """Whether the records are exactly those expected."""
     if len(expected) != len(found):
         return False
@@ -77,16 +78,18 @@ def match(expected: Sequence[object], found: Sequence[TopicRecord], *, in_order:
 
 
 def difference(
-    name: str, expected: Sequence[object], found: Sequence[TopicRecord], *, in_order: bool
+    subject: str, expected: Sequence[object], found: Sequence[ConsumerRecord], *, in_order: bool
 ) -> str:
     """Lines that say what is missing (-) and what is there instead (+)."""
     order = "" if in_order else " in any order"
-    lines = [f"topic {name}: {len(expected)} records expected{order}, {len(found)} found"]
+    lines = [
+        f"{subject}: {count_text(len(expected), 'record')} expected{order}, {len(found)} found"
+    ]
     lines += _in_order(expected, found) if in_order else _in_any_order(expected, found)
     return "\n".join(lines)
 
 
-def _in_order(expected: Sequence[object], found: Sequence[TopicRecord]) -> list[str]:
+def _in_order(expected: Sequence[object], found: Sequence[ConsumerRecord]) -> list[str]:
     # Whatever fits a record is given that record's name, so that the two rows can be compared.
     numbers = list(range(len(found)))
     wanted: list[object] = []
@@ -100,11 +103,11 @@ def _in_order(expected: Sequence[object], found: Sequence[TopicRecord]) -> list[
         if kind != "equal":
             lines += [f"- {shown(each)}" for each in expected[low:high]]
         mark = " " if kind == "equal" else "+"
-        lines += [f"{mark} {record}" for record in found[start:end]]
+        lines += [f"{mark} {shown_record(record)}" for record in found[start:end]]
     return lines
 
 
-def _in_any_order(expected: Sequence[object], found: Sequence[TopicRecord]) -> list[str]:
+def _in_any_order(expected: Sequence[object], found: Sequence[ConsumerRecord]) -> list[str]:
     left = list(found)
     lines = []
     for each in expected:
@@ -112,8 +115,8 @@ def _in_any_order(expected: Sequence[object], found: Sequence[TopicRecord]) -> l
         if place is None:
             lines.append(f"- {shown(each)}")
         else:
-            lines.append(f"  {left.pop(place)}")
-    return [*lines, *(f"+ {record}" for record in left)]
+            lines.append(f"  {shown_record(left.pop(place))}")
+    return [*lines, *(f"+ {shown_record(record)}" for record in left)]
 
 
 def shown(value: object) -> str:
@@ -129,3 +132,10 @@ def shown(value: object) -> str:
     if len(text) > limits.TESTING_SHOWN_CHARACTERS_MAX:
         text = f"{text[: limits.TESTING_SHOWN_CHARACTERS_MAX]}... ({len(text)} characters)"
     return text
+
+
+def shown_record(record: ConsumerRecord) -> str:
+    """A record in a line: what it says, and where it is."""
+    text = shown(record.value) if record.key is None else shown((record.key, record.value))
+    headers = f" {record.headers!r}" if record.headers else ""
+    return f"{text}{headers}  [partition {record.partition}, offset {record.offset}]"

@@ -1,7 +1,7 @@
 """What the verbs of a rule do with a request, in front of the handler that would have served it.
 
 An action gets the rule, the handler, and what the handler would get; it returns what a handler may
-return: a response, None, an awaitable, ``Parked`` or ``KeepsFrame``.
+return: a response, None, an awaitable or `Pending`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.handlers.context import KeepsFrame, Parked
-from kaa.testing.refusals import WRITTEN_OVER, merge, refuse, write_over
+from kaa.handlers.context import settled
+from kaa.net.pending import Hold, Pending
+from kaa.testing.refusals import OWN_ERROR, WRITTEN_OVER, merge, refuse, write_over
+from kaa.testing.share_refusals import SESSION_APIS, Refused
 from kaa.wire.registry import ApiKey, api
 
 if TYPE_CHECKING:
@@ -37,8 +39,17 @@ def fail(fault: Fault, handle: Handle, services: Any, request: Any, context: Any
                 fault.acted()
             return answer
 
-        return _then(handle(services, request, context), written_over)
-    response = api(on.key).response
+        return then(handle(services, request, context), written_over)
+    response: Any = api(on.key).response
+    if on.key in OWN_ERROR and not on.is_partial:
+        fault.acted()
+        return response(error_code=int(error))
+    if on.key in SESSION_APIS:
+        failed = Refused(services, request, error, matches)
+        if not failed.rows:
+            return handle(services, request, context)
+        fault.acted()
+        return then(handle(services, failed.rest(), context), failed.told)
     rest, refused = refuse(request, response, context.api_version, error, matches)
     if refused is None:
         return handle(services, request, context)
@@ -48,7 +59,7 @@ def fail(fault: Fault, handle: Handle, services: Any, request: Any, context: Any
         return context.connection.close("a produce without answer failed")
     if rest is None:
         return refused
-    return _then(
+    return then(
         handle(services, rest, context),
         lambda answer: None if answer is None else merge(answer, refused),
     )
@@ -58,7 +69,7 @@ def delay(fault: Fault, handle: Handle, services: Any, request: Any, context: An
     """The request is handled at once, and its answer held back."""
     fault.acted()
     result = handle(services, request, context)
-    return _then(result, lambda answer: answer, fault.verb.seconds)
+    return then(result, lambda answer: answer, fault.verb.seconds)
 
 
 def drop(fault: Fault, handle: Handle, services: Any, request: Any, context: Any) -> Any:
@@ -69,7 +80,7 @@ def drop(fault: Fault, handle: Handle, services: Any, request: Any, context: Any
     def close(_: Any) -> None:
         context.connection.close("dropped by a test")
 
-    return _then(result, close)
+    return then(result, close)
 
 
 def answer(fault: Fault, handle: Handle, services: Any, request: Any, context: Any) -> Any:
@@ -89,10 +100,9 @@ def answer(fault: Fault, handle: Handle, services: Any, request: Any, context: A
         return decide(given)
 
     async def later() -> Any:
-        result = decide(await given)
-        return result if isinstance(result, Parked) else await _settled(result)
+        return decide(await given)
 
-    return KeepsFrame(later())
+    return Pending(later(), Hold.FRAME)
 
 
 ACTIONS: Final = {"fail": fail, "delay": delay, "drop": drop, "answer": answer}
@@ -105,42 +115,15 @@ def kept(request: Any, context: RequestContext) -> Any:
     return type(request).decode(request.encode(version), version)
 
 
-def _then(result: Any, change: Callable[[Any], Any], seconds: float = 0.0) -> Any:
+def then(result: Any, change: Callable[[Any], Any], seconds: float = 0.0) -> Any:
     """What a handler returned, with its answer changed when it is known, and perhaps later."""
 
     async def later() -> Any:
-        response = await _settled(result)
+        response = await settled(result)
         if seconds:
             await asyncio.sleep(seconds)
         return change(response)
 
-    if isinstance(result, Parked):
-        done = _put_off(result.done, seconds) if seconds else result.done
-        return Parked(done, lambda _: change(result.respond(result.done)))
-    if isinstance(result, KeepsFrame):
-        return KeepsFrame(later())
+    if isinstance(result, Pending):
+        return Pending(later(), result.hold)
     return later() if seconds or hasattr(result, "__await__") else change(result)
-
-
-def _put_off(done: asyncio.Future[Any], seconds: float) -> asyncio.Future[None]:
-    """Done so much later."""
-    loop = asyncio.get_running_loop()
-    later: asyncio.Future[None] = loop.create_future()
-
-    def end() -> None:
-        if not later.done():
-            later.set_result(None)
-
-    done.add_done_callback(lambda _: loop.call_later(seconds, end))
-    return later
-
-
-async def _settled(result: Any) -> Any:
-    """The response that stands at the end of whatever a handler returned."""
-    while True:
-        if isinstance(result, KeepsFrame):
-            result = await result.response
-        elif hasattr(result, "__await__"):
-            result = await result
-        else:
-            return result

@@ -1,25 +1,23 @@
 """What goes wrong on demand: rules about requests, in front of the handlers of a running node.
 
-``Broker.on`` says which requests a rule is about, and the verb after it what happens to them:
+`Broker.on` says which requests a rule is about, and the verb after it what happens to them:
 
-==========  ====================================================================================
-fail        the answer is an error, and the request has no effect; with a topic or partition given
-            only for that part of the request
-delay       the request takes effect at once, and its answer comes later
-drop        the connection is closed, before the request takes effect or, if asked, after
-answer      a function answers; if it returns None the node does
-observe     nothing happens to the request; it is kept, and given to a function
-==========  ====================================================================================
+- fail: the answer is an error, and the request has no effect; with a topic or partition given only
+  for that part of the request.
+- delay: the request takes effect at once, and its answer comes later.
+- drop: the connection is closed, before the request takes effect or, if asked, after.
+- answer: a function answers; if it returns None the node does.
+- observe: nothing happens to the request; it is kept, and given to a function.
 
-A rule that has not ended acts on every request it is about, until it did so ``times`` times or is
+A rule that has not ended acts on every request it is about, until it did so `times` times or is
 removed. All rules that observe see a request; of the others the first one acts.
 
-The seam is the table of handlers of the listener for clients, ``Router.handlers``: every handler in
-it is replaced by one that looks at the rules first (``fault_actions``). A node without this package
+The seam is the table of handlers of the listener for clients, `Router.handlers`: every handler in
+it is replaced by one that looks at the rules first (`fault_actions`). A node without this package
 has no trace of it. The requests of the helpers themselves are left alone.
 
 Rules are made by the thread of the test and read by the loop of the node, so that the list of them
-is replaced and never changed. Those of a node in a child process travel (``remote``).
+is replaced and never changed. Those of a node in a child process travel (`remote`).
 """
 
 from __future__ import annotations
@@ -29,10 +27,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaa import limits
 from kaa.handlers.registry import advertised_versions
+from kaa.serving.share.persister import ShareStatePersister
 from kaa.testing.client import CLIENT_ID
+from kaa.testing.deliveries import Deliveries
 from kaa.testing.fault_actions import ACTIONS, kept
 from kaa.testing.refusals import WRITTEN_OVER
 from kaa.testing.request_parts import group_ids, parts, told, topic_name
+from kaa.testing.share_refusals import SESSION_APIS
+from kaa.testing.state_calls import watched
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import Versions
 from kaa.wire.registry import ApiKey, api
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def api_key(name: ApiKey | str | int) -> ApiKey:
-    """An API by its key, its number, or its name: ``PRODUCE``, ``OffsetCommit``."""
+    """An API by its key, its number, or its name: `PRODUCE`, `OffsetCommit`."""
     if isinstance(name, int):
         return ApiKey(name)
     plain = name.replace("_", "").lower()
@@ -60,7 +62,7 @@ def api_key(name: ApiKey | str | int) -> ApiKey:
 
 
 class Verb(NamedTuple):
-    """What a rule does; the function of ``answer`` and ``observe`` is kept with the rule."""
+    """What a rule does; the function of `answer` and `observe` is kept with the rule."""
 
     name: str
     error: Errors = Errors.NONE
@@ -108,18 +110,22 @@ class Fault:
 
     @property
     def has_ended(self) -> bool:
+        """Whether it has acted as often as it was to."""
         self._owner.catch_up()
         return self.left == 0
 
     def remove(self) -> None:
+        """Ends the rule before its time."""
         self._owner.remove(self)
 
     def acted(self) -> None:
+        """Counts that it acted."""
         self._count += 1
         if self.left is not None:
             self.left -= 1
 
     def saw(self, request: Any, version: int) -> None:
+        """Remembers a request, and hands it to the function of the rule."""
         self.acted()
         self._requests.append(request)
         if self.function is not None:
@@ -151,6 +157,11 @@ class On:
         self.client_id = client_id
         self.group_id = group_id
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether it is about a part of a request."""
+        return self.topic is not None or self.partition is not None
+
     def fail(self, error: Errors | str, times: int | None = None) -> Fault:
         """Answers with an error; Fetch and Metadata with it in every row that matches."""
         code = error if isinstance(error, Errors) else Errors[error]
@@ -161,7 +172,7 @@ class On:
         return self._add(Verb("delay", seconds=seconds), times)
 
     def drop(self, times: int | None = None, *, after: bool = False) -> Fault:
-        """Closes the connection; with ``after`` the request takes effect before that."""
+        """Closes the connection; with `after` the request takes effect before that."""
         return self._add(Verb("drop", after=after), times)
 
     def answer(self, function: Callable[[Any], Response | None], times: int | None = None) -> Fault:
@@ -171,7 +182,7 @@ class On:
     def observe(
         self, function: Callable[[Any], object] | None = None, times: int | None = None
     ) -> Fault:
-        """Keeps the requests in ``Fault.requests``, and gives each to a function."""
+        """Keeps the requests in `Fault.requests`, and gives each to a function."""
         return self._add(Verb("observe"), times, function)
 
     def _add(
@@ -182,14 +193,15 @@ class On:
     # --- which requests
 
     def is_about(self, services: Any, request: Any, context: RequestContext) -> bool:
+        """Whether a request is one that the rule is for."""
         if self.client_id is not None and self.client_id != context.client_id:
             return False
         if self.group_id is not None and self.group_id not in group_ids(request):
             return False
-        if self.topic is None and self.partition is None:
+        if not self.is_partial:
             return True
-        if self.key in WRITTEN_OVER:
-            return True  # What they are about shows in their answers.
+        if self.key in WRITTEN_OVER or self.key in SESSION_APIS:
+            return True  # What they are about shows in their answers, or in their sessions.
         return any(
             self.matches(services, row, partition)
             for row, partitions in parts(request)
@@ -229,18 +241,22 @@ class Faults:
         self._broker: Broker | None = None
         self._served: dict[int, Served] = {}
         self.seen: deque[Seen] = deque(maxlen=limits.TESTING_REQUESTS_REMEMBERED_MAX)
+        self.deliveries = Deliveries()
 
     def add(self, fault: Fault) -> Fault:
+        """Adds a rule; the first that fits a request acts."""
         self._rules = (*self._rules, fault)
         return fault
 
     def remove(self, fault: Fault) -> None:
+        """Takes a rule away."""
         self._rules = tuple(each for each in self._rules if each is not fault)
 
     def clear(self) -> None:
         """Ends every rule and forgets what was seen. Caps stay until they are replaced."""
         self._rules = ()
         self.seen.clear()
+        self.deliveries.clear()
 
     def catch_up(self) -> None:
         """What happened in the node is known here at once."""
@@ -256,6 +272,12 @@ class Faults:
         self._broker = broker
         router = self._router(broker)
         self._served = dict(router.handlers)
+        fetch = self._served[ApiKey.SHARE_FETCH]
+        handle = self.deliveries.watching(fetch.handle)
+        self._served[ApiKey.SHARE_FETCH] = fetch._replace(handle=handle)
+        persister = broker.services.share_partitions.persister
+        assert isinstance(persister, ShareStatePersister)
+        persister.here = watched(self, broker.services, persister.here)
         self._apply()
 
     def cap(self, versions: Mapping[ApiKey, int]) -> None:
@@ -266,6 +288,7 @@ class Faults:
 
     @property
     def has_caps(self) -> bool:
+        """Whether versions of some requests are kept low."""
         return bool(self._caps)
 
     @staticmethod
@@ -287,12 +310,8 @@ class Faults:
             )
         self._router(broker).handlers = handlers
         rows = advertised_versions(handlers)
-        services = broker.services
-        controllers = {endpoint.listener for endpoint in broker.config.listeners.controller}
-        services.api_versions = {
-            name: versions if name in controllers else rows
-            for name, versions in services.api_versions.items()
-        }
+        for endpoint in broker.config.listeners.broker:
+            broker.services.api_versions[endpoint.listener] = rows
 
     def _wrapped(self, key: ApiKey, handle: Handle) -> Handle:
         def look_first(services: Any, request: Any, context: RequestContext) -> Any:
@@ -300,21 +319,26 @@ class Faults:
                 return handle(services, request, context)
             seen = Seen(key, context.api_version, context.client_id, told(services, request))
             self.seen.append(seen)
-            acting = None
-            for fault in self._rules:
-                if (
-                    fault.on.key is not key
-                    or fault.has_ended
-                    or not fault.on.is_about(services, request, context)
-                ):
-                    continue
-                if fault.verb.name not in ACTIONS:
-                    fault.saw(kept(request, context), context.api_version)
-                elif acting is None:
-                    acting = fault
+            acting = self.acting(key, services, request, context)
             if acting is None:
                 return handle(services, request, context)
             seen.note = "(a rule of the test acted)"
             return ACTIONS[acting.verb.name](acting, handle, services, request, context)
 
         return look_first
+
+    def acting(self, key: ApiKey, services: Any, request: Any, context: Any) -> Fault | None:
+        """The rule that acts on a request, if any; those that observe have seen it."""
+        acting = None
+        for fault in self._rules:
+            if (
+                fault.on.key is not key
+                or fault.has_ended
+                or not fault.on.is_about(services, request, context)
+            ):
+                continue
+            if fault.verb.name not in ACTIONS:
+                fault.saw(kept(request, context), context.api_version)
+            elif acting is None:
+                acting = fault
+        return acting

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from operator import eq
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from kaa.testing.client import RefusedError, check
 from kaa.testing.topic import EARLIEST, LATEST, Topic
@@ -14,7 +15,7 @@ from kaa.wire.messages.k15_describe_groups import DescribedGroupMember, Describe
 from kaa.wire.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from kaa.testing.client import Client
     from kaa.wire.schema import Request
@@ -22,8 +23,21 @@ if TYPE_CHECKING:
 _NO_OFFSET: Final = -1
 
 
-class Group:
-    """A group by its id, whether it exists or not."""
+class Figure(NamedTuple):
+    """Something of a group that can be waited for: how it is found, and when it is enough."""
+
+    look: Callable[[Any], object]
+    is_enough: Callable[[Any, Any], bool] = eq
+
+
+def at_most(found: int | None, wanted: int) -> bool:
+    return found is not None and found <= wanted
+
+
+class AnyGroup:
+    """A group of any kind by its id, whether it exists or not."""
+
+    _figures: ClassVar[Mapping[str, Figure]] = {}
 
     def __init__(
         self, group_id: str, client: Callable[[], Client], wait_for: Callable[..., Any]
@@ -36,7 +50,38 @@ class Group:
         return self.id
 
     def __repr__(self) -> str:
-        return f"Group({self.id!r})"
+        return f"{type(self).__name__}({self.id!r})"
+
+    def figures(self, names: Iterable[str]) -> dict[str, Figure]:
+        """What is to be waited for, by name."""
+        wanted = list(names)
+        unknown = [name for name in wanted if name not in self._figures]
+        if unknown:
+            raise TypeError(
+                f"{self!r} has no {', '.join(unknown)} to wait for; it has "
+                f"{', '.join(self._figures)}"
+            )
+        return {name: self._figures[name] for name in wanted}
+
+    def _ask(self, request: Request) -> Any:
+        return self._client().send(request, self.coordinator_id())
+
+    def coordinator_id(self) -> int:
+        """The broker that keeps the group; the first group of a cluster makes a topic for it."""
+
+        def found() -> Any:
+            request = FindCoordinatorRequest(key=self.id, key_type=0)
+            answer = self._client().send(request)
+            check(f"the coordinator of group {self.id}", answer.error_code)
+            return answer
+
+        answer = self._wait_for(found, what=f"the coordinator of group {self.id}")
+        self._client().know(answer.node_id, answer.host, answer.port)
+        return int(answer.node_id)
+
+
+class Group(AnyGroup):
+    """A consumer group."""
 
     def committed(self) -> dict[tuple[str, int], int]:
         """The committed offsets by topic and partition."""
@@ -74,6 +119,7 @@ class Group:
         return str(self._described().group_state)
 
     def member_count(self) -> int:
+        """How many members the group has now."""
         return len(self._described().members)
 
     def assignment(self) -> dict[str, list[tuple[str, int]]]:
@@ -81,8 +127,14 @@ class Group:
         row = self._described()
         return {member.member_id: sorted(_partitions(member)) for member in row.members}
 
+    _figures: ClassVar = {
+        "lag": Figure(lag, at_most),
+        "state": Figure(state),
+        "members": Figure(member_count),
+    }
+
     def _described(self) -> Any:
-        """A group of the newer protocol, and where it is none, of the classic one."""
+        """A group of the newer protocol, or else of the classic one."""
         try:
             answer = self._ask(ConsumerGroupDescribeRequest(group_ids=[self.id]))
         except RefusedError:
@@ -95,22 +147,6 @@ class Group:
         row = self._ask(DescribeGroupsRequest(groups=[self.id])).groups[0]
         check(f"group {self.id}", row.error_code)
         return row
-
-    def _ask(self, request: Request) -> Any:
-        return self._client().send(request, self.coordinator_id())
-
-    def coordinator_id(self) -> int:
-        """The broker that keeps the group; the first group of a cluster makes a topic for it."""
-
-        def found() -> Any:
-            request = FindCoordinatorRequest(key=self.id, key_type=0)
-            answer = self._client().send(request)
-            check(f"the coordinator of group {self.id}", answer.error_code)
-            return answer
-
-        answer = self._wait_for(found, what=f"the coordinator of group {self.id}")
-        self._client().know(answer.node_id, answer.host, answer.port)
-        return int(answer.node_id)
 
 
 def _partitions(member: Any) -> list[tuple[str, int]]:

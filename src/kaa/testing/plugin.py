@@ -1,39 +1,45 @@
-"""The pytest plugin: the fixture ``kafka`` and its relatives, options and the marker.
+"""The pytest plugin: the fixture `kafka` and its relatives, options and the marker.
 
 Installing Kaa registers it, for every test run of that environment. So it imports nothing but
 pytest until a fixture is asked for, and a fixture of the same name in a test file or a conftest
 wins, as pytest has it.
 
-==========================  =======================================================================
-``kafka``                   one broker for the whole run; names and deletion keep tests apart
-``kafka_fresh``             a broker of the test's own, for fixed names, killing and restarting
-``kaa_broker``              ``kafka`` under another name, where that one is taken
-``kafka_bootstrap_servers`` the address of ``kafka``
-``kaa_session_broker``      the broker behind ``kafka``, for fixtures that live longer than a test
-``spark``                   a Spark session in which the format ``kaa`` works, for the whole run
-``kaa_spark``               ``spark`` under another name, where that one is taken
-==========================  =======================================================================
+| fixture | what it gives |
+|---|---|
+| `kafka` | one broker for the whole run; names and deletion keep tests apart |
+| `kafka_fresh` | a broker of the test's own, for fixed names, killing and restarting |
+| `kaa_broker` | `kafka` under another name, where that one is taken |
+| `kafka_bootstrap_servers` | the address of `kafka` |
+| `kaa_session_broker` | the broker of `kafka`, for fixtures that live longer than a test |
+| `spark` | a Spark session in which the format `kaa` works, for the whole run |
+| `kaa_spark` | `spark` under another name, where that one is taken |
 
-``@pytest.mark.kafka`` gives a test a broker of its own with other settings:
-``overrides={...}``, ``process=True``, ``api_versions={...}``, or just ``fresh=True``. With
-``topics={"orders": 3}`` topics are there before the test begins, on whichever broker it has.
+`@pytest.mark.kafka` gives a test a broker of its own with other settings:
+`overrides={...}`, `process=True`, `api_versions={...}`, or just `fresh=True`. With
+`topics={"orders": 3}` or `topics=["orders"]` topics are there before the test begins. Other
+arguments, and names in `overrides` that no broker knows, are refused.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+import sys
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
     from typing import Any
 
     from pyspark.sql import SparkSession
 
     from kaa.testing.broker import Broker
+    from kaa.testing.cluster import Cluster
 
 _NAME_CHARACTERS_MAX = 100
 _MARKER = (
@@ -41,7 +47,27 @@ _MARKER = (
     "that the fixtures kafka and kaa_broker give this test, one of its own if any of the first "
     "four is given; topics by name and number of partitions are made before it begins"
 )
+_ARGUMENTS = "fresh, overrides, process, api_versions, topics"
 _numbers = itertools.count(1)
+
+
+class _PlainImports:
+    """Imports Kaa as it is, past pytest's rewriting of assertions.
+
+    pytest rewrites every module of a distribution that brings a plugin, when it is imported. For
+    the few hundred modules of a broker that takes longer than the broker itself, at the first run
+    and wherever compiled files are not kept. The helpers of tests raise their own texts instead.
+    """
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return PathFinder.find_spec(name, path, target) if name.startswith("kaa.") else None
+
+
+# Finders are asked in turn, and pytest has put its own in front.
+sys.meta_path.insert(0, _PlainImports)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,7 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def kaa_session_broker(pytestconfig: pytest.Config) -> Iterator[Broker]:
-    """The broker behind `kafka`, one for the whole run (one per worker with xdist)."""
+    """The broker of `kafka`, one for the whole run (one per worker with xdist)."""
     with _new_broker(pytestconfig) as broker:
         yield broker
 
@@ -91,6 +117,17 @@ def kaa_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 def kafka_fresh(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A Kafka broker of this test's own: topics have the names they are given."""
     yield from _fresh(request)
+
+
+@pytest.fixture
+def kafka_cluster() -> Iterator[Cluster]:
+    """Three nodes of this test's own: bootstrap_servers, controller, kill(), restart(), pause(),
+    cut(), heal().
+    """
+    from kaa.testing.cluster import Cluster
+
+    with Cluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -145,7 +182,9 @@ def _fresh(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 
 def _make_topics(broker: Broker, settings: dict[str, Any]) -> None:
-    for name, partitions in (settings.get("topics") or {}).items():
+    topics = settings.get("topics") or {}
+    named = topics.items() if isinstance(topics, dict) else [(name, 1) for name in topics]
+    for name, partitions in named:
         broker.topic(name, partitions)
 
 
@@ -157,7 +196,17 @@ def _servers(config: pytest.Config) -> str | None:
 
 def _settings(request: pytest.FixtureRequest) -> dict[str, Any]:
     marker = request.node.get_closest_marker("kafka")
-    return {} if marker is None else dict(marker.kwargs)
+    if marker is None:
+        return {}
+    if marker.args:
+        pytest.fail(f"@pytest.mark.kafka takes named arguments alone: {_ARGUMENTS}", pytrace=False)
+    unknown = [name for name in marker.kwargs if name not in _ARGUMENTS.split(", ")]
+    if unknown:
+        pytest.fail(
+            f"@pytest.mark.kafka has no argument {', '.join(unknown)}; it has {_ARGUMENTS}",
+            pytrace=False,
+        )
+    return dict(marker.kwargs)
 
 
 def _new_broker(

@@ -1,7 +1,7 @@
 """The program of a child process: a node with real files, whose rules and time the test sets.
 
-``remote`` has the language of the two pipes. Commands are read by a thread and carried out on the
-loop of the node. The process ends when it is told to (SIGTERM), or when the pipe of commands does:
+`remote` has the language of the two pipes. Commands are read by a thread and carried out on the
+loop of the node. The process ends when it is asked to (SIGTERM), or when the pipe of commands does:
 then the process that started it is gone.
 """
 
@@ -13,20 +13,24 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-from kaa.broker import Broker, StartError, running
+from kaa.broker import Broker, NodeError, running
 from kaa.config.definition import InvalidConfigError
 from kaa.config.development import development_settings
 from kaa.config.server import load_broker_config
 from kaa.testing.clock import Clock
+from kaa.testing.cuts import CutLoop
+from kaa.testing.deliveries import held
 from kaa.testing.faults import Fault, Faults, On
 from kaa.wire.registry import api
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kaa.testing.deliveries import Handed
     from kaa.testing.remote import Rule
     from kaa.wire.registry import ApiKey
 
@@ -42,6 +46,9 @@ class Child:
         self.clock = Clock()
         self.faults = Faults()
         self._rules: dict[int, Fault] = {}
+        self._broker: Broker | None = None
+        # Ports that are out of reach from the start.
+        self._unreachable: frozenset[int] = frozenset()
         self._asked_numbers = itertools.count(1)
         self._asked: dict[int, asyncio.Future[tuple[str | None, bytes | None]]] = {}
 
@@ -51,7 +58,8 @@ class Child:
 
     def run(self) -> None:
         """Starts as the first command says, and serves."""
-        folder, overrides, rules, caps, shift_ns = self._commands.recv()
+        folder, overrides, rules, caps, shift_ns, ports = self._commands.recv()
+        self._unreachable = ports
         self.clock.shift(shift_ns)
         for rule in rules:
             self._add(rule)
@@ -66,11 +74,19 @@ class Child:
 
     async def _serve(self, broker: Broker) -> None:
         self._loop = asyncio.get_running_loop()
+        self._cut(self._unreachable)
         stop = asyncio.Event()
-        self._loop.add_signal_handler(signal.SIGTERM, stop.set)
+
+        def told() -> None:
+            stop.set()
+            broker.interrupt_start()
+
+        self._loop.add_signal_handler(signal.SIGTERM, told)
+        # From now on it notices the end of the other process.
+        threading.Thread(target=self._read, daemon=True).start()
         async with running(broker):
+            self._broker = broker
             self.faults.install(broker)
-            threading.Thread(target=self._read, daemon=True).start()
             say(f"ready on {broker.bootstrap_servers}")
             self.tell("ready", broker.bootstrap_servers)
             await stop.wait()
@@ -117,8 +133,21 @@ class Child:
     def _cap(self, versions: Mapping[ApiKey, int]) -> None:
         self.faults.cap(versions)
 
+    def _cut(self, ports: frozenset[int]) -> None:
+        assert isinstance(self._loop, CutLoop)
+        self._loop.cut(ports)
+
+    def _active_epoch(self) -> int | None:
+        return None if self._broker is None else active_epoch(self._broker)
+
     def _requests(self) -> list[str]:
         return self.faults.requests()
+
+    def _delivered(self, group_id: str) -> list[Handed]:
+        return self.faults.deliveries.of_group(group_id)
+
+    def _held(self, group_id: str) -> list[Handed]:
+        return [] if self._broker is None else held(self._broker, group_id)
 
     def _nothing(self) -> None:
         """The answer alone is wanted."""
@@ -162,15 +191,23 @@ class _TellingFault(Fault):
         try:
             return await self._child.ask(self._number, self.on.key, version, request)
         except TypeError:
-            # An answer that is none counts too, or a rule for one request would never end.
+            # An answer that is not one counts too, or a rule for one request would never end.
             self.acted()
             raise
 
 
+def active_epoch(broker: Broker) -> int | None:
+    """The epoch that the controller of a node is active in; None if it is not."""
+    metadata = broker.services.metadata
+    active = metadata.active
+    return metadata.leader.epoch if active is not None and active.activated.done() else None
+
+
 def say(text: str) -> None:
-    """A line for the report of a test that failed."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    """A line for the report of a test that failed, which may be gone already."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 def main(commands: int, events: int) -> None:
@@ -181,7 +218,7 @@ def main(commands: int, events: int) -> None:
     except InvalidConfigError as error:
         sys.exit("\n".join(problem.message for problem in error.problems))
     except ExceptionGroup as group:
-        refusals, others = group.split(StartError)
+        refusals, others = group.split(NodeError)
         if others is not None or refusals is None:
             raise
         sys.exit("\n".join(map(str, refusals.exceptions)))

@@ -1,9 +1,9 @@
 """Nodes outside of this process: a child with a node of its own, and a foreign cluster.
 
-The child (``process_child``) has a temporary folder, which is gone when it is stopped, and dies
+The child (`process_child`) has a temporary folder, which is gone when it is stopped, and dies
 with the process that started it, however that ends (on Linux the kernel sees to it). What it prints
 goes to a file in that folder, so that it never waits for a reader. Rules and time travel by two
-pipes (``remote``), and outlive a restart, as its folder and port do.
+pipes (`remote`), and outlive a restart, as its folder and port do.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kaa.testing.thread_node import DEFAULTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from kaa.testing.deliveries import Handed
     from kaa.testing.remote import RemoteFaults
     from kaa.wire.registry import ApiKey
 
@@ -46,12 +47,16 @@ main(commands, events)
 class ProcessNode:
     """See the module's text."""
 
-    def __init__(self, overrides: Iterable[str], faults: RemoteFaults) -> None:
+    def __init__(
+        self, overrides: Iterable[str], faults: RemoteFaults, data_folder: Path | None = None
+    ) -> None:
         self._overrides = tuple(overrides)
         self._faults = faults
         self.clock = RemoteClock()
         self._pid = os.getpid()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        # Somebody else's, who has it ready and removes it; None for one in the folder above.
+        self._data_folder = data_folder
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Control | None = None
         self._port = 0
@@ -73,7 +78,8 @@ class ProcessNode:
     def reports(self) -> list[str]:
         return self.output.splitlines()
 
-    def launch(self) -> Future[None]:
+    def launch(self, unreachable: frozenset[int] = frozenset()) -> Future[None]:
+        """Begins to start; these ports are out of reach for the node from the beginning."""
         if self._pid != os.getpid():
             raise RuntimeError("this broker belongs to the process that started it")
         if self._process is not None:
@@ -95,10 +101,11 @@ class ProcessNode:
         # A port that was once given stays, so that clients find a restarted node again.
         listeners = f"listeners=PLAINTEXT://{self.bootstrap_servers}"
         overrides = [listeners, *DEFAULTS, *self._overrides]
-        data = str(Path(self._folder.name, "data"))
-        # A child that is gone already is found out by whoever waits for it.
+        data = str(self._data_folder or Path(self._folder.name, "data"))
+        # A child that is gone already is found out by the one who waits for it.
         with suppress(OSError):
-            control.send(data, overrides, *self._faults.in_force(), self.clock.shift_ns)
+            rules = self._faults.in_force()
+            control.send(data, overrides, *rules, self.clock.shift_ns, unreachable)
         # Where the kernel does not see to it: a script that never stops its broker.
         atexit.register(self.kill)
         return _in_thread(self._wait_until_ready)
@@ -148,6 +155,40 @@ class ProcessNode:
         """The child's process id, for debuggers and signals; None while it is not running."""
         return None if self._process is None else self._process.pid
 
+    def send_signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+
+    @property
+    def active_epoch(self) -> int | None:
+        """The epoch that the child's controller is active in, if it is."""
+        if self._control is None:
+            return None
+        try:
+            epoch: int | None = self._control.call("active_epoch")
+        except (RuntimeError, TimeoutError):
+            return None
+        return epoch
+
+    def cut(self, ports: frozenset[int]) -> None:
+        """These ports are out of reach from now on. A child that is paused does it later."""
+        if self._control is not None:
+            self._control.send(0, "cut", (ports,))
+
+    def delivered(self, group_id: str) -> list[Handed]:
+        """What members of a share group were given."""
+        return self._asked("delivered", group_id)
+
+    def held(self, group_id: str) -> list[Handed]:
+        """What members of a share group hold now."""
+        return self._asked("held", group_id)
+
+    def _asked(self, verb: str, group_id: str) -> list[Handed]:
+        if self._control is None:
+            raise RuntimeError("the broker is not running")
+        found: list[Handed] = self._control.call(verb, group_id)
+        return found
+
     def cap(self, versions: Mapping[ApiKey, int]) -> None:
         self._faults.cap(versions)
 
@@ -195,7 +236,7 @@ def _in_thread(function: object) -> Future[None]:
     def run() -> None:
         try:
             function()
-        except BaseException as error:  # noqa: BLE001  Whoever waits gets it.
+        except BaseException as error:  # noqa: BLE001  Anyone who waits gets it.
             done.set_exception(error)
         else:
             done.set_result(None)

@@ -31,12 +31,20 @@ if TYPE_CHECKING:
     Matches = Callable[[Struct, int | None], bool]
 
 WRITTEN_OVER: Final = (ApiKey.FETCH, ApiKey.METADATA)
+# Answers that have an error of their own besides those of their rows: it speaks for all of them.
+OWN_ERROR: Final = (
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+)
 # Names of one meaning; a row of an answer takes the first that the row of the request has.
 _SAME: Final = (
     {"partition_index", "partition", "index"},
     {"name", "topic", "topic_name"},
 )
 _PARTITION: Final = _SAME[0]
+_TOPIC_NAMES: Final = ("name", "topic", "topic_name", "topic_id")
 # The fields of an answer that say no: that of nearly all, and that of AddPartitionsToTxn.
 _ERROR_CODE: Final = "error_code"
 _ERROR_CODES: Final = (_ERROR_CODE, "partition_error_code")
@@ -101,7 +109,7 @@ def _split_deeper(
     error: Errors,
     matches: Matches,
 ) -> tuple[Any, Any]:
-    """As ``_split`` for a row whose own rows are topics: a marker, or a transaction."""
+    """As `_split` for a row whose own rows are topics: a marker, or a transaction."""
     parts = [
         _split(each, target.element, version, error, matches) for each in getattr(row, nested.name)
     ]
@@ -121,6 +129,9 @@ def _refused_row(row: Any, result: type[Struct], version: int, error: Errors) ->
             setattr(answer, name, int(error))
     if hasattr(answer, "base_offset"):
         answer.base_offset = -1
+    if getattr(answer, "records", b"") is None:
+        # Records may be left out in some APIs only; none at all is understood by all.
+        answer.records = b""  # type: ignore[attr-defined]
     return answer
 
 
@@ -177,11 +188,8 @@ def merge(answer: Response, refused: Response) -> Response:
 
 
 def _is_same_topic(one: Any, other: Any) -> bool:
-    return all(
-        getattr(one, name) == getattr(other, name)
-        for name in ("name", "topic", "topic_id")
-        if hasattr(one, name)
-    ) and any(hasattr(one, name) for name in ("name", "topic"))
+    names = [name for name in _TOPIC_NAMES if hasattr(one, name)]
+    return bool(names) and all(getattr(one, name) == getattr(other, name) for name in names)
 
 
 def _row_fields(

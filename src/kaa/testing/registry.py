@@ -1,7 +1,5 @@
 """A schema registry for tests: Confluent's HTTP interface, in memory, on a thread of this process.
 
-::
-
     with Registry() as registry:
         schema_id = registry.register("orders-value", schema)
         value = registry.frame(schema_id, encoded)
@@ -29,7 +27,7 @@ _JSON = "application/vnd.schemaregistry.v1+json"
 
 
 class Registry:
-    """The registry; its server runs from ``__enter__`` to ``__exit__``."""
+    """The registry; its server runs from `__enter__` to `__exit__`."""
 
     def __init__(self, *, basic_auth: str | None = None, bearer_token: str | None = None) -> None:
         self._expected = None
@@ -41,10 +39,10 @@ class Registry:
         self._subjects: dict[str, list[int]] = {}
         self._server: ThreadingHTTPServer | None = None
         self._thread: threading.Thread | None = None
+        # The paths that were asked for, in order.
         self.requests: list[str] = []
-        """The paths that were asked for, in order."""
+        # Status codes with which the next requests are answered instead.
         self.failures: list[int] = []
-        """Status codes with which the next requests are answered instead."""
 
     def __enter__(self) -> Self:
         registry = self
@@ -68,6 +66,7 @@ class Registry:
 
     @property
     def url(self) -> str:
+        """The address, for the settings of clients."""
         assert self._server is not None, "the registry runs inside 'with'"
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
@@ -171,4 +170,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
-        """Requests are kept in ``Registry.requests`` instead."""
+        """Requests are kept in `Registry.requests` instead."""

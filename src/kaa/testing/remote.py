@@ -1,24 +1,24 @@
 """Rules and time of a node in a child process, as the test has them.
 
-Two pipes lead to the child (``process_child``): commands go down, events come up, both as pickled
+Two pipes lead to the child (`process_child`): commands go down, events come up, both as pickled
 tuples between this program and itself.
 
-=========  =================================================================================
-command    ``(number, verb, arguments)``; each is answered by the event ``done``
-``begin``  the first of all: settings, rules, caps and time, before the node starts
-=========  =================================================================================
+A command is `(number, verb, arguments)`, and each is answered by the event `done`.
 
-============  ==============================================================================
-event
-``ready``     the node serves at this address
-``done``      the command of this number was carried out, or why not
-``acted``     a rule acted
-``saw``       a rule that observes saw a request
-``ask``       a rule wants its function to answer a request; the command ``answered`` does
-============  ==============================================================================
+| command | meaning |
+|---|---|
+| `begin` | the first of all: settings, rules, caps and time, before the node starts |
+
+| event | meaning |
+|---|---|
+| `ready` | the node serves at this address |
+| `done` | the command of this number was carried out, or why not |
+| `acted` | a rule acted |
+| `saw` | a rule that observes saw a request |
+| `ask` | a rule wants its function to answer a request; the command `answered` does |
 
 Events come up in the order in which they happened, and before the answer to a command that was
-given later. So whoever wants to know what a rule did sends a command that does nothing, and when it
+given later. So to know what a rule did, one sends a command that does nothing, and when it
 is answered everything is known that happened before.
 
 Functions of a test run on the thread that reads the events.
@@ -146,7 +146,7 @@ class RemoteFaults(Faults):
         self._by_number: dict[int, Fault] = {}
 
     def attach(self, control: Control | None) -> None:
-        """Speaks with the node behind these pipes from now on, or with none."""
+        """Speaks with the node through these pipes from now on, or with none."""
         self._control = control
 
     def in_force(self) -> tuple[list[Rule], dict[ApiKey, int]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa import limits
+from kaa.model.words import count_text
 from kaa.testing.client import RefusedError
+from kaa.testing.differences import shown_record
 
 if TYPE_CHECKING:
     from kaa.testing.broker import Broker
@@ -33,9 +35,14 @@ def _tails(broker: Broker) -> str:
             topic = broker.existing_topic(name)
             counts = ", ".join(f"{number}: {end}" for number, end in topic.offsets().items())
             lines.append(f"{name} (end offsets {counts})")
-            lines += [f"  {record}" for record in topic.tail(limits.TESTING_RECORDS_SHOWN_MAX)]
+            lines += [
+                f"  {shown_record(record)}"
+                for record in topic.tail(limits.TESTING_RECORDS_SHOWN_MAX)
+            ]
         if len(names) > limits.TESTING_TOPICS_SHOWN_MAX:
-            lines.append(f"and {len(names) - limits.TESTING_TOPICS_SHOWN_MAX} more topics")
+            lines.append(
+                f"and {count_text(len(names) - limits.TESTING_TOPICS_SHOWN_MAX, 'more topic')}"
+            )
     except (OSError, RefusedError, RuntimeError) as error:
         lines.append(f"the broker cannot be asked: {error}")
     return "\n".join(lines)
@@ -44,17 +51,38 @@ def _tails(broker: Broker) -> str:
 def _groups(broker: Broker) -> str:
     lines = []
     try:
-        ids = [name for name in broker.group_ids() if name.startswith(broker.prefix)]
+        types = broker.group_types()
+        ids = [name for name in types if name.startswith(broker.prefix)]
         for group_id in ids[: limits.TESTING_TOPICS_SHOWN_MAX]:
-            group = broker.existing_group(group_id)
-            lines.append(f"{group_id}: {group.state()}, {group.member_count()} members")
-            lines += [
-                f"  {topic}-{number} committed {offset}"
-                for (topic, number), offset in sorted(group.committed().items())
-            ]
+            is_share = types[group_id].lower() == "share"
+            lines += _share_group(broker, group_id) if is_share else _group(broker, group_id)
     except (OSError, RefusedError, RuntimeError):
         return ""  # The part about topics has said why.
     return "\n".join(lines)
+
+
+def _group(broker: Broker, group_id: str) -> list[str]:
+    group = broker.existing_group(group_id)
+    return [
+        f"{group_id}: {group.state()}, {count_text(group.member_count(), 'member')}",
+        *(
+            f"  {topic}-{number} committed {offset}"
+            for (topic, number), offset in sorted(group.committed().items())
+        ),
+    ]
+
+
+def _share_group(broker: Broker, group_id: str) -> list[str]:
+    group = broker.existing_share_group(group_id)
+    done = count_text(len(group.acknowledged()), "record")
+    return [
+        f"{group_id}: share group, {group.state()}, {count_text(group.member_count(), 'member')}",
+        *(
+            f"  {topic}-{number} done with up to {offset}"
+            for (topic, number), offset in sorted(group.start_offsets().items())
+        ),
+        f"  {done} acknowledged, {len(group.archived())} given up",
+    ]
 
 
 def _repeats_folded(lines: list[str]) -> str:

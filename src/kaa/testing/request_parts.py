@@ -50,7 +50,10 @@ def _partitions(row: Any) -> list[int | None]:
 def topic_name(services: Any, row: Any) -> str | None:
     if isinstance(row, str):
         return row
-    name: str | None = getattr(row, "name", None) or getattr(row, "topic", None)
+    name: str | None = next(
+        (found for each in ("name", "topic", "topic_name") if (found := getattr(row, each, None))),
+        None,
+    )
     if not name and hasattr(row, "topic_id"):
         topic = services.image.topics_by_id.get(row.topic_id)
         name = None if topic is None else topic.name

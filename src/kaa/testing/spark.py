@@ -1,12 +1,10 @@
 """Spark in a test: a small session, and streams that run until everything was read.
 
-::
-
-    def test_totals(kafka, spark):
-        orders = kafka.topic("orders")
-        orders.seed(["1", "2", "3"])
-        stream = read_stream(spark, kafka, orders)
-        assert rows(stream.selectExpr("CAST(value AS STRING)")) == [("1",), ("2",), ("3",)]
+def test_totals(kafka, spark):
+    orders = kafka.topic("orders")
+    orders.seed(["1", "2", "3"])
+    stream = read_stream(spark, kafka, orders)
+    assert rows(stream.selectExpr("CAST(value AS STRING)")) == [("1",), ("2",), ("3",)]
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ _numbers = itertools.count(1)
 
 @contextmanager
 def session(**settings: str) -> Iterator[SparkSession]:
-    """A session for tests, which ends with the block; settings with ``_`` for ``.``."""
+    """A session for tests, which ends with the block; settings with `_` for `.`."""
     from kaa.spark.sessions import session as start
 
     more = {name.replace("_", "."): value for name, value in settings.items()}

@@ -2,7 +2,7 @@
 
 The thread of a test must not run the node: clients that block, as librdkafka's do, would wait for
 an answer that nobody could give. So the node has a thread of its own, and everything that looks
-into it or changes it is run on its loop (``call``).
+into it or changes it is run on its loop (`call`).
 
 **Kill.** A thread cannot be killed. Instead every connection is cut, a copy of the disk is taken as
 a power cut would leave it, and then the node is stopped in peace on a disk that nobody will read.
@@ -11,7 +11,7 @@ To its clients, and to the next start, that is the same.
 **Fork.** A child process inherits the object but not the thread. It may not use the node, and
 stopping it there does nothing: the node belongs to the process that started it.
 
-**Time.** The loop lives by a clock that a test can move (``clock``).
+**Time.** The loop lives by a clock that a test can move (`clock`).
 
 **Exit.** The thread does not keep its process alive: a script that never stops its broker ends, and
 the memory that held everything with it.
@@ -32,12 +32,14 @@ from kaa.broker.development import format_if_empty
 from kaa.config.development import development_settings
 from kaa.config.server import load_broker_config
 from kaa.testing.clock import Clock
+from kaa.testing.deliveries import held
 from kaa.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from kaa.config.server import BrokerConfig
+    from kaa.testing.deliveries import Handed
     from kaa.testing.faults import Faults
     from kaa.wire.registry import ApiKey
 
@@ -49,6 +51,10 @@ DEFAULTS = (
     # Small internal topics: a test waits for their partitions to be created and loaded.
     "offsets.topic.num.partitions=1",
     "transaction.state.log.num.partitions=1",
+    "share.coordinator.state.topic.num.partitions=1",
+    # The first member of a share group gets its partitions with a later heartbeat.
+    "group.share.min.heartbeat.interval.ms=100",
+    "group.share.heartbeat.interval.ms=100",
     # A broker whose clock is moved ahead has missed heartbeats, and is not fenced for that.
     "broker.session.timeout.ms=2147483647",
     # Nor does it hang up on clients for being idle meanwhile.
@@ -140,6 +146,19 @@ class ThreadNode:
 
         waiting = asyncio.run_coroutine_threadsafe(run(), self._loop)
         return waiting.result(limits.TESTING_ANSWER_SECONDS_MAX)
+
+    def delivered(self, group_id: str) -> list[Handed]:
+        """What members of a share group were given."""
+        return self.call(lambda: self._faults.deliveries.of_group(group_id))
+
+    def held(self, group_id: str) -> list[Handed]:
+        """What members of a share group hold now."""
+
+        def look() -> list[Handed]:
+            assert self._broker is not None
+            return held(self._broker, group_id)
+
+        return self.call(look)
 
     def cap(self, versions: Mapping[ApiKey, int]) -> None:
         self.call(lambda: self._faults.cap(versions))

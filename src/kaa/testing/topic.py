@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kaa import limits
+from kaa.client.consumer.records import ConsumerRecord, records_of
 from kaa.records.batch import iter_batches
 from kaa.records.build import BatchBuilder
 from kaa.records.partitioner import partition_of_key
 from kaa.records.record import iter_records
 from kaa.testing.client import check
-from kaa.testing.differences import difference, match, shown
+from kaa.testing.differences import difference, match
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k00_produce import (
     PartitionProduceData,
@@ -38,24 +39,8 @@ _ACKS_ALL: Final = -1
 _TIMEOUT_MS: Final = 30_000
 
 
-class TopicRecord(NamedTuple):
-    """A record as a consumer gets it."""
-
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-
-    def __str__(self) -> str:
-        text = shown(self.value) if self.key is None else shown((self.key, self.value))
-        headers = f" {self.headers!r}" if self.headers else ""
-        return f"{text}{headers}  [partition {self.partition}, offset {self.offset}]"
-
-
 class Topic:
-    """A topic by its name; ``Broker.topic`` makes one that exists."""
+    """A topic by its name; `Broker.topic` makes one that exists."""
 
     def __init__(
         self, name: str, client: Callable[[], Client], wait_for: Callable[..., Any]
@@ -73,15 +58,16 @@ class Topic:
     # --- write
 
     def seed(self, records: Iterable[object]) -> None:
-        """Writes records: values, pairs (key, value), or mappings with any of ``key``, ``value``,
-        ``headers``, ``partition`` and ``timestamp_ms``. Text is written as UTF-8.
+        """Writes records: values, pairs (key, value), or mappings with any of `key`, `value`,
+        `headers`, `partition` and `timestamp_ms`; also what a consumer read. Text is written
+        as UTF-8.
 
         A key decides the partition as Kafka's clients decide it; records without one take turns.
         """
         leaders = self._leaders()
         builders: dict[int, BatchBuilder] = {}
         now_ms = time.time_ns() // 1_000_000
-        for number, each in enumerate(records):
+        for number, each in enumerate(_several(records)):
             fields = _fields(each)
             key = _bytes(fields.get("key"))
             partition = fields.get("partition")
@@ -107,15 +93,15 @@ class Topic:
 
     # --- read
 
-    def records(self) -> list[TopicRecord]:
+    def records(self) -> list[ConsumerRecord]:
         """All records that are there now, partition by partition, in the order of their offsets."""
         return self.records_from(self.offsets(EARLIEST))
 
-    def records_from(self, starts: Mapping[int, int]) -> list[TopicRecord]:
+    def records_from(self, starts: Mapping[int, int]) -> list[ConsumerRecord]:
         """The records from these offsets on, by partition."""
         leaders = self._leaders()
-        ends = self.offsets(LATEST)
-        found: list[TopicRecord] = []
+        ends = self.offsets(LATEST, starts)
+        found: list[ConsumerRecord] = []
         for partition in sorted(starts):
             position, end = starts[partition], ends[partition]
             while position < end:
@@ -123,19 +109,26 @@ class Topic:
                 found += records
         return found
 
-    def tail(self, count: int) -> list[TopicRecord]:
+    def tail(self, count: int) -> list[ConsumerRecord]:
         """About the last few records of each partition."""
         first, last = self.offsets(EARLIEST), self.offsets(LATEST)
         return self.records_from(
             {number: max(first[number], end - count) for number, end in last.items()}
         )
 
-    def offsets(self, timestamp: int = LATEST) -> dict[int, int]:
-        """The end of each partition, or its start with EARLIEST."""
+    def offsets(
+        self, timestamp: int = LATEST, partitions: Iterable[int] | None = None
+    ) -> dict[int, int]:
+        """The end of each partition, or of some, or its start with EARLIEST."""
+        leaders = self._leaders()
         return {
-            partition: self._offset(partition, leader_id, timestamp)
-            for partition, leader_id in self._leaders().items()
+            partition: self._offset(partition, leaders[partition], timestamp)
+            for partition in (leaders if partitions is None else sorted(partitions))
         }
+
+    def partition_count(self) -> int:
+        """How many partitions the topic has now."""
+        return len(self._leaders())
 
     def _offset(self, partition: int, leader_id: int, timestamp: int) -> int:
         row = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
@@ -147,12 +140,12 @@ class Topic:
 
     def _fetch(
         self, partition: int, leader_id: int, position: int
-    ) -> tuple[list[TopicRecord], int]:
+    ) -> tuple[list[ConsumerRecord], int]:
         answer = self._client().send(_fetch_request(self.name, partition, position), leader_id)
         check(f"reading {self.name}", answer.error_code)
         result = answer.responses[0].partitions[0]
         check(f"reading {self.name}-{partition} at {position}", result.error_code)
-        records, after = _decode(partition, position, bytes(result.records or b""))
+        records, after = _decode(self.name, partition, position, bytes(result.records or b""))
         if after == position:
             raise AssertionError(f"{self.name}-{partition} has nothing to read at {position}")
         return records, after
@@ -181,19 +174,20 @@ class Topic:
 
     def expect(
         self, expected: Sequence[object], *, timeout: float = 5.0, in_order: bool | None = None
-    ) -> list[TopicRecord]:
+    ) -> list[ConsumerRecord]:
         """Fails unless the topic holds, or soon holds, exactly these records; returns them.
 
         Each may be a value, a pair (key, value), a mapping of the fields that matter, or a
-        function. The order counts in a topic of one partition, unless ``in_order`` says otherwise.
+        function. The order counts in a topic of one partition, unless `in_order` says otherwise.
         """
         __tracebackhide__ = True
-        found: list[TopicRecord] = []
+        expected = _several(expected)
+        found: list[ConsumerRecord] = []
 
         def is_there() -> bool:
             nonlocal found, in_order
             if in_order is None:
-                in_order = len(self._leaders()) == 1
+                in_order = self.partition_count() == 1
             found = self.records()
             # More than was expected will not become fewer.
             return len(found) > len(expected) or match(expected, found, in_order=in_order)
@@ -201,7 +195,8 @@ class Topic:
         with suppress(TimeoutError):
             self._wait_for(is_there, timeout=timeout)
         if not match(expected, found, in_order=bool(in_order)):
-            raise AssertionError(difference(self.name, expected, found, in_order=bool(in_order)))
+            subject = f"topic {self.name}"
+            raise AssertionError(difference(subject, expected, found, in_order=bool(in_order)))
         return found
 
 
@@ -219,30 +214,29 @@ def _fetch_request(name: str, partition: int, position: int) -> Request:
     )
 
 
-def _decode(partition: int, position: int, data: bytes) -> tuple[list[TopicRecord], int]:
-    """The records from a position on, and the position after them. Markers are no records."""
+def _decode(
+    topic: str, partition: int, position: int, data: bytes
+) -> tuple[list[ConsumerRecord], int]:
+    """The records from a position on, and the position after them. Markers are not records."""
     found = []
     for batch in iter_batches(data):
         if not batch.is_control:
-            found += [
-                TopicRecord(
-                    partition,
-                    record.offset,
-                    record.timestamp,
-                    record.key,
-                    record.value,
-                    record.headers,
-                )
-                for record in iter_records(batch)
-                if record.offset >= position
-            ]
+            records = records_of(topic, partition, iter_records(batch))
+            found += [record for record in records if record.offset >= position]
         position = max(position, batch.next_offset)
     return found, position
+
+
+def _several(records: Iterable[object]) -> Sequence[object]:
+    """A text alone is one record, not one per letter, and so are bytes and a mapping."""
+    return [records] if isinstance(records, str | bytes | dict) else list(records)
 
 
 def _fields(record: object) -> dict[str, Any]:
     if record is None or isinstance(record, str | bytes):
         return {"value": record}
+    if isinstance(record, ConsumerRecord):
+        return {name: getattr(record, name) for name in ("key", "value", "headers", "timestamp_ms")}
     if isinstance(record, tuple) and len(record) == 2:
         return {"key": record[0], "value": record[1]}
     if isinstance(record, dict):
@@ -250,7 +244,7 @@ def _fields(record: object) -> dict[str, Any]:
         if not unknown:
             return record
     raise TypeError(
-        f"{record!r} is no record: give a value, a pair (key, value), or a mapping with key, "
+        f"{record!r} is not a record: give a value, a pair (key, value), or a mapping with key, "
         "value, headers, partition and timestamp_ms"
     )
 

@@ -244,7 +244,7 @@ def test_a_foreign_cluster_is_used_and_left_alone() -> None:
             with pytest.raises(RuntimeError):
                 refused()
     with pytest.raises(ValueError, match="its own"):
-        Broker(bootstrap_servers="x:1", overrides={"a": 1})
+        Broker(bootstrap_servers="x:1", overrides={"num.partitions": 1})
 
 
 def _own_threads() -> set[threading.Thread]:

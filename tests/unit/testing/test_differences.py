@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.testing.differences import difference, fits, match, shown
-from kaa.testing.topic import TopicRecord
+from kaa.client.consumer.records import ConsumerRecord
+from kaa.testing.differences import difference, fits, match, shown, shown_record
 
-RECORDS = [TopicRecord(0, offset, 1000, None, value) for offset, value in enumerate((b"a", b"b"))]
-FULL = TopicRecord(2, 5, 1000, b"k", b"v", (("h", b"1"),))
+RECORDS = [
+    ConsumerRecord("orders", 0, offset, 1000, None, value)
+    for offset, value in enumerate((b"a", b"b"))
+]
+FULL = ConsumerRecord("orders", 2, 5, 1000, b"k", b"v", (("h", b"1"),))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,7 @@ def test_order() -> None:
 
 
 def test_difference_in_order() -> None:
-    assert difference("t", ["b", "c"], RECORDS, in_order=True).splitlines() == [
+    assert difference("topic t", ["b", "c"], RECORDS, in_order=True).splitlines() == [
         "topic t: 2 records expected, 2 found",
         "+ 'a'  [partition 0, offset 0]",
         "  'b'  [partition 0, offset 1]",
@@ -59,7 +62,7 @@ def test_difference_in_order() -> None:
 
 
 def test_difference_in_any_order() -> None:
-    assert difference("t", ["b", "c"], RECORDS, in_order=False).splitlines() == [
+    assert difference("topic t", ["b", "c"], RECORDS, in_order=False).splitlines() == [
         "topic t: 2 records expected in any order, 2 found",
         "  'b'  [partition 0, offset 1]",
         "- 'c'",
@@ -71,3 +74,8 @@ def test_long_values_are_cut() -> None:
     assert shown(b"x" * 1000).endswith("... (1002 characters)")
     assert shown(("k", ...)) == "('k', ...)"
     assert shown(len) == "len"
+
+
+def test_a_record_in_a_line() -> None:
+    record = ConsumerRecord("orders", 1, 2, 3, b"key", b"\xff", (("h", b"v"),))
+    assert shown_record(record) == "('key', b'\\xff') (('h', b'v'),)  [partition 1, offset 2]"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kaa.handlers.context import KeepsFrame, Parked
+from kaa.handlers.context import settled
+from kaa.net.pending import Hold, Pending
 from kaa.testing.fault_actions import ACTIONS
 from kaa.testing.faults import Fault, Faults, On, Verb
 from kaa.wire.errors import Errors
@@ -25,14 +26,14 @@ async def _soon() -> HeartbeatResponse:
     return ANSWER
 
 
-def _parked() -> Parked:
+def _parked() -> Pending[HeartbeatResponse]:
     loop = asyncio.get_running_loop()
     known: asyncio.Future[HeartbeatResponse] = loop.create_future()
     loop.call_soon(known.set_result, ANSWER)
-    return Parked(known, asyncio.Future.result)
+    return Pending(known, Hold.NOTHING)
 
 
-async def _parked_soon() -> Parked:
+async def _parked_soon() -> Pending[HeartbeatResponse]:
     await asyncio.sleep(0)
     return _parked()
 
@@ -41,8 +42,8 @@ KINDS: dict[str, Callable[[], Any]] = {
     "response": lambda: ANSWER,
     "awaitable": _soon,
     "parked": _parked,
-    "keeps frame": lambda: KeepsFrame(_soon()),
-    "keeps frame, then parked": lambda: KeepsFrame(_parked_soon()),
+    "keeps frame": lambda: Pending(_soon(), Hold.FRAME),
+    "keeps frame, then parked": lambda: Pending(_parked_soon(), Hold.FRAME),
 }
 
 
@@ -65,11 +66,9 @@ class Scene:
         fault = Fault(faults, On(faults, ApiKey.HEARTBEAT), verb, 1, function)
 
         async def run() -> Any:
-            result = ACTIONS[verb.name](fault, self.handle, None, REQUEST, self.context)
-            while isinstance(result, KeepsFrame) or hasattr(result, "__await__"):
-                is_wrapped = isinstance(result, KeepsFrame)
-                result = await (result.response if is_wrapped else result)
-            return result
+            return await settled(
+                ACTIONS[verb.name](fault, self.handle, None, REQUEST, self.context)
+            )
 
         return asyncio.run(run()), fault
 

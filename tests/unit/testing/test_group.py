@@ -61,7 +61,7 @@ def test_a_group_is_followed_from_its_first_member_to_its_end(broker: Broker) ->
         reader.commit(asynchronous=False)
         broker.wait_for_group(group.id, lag=0)
         shown = dict(sections(broker))["kafka: groups"].splitlines()
-        assert shown[0] == f"{group.id}: Stable, 1 members"
+        assert shown[0] == f"{group.id}: Stable, 1 member"
         assert shown[1:] == [f"  {topic.name}-{number} committed 3" for number in (0, 1)]
     broker.wait_for_group(group, state="Empty", members=0)
 

@@ -75,7 +75,7 @@ def test_the_same_tests_with_a_child_process_and_with_a_foreign_cluster(
         """
     )
     run(pytester, "--kafka-process").assert_outcomes(passed=1)
-    with Broker() as broker:
+    with Broker(process=True) as broker:
         lasting = broker.topic("theirs")
         result = run(pytester, "--kafka-bootstrap-servers", broker.bootstrap_servers)
         result.assert_outcomes(passed=1)
@@ -96,7 +96,7 @@ def test_the_file_of_settings_says_the_same_as_the_options(pytester: pytest.Pyte
     )
     pytester.makeini("[pytest]\nkafka_process = true")
     run(pytester).assert_outcomes(passed=1)
-    with Broker() as broker:
+    with Broker(process=True) as broker:
         pytester.makeini(f"[pytest]\nkafka_bootstrap_servers = {broker.bootstrap_servers}")
         run(pytester).assert_outcomes(passed=1)
 
@@ -190,7 +190,7 @@ def test_a_failed_test_shows_what_its_broker_saw(pytester: pytest.Pytester) -> N
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "E *AssertionError: topic test-fails-*-orders: 1 records expected, 1 found",
+            "E *AssertionError: topic test-fails-*-orders: 1 record expected, 1 found",
             "E *- ('k', 'wanted')",
             "E *+ ('k', 'found') *[[]partition 0, offset 0[]]",
             "*- kafka: last requests -*",
@@ -242,7 +242,7 @@ begun = time.process_time()
 import kaa.testing.plugin
 spent = time.process_time() - begun
 loaded = {name for name in set(sys.modules) - before if not name.startswith("_")}
-assert loaded <= {"kaa.testing", "kaa.testing.plugin"}, loaded
+assert loaded <= {"kaa.lazy", "kaa.testing", "kaa.testing.plugin"}, loaded
 print(spent * 1000)
 """
     spent = [
@@ -290,3 +290,65 @@ with Broker():
     subprocess.run(command, env=environment, check=True, capture_output=True)
     spent = [float(subprocess.check_output(command, env=environment, text=True)) for _ in range(3)]
     assert min(spent) < FIRST_START_CPU_SECONDS_MAX * slowness()
+
+
+def test_the_marker_refuses_what_it_does_not_know(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.kafka(brokers=3)
+        def test_argument(kafka):
+            pass
+
+        @pytest.mark.kafka(3)
+        def test_position(kafka):
+            pass
+
+        @pytest.mark.kafka(overrides={"num.partitons": 3})
+        def test_override(kafka):
+            pass
+
+        @pytest.mark.kafka(topics=["orders"])
+        def test_list_of_topics(kafka):
+            assert len(kafka.topic_names()) == 1
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(passed=1, errors=3)
+    text = result.stdout.str()
+    assert "@pytest.mark.kafka has no argument brokers; it has fresh, overrides" in text
+    assert "@pytest.mark.kafka takes named arguments alone" in text
+    assert "No broker has a setting num.partitons. Did you mean num.partitions?" in text
+
+
+def test_installed_its_assertions_are_not_rewritten(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Pytest rewrites every module of an installed distribution that brings a plugin."""
+    installed = tmp_path / "kaa_as_installed-1.dist-info"
+    installed.mkdir()
+    installed.joinpath("entry_points.txt").write_text("[pytest11]\nkaa = kaa.testing.plugin\n")
+    installed.joinpath("METADATA").write_text("Name: kaa_as_installed\nVersion: 1\n")
+    installed.joinpath("RECORD").write_text("kaa/__init__.py,,\nkaa/testing/plugin.py,,\n")
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    pytester.makepyfile(
+        """
+        import sys
+        from _pytest.assertion.rewrite import AssertionRewritingHook
+
+        def test_it(kafka):
+            rewritten = [
+                name
+                for name, module in sys.modules.items()
+                if name.startswith("kaa")
+                and isinstance(getattr(module, "__loader__", None), AssertionRewritingHook)
+            ]
+            print(len(rewritten), "rewritten")
+            assert "kaa.testing.plugin" in rewritten, "pytest knows the distribution"
+            assert len(rewritten) < 6, rewritten
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1)

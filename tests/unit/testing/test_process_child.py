@@ -1,4 +1,4 @@
-"""What the child does with what it is told; running ones are in the tests of faults and clock."""
+"""What the child does with its commands; running ones are in the tests of faults and clock."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_child_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     commands.close()
     theirs.close()
     listeners = "listeners=PLAINTEXT://127.0.0.1:0"
-    ours.send((os.fspath(tmp_path / "data"), [listeners], [], {}, 0))
+    ours.send((os.fspath(tmp_path / "data"), [listeners], [], {}, 0, frozenset()))
     assert events.poll(60)
     kind, address = events.recv()
     assert kind == "ready"

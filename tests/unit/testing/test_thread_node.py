@@ -20,7 +20,7 @@ def test_a_node_has_a_loop_of_its_own() -> None:
     assert not node.is_running
 
 
-def test_an_error_of_a_start_reaches_whoever_waits() -> None:
+def test_an_error_of_a_start_reaches_anyone_who_waits() -> None:
     node = ThreadNode(["log.retention.ms=soon"], Faults())
     with pytest.raises(Exception, match=r"log\.retention\.ms"):
         node.launch().result(20)
