@@ -1,7 +1,7 @@
-"""Where Spark finds the data source ``kaa``.
+"""Where Spark finds the data source `kaa`.
 
 On its first look for a format, Spark imports every top-level module whose name begins with
-``pyspark_`` and registers its ``DefaultSource``. One such module that raises takes all Python
+`pyspark_` and registers its `DefaultSource`. One such module that raises takes all Python
 sources away with it, so this one imports nothing that may be missing; everything else is loaded
 when it is used.
 """
@@ -21,7 +21,7 @@ else:
 
 
 class DefaultSource(DataSource):
-    """The format ``kaa``: topics of Kaa, or of any Kafka, as rows."""
+    """The format `kaa`: topics of Kaa, or of any Kafka, as rows."""
 
     options: dict[str, str]
 

@@ -1,4 +1,4 @@
-"""Copies a topic exactly once on a cluster where tasks fail: ``master servers topic out folder``.
+"""Copies a topic exactly once on a cluster where tasks fail: `master servers topic out folder`.
 
 The first attempt of every task of partition 0 fails after it has handed on rows; each attempt
 leaves a file in the folder.

@@ -145,7 +145,7 @@ def numbered(first: int, last: int) -> list[tuple[bytes, bytes]]:
 
 
 def read(spark: SparkSession, servers: str, **options: Any) -> DataFrame:
-    """A batch query; with ``format="kafka"`` through Spark's own connector."""
+    """A batch query; with `format="kafka"` through Spark's own connector."""
     reader = spark.read.format(options.pop("format", "kaa"))
     return reader.option("kafka.bootstrap.servers", servers).options(**options).load()
 

@@ -1,10 +1,11 @@
-"""Copies a topic over Spark Connect: ``servers topic out checkpoint``."""
+"""Copies a topic over Spark Connect: `servers topic out checkpoint`."""
 
 from __future__ import annotations
 
 import os
 import sys
 
+import kaa.spark
 from kaa.spark.sessions import environment
 
 
@@ -23,6 +24,9 @@ def main(servers: str, topic: str, out: str, checkpoint: str) -> None:
     cluster = {"kafka.bootstrap.servers": servers}
     rows = spark.read.format("kaa").options(**cluster, subscribe=topic).load()
     say("rows", rows.count())
+    views = kaa.spark.attach(spark, {**cluster, "subscribePattern": topic})
+    (view,) = [one.name for one in views]
+    say("viewed", spark.table(view).count())
     (
         rows.filter("offset < 10")
         .selectExpr("'first' as key", "value")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kaa.client import TopicPartition
-from kaa.client.offsets import LATEST
+from kaa.client.consumer.offsets import LATEST
 from kaa.client.sync import Consumer
 from tests.oracle.environment import wait_until
 from tests.spark.conftest import Cluster, numbered

@@ -1,6 +1,6 @@
 """Programs of their own that use Spark, as users start them: from a shell that knows nothing of it.
 
-They are the files ``*_program.py`` beside this one. All processes of a program, the Java and the
+They are the files `*_program.py` beside this one. All processes of a program, the Java and the
 Python workers of Spark too, are in one session of the system, so that nothing of it is overlooked.
 """
 

@@ -1,4 +1,4 @@
-"""A streaming query as a program of its own, to be killed: ``servers topic out checkpoint``.
+"""A streaming query as a program of its own, to be killed: `servers topic out checkpoint`.
 
 It copies a topic exactly once, in small batches, until there is nothing left.
 """

@@ -22,7 +22,7 @@ ARTIFACTS: Final = (
 
 
 def reference_jars() -> str:
-    """What ``spark.jars`` has to be; empty where the jars cannot be had."""
+    """What `spark.jars` has to be; empty where the jars cannot be had."""
     try:
         folder = jars(artifacts=ARTIFACTS)
     except OracleUnavailableError:

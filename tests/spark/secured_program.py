@@ -1,7 +1,7 @@
 """Reads and writes a cluster with TLS and SASL, and prints all that Spark shows of a query.
 
-The argument is a file with JSON: ``options`` that reach the cluster, two ``topics``, a folder for
-the ``checkpoint``, a file with the settings of Spark's ``logging``, and ``wrong``, options with a
+The argument is a file with JSON: `options` that reach the cluster, two `topics`, a folder for
+the `checkpoint`, a file with the settings of Spark's `logging`, and `wrong`, options with a
 password that is refused.
 """
 

@@ -89,7 +89,7 @@ def test_topics_by_list_pattern_and_partition(
     assert values(read(spark, servers, subscribePattern=pattern)) == [b"0", b"0", b"1", b"1"]
     one = json.dumps({f"{topic}.1": [1]})
     assert values(read(spark, servers, assign=one)) == [b"1"]
-    # A pattern that matches nothing is no error.
+    # A pattern that matches nothing is not an error.
     assert values(read(spark, servers, subscribePattern="no-such-topic-.*")) == []
 
 
@@ -177,7 +177,7 @@ def test_what_is_wrong_is_told(spark: SparkSession, servers: str, topic: str) ->
 
 def test_the_offsets_of_a_group(spark: SparkSession, both_servers: str, topic: str) -> None:
     from kaa.client import TopicPartition
-    from kaa.client.group_offsets import OffsetAndMetadata
+    from kaa.client.group.offsets import OffsetAndMetadata
 
     cluster = Cluster(both_servers)
     cluster.create(topic, 2)

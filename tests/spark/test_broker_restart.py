@@ -117,7 +117,7 @@ def test_a_stream_is_copied_exactly_once(
         "subscribe": topic,
         "startingOffsets": "earliest",
         "kafka.max.partition.fetch.bytes": FETCH_BYTES,
-        # The process of a new query has never seen a broker, and is told to be patient.
+        # The process of a new query has never seen a broker, and is asked to be patient.
         "fetchOffset.numRetries": 120,
         "fetchOffset.retryIntervalMs": 500,
     }

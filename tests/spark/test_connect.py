@@ -1,4 +1,4 @@
-"""Spark Connect: the source and the sink behind a session that only talks to a server."""
+"""Spark Connect: the source and the sink in a session that only talks to a server."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def test_topics_are_read_and_written_over_connect(
     program = Program("connect", tmp_path, *arguments)
     program.end()
     assert f"rows {ROWS}" in program.output
+    assert f"viewed {ROWS}" in program.output
     # Ten of each of the two partitions.
     assert "written 20" in program.output
     copy.check()

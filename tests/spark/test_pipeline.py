@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kaa.spark.lake.reading import open_existing, plan_read, read_file
+from kaa.spark.lake.table_state import open_existing, plan_read, read_file
 from kaa.spark.pipeline.progress import PartStatus, read_status
 from kaa.spark.pipeline.running import PipelineRun
 from kaa.spark.pipeline.spec import PipelineError, parse
@@ -63,7 +63,7 @@ def rows(storage: Path, table: str, layout: str) -> list[dict[str, Any]]:
     options = {"table": table, "layout": layout, "warehouse": str(storage / "lake")}
     settings, opened = open_existing(options)
     plan = plan_read(settings, opened)
-    return [row for url in plan.urls for one in read_file(plan, url) for row in one.to_pylist()]
+    return [row for file in plan.files for one in read_file(plan, file) for row in one.to_pylist()]
 
 
 @pytest.mark.timeout(300)
@@ -102,7 +102,7 @@ def test_from_topic_to_topic_and_tables(
     assert status is not None
     assert status["state"] == "stopped"
     assert [one["state"] for one in status["sinks"]] == ["done", "done", "done"]
-    # Rows, bytes, times and the lag of each source are told of every part.
+    # Rows, bytes, times and the lag of each source are reported for every part.
     for one in shown[-3:]:
         assert (one.rows > 0, one.batch_seconds > 0) == (True, True), one
         assert one.kind == "topic" or one.size_bytes_per_second > 0

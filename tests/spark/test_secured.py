@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kaa.client import NewTopic
-from kaa.client.admin import Admin
+from kaa.client.admin.admin import Admin
 from kaa.wire.messages.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,

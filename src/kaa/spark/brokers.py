@@ -24,7 +24,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kaa.client.cluster import Cluster
-from kaa.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from kaa.client.consumer.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from kaa.config.client import ADMIN, CONSUMER, consumer_values
 from kaa.limits import SPARK_CLUSTERS_CONNECTED_MAX
 
@@ -32,21 +32,44 @@ if TYPE_CHECKING:
     import concurrent.futures
     from collections.abc import Coroutine
 
-    from kaa.client.admin import Admin
-    from kaa.client.fetch_request import FetchedBatches
-    from kaa.client.metadata import TopicPartition
+    from kaa.client.admin.admin import Admin
+    from kaa.client.consumer.requests import FetchedBatches
+    from kaa.model.topics import TopicPartition
     from kaa.spark.options import ClientSettings
 
 Answer = TypeVar("Answer")
 
 
-class Brokers:
-    """One cluster as one set of settings reaches it; made by ``brokers_of``."""
+class Loop:
+    """The event loop of this process, for code that blocks; made by `loop_of_process`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def submit(self, work: Coroutine[Any, Any, Answer]) -> concurrent.futures.Future[Answer]:
+        """Starts work on the loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Does work on the loop and waits for it."""
+        future = self.submit(work)
+        try:
+            return future.result()
+        except BaseException:
+            # A task that Spark kills must not leave its request behind.
+            future.cancel()
+            raise
+
+
+class Brokers(Loop):
+    """One cluster as one set of settings reaches it; made by `brokers_of`."""
 
     def __init__(self, settings: ClientSettings, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        super().__init__(loop)
         self._settings = settings
         self._values = consumer_values(_consumer_settings(settings))
+        # How long a call with all its retries may take.
+        self.timeout_ms = self._values.get_int("default.api.timeout.ms")
         self.cluster = Cluster(self._values)
         # Only single calls of this are used, so that its tasks need not run.
         self._admin: Admin | None = None
@@ -55,7 +78,7 @@ class Brokers:
         self, partition: TopicPartition, offset: int, max_bytes: int, *, max_wait_ms: int = 0
     ) -> FetchedBatches:
         """One fetch from the leader, undecoded."""
-        from kaa.client.fetch_request import FetchBounds, fetch_batches
+        from kaa.client.consumer.requests import FetchBounds, fetch_batches
 
         is_committed = self._values.get_string("isolation.level") == "read_committed"
         bounds = FetchBounds(
@@ -71,29 +94,16 @@ class Brokers:
     def admin(self) -> Admin:
         """Loaded when it is needed: tasks that only read do without."""
         if self._admin is None:
-            from kaa.client.admin import Admin
+            from kaa.client.admin.admin import Admin
 
             self._admin = Admin(_common_settings(self._settings))
         return self._admin
 
-    @property
-    def timeout_ms(self) -> int:
-        """How long a call with all its retries may take."""
-        return self._values.get_int("default.api.timeout.ms")
-
-    def submit(self, work: Coroutine[Any, Any, Answer]) -> concurrent.futures.Future[Answer]:
-        """Starts work on the loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def call(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Does work on the loop and waits for it."""
-        future = self.submit(work)
-        try:
-            return future.result()
-        except BaseException:
-            # A task that Spark kills must not leave its request behind.
-            future.cancel()
-            raise
+    def cluster_id(self) -> str | None:
+        """The id of the cluster, which is asked for once."""
+        if self.cluster.metadata.cluster_id is None:
+            self.call(self.cluster.fetch_metadata([]))
+        return self.cluster.metadata.cluster_id
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self.cluster.close)
@@ -131,11 +141,20 @@ _process_lock = threading.Lock()
 
 def brokers_of(settings: ClientSettings) -> Brokers:
     """The connections of this process for these settings."""
+    return _this_process().find(settings)
+
+
+def loop_of_process() -> Loop:
+    """The loop alone, for those who speak with no broker."""
+    return Loop(_this_process().loop)
+
+
+def _this_process() -> _Process:
     global _process  # noqa: PLW0603  There is one process, and one loop in it.
     with _process_lock:
         if _process is None or _process.pid != os.getpid():
             _process = _Process()
-    return _process.find(settings)
+        return _process
 
 
 def settle() -> None:

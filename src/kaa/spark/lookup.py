@@ -1,8 +1,8 @@
 """What the driver asks brokers before a batch: partitions, offsets, sizes.
 
-Every question is asked as often as ``fetchOffset.numRetries`` says, with
-``fetchOffset.retryIntervalMs`` between attempts; within each, the client itself tries again what
-may pass. Under ``read_committed`` the latest offset is the last stable one.
+Every question is asked as often as `fetchOffset.numRetries` says, with
+`fetchOffset.retryIntervalMs` between attempts; within each, the client itself tries again what
+may pass. Under `read_committed` the latest offset is the last stable one.
 
 Each streaming query has a Python process of its own for this, which starts with the query. So what
 few queries ask for is imported when they do.
@@ -16,10 +16,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kaa.client.consumer.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 from kaa.client.errors import ClientError, KafkaError, check
-from kaa.client.metadata import NO_NODE, TopicPartition
-from kaa.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from kaa.client.metadata import NO_NODE
 from kaa.limits import SPARK_SAMPLE_BYTES, SPARK_SAMPLED_PARTITIONS_MAX
+from kaa.model.topics import KAA_PREFIX, TopicPartition
 from kaa.spark.brokers import brokers_of
 from kaa.spark.errors import OptionError
 from kaa.spark.offsets import EARLIEST, LATEST, nested
@@ -29,8 +30,8 @@ from kaa.wire.errors import Errors
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
+    from kaa.client.consumer.offsets import OffsetAndTimestamp
     from kaa.client.metadata import Metadata, Topic
-    from kaa.client.offsets import OffsetAndTimestamp
     from kaa.spark.offsets import PartitionOffsets
     from kaa.spark.options import Bound, SourceOptions
 
@@ -90,7 +91,8 @@ class Lookup:
             topics = [
                 topic
                 for name, topic in metadata.topics.items()
-                if not topic.is_internal and pattern.fullmatch(name)
+                if not (topic.is_internal or name.startswith(KAA_PREFIX))
+                and pattern.fullmatch(name)
             ]
         else:
             names = wanted.names or sorted({one.topic for one in wanted.assigned or ()})
@@ -118,6 +120,10 @@ class Lookup:
             lambda: cluster.fetch_metadata(names), "metadata of topics", self._brokers.timeout_ms
         )
         return found
+
+    def cluster_id(self) -> str | None:
+        """The id of the cluster that is read."""
+        return self._brokers.cluster_id()
 
     # --- offsets
 
@@ -160,6 +166,16 @@ class Lookup:
         times = bound.timestamps_ms or dict.fromkeys(partitions, bound.timestamp_ms or 0)
         return self._of_times(bound, times)
 
+    def tier_bounded(self, ends: PartitionOffsets, found: Found) -> PartitionOffsets:
+        """The same, no further than the store reaches where nothing else is to be read."""
+        tier = self._options.tier
+        if tier is None or not tier.is_only:
+            return ends
+        from kaa.spark.tier.planning import planner_of
+
+        stored = planner_of(self._options).ends(ends, found.topic_ids)
+        return {partition: min(end, stored[partition]) for partition, end in ends.items()}
+
     def _of_times(self, bound: Bound, times: PartitionOffsets) -> PartitionOffsets:
         found = self.offsets(times)
         late = sorted(partition for partition, offset in found.items() if offset < 0)
@@ -172,7 +188,7 @@ class Lookup:
         return found | self.latest(late)
 
     def _of_group(self, group: str, partitions: list[TopicPartition]) -> PartitionOffsets:
-        from kaa.client.group_offsets import fetch_offsets
+        from kaa.client.group.offsets import fetch_offsets
 
         async def question() -> PartitionOffsets:
             found = await fetch_offsets(
@@ -215,7 +231,7 @@ class Lookup:
         return densities
 
     def mean_record_bytes(self) -> float:
-        """The stored bytes per record over all that the query's topics hold; 0 if that is none."""
+        """The stored bytes per record of all that the query's topics hold; 0 if they are empty."""
         partitions = self.partitions().partitions
         sizes: dict[TopicPartition, int] = self._ask(lambda: self._sizes(partitions))
         earliest, latest = self.earliest(partitions), self.latest(partitions)

@@ -1,15 +1,21 @@
 """Offsets of topics as JSON: in options, and in the checkpoints of streaming queries.
 
-``{"topic": {"0": 123, "1": 45}}`` is the form of Spark's connector for Kafka. In options, -2 stands
+`{"topic": {"0": 123, "1": 45}}` is the form of Spark's connector for Kafka. In options, -2 stands
 for the earliest and -1 for the latest offset. In a checkpoint, further keys may stand beside the
-topics; each begins with ``@``, which no name of a topic can hold:
+topics; each begins with `@`, which no name of a topic can hold:
 
-``@start``  the offsets at which the query began, in the first batch alone
-``@ids``    the id of each topic, so that one that was created again is noticed
-``@group``  the consumer group to which progress is published
+`@start`    the offsets at which the query began, in the first batch alone
+`@ids`      the id of each topic, so that one that was created again is noticed
+`@group`    the consumer group to which progress is published
+`@cluster`  the id of the cluster that the group is in, which is the source's
+
+and in what the progress of a query shows as its latest offsets, which is in no checkpoint:
+
+`@lag`      records that the batch leaves unread
+`@bytes`    the stored bytes of what it reads, estimated by the mean size of records
 
 Spark asks for an initial offset more than once, does not keep it, and takes it anew when the first
-batch has to be repeated. So the initial offset says nothing (``{}``), and the first batch carries
+batch has to be repeated. So the initial offset says nothing (`{}`), and the first batch carries
 the start that was resolved for it. It differs from the initial offset even where there is no
 record yet, so that Spark always writes it down. Offsets without any of these keys are taken as
 well: that is how a checkpoint of Spark's own connector goes on.
@@ -23,7 +29,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.client.metadata import TopicPartition
+from kaa.model.topics import TopicPartition
 from kaa.spark.errors import OptionError
 
 if TYPE_CHECKING:
@@ -35,6 +41,9 @@ LATEST: Final = -1
 START: Final = "@start"
 IDS: Final = "@ids"
 GROUP: Final = "@group"
+CLUSTER: Final = "@cluster"
+LAG: Final = "@lag"
+BYTES: Final = "@bytes"
 
 PartitionOffsets = dict[TopicPartition, int]
 
@@ -47,6 +56,7 @@ class StreamOffset:
     start: PartitionOffsets | None = None
     topic_ids: dict[str, str] = field(default_factory=dict)
     group: str | None = None
+    cluster_id: str | None = None
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> StreamOffset | None:
@@ -60,6 +70,7 @@ class StreamOffset:
             start=None if start is None else _flat(start),
             topic_ids=dict(given.get(IDS, {})),
             group=given.get(GROUP),
+            cluster_id=given.get(CLUSTER),
         )
 
     def write(self) -> dict[str, Any]:
@@ -67,6 +78,8 @@ class StreamOffset:
         written: dict[str, Any] = {}
         if self.group is not None:
             written[GROUP] = self.group
+            if self.cluster_id is not None:
+                written[CLUSTER] = self.cluster_id
         if self.topic_ids:
             written[IDS] = dict(sorted(self.topic_ids.items()))
         if self.start is not None:
@@ -91,7 +104,7 @@ def _flat(topics: Mapping[str, Mapping[str, int]]) -> PartitionOffsets:
 
 
 def parse_partition_numbers(option: str, text: str) -> PartitionOffsets:
-    """A number for each partition, ``{"topic": {"0": 23}}``; raises OptionError."""
+    """A number for each partition, `{"topic": {"0": 23}}`; raises OptionError."""
     expected = f'option {option}: expected e.g. {{"topicA":{{"0":23,"1":-1}}}}, got {text}'
     parsed = _json(text, expected)
     try:
@@ -104,7 +117,7 @@ def parse_partition_numbers(option: str, text: str) -> PartitionOffsets:
 
 
 def parse_partitions(option: str, text: str) -> list[TopicPartition]:
-    """Partitions by topic, ``{"topic": [0, 1]}``; raises OptionError."""
+    """Partitions by topic, `{"topic": [0, 1]}`; raises OptionError."""
     expected = f'option {option}: expected e.g. {{"topicA":[0,1],"topicB":[2]}}, got {text}'
     parsed = _json(text, expected)
     try:

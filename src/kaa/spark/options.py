@@ -1,28 +1,29 @@
 """What a user may say about a source or a sink, checked before any broker is asked.
 
-Names are those of Spark's connector for Kafka and are not case-sensitive. ``kafka.*`` goes to the
+Names are those of Spark's connector for Kafka and are not case-sensitive. `kafka.*` goes to the
 client with the names of Java's clients. Options of our own:
 
-====================== ============================================================ ============
-option                 meaning                                                      default
-====================== ============================================================ ============
-columns                the columns to read, separated by commas                     all
-isolationLevel         ``read_committed`` or ``read_uncommitted``                   the latter
-maxBytesPerTrigger     about so many stored bytes per batch of a stream             none
-startingOffsets        also ``group:<id>``: where a consumer group has got to
-groupFallback          ``earliest``, ``latest`` or ``error``: partitions that the   error
-                       group has no offset of
-commitGroup            progress is published as the offsets of this group           none
-localFiles             closed segments are read from the broker's files, where they false
-                       are on this machine
-exactlyOnce            sink: rows are written in transactions                       false
-transactionalIdPrefix  sink: what names of transactions begin with                  kaa-spark
-transactionTimeoutMs   sink: how long a transaction may stay open                   900000
-txnAppId, txnVersion   sink: a batch write with this pair is done once
-====================== ============================================================ ============
+- `columns`: the columns to read, separated by commas (default: all).
+- `isolationLevel`: `read_committed` or `read_uncommitted` (default: the latter).
+- `maxBytesPerTrigger`: about so many stored bytes per batch of a stream (default: none).
+- `startingOffsets`: also `group:<id>`: where a consumer group has got to.
+- `groupFallback`: `earliest`, `latest` or `error`: partitions that the group has no
+  offset of (default: error).
+- `commitGroup`: progress is published as the offsets of this group (default: none).
+- `localFiles`: closed segments are read from the broker's files, where they are on this machine
+  (default: false).
+- `tier`: `auto`: what is tiered is read from the store, the rest from brokers; `only` the store;
+  `never` (default: auto).
+- `tierStore`: the store of tiered segments, as a broker's `rsm.config.url` (default: none).
+- `tierStore.*`: its settings, without secrets.
+- `tierStoreFile`: a file on every machine with all that, and secrets (default: none).
+- `exactlyOnce`: sink: rows are written in transactions (default: false).
+- `transactionalIdPrefix`: sink: what names of transactions begin with (default: kaa-spark).
+- `transactionTimeoutMs`: sink: how long a transaction may stay open (default: 900000).
+- `txnAppId`, `txnVersion`: sink: a batch write with this pair is done once.
 
-Where several options say where to begin, ``startingTimestamp`` is stronger than
-``startingOffsetsByTimestamp``, and that is stronger than ``startingOffsets``; likewise for the end.
+Where several options say where to begin, `startingTimestamp` is stronger than
+`startingOffsetsByTimestamp`, and that is stronger than `startingOffsets`; likewise for the end.
 """
 
 from __future__ import annotations
@@ -39,15 +40,18 @@ from kaa.spark.offsets import (
     parse_partition_numbers,
     parse_partitions,
 )
+from kaa.spark.option_names import FORMAT_OPTIONS, SINK, SOURCE, check_names
 from kaa.spark.schema import columns_of
+from kaa.spark.tier.stores import STORE_PREFIX, store_reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kaa.client.metadata import TopicPartition
+    from kaa.model.topics import TopicPartition
     from kaa.spark.offsets import (
         PartitionOffsets,
     )
+    from kaa.spark.tier.stores import StoreReference
 
 KAFKA: Final = "kafka."
 BOOTSTRAP_SERVERS: Final = "bootstrap.servers"
@@ -106,7 +110,7 @@ class Topics:
 class Bound:
     """Where a query begins or ends; exactly one of these is given.
 
-    ``offset`` is EARLIEST or LATEST for all partitions, ``offsets`` has one for each.
+    `offset` is EARLIEST or LATEST for all partitions, `offsets` has one for each.
     """
 
     offset: int | None = None
@@ -115,6 +119,14 @@ class Bound:
     timestamps_ms: PartitionOffsets | None = None
     group: str | None = None
     option: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TierOptions:
+    """Where tiered ranges are read, and whether brokers are asked for the rest."""
+
+    store: StoreReference
+    is_only: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +144,8 @@ class SourceOptions:
     group_fallback: Literal["earliest", "latest", "error"]
     commit_group: str | None
     reads_local_files: bool
+    # None where brokers alone are asked.
+    tier: TierOptions | None
     min_partitions: int | None
     max_records_per_partition: int | None
     max_offsets_per_trigger: int | None
@@ -159,6 +173,7 @@ class SinkOptions:
     application_id: str | None
     application_version: int | None
     checkpoint_location: str | None
+    warnings: tuple[str, ...] = ()
 
 
 class _Given:
@@ -181,7 +196,7 @@ class _Given:
         try:
             number = int(text)
         except ValueError:
-            raise OptionError(f"option {name}: {text!r} is no whole number") from None
+            raise OptionError(f"option {name}: {text!r} is not a whole number") from None
         if low is not None and number < low:
             raise OptionError(f"option {name} must be at least {low}, it is {number}")
         return number
@@ -221,6 +236,7 @@ class _Given:
 def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
     """The options of a query that reads; raises OptionError."""
     given = _Given(options)
+    told = check_names(options, (*SOURCE, *FORMAT_OPTIONS), (STORE_PREFIX,))
     settings = given.settings(_REFUSED_FOR_SOURCE)
     isolation_level = _isolation_level(given, settings)
     start = _start(given, is_stream=is_stream)
@@ -259,6 +275,7 @@ def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
         ),
         commit_group=_name(given, "commitGroup") if is_stream else None,
         reads_local_files=given.flag("localFiles", default=False),
+        tier=_tier(given),
         min_partitions=given.integer("minPartitions", low=1),
         max_records_per_partition=given.integer("maxRecordsPerPartition", low=1),
         max_offsets_per_trigger=most,
@@ -271,19 +288,38 @@ def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
         metadata_ttl_ms=-1 if metadata_ttl_ms is None else metadata_ttl_ms,
         fetch_bytes=given.integer("kafka.max.partition.fetch.bytes", low=1) or SPARK_FETCH_BYTES,
         checks_crcs=given.flag("kafka.check.crcs", default=True),
-        warnings=()
-        if is_stream
-        else tuple(
-            f"option {name} has no effect on a batch query"
-            for name in _STREAM_ONLY
-            if given.text(name) is not None
-        ),
+        warnings=(*told, *_without_effect(given, is_stream=is_stream)),
     )
+
+
+def _tier(given: _Given) -> TierOptions | None:
+    mode = given.choice("tier", ("auto", "only", "never"), "auto")
+    small = STORE_PREFIX.lower()
+    settings = {
+        name.removeprefix(small): given.text(name) or ""
+        for name in given.names()
+        if name.startswith(small)
+    }
+    store = store_reference(_name(given, "tierStore"), settings, _name(given, "tierStoreFile"))
+    if store is None and mode == "only":
+        raise OptionError("option tier=only needs tierStore or tierStoreFile")
+    return None if store is None or mode == "never" else TierOptions(store, mode == "only")
+
+
+def _without_effect(given: _Given, *, is_stream: bool) -> list[str]:
+    if is_stream:
+        return []
+    return [
+        f"option {name} has no effect on a batch query"
+        for name in _STREAM_ONLY
+        if given.text(name) is not None
+    ]
 
 
 def sink_options(options: Mapping[str, str]) -> SinkOptions:
     """The options of a query that writes; raises OptionError."""
     given = _Given(options)
+    told = check_names(options, SINK)
     settings = given.settings(_REFUSED_FOR_SINK)
     application_id = _name(given, "txnAppId")
     application_version = given.integer("txnVersion", low=0)
@@ -302,15 +338,16 @@ def sink_options(options: Mapping[str, str]) -> SinkOptions:
         application_id=application_id,
         application_version=application_version,
         checkpoint_location=given.text("checkpointLocation"),
+        warnings=tuple(told),
     )
 
 
 def duration_ms(option: str, text: str) -> int:
-    """Milliseconds of a time such as ``15m``, as Spark writes times; plain numbers are ms."""
+    """Milliseconds of a time such as `15m`, as Spark writes times; plain numbers are ms."""
     match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
     unit = _UNITS_MS.get(match[2] or "ms") if match else None
     if match is None or unit is None:
-        raise OptionError(f"option {option}: {text!r} is no time; write it as 90s, 15m or 1h")
+        raise OptionError(f"option {option}: {text!r} is not a time; write it as 90s, 15m or 1h")
     return int(int(match[1]) * unit)
 
 
@@ -348,7 +385,7 @@ def _topics(given: _Given) -> Topics:
     try:
         re.compile(text)
     except re.error as error:
-        raise OptionError(f"option subscribePattern: {text!r} is no pattern: {error}") from error
+        raise OptionError(f"option subscribePattern: {text!r} is not a pattern: {error}") from error
     return Topics(pattern=text)
 
 

@@ -5,12 +5,12 @@ are made by the driver before a task runs, so that a task that is repeated reads
 
 Admission. A limit of rows is shared among partitions in proportion to what each has waiting, at
 least one row each. A limit of bytes is shared in the same way: the bytes of a partition are its
-waiting rows times its bytes per row, which is an estimate (``Density``), and at least the first
+waiting rows times its bytes per row, which is an estimate (`Density`), and at least the first
 batch of each partition is taken, since less than a batch is never fetched. With both, the smaller
 of the two ends counts.
 
-Splits. ``minPartitions`` is shared in proportion to sizes, and no task gets more than
-``maxRecordsPerPartition``; of two counts the larger is used.
+Splits. `minPartitions` is shared in proportion to sizes, and no task gets more than
+`maxRecordsPerPartition`; of two counts the larger is used.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from kaa.client.metadata import TopicPartition
+    from kaa.model.topics import TopicPartition
     from kaa.spark.offsets import PartitionOffsets, StreamOffset
 
 
 class OffsetRange(NamedTuple):
-    """Offsets ``start`` up to, but not with, ``end``."""
+    """Offsets `start` up to, but not with, `end`."""
 
     partition: TopicPartition
     start: int

@@ -1,6 +1,6 @@
 """Finished record batches to the leaders of their partitions.
 
-A task encodes its rows itself (``kaa.records.arrow_encode``), so that what is left is to send each
+A task encodes its rows itself (`kaa.records.arrow_encode`), so that what is left is to send each
 batch until its leader has it. Batches of one partition stay in order: they go out over one
 connection, several at a time; when one of them fails in a way that may pass, all that were not
 taken are sent again in their order, once everything under way is answered. Sequence numbers make
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from kaa.client.cluster import Cluster
     from kaa.client.connection import Connection
-    from kaa.client.metadata import TopicPartition
     from kaa.config.definition import ConfigValues
+    from kaa.model.topics import TopicPartition
 
 # The first version of Produce that names topics by their ids alone.
 _TOPIC_ID_VERSION: Final = 13

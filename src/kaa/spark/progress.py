@@ -2,14 +2,14 @@
 
 Three places know what was done, from late to exact:
 
-- the source, whose ``commit`` Spark calls one batch late, and for the last batch of a run only in
+- the source, whose `commit` Spark calls one batch late, and for the last batch of a run only in
   the next run;
 - the sink of Kaa, which reads the offsets of the batch that it has just committed from the
-  checkpoint (``publish_batch``);
-- a listener on the driver, for queries with another sink (``watch``).
+  checkpoint (`publish_batch`), if it is in the cluster of the source;
+- a listener on the driver, for queries with another sink (`watch`).
 
 A group that has members would be disturbed, so it is refused when the query starts. After that, a
-commit that fails is told and never fails the query: the checkpoint is what counts.
+commit that fails is reported and never fails the query: the checkpoint is what counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from kaa.client.errors import ClientError, KafkaError
-from kaa.client.group_offsets import OffsetAndMetadata, commit_offsets
+from kaa.client.group.offsets import OffsetAndMetadata, commit_offsets
 from kaa.spark.brokers import brokers_of
 from kaa.spark.errors import OptionError
 from kaa.spark.offsets import StreamOffset
@@ -55,7 +55,7 @@ def refuse_active_group(settings: ClientSettings, group: str) -> None:
 
 
 def publish(settings: ClientSettings, group: str, offsets: PartitionOffsets) -> None:
-    """Commits offsets; a failure is told and nothing more."""
+    """Commits offsets; a failure is reported and nothing more."""
     brokers = brokers_of(settings)
     committed = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
     try:
@@ -64,19 +64,38 @@ def publish(settings: ClientSettings, group: str, offsets: PartitionOffsets) -> 
         )
         failure = next((error for error in outcome.values() if error is not None), None)
     except ClientError as error:
-        failure = error  # type: ignore[assignment]  # Both are told in the same way.
+        failure = error  # type: ignore[assignment]  # Both are reported in the same way.
     if failure is not None:
-        warnings.warn(
-            f"progress was not published to group {group!r}: {failure}; the query goes on",
-            stacklevel=2,
-        )
+        _tell(group, failure)
+
+
+def _tell(group: str, failure: ClientError) -> None:
+    warnings.warn(
+        f"progress was not published to group {group!r}: {failure}; the query goes on",
+        stacklevel=3,
+    )
 
 
 def publish_batch(settings: ClientSettings, checkpoint: str | None, batch_id: int) -> None:
     """Publishes a batch that the sink has committed, if its source asks for it."""
     for offset in _offsets_of_batch(checkpoint, batch_id):
-        if offset.group is not None:
-            publish(settings, offset.group, offset.offsets)
+        _publish_here(settings, offset)
+
+
+def _publish_here(settings: ClientSettings, offset: StreamOffset) -> None:
+    """Publishes an offset to the group of its source, if that is in the cluster of the settings.
+
+    The group of a source in another cluster is left to the source itself.
+    """
+    if offset.group is None or offset.cluster_id is None:
+        return
+    try:
+        here = brokers_of(settings).cluster_id()
+    except ClientError as error:
+        _tell(offset.group, error)
+        return
+    if here == offset.cluster_id:
+        publish(settings, offset.group, offset.offsets)
 
 
 def query_of_checkpoint(checkpoint: str | None) -> str | None:
@@ -125,10 +144,10 @@ def _parse(text: str | None) -> StreamOffset | None:
 
 
 def watch(spark: SparkSession, options: Mapping[str, str]) -> Callable[[], None]:
-    """Publishes the progress of all queries of a session whose source has ``commitGroup``.
+    """Publishes the progress of all queries of a session whose source has `commitGroup`.
 
-    ``options`` are those of the source that reach the cluster (``kafka.bootstrap.servers`` and so
-    on). Gives a function that ends it.
+    `options` are those of the source that reach the cluster (`kafka.bootstrap.servers` and so
+    on); sources in other clusters are passed over. Gives a function that ends it.
     """
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
@@ -147,8 +166,8 @@ def watch(spark: SparkSession, options: Mapping[str, str]) -> Callable[[], None]
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802  Spark's name.
             for source in event.progress.sources:
                 offset = _parse(source.endOffset)
-                if offset is not None and offset.group is not None:
-                    publish(settings, offset.group, offset.offsets)
+                if offset is not None:
+                    _publish_here(settings, offset)
 
         def onQueryIdle(self, event: Any) -> None:  # noqa: N802  Spark's name.
             """Nothing was done."""

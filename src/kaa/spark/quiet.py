@@ -31,8 +31,8 @@ def quiet_config() -> dict[str, str]:
 class StandardErrorAside:
     """Takes what this process and the Java that it starts write to standard error, line by line.
 
-    The lines go to ``write``, which may be set, so that they come out above a display and not in
-    the midst of it; ``stream`` is the terminal or file that they would have gone to. Java keeps its
+    The lines go to `write`, which may be set, so that they come out above a display and not in
+    the midst of it; `stream` is the terminal or file that they would have gone to. Java keeps its
     end of the pipe until it is gone, which is after this; its last lines are read all the same.
     """
 

@@ -1,22 +1,19 @@
 """The columns of a row: those of Spark's connector for Kafka.
 
-============= ==================================== =============================================
-column        type in Spark                        content
-============= ==================================== =============================================
-key           binary                               null where the record has none
-value         binary                               null for a tombstone
-topic         string
-partition     int
-offset        bigint
-timestamp     timestamp
-timestampType int                                  0 create time, 1 log append time
-headers       array<struct<key string,             with ``includeHeaders``; null where the record
-              value binary>>                       has none
-============= ==================================== =============================================
+| column | type in Spark | content |
+|---|---|---|
+| key | binary | null where the record has none |
+| value | binary | null for a tombstone |
+| topic | string |  |
+| partition | int |  |
+| offset | bigint |  |
+| timestamp | timestamp |  |
+| timestampType | int | 0 create time, 1 log append time |
+| headers | array<struct<key string, value binary>> | with `includeHeaders`; null if there is none |
 
 Every column may be null, also those that never are: Spark takes an Arrow batch only if its schema
 equals that of the table in this point too. A query that needs few of them says so by the option
-``columns`` or by a schema of its own, since Spark does not tell a source which it uses.
+`columns` or by a schema of its own, since Spark does not tell a source which it uses.
 """
 
 from __future__ import annotations
@@ -54,7 +51,7 @@ def columns_of(text: str | None, *, include_headers: bool) -> tuple[str, ...]:
     unknown = [one for one in wanted if one.lower() not in names]
     if unknown or not wanted:
         raise OptionError(
-            f"option columns: {', '.join(unknown) or 'nothing'} is no column; "
+            f"option columns: {', '.join(unknown) or 'nothing'} is not a column; "
             f"there are {', '.join(COLUMN_TYPES)}"
         )
     chosen = tuple(names[one.lower()] for one in wanted)

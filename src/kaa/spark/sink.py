@@ -1,10 +1,10 @@
 """The writers of batch and streaming queries.
 
 By default a row is written at least once: a task that Spark repeats writes its rows again. With
-``exactlyOnce`` the rows of a task are one transaction, which is committed when Spark commits the
-batch (``kaa.spark.once``). There the key is the id of the query, which Spark keeps in the
-checkpoint; a batch write has none, and is repeated safely only if its user names it by ``txnAppId``
-and ``txnVersion``. Inside ``foreachBatch`` these are required: two writes there would look like a
+`exactlyOnce` the rows of a task are one transaction, which is committed when Spark commits the
+batch (`kaa.spark.once`). There the key is the id of the query, which Spark keeps in the
+checkpoint; a batch write has none, and is repeated safely only if its user names it by `txnAppId`
+and `txnVersion`. Inside `foreachBatch` these are required: two writes there would look like a
 repetition of one.
 """
 
@@ -28,7 +28,8 @@ from kaa.spark.once.driver import Driver
 from kaa.spark.once.machine import abort_batch, commit_batch
 from kaa.spark.once.tasks import TaskNames, write_transaction
 from kaa.spark.progress import publish_batch, query_of_checkpoint
-from kaa.spark.reading import check_version
+from kaa.spark.range_reader import check_version
+from kaa.spark.topic_reader import tell_warnings
 from kaa.spark.writing import RowWriter, check_columns
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class _Rows:
         check_columns(
             [(one.name, one.dataType.simpleString()) for one in schema.fields], options.topic
         )
+        tell_warnings(options.warnings)
         self.options = options
         self._version = kaa.__version__
 
@@ -119,7 +121,7 @@ def _task() -> TaskContext:
     return context
 
 
-class KaaWriter(DataSourceArrowWriter):
+class TopicWriter(DataSourceArrowWriter):
     """The writer of a batch query; Spark copies it to the tasks, with the id it has."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
@@ -158,7 +160,7 @@ class KaaWriter(DataSourceArrowWriter):
         self._rows.abort(messages, self._batch_id, self._query_id())
 
 
-class KaaStreamWriter(DataSourceStreamArrowWriter):
+class TopicStreamWriter(DataSourceStreamArrowWriter):
     """The writer of a streaming query; another one commits than those that wrote."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:

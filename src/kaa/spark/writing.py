@@ -1,8 +1,8 @@
 """Rows of a DataFrame as record batches: what a task of the sink does.
 
-Columns are those of Spark's connector for Kafka: ``value`` (string or binary, required), ``key``,
-``headers``, ``partition``, and ``topic``, which the option ``topic`` overrides. A row goes to its
-``partition`` if it names one; otherwise to that of its key, chosen by the hash that Java's clients
+Columns are those of Spark's connector for Kafka: `value` (string or binary, required), `key`,
+`headers`, `partition`, and `topic`, which the option `topic` overrides. A row goes to its
+`partition` if it names one; otherwise to that of its key, chosen by the hash that Java's clients
 use; and rows without a key stay together on one partition, another one for each batch of rows.
 
 The kernel encodes a batch of rows at once. While a batch of rows is on its way, the next one is
@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaa.client.metadata import TopicPartition
 from kaa.config.client import PRODUCER, producer_values
+from kaa.model.topics import TopicPartition
 from kaa.records.arrow_encode import ProducerFields, encode
 from kaa.records.arrow_pyarrow import key_partitions, row_columns
 from kaa.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, CompressionType, increment_sequence
 from kaa.records.errors import RecordsError
 from kaa.spark.brokers import brokers_of
 from kaa.spark.errors import OptionError, RowError
+from kaa.spark.identity import give_producer, take_producer
 from kaa.spark.produce import Outgoing, Sender
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from kaa.client.metadata import Topic
     from kaa.config.definition import ConfigValues
+    from kaa.spark.identity import TaskProducer
     from kaa.spark.options import ClientSettings, SinkOptions
 
 _BYTES = ("string", "binary")
@@ -77,7 +79,7 @@ class RowWriter:
         transactional_id: str | None = None,
         before_new_partitions: Callable[[list[TopicPartition]], None] | None = None,
     ) -> None:
-        """``producer`` is a producer id and epoch; transactions also tell of new partitions."""
+        """`producer` is a producer id and epoch; transactions also tell of new partitions."""
         self._options = options
         self._brokers = brokers_of(options.settings)
         self._values = sink_values(options.settings)
@@ -88,22 +90,23 @@ class RowWriter:
         self._batch_bytes_max = self._values.get_int("max.request.size")
         self._random = Random()
         self._topics: dict[str, Topic] = {}
+        self._owned: TaskProducer | None = None
         self._sequences: dict[TopicPartition, int] = {}
-        self._producer = producer or self._new_producer()
+        self._producer = producer or self._take_producer()
         self._pending: concurrent.futures.Future[None] | None = None
         self.row_count = 0
 
-    def _new_producer(self) -> tuple[int, int]:
+    def _take_producer(self) -> tuple[int, int]:
         if not self._values.get_boolean("enable.idempotence"):
             return NO_PRODUCER_ID, NO_PRODUCER_EPOCH
-        from kaa.spark.identity import new_producer
-
-        return self._brokers.call(new_producer(self._brokers.cluster, self._brokers.timeout_ms))
+        self._owned = take_producer(self._options.settings)
+        self._sequences = self._owned.sequences
+        return self._owned.producer_id, self._owned.producer_epoch
 
     # --- rows
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Returns when all rows are acknowledged."""
+        """Returns when all rows are acknowledged; called once."""
         for batch in batches:
             if batch.num_rows:
                 outgoing = self._encode(batch)
@@ -111,6 +114,9 @@ class RowWriter:
                 self._pending = self._brokers.submit(self._sender.deliver(outgoing))
                 self.row_count += batch.num_rows
         self._wait()
+        if self._owned is not None:
+            give_producer(self._options.settings, self._owned)
+            self._owned = None
 
     def _wait(self) -> None:
         if self._pending is not None:

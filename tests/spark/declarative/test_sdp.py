@@ -1,7 +1,11 @@
-"""``kaa pipeline init --sdp``: the project runs by ``spark-pipelines``, and runs again."""
+"""`kaa pipeline init --sdp`: the project runs by `spark-pipelines`, and runs again.
+
+A file of docs/guides/spark-recipes.md is in the project too, as it stands there.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,9 +18,10 @@ from click.testing import CliRunner
 from kaa.cli.root import root
 from kaa.client import TopicPartition
 from kaa.client.sync import Consumer
-from kaa.spark.lake.reading import open_existing, plan_read, read_file
+from kaa.spark.lake.table_state import open_existing, plan_read, read_file
 from kaa.spark.sessions import environment
 from tests.spark.conftest import Cluster, numbered
+from tests.spark.guides import blocks, with_places
 from tests.spark.programs import shell
 from tests.support.broker_process import BrokerProcess
 
@@ -55,7 +60,7 @@ def run(folder: Path) -> None:
 def landed(folder: Path) -> list[str]:
     options = {"table": "shop.shouted", "warehouse": str(folder / "lake")}
     plan = plan_read(*open_existing(options))
-    rows = [row for url in plan.urls for one in read_file(plan, url) for row in one.to_pylist()]
+    rows = [row for file in plan.files for one in read_file(plan, file) for row in one.to_pylist()]
     return sorted(row["value"] for row in rows)
 
 
@@ -67,9 +72,20 @@ def test_twice_in_a_row(kaa_node: BrokerProcess, topic: str, tmp_path: Path) -> 
     arguments = ["pipeline", "init", str(folder), "--sdp", "--topic", topic]
     made = CliRunner().invoke(root, [*arguments, "--servers", kaa_node.bootstrap_servers])
     assert made.exit_code == 0, made.output
+    orders, large = f"{topic}-orders", f"{topic}-large"
+    cluster.create(orders, 1)
+    cluster.create(large, 1)
+    (recipe,) = blocks("spark-recipes.md", "Declarative pipelines")
+    names = {"orders": orders, "large-orders": large}
+    recipe = with_places(recipe, kaa_node.bootstrap_servers, folder, names)
+    (folder / "transformations" / "alerts.py").write_text(recipe)
     for first, last in ((0, 20), (20, 35)):
         cluster.send(topic, numbered(first, last))
+        prices = [json.dumps({"id": one, "price": 10 * one}) for one in range(first, last)]
+        cluster.send(orders, [(None, one.encode()) for one in prices])
         run(folder)
+        found = [json.loads(one) for one in written(kaa_node.bootstrap_servers, large)]
+        assert sorted(one["id"] for one in found) == list(range(11, last))
         expected = sorted(f"V{one}" for one in range(last))
         assert landed(folder) == expected
         assert written(kaa_node.bootstrap_servers, f"{topic}-shouted") == expected
@@ -78,7 +94,8 @@ def test_twice_in_a_row(kaa_node: BrokerProcess, topic: str, tmp_path: Path) -> 
 def written(servers: str, topic: str) -> list[str]:
     partition = TopicPartition(topic, 0)
     found: list[str] = []
-    with Consumer({"bootstrap.servers": servers}) as consumer:
+    settings = {"bootstrap.servers": servers, "isolation.level": "read_committed"}
+    with Consumer(settings) as consumer:
         consumer.assign([partition])
         consumer.seek_to_beginning([partition])
         end = consumer.end_offsets([partition])[partition]

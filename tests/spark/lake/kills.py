@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -11,9 +12,9 @@ from random import Random
 from typing import Any
 
 from kaa.spark.lake.driver import open_table
-from kaa.spark.lake.reading import open_existing, plan_read, read_file
 from kaa.spark.lake.settings import LakeSettings, lake_settings
 from kaa.spark.lake.store import path_of
+from kaa.spark.lake.table_state import open_existing, plan_read, read_file
 from kaa.testing import Broker, Topic
 
 ROOT = Path(__file__).parents[3]
@@ -61,7 +62,7 @@ def _record(number: int) -> dict[str, Any]:
 
 
 def _kill_after(command: list[str], rounds: int, seconds: float) -> None:
-    """Starts the committer and kills it a moment after it has told of so many rounds."""
+    """Starts the committer and kills it a moment after it has reported so many rounds."""
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -72,7 +73,7 @@ def _kill_after(command: list[str], rounds: int, seconds: float) -> None:
         assert process.stderr is not None
         for line in process.stderr:
             told.append(line)
-            if sum(" rows in " in one for one in told) >= rounds:
+            if sum(re.search(r" rows? in ", one) is not None for one in told) >= rounds:
                 enough.set()
         enough.set()
 
@@ -101,7 +102,7 @@ def compare(topic: Topic, settings: LakeSettings) -> None:
             good.append((one.partition, one.offset, json.loads(value)["n"]))
     options = {"table": settings.table, "layout": settings.layout, "warehouse": settings.store.url}
     plan = plan_read(*open_existing(options))
-    rows = [row for url in plan.urls for one in read_file(plan, url) for row in one.to_pylist()]
+    rows = [row for file in plan.files for one in read_file(plan, file) for row in one.to_pylist()]
     assert sorted((row["partition"], row["offset"], row["n"]) for row in rows) == sorted(good)
     letters = _dead_letters(settings)
     found = [(row["partition"], row["offset"], row["value"]) for row in letters]

@@ -8,26 +8,25 @@ from typing import Any
 
 import pytest
 
+from kaa.spark.lake.compaction import compact, plan_compaction
 from kaa.spark.lake.driver import LakeDriver, open_table
 from kaa.spark.lake.maintenance import (
-    compact,
     expire,
-    plan_compaction,
     plan_expiry,
     plan_orphans,
     remove_orphans,
 )
-from kaa.spark.lake.reading import (
+from kaa.spark.lake.running import LocalRunner
+from kaa.spark.lake.settings import LakeSettings, lake_settings
+from kaa.spark.lake.status import table_status
+from kaa.spark.lake.table import LakeError
+from kaa.spark.lake.table_state import (
     offsets_option,
     open_existing,
     plan_read,
     read_file,
     table_options,
 )
-from kaa.spark.lake.running import LocalRunner
-from kaa.spark.lake.settings import LakeSettings, lake_settings
-from kaa.spark.lake.status import table_status
-from kaa.spark.lake.table import LakeError
 from kaa.testing import Broker, Topic
 from tests.spark.lake.landing import land
 
@@ -66,7 +65,9 @@ def filled(
 def values(settings: LakeSettings, below: dict[int, int] | None = None) -> list[bytes]:
     _, table = open_existing(table_options(settings))
     plan = plan_read(settings, table, below)
-    rows = [row for url in plan.urls for batch in read_file(plan, url) for row in batch.to_pylist()]
+    rows = [
+        row for file in plan.files for batch in read_file(plan, file) for row in batch.to_pylist()
+    ]
     return [row["value"] for row in sorted(rows, key=lambda row: row["offset"])]
 
 
@@ -76,17 +77,17 @@ ALL = [b"v%d%c" % (number, letter) for number in range(ROUNDS) for letter in b"a
 def test_compaction_keeps_rows_and_offsets(broker: Broker, tmp_path: Path, layout: str) -> None:
     topic, settings, table = filled(broker, tmp_path, layout)
     before = table.load()
-    plan = plan_compaction(table, settings)
+    plan = plan_compaction(table)
     assert [len(one.files) for one in plan] == [ROUNDS]
-    assert compact(table, settings, plan) == 1
+    assert compact(table, plan) == 1
     after = table.load()
     assert after.version != before.version
     assert (after.offsets, after.commit_id) == (before.offsets, before.commit_id)
     assert len(table.files()) == 1
     assert values(settings) == ALL
-    assert plan_compaction(table, settings) == []
+    assert plan_compaction(table) == []
     # A plan whose files are gone changes nothing.
-    assert compact(table, settings, plan) == 0
+    assert compact(table, plan) == 0
     topic.seed([("x", "later")])
     assert land(settings) == 1
     assert values(settings) == [*ALL, b"later"]
@@ -100,17 +101,17 @@ def test_a_committer_goes_on_over_a_compaction(broker: Broker, tmp_path: Path, l
 
     def after_compaction(version: str, request: Any) -> None:
         committing.commit = commit
-        compact(table, settings, plan_compaction(table, settings))
+        compact(table, plan_compaction(table))
         commit(version, request)
 
     committing.commit = after_compaction
-    LakeDriver(settings, committing, LocalRunner(), is_once=True).run()
+    LakeDriver(committing, LocalRunner(), is_once=True).run()
     assert values(settings) == [*ALL, b"later"]
 
 
 def test_expiry_and_orphans(broker: Broker, tmp_path: Path, layout: str) -> None:
     _, settings, table = filled(broker, tmp_path, layout)
-    compact(table, settings, plan_compaction(table, settings))
+    compact(table, plan_compaction(table))
     assert plan_expiry(table, keep=2, older_than_seconds=3600) == []
     versions = plan_expiry(table, keep=2, older_than_seconds=-1)
     assert len(versions) == ROUNDS + 1 - 2
@@ -159,9 +160,9 @@ def test_state_of_an_upsert_table_at_an_offset(broker: Broker, tmp_path: Path, l
 
 
 def test_status(broker: Broker, tmp_path: Path, layout: str) -> None:
-    topic, settings, table = filled(broker, tmp_path, layout)
+    topic, _, table = filled(broker, tmp_path, layout)
     topic.seed([("x", "later")])
-    status = table_status(settings, table)
+    status = table_status(table)
     assert [(one.offset, one.end_offset, one.lag) for one in status.partitions] == [(12, 13, 1)]
     assert (status.rows, status.files, status.lag) == (12, ROUNDS, 1)
     assert status.seconds_since_commit is not None

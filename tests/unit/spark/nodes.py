@@ -12,7 +12,7 @@ from kaa.client.sync import Admin
 from kaa.spark.lookup import Lookup
 from kaa.spark.options import SourceOptions, sink_options, source_options
 from kaa.spark.plan import OffsetRange
-from kaa.spark.reading import RangeReader, Task
+from kaa.spark.range_reader import RangeReader, Task
 from kaa.spark.writing import RowWriter
 
 

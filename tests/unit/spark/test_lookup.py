@@ -10,7 +10,7 @@ import pytest
 
 from kaa.client import TopicPartition
 from kaa.client.errors import KafkaError, UnreachableError
-from kaa.client.group_offsets import OffsetAndMetadata
+from kaa.client.group.offsets import OffsetAndMetadata
 from kaa.client.sync import Admin
 from kaa.spark.errors import OptionError
 from kaa.spark.lookup import Lookup
@@ -48,6 +48,10 @@ def test_partitions_by_name_pattern_and_list(topic: Topic) -> None:
     base = {"kafka.bootstrap.servers": topic.servers}
     pattern = source_options(base | {"subscribePattern": topic.name[:-1] + "."}, is_stream=True)
     assert Lookup(pattern).partitions().partitions == both
+    # What tools keep of their own is in no pattern, as Kafka's internal topics are.
+    Topic(topic.servers, f"__kaa_{topic.name}")
+    everything = source_options(base | {"subscribePattern": f".*{topic.name}"}, is_stream=True)
+    assert Lookup(everything).partitions().partitions == both
     assign = json.dumps({topic.name: [1]})
     one = source_options(base | {"assign": assign}, is_stream=True)
     assert Lookup(one).partitions().partitions == both[1:]

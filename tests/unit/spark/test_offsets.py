@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from kaa.client.metadata import TopicPartition
+from kaa.model.topics import TopicPartition
 from kaa.spark.offsets import StreamOffset, nested
 
 A0, A1, A10, B0 = (

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from kaa.client.metadata import TopicPartition
+from kaa.model.topics import TopicPartition
 from kaa.spark.errors import OptionError
 from kaa.spark.offsets import EARLIEST, LATEST
 from kaa.spark.options import (
@@ -20,6 +20,7 @@ from kaa.spark.options import (
 )
 
 BASE = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "t"}
+SINK_BASE = {"kafka.bootstrap.servers": BASE["kafka.bootstrap.servers"]}
 
 
 def read(options: dict[str, str] | None = None, *, is_stream: bool = False) -> SourceOptions:
@@ -105,7 +106,7 @@ def test_topics(options: dict[str, str], topics: Topics) -> None:
         ({"kafka.bootstrap.servers": "a:1", "assign": "{"}, "expected e.g."),
         ({"kafka.bootstrap.servers": "a:1", "assign": '{"t":[-1]}'}, "expected e.g."),
         ({"kafka.bootstrap.servers": "a:1", "subscribePattern": ""}, "is empty"),
-        ({"kafka.bootstrap.servers": "a:1", "subscribePattern": "("}, "is no pattern"),
+        ({"kafka.bootstrap.servers": "a:1", "subscribePattern": "("}, "is not a pattern"),
         (BASE | {"kafka.auto.offset.reset": "latest"}, "use startingOffsets"),
         (BASE | {"kafka.key.deserializer": "x"}, "always bytes"),
         (BASE | {"kafka.value.deserializer": "x"}, "always bytes"),
@@ -122,7 +123,7 @@ def test_topics(options: dict[str, str], topics: Topics) -> None:
         (BASE | {"endingOffsets": '{"t":{"0":-2}}'}, "t-0 cannot be earliest"),
         (BASE | {"endingOffsets": "group:g"}, "cannot be a group"),
         (BASE | {"startingTimestamp": "-1"}, "at least 0"),
-        (BASE | {"startingTimestamp": "noon"}, "no whole number"),
+        (BASE | {"startingTimestamp": "noon"}, "not a whole number"),
         (BASE | {"startingOffsetsByTimestamp": '{"t":{"0":-5}}'}, "negative time"),
         (BASE | {"startingOffsetsByTimestampStrategy": "guess"}, "error, latest"),
         (BASE | {"groupFallback": "none"}, "earliest, latest, error"),
@@ -130,7 +131,7 @@ def test_topics(options: dict[str, str], topics: Topics) -> None:
         (BASE | {"maxRecordsPerPartition": "-1"}, "at least 1"),
         (BASE | {"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "is higher than"),
         (BASE | {"maxBytesPerTrigger": "0"}, "at least 1"),
-        (BASE | {"maxTriggerDelay": "soon"}, "is no time"),
+        (BASE | {"maxTriggerDelay": "soon"}, "is not a time"),
         (BASE | {"failOnDataLoss": "maybe"}, "true or false"),
         (BASE | {"isolationLevel": "dirty"}, "read_committed"),
         (
@@ -138,8 +139,8 @@ def test_topics(options: dict[str, str], topics: Topics) -> None:
             | {"isolationLevel": "read_committed", "kafka.isolation.level": "read_uncommitted"},
             "differ",
         ),
-        (BASE | {"columns": "key,color"}, "color is no column"),
-        (BASE | {"columns": ","}, "nothing is no column"),
+        (BASE | {"columns": "key,color"}, "color is not a column"),
+        (BASE | {"columns": ","}, "nothing is not a column"),
         (BASE | {"columns": "key,KEY"}, "twice"),
     ],
 )
@@ -223,7 +224,7 @@ def test_secrets_are_never_shown() -> None:
 
 def test_options_of_a_sink() -> None:
     options = sink_options(
-        BASE | {"topic": "out", "exactlyOnce": "true", "txnAppId": "a", "txnVersion": "3"}
+        SINK_BASE | {"topic": "out", "exactlyOnce": "true", "txnAppId": "a", "txnVersion": "3"}
     )
     assert options.topic == "out"
     assert options.is_exactly_once
@@ -236,12 +237,12 @@ def test_options_of_a_sink() -> None:
     ("options", "text"),
     [
         ({}, "bootstrap.servers must be given"),
-        (BASE | {"kafka.key.serializer": "x"}, "strings or bytes"),
-        (BASE | {"kafka.value.serializer": "x"}, "strings or bytes"),
-        (BASE | {"kafka.transactional.id": "x"}, "exactlyOnce"),
-        (BASE | {"topic": ""}, "topic is empty"),
-        (BASE | {"exactlyOnce": "true", "txnAppId": "a"}, "together"),
-        (BASE | {"txnAppId": "a", "txnVersion": "1"}, "need exactlyOnce"),
+        (SINK_BASE | {"kafka.key.serializer": "x"}, "strings or bytes"),
+        (SINK_BASE | {"kafka.value.serializer": "x"}, "strings or bytes"),
+        (SINK_BASE | {"kafka.transactional.id": "x"}, "exactlyOnce"),
+        (SINK_BASE | {"topic": ""}, "topic is empty"),
+        (SINK_BASE | {"exactlyOnce": "true", "txnAppId": "a"}, "together"),
+        (SINK_BASE | {"txnAppId": "a", "txnVersion": "1"}, "need exactlyOnce"),
     ],
 )
 def test_what_a_sink_refuses(options: dict[str, str], text: str) -> None:

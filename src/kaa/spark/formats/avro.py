@@ -1,20 +1,18 @@
 """Avro: a schema compiled to the program of the decoder, and its buffers made into Arrow arrays.
 
-========================================= =========================================================
-Avro                                      column
-========================================= =========================================================
-null, boolean, int, long, float, double   null, boolean, int32, int64, float, double
-bytes, fixed, string, enum                binary, binary, string, string
-record, array, map                        struct, list, map
-union of null and one type                that type
-any other union                           struct of ``member0``, ``member1``...: one is not null
-decimal (up to 38 digits)                 decimal128; with more digits the bytes
-date                                      date
-timestamp-millis, -micros, -nanos         timestamp in UTC, microseconds
-local-timestamp-*                         timestamp without a zone, microseconds
-uuid                                      string
-time-*, duration                          as they are stored
-========================================= =========================================================
+| Avro | column |
+|---|---|
+| null, boolean, int, long, float, double | null, boolean, int32, int64, float, double |
+| bytes, fixed, string, enum | binary, binary, string, string |
+| record, array, map | struct, list, map |
+| union of null and one type | that type |
+| any other union | struct of `member0`, `member1`...: one is not null |
+| decimal (up to 38 digits) | decimal128; with more digits the bytes |
+| date | date |
+| timestamp-millis, -micros, -nanos | timestamp in UTC, microseconds |
+| local-timestamp-* | timestamp without a zone, microseconds |
+| uuid | string |
+| time-*, duration | as they are stored |
 
 A schema that contains itself has no columns and is refused.
 """
@@ -69,7 +67,7 @@ class _Node(NamedTuple):
 
 
 class AvroCodec:
-    """One Avro schema. ``references`` are other schemas whose names it uses, in order."""
+    """One Avro schema. `references` are other schemas whose names it uses, in order."""
 
     def __init__(self, schema: str, references: Iterable[str] = ()) -> None:
         self.defaults: dict[tuple[str, ...], object] = {}
@@ -88,7 +86,7 @@ class AvroCodec:
         self._decoder = AvroDecoder(self._program)
 
     def decode(self, values: Array, skip: int = 0) -> Decoded:
-        """Decodes a binary column; ``skip`` bytes before each value are not Avro."""
+        """Decodes a binary column; `skip` bytes before each value are not Avro."""
         validity, offsets, data = values.buffers()
         columns, errors = self._decoder.decode(
             None if validity is None else memoryview(validity),

@@ -57,7 +57,7 @@ def nullable(kind: DataType) -> DataType:
 def conform(
     array: Array, kind: DataType, defaults: Defaults | None = None, path: tuple[str, ...] = ()
 ) -> Array:
-    """The array as ``kind``; ``defaults`` has the values of fields that the writer did not have."""
+    """The array as `kind`; `defaults` has the values of fields that the writer did not have."""
     if array.type == kind and not pa.types.is_nested(kind):
         return array
     if isinstance(array, pa.StructArray) and pa.types.is_struct(kind):
@@ -71,15 +71,16 @@ def conform(
             ],
             fields=list(entries),
         )
-        return _with_child(array, kind, flat)
+        return with_child(array, kind, flat)
     if isinstance(array, pa.ListArray) and pa.types.is_list(kind):
-        return _with_child(array, kind, conform(array.values, kind.value_type, defaults, path))
+        return with_child(array, kind, conform(array.values, kind.value_type, defaults, path))
     if pa.types.is_time(array.type) or pa.types.is_duration(array.type):
         array = array.view(pa.int64()) if array.type.bit_width == 64 else array.view(pa.int32())
     return array.cast(kind)
 
 
-def _with_child(array: Array, kind: DataType, child: Array) -> Array:
+def with_child(array: Array, kind: DataType, child: Array) -> Array:
+    """A list or map with other items at the same places."""
     validity, offsets = array.buffers()[:2]
     return pa.Array.from_buffers(
         kind, len(array), [validity, offsets], array.null_count, array.offset, [child]
@@ -94,7 +95,7 @@ def _conform_struct(
     for field in kind:
         here = (*path, field.name)
         if field.name in names:
-            # ``field`` of an array gives the child without the offset and validity of the parent.
+            # `field` of an array gives the child without the offset and validity of the parent.
             child = array.field(names[field.name])
             children.append(conform(child, field.type, defaults, here))
         else:

@@ -2,14 +2,12 @@
 
 Confluent's frame before a value:
 
-====== ===== ============================================================================
-offset bytes
-====== ===== ============================================================================
-0      1     0, the magic byte
-1      4     id of the schema that the value was written with, big-endian
-5      …     Protobuf alone: indexes of the message (``protobuf.message_indexes``)
-…      …     the value
-====== ===== ============================================================================
+| offset | bytes |  |
+|---|---|---|
+| 0 | 1 | 0, the magic byte |
+| 1 | 4 | id of the schema that the value was written with, big-endian |
+| 5 | … | Protobuf alone: indexes of the message (`protobuf.message_indexes`) |
+| … | … | the value |
 
 Values are grouped by their frame, each group is decoded by the schema it was written with and
 conformed to the columns of the plan, and the groups are put back in order. In a batch of one
@@ -25,7 +23,7 @@ from kaa.limits import FORMAT_REASON_CHARACTERS_MAX
 from kaa.spark.formats.avro import AvroCodec, frame_ids
 from kaa.spark.formats.codec import Decoded, SchemaError
 from kaa.spark.formats.conform import conform
-from kaa.spark.formats.json_schema import JsonCodec
+from kaa.spark.formats.json_schema import InferredJsonCodec, JsonCodec
 from kaa.spark.formats.protobuf import FIRST_MESSAGE, ProtobufCodec, message_indexes
 from kaa.spark.formats.registry import SchemaNotFoundError, client
 from kaa.spark.formats.untyped import pa, pc
@@ -70,6 +68,12 @@ def codec(
     return ProtobufCodec(schema, dict(references), message or FIRST_MESSAGE)
 
 
+@lru_cache(maxsize=1_000)
+def inferred_codec(kind: StructType) -> InferredJsonCodec:
+    """The codec of JSON with just these columns."""
+    return InferredJsonCodec(kind)
+
+
 def reader_codec(options: FormatOptions, topic: str) -> Codec:
     """The codec whose columns a reader of the topic gets."""
     if options.schema is not None:
@@ -96,7 +100,7 @@ def _registered(
 def decode_column(
     values: Array, options: FormatOptions, codec_of_reader: Codec, kind: StructType
 ) -> Decoded:
-    """Decodes the values to the columns of ``kind``.
+    """Decodes the values to the columns of `kind`.
 
     Values without a frame do not say which schema they have; they get that of the reader.
     """
@@ -214,7 +218,7 @@ def _merged(
 
 
 def reasons(count: int, errors: Sequence[tuple[int, str]]) -> Array:
-    """The column ``kaa_error``."""
+    """The column `kaa_error`."""
     if not errors:
         return pa.nulls(count, pa.string())
     texts: list[str | None] = [None] * count

@@ -1,24 +1,22 @@
 """JSON Schema to columns, and JSON text decoded to them by pyarrow.
 
-======================================= ===================================
-JSON Schema                             column
-======================================= ===================================
-object with properties                  struct
-array with items                        list
-integer, number, boolean                int64, double, boolean
-string                                  string
-string of format date-time, date        timestamp in UTC, date
-null beside another type, also by oneOf that type
-anything else (no type, several types)  string: the JSON text of the value
-======================================= ===================================
+| JSON Schema | column |
+|---|---|
+| object with properties | struct |
+| array with items | list |
+| integer, number, boolean | int64, double, boolean |
+| string | string |
+| string of format date-time, date | timestamp in UTC, date |
+| null beside another type, also by oneOf | that type |
+| anything else (no type, several types) | string: the JSON text of the value |
 
-``$ref`` is followed inside the schema and to referenced ones. Rules that only restrict values
+`$ref` is followed inside the schema and to referenced ones. Rules that only restrict values
 (minimum, pattern, required...) do not change columns and are not checked: that is the producer's
 part.
 
 pyarrow parses many values at once, and its rows could shift if a value holds two objects or none.
-So each value travels in an envelope ``{"row":<value>,"at":<number>}``, and the numbers must come
-back in order. A batch that fails is halved down to the values that are bad (``codec.isolate``).
+So each value travels in an envelope `{"row":<value>,"at":<number>}`, and the numbers must come
+back in order. A batch that fails is halved down to the values that are bad (`codec.isolate`).
 Where the schema has values that stay text, Python's parser does the work, several times slower.
 """
 
@@ -30,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kaa.limits import FORMAT_SCHEMA_DEPTH_MAX
 from kaa.spark.formats.codec import SchemaError, isolate
 from kaa.spark.formats.conform import conform, list_of, struct_of
+from kaa.spark.formats.inference import has_more, infer, joined
 from kaa.spark.formats.untyped import pa, pc, pj
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ _BLOCK_BYTES_MAX: Final = 2**31 - 1
 
 
 class JsonCodec:
-    """One JSON Schema of objects. ``references`` are other schemas, by the name that refers."""
+    """One JSON Schema of objects. `references` are other schemas, by the name that refers."""
 
     def __init__(self, schema: str, references: Mapping[str, str] | None = None) -> None:
         self.defaults: dict[tuple[str, ...], object] = {}
@@ -115,6 +114,10 @@ class JsonCodec:
     # --- values
 
     def _fast(self, values: Array) -> StructArray:
+        return conform(self._read(values, "ignore"), self.type)
+
+    def _read(self, values: Array, unexpected: str) -> StructArray:
+        """Objects as pyarrow reads them; of fields without a column it takes the type it sees."""
         if not len(values):
             return pa.array([], self.type)
         numbers = pc.cast(pa.array(range(len(values)), pa.int64()), pa.string())
@@ -135,7 +138,7 @@ class JsonCodec:
             parse_options=pj.ParseOptions(
                 explicit_schema=self._envelope,
                 newlines_in_values=True,
-                unexpected_field_behavior="ignore",
+                unexpected_field_behavior=unexpected,
             ),
         )
         at = table.column("at").combine_chunks()
@@ -145,8 +148,8 @@ class JsonCodec:
         if isinstance(rows, pa.ChunkedArray):
             rows = rows.chunk(0)
         if rows.null_count != values.null_count:
-            raise ValueError("null, which is no JSON object")
-        return conform(rows, self.type)
+            raise ValueError("null, which is not a JSON object")
+        return rows
 
     def _slow(self, values: Array) -> StructArray:
         rows = []
@@ -156,6 +159,53 @@ class JsonCodec:
                 raise ValueError("not a JSON object")
             rows.append(None if row is None else _plain(row, self.type))
         return pa.array(rows, self.type)
+
+
+class InferredJsonCodec(JsonCodec):
+    """Columns that were found by looking at values, or that a table has.
+
+    Nobody has promised that text is all that comes in a column of text: what else comes there is
+    its JSON text. Python's parser reads those batches in which it does.
+    """
+
+    def __init__(self, kind: StructType) -> None:
+        self.defaults = {}
+        self.type = kind
+        self._envelope = pa.schema([("row", _parsed(kind)), ("at", pa.int64())])
+
+    def decode(self, values: Array) -> Decoded:
+        return isolate(values, self._either, self.type)
+
+    def decode_seeing(self, values: Array) -> tuple[Decoded, StructType | None]:
+        """Decodes, and tells the fields of values that have more than the columns, if any do."""
+        seen: list[DataType] = []
+
+        def convert(part: Array) -> StructArray:
+            try:
+                rows = self._read(part, "infer")
+                if has_more(self.type, rows.type):
+                    seen.append(infer(part.to_pylist()).type)
+                return conform(rows, self.type)
+            except (ValueError, pa.ArrowException):
+                rows = self._slow(part)
+                seen.append(infer(part.to_pylist()).type)
+                return rows
+
+        decoded = isolate(values, convert if self.type.num_fields else self._slow, self.type)
+        if not self.type.num_fields:
+            seen.append(infer(values.to_pylist()).type)
+        whole: DataType = pa.null()
+        for one in seen:
+            whole = joined(whole, one)
+        return decoded, whole if has_more(self.type, whole) else None
+
+    def _either(self, values: Array) -> StructArray:
+        if not self.type.num_fields:
+            return self._slow(values)
+        try:
+            return self._fast(values)
+        except (ValueError, pa.ArrowException):
+            return self._slow(values)
 
 
 def _parsed(kind: DataType) -> DataType:
@@ -184,7 +234,7 @@ def _choices(schema: Any) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any, kind: DataType) -> Any:
-    """A parsed value as pyarrow takes it for ``kind``; text where the column is text."""
+    """A parsed value as pyarrow takes it for `kind`; text where the column is text."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
@@ -199,6 +249,13 @@ def _plain(value: Any, kind: DataType) -> Any:
         return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     if pa.types.is_temporal(kind) and isinstance(value, str):
         return pc.cast(pa.scalar(value), kind).as_py()
+    if isinstance(value, bool) != pa.types.is_boolean(kind):
+        raise ValueError(f"{json.dumps(value)} where {kind} belongs")
+    # pyarrow would cut fractions off without a word.
+    if pa.types.is_integer(kind) and isinstance(value, float):
+        if not value.is_integer():
+            raise ValueError(f"{value} where a whole number belongs")
+        return int(value)
     return value
 
 

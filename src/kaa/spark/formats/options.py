@@ -1,22 +1,23 @@
 """The options that say how keys and values are decoded.
 
-============================ =====================================================================
-option                       meaning
-============================ =====================================================================
-valueFormat, keyFormat       avro, json, protobuf; json-schema is another name of json
-valueSchema, keySchema       the schema as text: Avro, JSON Schema, .proto text
-valueSchemaFile, keySchema…  the same from a file; for Protobuf also a file of descriptors
-valueSchemaId, keySchemaId   the schema of the registry that the columns are made of
-valueSubject, keySubject     its subject; default <topic>-value, <topic>-key
-valueSchemaVersion, key…     the version of the subject; default latest
-valueMessage, keyMessage     the message of a Protobuf schema, in full; default the first
-valueFraming, keyFraming     confluent or none; default confluent with a registry, else none
-schemaRegistry.url           addresses with commas between them
-schemaRegistry.basicAuth     user:password
-schemaRegistry.bearerToken   a token
-schemaRegistry.ssl.ca        a file with the certificates to trust
-badRecords                   permissive (a row with nulls and kaa_error), drop or fail
-============================ =====================================================================
+| option | meaning |
+|---|---|
+| valueFormat, keyFormat | avro, json, protobuf; json-schema is another name of json |
+| valueSchema, keySchema | the schema as text: Avro, JSON Schema, .proto text |
+| valueSchemaFile, keySchema… | the same from a file; for Protobuf also a file of descriptors |
+| valueSchemaId, keySchemaId | the schema of the registry that the columns are made of |
+| valueSubject, keySubject | its subject; default <topic>-value, <topic>-key |
+| valueSchemaVersion, key… | the version of the subject; default latest |
+| valueMessage, keyMessage | the message of a Protobuf schema, in full; default the first |
+| valueFraming, keyFraming | confluent or none; default confluent with a registry, else none |
+| schemaRegistry.url | addresses with commas between them |
+| schemaRegistry.basicAuth | user:password |
+| schemaRegistry.bearerToken | a token |
+| schemaRegistry.ssl.ca | a file with the certificates to trust |
+| badRecords | permissive (a row with nulls and kaa_error), drop or fail |
+| jsonNumbers | exact (whole numbers are bigint) or double; of inferred columns alone |
+
+JSON without a schema and without a registry has columns that are inferred (`inference`).
 
 Names are compared without regard to case, as Spark does.
 """
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from kaa.spark.formats.registry import RegistrySettings
+from kaa.spark.option_names import FORMAT_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,17 +45,7 @@ _KINDS: Final[dict[str, Kind]] = {
     "jsonschema": "json",
     "protobuf": "protobuf",
 }
-_PER_SIDE: Final = (
-    "Format", "Schema", "SchemaFile", "SchemaId", "Subject", "SchemaVersion", "Message", "Framing",
-)  # fmt: skip
-_SHARED: Final = (
-    "schemaRegistry.url",
-    "schemaRegistry.basicAuth",
-    "schemaRegistry.bearerToken",
-    "schemaRegistry.ssl.ca",
-    "badRecords",
-)
-NAMES: Final = (*(side + name for side in ("key", "value") for name in _PER_SIDE), *_SHARED)
+NAMES: Final = FORMAT_OPTIONS
 """Every option of this page."""
 
 
@@ -70,6 +62,13 @@ class FormatOptions:
     message: str | None
     is_framed: bool
     registry: RegistrySettings | None
+    # Of inferred columns.
+    has_only_doubles: bool = False
+
+    @property
+    def is_inferred(self) -> bool:
+        """Whether nobody says what the columns are."""
+        return self.schema is None and self.registry is None
 
 
 def format_options(options: Mapping[str, str], side: Side) -> FormatOptions | None:
@@ -87,9 +86,9 @@ def format_options(options: Mapping[str, str], side: Side) -> FormatOptions | No
         raise ValueError(
             f"{side}Format is {wanted!r}; it can be {', '.join(sorted(_KINDS))} or binary"
         )
-    registry = _registry(given)
+    registry = registry_settings(given)
     schema = _schema(option("Schema"), option("SchemaFile"), kind, side)
-    if schema is None and registry is None:
+    if schema is None and registry is None and kind != "json":
         raise ValueError(f"{side}Format={wanted} needs {side}SchemaFile or schemaRegistry.url")
     framing = (option("Framing") or ("confluent" if registry else "none")).lower()
     if framing not in {"confluent", "none"}:
@@ -107,7 +106,15 @@ def format_options(options: Mapping[str, str], side: Side) -> FormatOptions | No
         option("Message"),
         framing == "confluent",
         registry,
+        _numbers(given) == "double",
     )
+
+
+def infers(options: Mapping[str, str]) -> bool:
+    """Whether columns of keys or values are inferred."""
+    sides: tuple[Side, ...] = ("key", "value")
+    wanted = [format_options(options, side) for side in sides]
+    return any(one is not None and one.is_inferred for one in wanted)
 
 
 def bad_records(options: Mapping[str, str]) -> BadRecords:
@@ -117,6 +124,13 @@ def bad_records(options: Mapping[str, str]) -> BadRecords:
     if policy not in {"permissive", "drop", "fail"}:
         raise ValueError(f"badRecords is permissive, drop or fail, not {policy!r}")
     return cast("BadRecords", policy)
+
+
+def _numbers(given: Mapping[str, str]) -> str:
+    numbers = given.get("jsonnumbers", "exact").lower()
+    if numbers not in {"exact", "double"}:
+        raise ValueError(f"jsonNumbers is exact or double, not {numbers!r}")
+    return numbers
 
 
 def _schema(text: str | None, file: str | None, kind: Kind, side: Side) -> str | bytes | None:
@@ -130,7 +144,8 @@ def _schema(text: str | None, file: str | None, kind: Kind, side: Side) -> str |
     return data.decode()
 
 
-def _registry(given: Mapping[str, str]) -> RegistrySettings | None:
+def registry_settings(given: Mapping[str, str]) -> RegistrySettings | None:
+    """Where the registry is; None without one. Names of options are in small letters."""
     urls = given.get("schemaregistry.url", "")
     if not urls.strip():
         return None

@@ -1,11 +1,11 @@
-"""Protobuf by the package ``ptars``, which decodes to Arrow in compiled code.
+"""Protobuf by the package `ptars`, which decodes to Arrow in compiled code.
 
-A schema comes as the text of a ``.proto`` file, compiled by the package ``grpcio-tools``, or as a
-set of descriptors (the output of ``protoc --descriptor_set_out --include_imports``, or what a
-registry gives as ``serialized``). Both packages come with ``pip install 'kaa[protobuf]'``.
+A schema comes as the text of a `.proto` file, compiled by the package `grpcio-tools`, or as a
+set of descriptors (the output of `protoc --descriptor_set_out --include_imports`, or what a
+registry gives as `serialized`). Both packages come with `pip install 'kaa[protobuf]'`.
 
 Fields of proto3 that are not set have their defaults, enums are strings, time stamps are in
-microseconds of UTC, ``oneof`` members are columns of which one at most is not null.
+microseconds of UTC, `oneof` members are columns of which one at most is not null.
 
 In Confluent's frame, the message of the schema follows the schema id: a list of indexes, each a
 zigzag varint, the first its length; the single byte 0 stands for the list (0), the first message.
@@ -112,7 +112,7 @@ def _file_set(schema: str | bytes, references: Mapping[str, str]) -> Any:
         data = schema if isinstance(schema, bytes) else base64.b64decode(schema, validate=True)
     except binascii.Error as error:
         raise SchemaError(f"the schema is neither .proto text nor descriptors: {error}") from error
-    # A set of files and a single file are told apart by what can be read as which.
+    # A set of files and a single file are distinguished by what can be read as which.
     with contextlib.suppress(DecodeError):
         found = FileDescriptorSet.FromString(data)
         if found.file and all(file.message_type or file.enum_type for file in found.file):

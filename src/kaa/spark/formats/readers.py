@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from kaa.spark import formats
 from kaa.spark.formats.options import format_options
 from kaa.spark.schema import COLUMN_TYPES
-from kaa.spark.source import KaaReader
-from kaa.spark.stream import KaaStreamReader
+from kaa.spark.topic_reader import TopicReader
+from kaa.spark.topic_stream import TopicStreamReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kaa.spark.formats import FormatPlan
+    from kaa.spark.formats.inference import Inferred
+    from kaa.spark.formats.options import Side
     from kaa.spark.options import SourceOptions
 
 
@@ -26,8 +28,14 @@ def is_decoding(options: Mapping[str, str]) -> bool:
     return any(format_options(options, side) is not None for side in ("key", "value"))
 
 
-def plan_of(options: Mapping[str, str], source: SourceOptions) -> FormatPlan:
-    """The plan of a query; a pattern of topics means those that there are."""
+def plan_of(
+    options: Mapping[str, str], source: SourceOptions, schema: StructType | None = None
+) -> FormatPlan:
+    """The plan of a query; a pattern of topics means those that there are.
+
+    Inferred columns are those of the schema that Spark hands back, where it does: what is looked
+    at a second time may look different.
+    """
     from kaa.spark.lookup import Lookup
 
     topics: Sequence[str] = source.topics.names or sorted(
@@ -35,9 +43,49 @@ def plan_of(options: Mapping[str, str], source: SourceOptions) -> FormatPlan:
     )
     if not topics:
         topics = sorted(Lookup(source).partitions().topic_ids)
-    planned = formats.plan(options, list(topics))
+
+    def infer(side: Side) -> pa.StructType:
+        if schema is not None:
+            return _columns_of_side(side, schema)
+        wanted = format_options(options, side)
+        assert wanted is not None
+        found = sampled_columns(source, side, has_only_doubles=wanted.has_only_doubles)
+        kind: pa.StructType = found.type
+        return kind
+
+    planned = formats.plan(options, list(topics), infer)
     assert planned is not None, "asked only where something is decoded"
     return planned
+
+
+def plan_with(options: Mapping[str, str], kind: pa.StructType) -> FormatPlan:
+    """The plan of a query that decodes JSON values to columns that are known."""
+    planned = formats.plan(options, [""], lambda _: kind)
+    assert planned is not None, "asked only where something is decoded"
+    return planned
+
+
+def sampled_columns(source: SourceOptions, side: Side, *, has_only_doubles: bool) -> Inferred:
+    """The columns of JSON keys or values, as far as some records tell."""
+    from kaa.spark.formats.inference import infer, with_doubles
+    from kaa.spark.sampling import sample
+
+    found = infer(sample(source, side))
+    return found._replace(type=with_doubles(found.type)) if has_only_doubles else found
+
+
+def _columns_of_side(side: Side, schema: StructType) -> pa.StructType:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from kaa.spark.formats.conform import nullable, struct_of
+
+    names = (
+        (formats.field_of(side, one.name), one) for one in to_arrow_schema(schema, timezone="UTC")
+    )
+    kind: pa.StructType = struct_of(
+        {name: nullable(one.type) for name, one in names if name is not None}
+    )
+    return kind
 
 
 def decoded_schema(plan: FormatPlan, columns: Sequence[str]) -> StructType:
@@ -80,7 +128,7 @@ def _decoded(
             yield rows.select(list(names))
 
 
-class DecodingReader(KaaReader):
+class DecodingReader(TopicReader):
     """The batch reader."""
 
     def __init__(self, options: SourceOptions, schema: StructType, plan: FormatPlan) -> None:
@@ -93,7 +141,7 @@ class DecodingReader(KaaReader):
         yield from _decoded(self._plan, self._names, super().read(partition))
 
 
-class DecodingStreamReader(KaaStreamReader):
+class DecodingStreamReader(TopicStreamReader):
     """The stream reader. Its columns are fixed for a run; another schema needs a restart."""
 
     def __init__(

@@ -1,9 +1,9 @@
 """A client of schema registries with Confluent's HTTP interface.
 
-=========================================== ======================================================
-GET /schemas/ids/<id>                       {"schema", "schemaType" (AVRO if absent), "references"}
-GET /subjects/<subject>/versions/<version>  the same with "id" and "version"; or ``latest``
-=========================================== ======================================================
+| request | answer |
+|---|---|
+| GET /schemas/ids/<id> | {"schema", "schemaType" (AVRO if absent), "references"} |
+| GET /subjects/<subject>/versions/<version> | the same with "id" and "version"; or `latest` |
 
 A schema never changes under its id, so it is kept for the life of the process; what is latest is
 asked again after a minute. An answer that says "not found" is final, everything else is tried a few

@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import kaa
@@ -17,18 +17,22 @@ from kaa.spark.errors import SparkSourceError
 from kaa.spark.formats.conform import list_of, struct_of
 from kaa.spark.formats.untyped import pa
 from kaa.spark.lake import machine
-from kaa.spark.lake.plan import round_ends, round_ranges
+from kaa.spark.lake.caring import Caretaker
+from kaa.spark.lake.inferring import InferredColumns, first_columns
+from kaa.spark.lake.plan import round_ends, round_ranges, sharing
 from kaa.spark.lake.table import (
     ConflictError,
     LakeError,
     StaleRoundError,
     TableCommit,
+    TableState,
     UnknownOutcomeError,
 )
-from kaa.spark.lake.writing import WriteTask, delete_files
+from kaa.spark.lake.upsert import drop_news, merge
+from kaa.spark.lake.writing import Grown, WriteTask, delete_files, write
 from kaa.spark.lookup import Lookup
 from kaa.spark.options import source_options
-from kaa.spark.reading import Task
+from kaa.spark.range_reader import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from kaa.spark.lake.running import Runner
     from kaa.spark.lake.settings import LakeSettings
     from kaa.spark.lake.table import LakeTable, WrittenFile
+    from kaa.spark.lake.upsert import Merge
 
 COLUMN_TYPES: dict[str, Any] = {
     "topic": pa.string(),
@@ -86,21 +91,25 @@ def dead_letter_schema() -> Schema:
     return pa.schema([*fields, pa.field(formats.ERROR_COLUMN, pa.string())])
 
 
-def format_plan(settings: LakeSettings) -> formats.FormatPlan | None:
-    """What is decoded; bad records are told apart here, whatever ``badRecords`` says."""
-    return formats.plan({**settings.formats, "badRecords": "permissive"}, [settings.topic])
+def format_plan(settings: LakeSettings, infer: formats.Infer) -> formats.FormatPlan | None:
+    """What is decoded; bad records are set apart here, whatever `badRecords` says."""
+    options = {**settings.formats, "badRecords": "permissive"}
+    return formats.plan(options, [settings.topic], infer)
 
 
-def open_table(settings: LakeSettings) -> LakeTable:
-    """The table of the settings; it is made by the first load."""
-    schema = table_schema(settings, format_plan(settings))
-    if settings.layout == "iceberg":
-        from kaa.spark.lake.iceberg import IcebergLake
+def open_table(asked: LakeSettings) -> LakeTable:
+    """The table of the settings, with those that it keeps; it is made by the first load."""
+    if asked.layout == "iceberg":
+        from kaa.spark.lake.iceberg import catalog
 
-        return IcebergLake(settings, schema, dead_letter_schema())
-    from kaa.spark.lake.folder import FolderLake
+        settings = catalog.own_settings(asked)
+        plan = format_plan(settings, first_columns(settings, catalog.own_columns))
+        return catalog.IcebergLake(settings, table_schema(settings, plan), dead_letter_schema())
+    from kaa.spark.lake import folder
 
-    return FolderLake(settings, schema, dead_letter_schema())
+    settings = folder.own_settings(asked)
+    plan = format_plan(settings, first_columns(settings, folder.own_columns))
+    return folder.FolderLake(settings, table_schema(settings, plan), dead_letter_schema())
 
 
 class LakeDriver:
@@ -108,7 +117,6 @@ class LakeDriver:
 
     def __init__(
         self,
-        settings: LakeSettings,
         table: LakeTable,
         runner: Runner,
         *,
@@ -116,7 +124,7 @@ class LakeDriver:
         report: Callable[[RoundReport], None] = lambda _: None,
         stop: threading.Event | None = None,
     ) -> None:
-        self._settings = settings
+        self._settings = settings = table.settings
         self._table = table
         self._runner = runner
         self._report = report
@@ -131,20 +139,25 @@ class LakeDriver:
         self._topic_id: str | None = None
         self._ends: Mapping[int, int] = {}
         self._place: Any = None
+        self._columns = InferredColumns(table)
         self._round_started = 0.0
         self._in_commit: machine.Commit[list[WrittenFile]] | None = None
 
     def run(self) -> int:
-        """Works until it is done or told to stop; returns how many rounds were committed."""
+        """Works until it is done or asked to stop; returns how many rounds were committed."""
+        care = Caretaker(self._table, self._runner)
         waiting: deque[object] = deque(self._machine.start())
         while waiting:
             effect = waiting.popleft()
             if isinstance(effect, machine.Stop):
                 if effect.reason is not None:
                     raise LakeError(effect.reason)
+                care.look(is_last=True)
                 break
             if self._stop.is_set() and isinstance(effect, machine.FindEnds | machine.Wait):
                 break
+            if isinstance(effect, machine.Wait):
+                care.look()
             event = self._perform(effect)
             if event is not None:
                 waiting.extend(self._machine.handle(event))
@@ -170,7 +183,7 @@ class LakeDriver:
         raise TypeError(f"no effect: {effect!r}")
 
     def _load(self) -> machine.Loaded:
-        state = self._table.load()
+        state = self._table.load().trusted()
         found = self._lookup.partitions()
         self._topic_id = found.topic_ids.get(self._settings.topic)
         if state.topic_id is not None and state.topic_id != self._topic_id:
@@ -178,8 +191,6 @@ class LakeDriver:
                 f"topic {self._settings.topic!r} was deleted and created again since the table was "
                 "filled; give the new topic a table of its own"
             )
-        if state.offsets and state.mode != self._settings.mode:
-            raise LakeError(f"the table is in mode {state.mode}, which cannot be changed")
         if self._in_commit is not None and state.commit_id == self._in_commit.commit_id:
             self._tell(self._in_commit)
         self._in_commit = None
@@ -189,7 +200,9 @@ class LakeDriver:
         # A round begins; the first one may commit where the table starts, and write nothing.
         self._round_started = time.monotonic()
         partitions = self._lookup.partitions().partitions
-        latest = self._lookup.latest(partitions)
+        latest = self._lookup.tier_bounded(
+            self._lookup.latest(partitions), self._lookup.partitions()
+        )
         self._ends = {one.partition: end for one, end in latest.items()}
         new = [one for one in partitions if one.partition not in effect.offsets]
         if self._settings.starting == "latest" and not effect.offsets:
@@ -201,74 +214,108 @@ class LakeDriver:
 
     def _write(self, effect: machine.WriteRound) -> object:
         try:
-            plan = format_plan(self._settings)
-            self._place = self._table.prepare(table_schema(self._settings, plan))
-            if plan is not None:
-                plan = plan.with_types(self._place.schema)
-            ranges = round_ranges(
-                self._settings.topic,
-                effect.starts,
-                effect.ends,
-                self._runner.parallel,
-                LAKE_TASK_ROWS_MIN,
-            )
-            tasks = [
-                WriteTask(
-                    source=self._source,
-                    task=Task(one, self._topic_id, kaa.__version__),
-                    formats=plan,
-                    terms=self._table.terms,
-                    place=self._place,
-                    commit_id=effect.commit_id,
-                    file_bytes=self._settings.file_bytes,
-                    compression=self._settings.compression,
-                    is_upsert=self._settings.mode == "upsert",
-                )
-                for one in ranges
-            ]
-            return machine.Written(self._runner.run(tasks))
-        except (ClientError, SparkSourceError, OSError, RuntimeError) as error:
-            return machine.WriteFailed(str(error))
+            done = self._map(effect, looks_for_more=True)
+            files = [file for one in done if not isinstance(one, Grown) for file in one]
+            if more := [one for one in done if isinstance(one, Grown)]:
+                # All fields of the round are known now, so that the second time is the last.
+                delete_files(self._place, [one.url for one in files])
+                self._columns.add(more)
+                done = self._map(effect, looks_for_more=False)
+                files = [file for one in done if not isinstance(one, Grown) for file in one]
+            return machine.Written(files)
         except Exception as error:
-            # What Spark raises has no base of its own that would not need Spark to name it.
-            if type(error).__module__.startswith(("py4j", "pyspark")):
-                return machine.WriteFailed(_last_line(str(error)))
-            raise
+            reason = _reason(error)
+            if reason is None:
+                raise
+            return machine.WriteFailed(reason)
+
+    def _map(
+        self, effect: machine.WriteRound, *, looks_for_more: bool
+    ) -> list[list[WrittenFile] | Grown]:
+        """Runs the tasks of a round, on the columns that the table has and gets."""
+        plan = format_plan(self._settings, self._columns)
+        self._place = self._table.prepare(table_schema(self._settings, plan))
+        if plan is not None:
+            plan = plan.with_types(self._place.source_schema)
+        tasks = [
+            WriteTask(
+                source=self._source,
+                tasks=tuple(group),
+                formats=plan,
+                terms=self._table.terms,
+                place=self._place,
+                commit_id=effect.commit_id,
+                file_bytes=self._settings.file_bytes,
+                compression=self._settings.compression,
+                is_upsert=self._settings.mode == "upsert",
+                looks_for_more=looks_for_more and plan is not None and plan.infers,
+            )
+            for group in self._tasks(effect)
+        ]
+        return self._runner.map(write, tasks)
+
+    def _tasks(self, effect: machine.WriteRound) -> list[list[Task]]:
+        """The ranges of each task; where a store is read, one task each, as it was cut."""
+        topic, parallel = self._settings.topic, self._runner.parallel
+        ranges = round_ranges(topic, effect.starts, effect.ends, parallel, LAKE_TASK_ROWS_MIN)
+        if self._source.tier is None or self._topic_id is None:
+            return [
+                [Task(one, self._topic_id, kaa.__version__) for one in group]
+                for group in sharing(ranges, parallel, LAKE_TASK_ROWS_MIN)
+            ]
+        from kaa.spark.tier.planning import tiered_tasks
+
+        # It is asked of the whole of a partition once, and cut by bytes and for these tasks then.
+        whole = round_ranges(topic, effect.starts, effect.ends, 1, LAKE_TASK_ROWS_MIN)
+        source = replace(self._source, min_partitions=len(ranges))
+        return [[one] for one in tiered_tasks(source, whole, {topic: self._topic_id})]
 
     def _commit(self, effect: machine.Commit[list[WrittenFile]]) -> object:
         self._in_commit = effect
-        removed: list[Any] = []
-        added = effect.files or []
-        if self._settings.mode == "upsert" and added:
-            from kaa.spark.lake.upsert import merge
-
-            added, removed = merge(self._table, self._place, added, self._settings, effect)
+        merged: Merge | None = None
+        if self._settings.mode == "upsert" and effect.files:
+            try:
+                merged = self._merge(effect)
+            except Exception as error:
+                reason = _reason(error)
+                drop_news(self._place, effect.files)
+                if reason is None:
+                    raise
+                return machine.WriteFailed(reason)
         commit = TableCommit(
             commit_id=effect.commit_id,
             offsets=effect.offsets,
             topic_id=self._topic_id,
             mode=self._settings.mode,
-            added=added,
-            removed=removed,
+            added=effect.files or [] if merged is None else merged.added,
+            removed=() if merged is None else merged.removed,
+            deletes=() if merged is None else merged.deletes,
+            removed_deletes=() if merged is None else merged.removed_deletes,
         )
         try:
             self._table.commit(effect.version, commit)
         except ConflictError:
-            if self._settings.mode == "upsert":
+            if merged is not None:
                 # Merged files are for one version of the table; the next attempt merges anew.
-                delete_files(self._place, [one.url for one in added if not one.is_dead_letters])
+                delete_files(self._place, merged.urls)
             return machine.Conflict()
         except UnknownOutcomeError:
             return machine.OutcomeUnknown()
         except StaleRoundError as error:
             if self._place is not None:
-                delete_files(self._place, [one.url for one in effect.files or ()])
+                merged_urls = [] if merged is None else merged.urls
+                urls = [one.url for one in effect.files or ()]
+                delete_files(self._place, [*urls, *merged_urls])
             return machine.WriteFailed(str(error))
-        if self._settings.mode == "upsert":
-            from kaa.spark.lake.upsert import drop_news
-
-            drop_news(self._place, effect.files or ())
+        if self._settings.mode == "upsert" and effect.files:
+            drop_news(self._place, effect.files)
         return machine.Committed()
+
+    def _merge(self, effect: machine.Commit[list[WrittenFile]]) -> Merge:
+        state = TableState(effect.version, {}, "", None)
+        return merge(
+            self._table, self._runner, state, self._place, effect.files or [], effect.commit_id
+        )
 
     def _tell(self, commit: machine.Commit[list[WrittenFile]]) -> None:
         files = commit.files or []
@@ -284,6 +331,16 @@ class LakeDriver:
                 ends=self._ends,
             )
         )
+
+
+def _reason(error: Exception) -> str | None:
+    """Why tasks failed, if trying again may help."""
+    if isinstance(error, ClientError | SparkSourceError | OSError | RuntimeError):
+        return str(error)
+    # What Spark raises has no base of its own that would not need Spark to name it.
+    if type(error).__module__.startswith(("py4j", "pyspark")):
+        return _last_line(str(error))
+    return None
 
 
 def _last_line(text: str) -> str:

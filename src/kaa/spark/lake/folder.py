@@ -1,7 +1,5 @@
 """A folder of Parquet files with manifests: tables without a catalog.
 
-::
-
     <warehouse>/<table>/data/<part>/<topic>-<partition>-<start>-<end>-<commit>-….parquet
     <warehouse>/<table>/dead_letters/….parquet
     <warehouse>/<table>/_kaa/00000000000000000000.json
@@ -10,21 +8,20 @@
 Manifest number n is version n of the table. It is written with *put if absent*: of several
 committers that want to be n, one is, and the others see a conflict. Nothing is ever changed.
 
-========== =======================================================================================
-key        of a manifest
-========== =======================================================================================
-format     1
-commit     id of the commit
-time_ms    when it was made
-offsets    the next offset of each partition
-topic_id   the topic that they are offsets of
-mode       append or upsert
-terms      the partitioning, as text
-schema     the columns, as an Arrow schema in base64
-full       true: ``added`` lists all files; false: files added since the manifest before
-added      ``{"path", "rows", "bytes", "part", "dead"}`` each; paths are relative to the table
-removed    paths of files that belong to the table no more
-========== =======================================================================================
+| key | of a manifest |
+|---|---|
+| format | 1 |
+| commit | id of the commit |
+| time_ms | when it was made |
+| offsets | the next offset of each partition |
+| topic_id | the topic that they are offsets of |
+| mode | append or upsert |
+| terms | the partitioning, as text |
+| settings | what the table keeps of its settings |
+| schema | the columns, as an Arrow schema in base64 |
+| full | true: `added` lists all files; false: files added since the manifest before |
+| added | `{"path", "rows", "bytes", "part", "dead"}` each; paths are relative to the table |
+| removed | paths of files that no longer belong to the table |
 
 The files of version n are those of the newest full manifest up to n, and what was added and removed
 since. Rows are there once for readers that go by the manifests; one that reads every file of the
@@ -42,7 +39,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kaa.limits import LAKE_FULL_MANIFEST_INTERVAL
 from kaa.spark.formats.conform import widened
 from kaa.spark.formats.untyped import pa
-from kaa.spark.lake.partitioning import check_terms, parse_terms
+from kaa.spark.lake.files import FolderReader
+from kaa.spark.lake.owned import adopted, kept
+from kaa.spark.lake.partitioning import check_terms
 from kaa.spark.lake.store import ExistsError
 from kaa.spark.lake.table import (
     ConflictError,
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from kaa.spark.formats.untyped import Schema
     from kaa.spark.lake.partitioning import Part, Term
     from kaa.spark.lake.settings import LakeSettings
+    from kaa.spark.lake.store import Store
     from kaa.spark.lake.table import (
         TableCommit,
     )
@@ -68,13 +68,26 @@ _FORMAT: Final = 1
 _NO_VERSION: Final = -1
 
 
+def own_settings(settings: LakeSettings) -> LakeSettings:
+    """The settings with what the table keeps, if it is there already; raises LakeError."""
+    store = settings.store.at(settings.store.join(settings.name))
+    manifest = newest_manifest(store)[1]
+    return settings if manifest is None else adopted(settings, manifest["settings"])
+
+
+def own_columns(settings: LakeSettings) -> Schema | None:
+    """The columns of the table, if it is there already."""
+    manifest = newest_manifest(settings.store.at(settings.store.join(settings.name)))[1]
+    return None if manifest is None else _schema(manifest)
+
+
 class FolderLake:
     """A table of a topic in a folder, with its dead letters."""
 
     def __init__(self, settings: LakeSettings, schema: Schema, dead_schema: Schema) -> None:
+        self.settings = settings
         self.store = settings.store.at(settings.store.join(settings.name))
         self.terms: tuple[Term, ...] = settings.terms
-        self._mode = settings.mode
         check_terms(settings.terms, schema)
         self._schema = schema
         self._dead_schema = dead_schema
@@ -82,13 +95,17 @@ class FolderLake:
     def load(self) -> TableState:
         number, manifest = self._newest()
         if manifest is None:
-            return TableState(str(_NO_VERSION), {}, "", None, mode=self._mode)
-        if parse_terms(manifest["terms"]) != self.terms:
-            raise LakeError(
-                f"the table is divided by {manifest['terms'] or 'nothing'}, which cannot be changed"
-            )
+            return TableState(str(_NO_VERSION), {}, "", None, mode=self.settings.mode)
+        adopted(self.settings, manifest["settings"])
         self._schema = _merged(_schema(manifest), self._schema)
         return _state(number, manifest)
+
+    def state(self) -> TableState:
+        return self.load()
+
+    def sources(self) -> dict[str, str]:
+        """What records call columns that have another name: there are none."""
+        return {}
 
     def prepare(self, schema: Schema) -> WritePlace:
         self._schema = _merged(self._schema, schema)
@@ -119,14 +136,21 @@ class FolderLake:
             gone = set(removed)
             before = self._entries(int(version)) if number else []
             added = [one for one in before if one["path"] not in gone] + added
+        commit_id, offsets, topic_id = commit.commit_id, commit.offsets, commit.topic_id
+        if offsets is None:
+            state = self.load()
+            offsets, topic_id = state.offsets, state.topic_id
+            if commit.is_replacement:
+                commit_id = state.commit_id
         manifest = {
             "format": _FORMAT,
-            "commit": commit.commit_id,
+            "commit": commit_id,
             "time_ms": time.time_ns() // 1_000_000,
-            "offsets": {str(one): at for one, at in sorted(commit.offsets.items())},
-            "topic_id": commit.topic_id,
+            "offsets": {str(one): at for one, at in sorted(offsets.items())},
+            "topic_id": topic_id,
             "mode": commit.mode,
             "terms": ", ".join(map(str, self.terms)),
+            "settings": kept(self.settings),
             "schema": base64.b64encode(self._schema.serialize().to_pybytes()).decode(),
             "full": is_full,
             "added": added,
@@ -165,17 +189,23 @@ class FolderLake:
     def history(self) -> list[TableState]:
         return [_state(number, self._read(number)) for number in self._numbers()]
 
+    def known_offsets(self) -> list[TableState]:
+        return self.history()
+
+    def reader(self) -> FolderReader:
+        return FolderReader(self.settings.store)
+
     def schema(self) -> Schema:
         _, manifest = self._newest()
         return self._schema if manifest is None else _schema(manifest)
 
     def forget_before(self, number: int) -> list[str]:
-        """The manifests that are needed no more when versions from ``number`` on are to be read."""
+        """The manifests that are no longer needed when versions from `number` on are to be read."""
         kept = self._full_before(number)
         return [_name(one) for one in self._numbers() if one < kept]
 
     def files_since(self, number: int) -> set[str]:
-        """Every file, as a relative path, that a version from ``number`` on names."""
+        """Every file, as a relative path, that a version from `number` on names."""
         named = {one["path"] for one in self._entries(number)}
         for one in self._numbers():
             if one > number:
@@ -185,20 +215,13 @@ class FolderLake:
     # --- manifests
 
     def _numbers(self) -> list[int]:
-        names = [one.path.rpartition("/")[2] for one in self.store.list(MANIFESTS)]
-        return sorted(int(name[:-5]) for name in names if name[:-5].isdecimal())
+        return _numbers(self.store)
 
     def _newest(self) -> tuple[int, dict[str, Any] | None]:
-        numbers = self._numbers()
-        if not numbers:
-            return _NO_VERSION, None
-        return numbers[-1], self._read(numbers[-1])
+        return newest_manifest(self.store)
 
     def _read(self, number: int) -> dict[str, Any]:
-        manifest: dict[str, Any] = json.loads(self.store.read(_name(number)))
-        if manifest.get("format") != _FORMAT:
-            raise LakeError(f"manifest {number} has a format that this version does not know")
-        return manifest
+        return _read(self.store, number)
 
     def _full_before(self, number: int) -> int:
         return number - number % LAKE_FULL_MANIFEST_INTERVAL
@@ -222,6 +245,24 @@ class FolderLake:
         return tuple(_part_value(value, kind) for value, kind in zip(values, kinds, strict=False))
 
 
+def newest_manifest(store: Store) -> tuple[int, dict[str, Any] | None]:
+    """The newest manifest and its number."""
+    numbers = _numbers(store)
+    return (numbers[-1], _read(store, numbers[-1])) if numbers else (_NO_VERSION, None)
+
+
+def _numbers(store: Store) -> list[int]:
+    names = [one.path.rpartition("/")[2] for one in store.list(MANIFESTS)]
+    return sorted(int(name[:-5]) for name in names if name[:-5].isdecimal())
+
+
+def _read(store: Store, number: int) -> dict[str, Any]:
+    manifest: dict[str, Any] = json.loads(store.read(_name(number)))
+    if manifest.get("format") != _FORMAT:
+        raise LakeError(f"manifest {number} has a format that this version does not know")
+    return manifest
+
+
 def _name(number: int) -> str:
     return f"{MANIFESTS}/{number:020}.json"
 
@@ -243,7 +284,7 @@ def _state(number: int, manifest: dict[str, Any]) -> TableState:
 
 
 def _merged(known: Schema, wanted: Schema) -> Schema:
-    """The known columns, widened where possible, and the new ones behind them."""
+    """The known columns, widened where possible, and the new ones after them."""
     types = {one.name: one.type for one in known}
     for one in wanted:
         if one.name not in types:

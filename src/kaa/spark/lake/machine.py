@@ -1,6 +1,6 @@
 """The committer of a table, as a machine: events in, effects out.
 
-One round::
+One round:
 
     LoadTable -> Loaded -> FindEnds -> EndsFound -> WriteRound -> Written -> Commit -> Committed
 
@@ -159,7 +159,7 @@ class _Round(Generic[Files]):
 
 
 class Committer(Generic[Files]):
-    """The machine. ``plan`` chooses the ends of a round; ``new_id`` makes ids of commits."""
+    """The machine. `plan` chooses the ends of a round; `new_id` makes ids of commits."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class Committer(Generic[Files]):
     ) -> None:
         self._plan = plan
         self._new_id = new_id
-        # With ``is_once`` the ends of the first look are the goal, and reaching them the end.
+        # With `is_once` the ends of the first look are the goal, and reaching them the end.
         self._is_once = is_once
         self._goal: Offsets | None = None
         # The version that the next commit names; set by each load.

@@ -1,8 +1,8 @@
-"""The parts of a table: ``day(timestamp), bucket(16, key), country``.
+"""The parts of a table: `day(timestamp), bucket(16, key), country`.
 
 Each term is the name of a column, or one of the transforms of Iceberg, with the same results:
-``year``, ``month``, ``day`` and ``hour`` of a timestamp or date count from 1970, ``bucket(n,
-column)`` is the Murmur3 hash of the value modulo n. Null belongs to the part null.
+`year`, `month`, `day` and `hour` of a timestamp or date count from 1970, `bucket(n,
+column)` is the Murmur3 hash of the value modulo n. Null belongs to the part null.
 
 Rows are divided by looking at distinct values only, so that a batch of one day costs next to
 nothing.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,10 +42,14 @@ class Term:
     transform: str
     column: str
     buckets: int = 0
+    # The name of the field, if it is not the usual one; it does not make another term.
+    field: str = dataclass_field(default="", compare=False)
 
     @property
     def name(self) -> str:
         """The name of the field, as Iceberg's engines choose it."""
+        if self.field:
+            return self.field
         if self.transform == "identity":
             return self.column
         return f"{self.column}_{self.transform}"
@@ -177,7 +182,7 @@ def _epoch_us(value: datetime) -> int:
 
 
 def folder_of(terms: tuple[Term, ...], part: Part) -> str:
-    """The folder of a part, ``timestamp_day=2024-02-29/...``, empty without terms."""
+    """The folder of a part, `timestamp_day=2024-02-29/...`, empty without terms."""
     from urllib.parse import quote
 
     pieces = []

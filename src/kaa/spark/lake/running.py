@@ -1,35 +1,46 @@
-"""The tasks of a round: on Spark, or one after the other in this process."""
+"""The tasks of a table: on Spark, or one after the other in this process."""
 
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from kaa.spark.lake.writing import write, write_ids
+from kaa.spark.formats.untyped import pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kaa.spark.formats.untyped import RecordBatch
-    from kaa.spark.lake.table import WrittenFile
-    from kaa.spark.lake.writing import WriteTask
+
+Task = TypeVar("Task")
+Other = TypeVar("Other")
+Result = TypeVar("Result")
 
 
 class Runner(Protocol):
-    """Runs the tasks of a round."""
+    """Runs tasks; what they get and what they return is small."""
 
     @property
     def parallel(self) -> int:
         """How many tasks can run at once."""
 
-    def run(self, tasks: list[WriteTask]) -> list[WrittenFile]:
-        """All files that the tasks have written."""
+    def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+        """What a function gives for each of the tasks, in their order."""
+
+    def difference(
+        self,
+        left: Callable[[Task], Iterable[tuple[str, Result]]],
+        left_tasks: Sequence[Task],
+        right: Callable[[Other], Iterable[tuple[str, None]]],
+        right_tasks: Sequence[Other],
+    ) -> list[Result]:
+        """What the tasks of the left give under names that those of the right do not give."""
 
 
 class SparkRunner:
-    """One Spark job per round: a task per range, which reports its files.
+    """One Spark job for all tasks, of which each runs on whatever executor is free.
 
-    Spark Connect has no RDDs; there ``mapInArrow`` does the same, for which Spark wants pandas.
+    Spark Connect has no RDDs; there `mapInArrow` does the same, for which Spark wants pandas.
     """
 
     def __init__(self, spark: Any) -> None:
@@ -41,19 +52,49 @@ class SparkRunner:
         """Spark Connect does not tell; two tasks are never wrong."""
         return int(self._spark.sparkContext.defaultParallelism) if self._is_classic else 2
 
-    def run(self, tasks: list[WriteTask]) -> list[WrittenFile]:
+    def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
         if not tasks:
             return []
         if self._is_classic:
-            parts = self._spark.sparkContext.parallelize(tasks, len(tasks))
-            return list(parts.flatMap(write).collect())
+            parts = self._spark.sparkContext.parallelize(list(tasks), len(tasks))
+            return list(parts.map(function).collect())
 
         def work(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-            return write_ids(tasks, batches)
+            return map_numbers(function, tasks, batches)
 
         numbers = self._spark.range(0, len(tasks), 1, len(tasks))
-        rows = numbers.mapInArrow(work, "file binary").collect()
-        return [pickle.loads(bytes(row[0])) for row in rows]  # noqa: S301  Our own tasks wrote it.
+        rows = numbers.mapInArrow(work, "number long, result binary").collect()
+        rows.sort(key=lambda row: row[0])
+        return [pickle.loads(bytes(row[1])) for row in rows]  # noqa: S301  Our own tasks wrote it.
+
+    def difference(
+        self,
+        left: Callable[[Task], Iterable[tuple[str, Result]]],
+        left_tasks: Sequence[Task],
+        right: Callable[[Other], Iterable[tuple[str, None]]],
+        right_tasks: Sequence[Other],
+    ) -> list[Result]:
+        if not self._is_classic:
+            return LocalRunner().difference(left, left_tasks, right, right_tasks)
+        if not left_tasks:
+            return []
+        context = self._spark.sparkContext
+        ours = context.parallelize(list(left_tasks), len(left_tasks)).flatMap(left)
+        if right_tasks:
+            theirs = context.parallelize(list(right_tasks), len(right_tasks)).flatMap(right)
+            ours = ours.subtractByKey(theirs, self.parallel)
+        return list(ours.values().collect())
+
+
+def map_numbers(
+    function: Callable[[Task], Result], tasks: Sequence[Task], batches: Iterator[RecordBatch]
+) -> Iterator[RecordBatch]:
+    """What Spark Connect runs: numbers of tasks in, pickled results out."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            result = pa.array([pickle.dumps(function(tasks[number]))], pa.binary())
+            numbers = pa.array([number], pa.int64())
+            yield pa.RecordBatch.from_arrays([numbers, result], names=["number", "result"])
 
 
 class LocalRunner:
@@ -61,5 +102,16 @@ class LocalRunner:
 
     parallel = 1
 
-    def run(self, tasks: list[WriteTask]) -> list[WrittenFile]:
-        return [file for task in tasks for file in write(task)]
+    def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+        return [function(one) for one in tasks]
+
+    def difference(
+        self,
+        left: Callable[[Task], Iterable[tuple[str, Result]]],
+        left_tasks: Sequence[Task],
+        right: Callable[[Other], Iterable[tuple[str, None]]],
+        right_tasks: Sequence[Other],
+    ) -> list[Result]:
+        names = {name for one in right_tasks for name, _ in right(one)}
+        found = (pair for one in left_tasks for pair in left(one))
+        return [value for name, value in found if name not in names]

@@ -16,6 +16,7 @@ from kaa.spark.lake.partitioning import parse_terms
 from kaa.spark.lake.store import OPTIONS as STORE_OPTIONS
 from kaa.spark.lake.store import Store
 from kaa.spark.lake.table import LakeError
+from kaa.spark.tier.stores import STORE_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
 
 Layout = Literal["iceberg", "parquet"]
 Mode = Literal["append", "upsert"]
+Maintenance = Literal["auto", "off"]
 COLUMNS: Final = (
     "topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers",
 )  # fmt: skip
+TIER: Final = ("tier", "tierStore", "tierStoreFile")
+UPSERT_COLUMNS: Final = ("partition", "offset", "timestamp", "key")
 DEFAULT_WAREHOUSE: Final = "kaa-data/lake"
 
 
@@ -52,6 +56,14 @@ class LakeSettings:
     # Between two rounds that read all there is.
     interval_seconds: float = LAKE_ROUND_SECONDS
     fails_on_data_loss: bool = True
+    # Whether a committer looks after the table between its rounds.
+    maintenance: Maintenance = "auto"
+    # False for a table that a query fills, or that is only read.
+    has_topic: bool = True
+    # Where tiered ranges are read from, as the options of a query.
+    tier: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # The options as they were said, to be compared with what the table keeps.
+    given: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def namespace(self) -> str:
@@ -75,19 +87,20 @@ class LakeSettings:
             "isolationLevel": "read_committed",
             "failOnDataLoss": str(self.fails_on_data_loss).lower(),
             "columns": ",".join(wanted),
+            **self.tier,
         }
 
 
 _KNOWN: Final = {
     "topic", "table", "layout", "mode", "warehouse", "partitionBy", "columns", "startingOffsets",
     "maxRecordsPerRound", "targetFileBytes", "compression", "buckets", "failOnDataLoss",
-    "intervalSeconds",
+    "intervalSeconds", "maintenance", *TIER,
 }  # fmt: skip
 
 
-def lake_settings(options: Mapping[str, Any]) -> LakeSettings:
-    """The settings from flat options: those above, ``kafka.*``, ``catalog.*``, ``store.*`` and the
-    options of formats.
+def lake_settings(options: Mapping[str, Any], *, has_topic: bool = True) -> LakeSettings:
+    """The settings from flat options: those above, `kafka.*`, `catalog.*`, `store.*` and the
+    options of formats. Without a topic the table is named by `table` alone.
     """
     given = {name: str(value) for name, value in options.items() if value is not None}
     formats = {name.lower() for name in FORMAT_OPTIONS}
@@ -96,24 +109,23 @@ def lake_settings(options: Mapping[str, Any]) -> LakeSettings:
         for name in given
         if name not in _KNOWN
         and name.lower() not in formats
-        and not name.startswith(("kafka.", "catalog.", "store."))
+        and not name.startswith(("kafka.", "catalog.", "store.", STORE_PREFIX))
     ]
     if unknown:
         raise LakeError(f"no option of a table: {', '.join(sorted(unknown))}")
-    topic = given.get("topic") or _missing("topic")
+    topic = given.get("topic") or (_missing("topic") if has_topic else given.get("table", ""))
     layout = _choice(given, "layout", ("iceberg", "parquet"))
     mode = _choice(given, "mode", ("append", "upsert"))
     kafka = _prefixed(given, "kafka.")
-    if not kafka.get("bootstrap.servers"):
+    if has_topic and not kafka.get("bootstrap.servers"):
         _missing("kafka.bootstrap.servers")
-    columns = _columns(given)
+    columns = _columns(given, mode)
     terms = parse_terms(given.get("partitionBy", ""))
     buckets = _integer(given, "buckets", 16)
     if mode == "upsert":
         if terms:
             raise LakeError("an upsert table is divided by key; partitionBy cannot be chosen")
         terms = parse_terms(f"bucket({buckets}, key)")
-        columns = tuple(dict.fromkeys((*columns, "partition", "offset", "timestamp", "key")))
     starting = _choice(given, "startingOffsets", ("earliest", "latest"))
     return LakeSettings(
         topic=topic,
@@ -136,19 +148,36 @@ def lake_settings(options: Mapping[str, Any]) -> LakeSettings:
         buckets=buckets,
         interval_seconds=_seconds(given, mode),
         fails_on_data_loss=given.get("failOnDataLoss", "true").lower() != "false",
+        maintenance=_choice(given, "maintenance", ("auto", "off")),
+        has_topic=has_topic,
+        tier={
+            name: value
+            for name, value in given.items()
+            if name in TIER or name.startswith(STORE_PREFIX)
+        },
+        given=given,
     )
 
 
-def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
+def normal_columns(text: str, mode: str) -> tuple[str, ...]:
+    """The columns of a list; a table with one row per key needs some."""
+    columns = tuple(one.strip() for one in text.split(",") if one.strip())
+    if mode == "upsert":
+        columns = tuple(dict.fromkeys((*columns, *UPSERT_COLUMNS)))
+    return columns
+
+
+def _columns(given: Mapping[str, str], mode: str) -> tuple[str, ...]:
     """The columns of records that the table keeps; a value that is decoded need not stay raw."""
     if "columns" in given:
-        columns = tuple(one.strip() for one in given["columns"].split(",") if one.strip())
+        columns = normal_columns(given["columns"], mode)
     else:
         decoded = {
             side for side in ("key", "value")
             if any(name.lower() == f"{side}format" for name in given)
         }  # fmt: skip
-        columns = tuple(one for one in COLUMNS if one not in decoded)
+        kept = [one for one in COLUMNS if one not in decoded]
+        columns = normal_columns(",".join(kept), mode)
     wrong = [one for one in columns if one not in COLUMNS]
     if wrong:
         raise LakeError(f"no column of a record: {', '.join(wrong)}; {', '.join(COLUMNS)} are")

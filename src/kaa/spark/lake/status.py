@@ -10,7 +10,6 @@ from kaa.spark.lookup import Lookup
 from kaa.spark.options import source_options
 
 if TYPE_CHECKING:
-    from kaa.spark.lake.settings import LakeSettings
     from kaa.spark.lake.table import LakeTable
 
 
@@ -35,6 +34,8 @@ class TableStatus:
     rows: int
     size_bytes: int
     partitions: list[PartitionStatus]
+    # Why the table cannot be gone on with.
+    problem: str | None = None
 
     @property
     def lag(self) -> int:
@@ -45,9 +46,9 @@ class TableStatus:
         return None if self.committed_ms is None else time.time() - self.committed_ms / 1000
 
 
-def table_status(settings: LakeSettings, table: LakeTable) -> TableStatus:
+def table_status(table: LakeTable) -> TableStatus:
     """Asks the table and the brokers."""
-    lookup = Lookup(source_options(settings.source(), is_stream=False))
+    lookup = Lookup(source_options(table.settings.source(), is_stream=False))
     partitions = lookup.partitions().partitions
     ends = lookup.latest(partitions)
     starts = lookup.earliest(partitions)
@@ -69,4 +70,5 @@ def table_status(settings: LakeSettings, table: LakeTable) -> TableStatus:
             )
             for one in partitions
         ],
+        problem=state.problem,
     )

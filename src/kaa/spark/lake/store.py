@@ -1,17 +1,15 @@
 """One setting for where files are: a disk or an object store, for every library that touches them.
 
-A place is a folder (``/data/lake``, ``file:///data/lake``) or a URL (``s3://bucket/lake``). Options
+A place is a folder (`/data/lake`, `file:///data/lake`) or a URL (`s3://bucket/lake`). Options
 of a store have one set of names, the first column, and each library gets them under its own:
 
-================== ========================= ==========================================
-option             pyiceberg                 meaning
-================== ========================= ==========================================
-endpoint           s3.endpoint               address of a service that speaks S3
-region             s3.region
-access-key-id      s3.access-key-id
-secret-access-key  s3.secret-access-key
-session-token      s3.session-token
-================== ========================= ==========================================
+| option | pyiceberg | meaning |
+|---|---|---|
+| endpoint | s3.endpoint | address of a service that speaks S3 |
+| region | s3.region |  |
+| access-key-id | s3.access-key-id |  |
+| secret-access-key | s3.secret-access-key |  |
+| session-token | s3.session-token |  |
 
 Without them the libraries look where they always do (environment, profiles, instance roles).
 Parquet is written and read through pyarrow's file systems, since it streams; small objects that
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 OPTIONS: Final = ("endpoint", "region", "access-key-id", "secret-access-key", "session-token")
 
 
-class StoreError(ValueError):
+class PlaceError(ValueError):
     """A place or an option that cannot be used."""
 
 
@@ -58,7 +56,7 @@ class Store:
     def __post_init__(self) -> None:
         unknown = [name for name in self.options if name not in OPTIONS]
         if unknown:
-            raise StoreError(
+            raise PlaceError(
                 f"no option of a store: {', '.join(unknown)}; there are {', '.join(OPTIONS)}"
             )
         object.__setattr__(self, "url", normal_url(self.url))
@@ -78,14 +76,14 @@ class Store:
     # --- libraries
 
     def iceberg_properties(self) -> dict[str, str]:
-        """What pyiceberg's FileIO is told."""
+        """What pyiceberg's FileIO is configured with."""
         named = {f"s3.{name}": value for name, value in self.options.items()}
         if "endpoint" in self.options:
             named["s3.force-virtual-addressing"] = "false"
         return named
 
     def filesystem(self) -> Any:
-        """Pyarrow's file system; paths are those of ``path_of``."""
+        """Pyarrow's file system; paths are those of `path_of`."""
         from pyarrow import fs
 
         parsed = urlsplit(self.url)
@@ -172,7 +170,7 @@ class Store:
         base = self.url.rstrip("/") + "/"
         normal = normal_url(url)
         if not normal.startswith(base):
-            raise StoreError(f"{url} does not lie in {self.url}")
+            raise PlaceError(f"{url} does not lie in {self.url}")
         return normal.removeprefix(base)
 
 

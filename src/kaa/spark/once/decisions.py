@@ -1,16 +1,17 @@
-"""The topic of decisions: one compacted topic, a key per query, JSON as values.
-
-::
+"""The topic of decisions: one compacted topic, a key per query, compressed JSON as values.
 
     key    the id of the query
-    value  {"batch": 7, "done": false, "transactions": [["name", producer id, epoch], ...],
-            "swept": [the same]}
+    value  {"batch": 7, "done": false, "transactions": GROUP, "swept": GROUP}
+    GROUP  {"prefix": what all names begin with, "names": the rest of each,
+            "ids": the producer ids, each as the distance from the one before, "epochs": [...]}
 
-``batch`` is -1 where nothing is decided yet and something is swept; ``swept`` may be absent.
+`batch` is -1 where nothing is decided yet and something is swept. Names and ids of one batch are
+much alike, so that a transaction takes some 5 bytes: a record of a megabyte holds the decision
+about a batch of 200,000 tasks.
 
 A record is written in a transaction of the query's own commit id, so that it counts as a whole or
 not at all, and so that a driver that was fenced writes none. To read, one has to see everything
-that was there: the last stable offset may lie behind a decision of our own as long as another
+that was there: the last stable offset may lie after a decision of our own as long as another
 query's is open, so reading waits until it has passed the end of the log. Such a transaction is open
 for moments, and at most as long as the timeout that all of them have.
 """
@@ -20,20 +21,23 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import TYPE_CHECKING, Final
+import zlib
+from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING, Any, Final
 
-from kaa.client.admin import NewTopic
-from kaa.client.errors import ClientError, KafkaError
-from kaa.client.fetched import FetchedRecords
-from kaa.client.metadata import TopicPartition
-from kaa.client.offsets import (
+from kaa.client.admin.admin import NewTopic
+from kaa.client.consumer.fetched import FetchedRecords
+from kaa.client.consumer.offsets import (
     EARLIEST,
     LATEST,
     READ_COMMITTED,
     READ_UNCOMMITTED,
     list_offsets,
 )
+from kaa.client.errors import ClientError, KafkaError
 from kaa.limits import SPARK_COMMITS_PARTITIONS, SPARK_FETCH_BYTES, SPARK_FETCH_WAIT_MS
+from kaa.model.topics import TopicPartition
+from kaa.model.words import count_text
 from kaa.records.batch import TRANSACTIONAL_FLAG, CompressionType, TimestampType
 from kaa.records.build import assemble_batch, batch_attributes
 from kaa.records.partitioner import partition_of_key
@@ -45,6 +49,8 @@ from kaa.spark.produce import Outgoing, Sender
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from kaa.config.definition import ConfigValues
     from kaa.spark.brokers import Brokers
 
@@ -102,7 +108,7 @@ class Decisions:
     # --- reading
 
     async def newest(self) -> Decision | None:
-        """The last decision that was written, whoever wrote it."""
+        """The last decision that was written, no matter who wrote it."""
         end = await self._stable_end()
         offset = await self._offset(EARLIEST, READ_COMMITTED)
         newest: Decision | None = None
@@ -157,12 +163,16 @@ class Decisions:
         except KafkaError as failure:
             if failure.error in _FENCED:
                 raise self._superseded(decision) from failure
+            if not failure.retriable:
+                raise _refused(decision, failure.error) from failure
             return Outcome.UNKNOWN
         except ClientError:
             return Outcome.UNKNOWN
         if error in _FENCED:
             raise self._superseded(decision)
-        return Outcome.DECIDED if error is Errors.NONE else Outcome.UNKNOWN
+        if error is not Errors.NONE:
+            raise _refused(decision, error)
+        return Outcome.DECIDED
 
     def _superseded(self, decision: Decision) -> SupersededError:
         return SupersededError(
@@ -191,20 +201,57 @@ class Decisions:
         return memoryview(batch)
 
 
+def _refused(decision: Decision, error: Errors) -> SparkSourceError:
+    """What will not heal is named, with what to change; nothing of the batch is decided."""
+    advice = {
+        Errors.MESSAGE_TOO_LARGE: "raise max.message.bytes of the topic, or use fewer tasks",
+        Errors.RECORD_LIST_TOO_LARGE: "raise segment.bytes of the topic, or use fewer tasks",
+        Errors.TOPIC_AUTHORIZATION_FAILED: "allow the user to write the topic",
+        Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "allow the user to write transactional ids "
+        "that begin with transactionalIdPrefix",
+    }
+    return SparkSourceError(
+        f"batch {decision.batch_id} of {count_text(len(decision.entries), 'transaction')} cannot "
+        f"be committed: topic {COMMITS_TOPIC} answers {error.name}; "
+        + advice.get(error, "a restart of the query alone will not help")
+    )
+
+
 def encoded(decision: Decision) -> bytes:
-    return json.dumps(
+    """The value of a record."""
+    text = json.dumps(
         {
             "batch": decision.batch_id,
             "done": decision.is_done,
-            "transactions": [list(entry) for entry in decision.entries],
-            "swept": [list(entry) for entry in decision.swept],
-        }
-    ).encode()
+            "transactions": _grouped(decision.entries),
+            "swept": _grouped(decision.swept),
+        },
+        separators=(",", ":"),
+    )
+    return zlib.compress(text.encode(), 9)
 
 
 def decoded(value: bytes) -> Decision:
-    given = json.loads(value)
-    entries, swept = (
-        tuple(Entry(*entry) for entry in given.get(name, ())) for name in ("transactions", "swept")
-    )
+    """The decision of a record."""
+    given = json.loads(zlib.decompress(value))
+    entries, swept = (_entries(given[name]) for name in ("transactions", "swept"))
     return Decision(given["batch"], entries, given["done"], swept)
+
+
+def _grouped(entries: Sequence[Entry]) -> dict[str, object]:
+    names = [one.transactional_id for one in entries]
+    first, last = min(names, default=""), max(names, default="")
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    prefix = first[: sum(1 for _ in same)]
+    ids = [one.producer_id for one in entries]
+    return {
+        "prefix": prefix,
+        "names": [name.removeprefix(prefix) for name in names],
+        "ids": [one - before for one, before in zip(ids, [0, *ids], strict=False)],
+        "epochs": [one.producer_epoch for one in entries],
+    }
+
+
+def _entries(group: Mapping[str, Any]) -> tuple[Entry, ...]:
+    names = (group["prefix"] + name for name in group["names"])
+    return tuple(map(Entry, names, accumulate(group["ids"]), group["epochs"]))

@@ -7,7 +7,12 @@ import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 from kaa.client.errors import ClientError, KafkaError
-from kaa.limits import SPARK_KILLED_TASKS_PAUSE_MS, SPARK_MARKERS_WAIT_MS
+from kaa.limits import (
+    SPARK_ENDS_IN_FLIGHT_MAX,
+    SPARK_KILLED_TASKS_PAUSE_MS,
+    SPARK_MARKERS_WAIT_MS,
+)
+from kaa.model.words import count_text
 from kaa.spark.brokers import brokers_of
 from kaa.spark.once.decisions import Decisions
 from kaa.spark.once.machine import (
@@ -43,7 +48,7 @@ def name_of_query(options: SinkOptions, query_id: str) -> str:
 
 
 class Driver:
-    """Acts for one query; see ``kaa.spark.once.machine`` for what and why."""
+    """Acts for one query; see `kaa.spark.once.machine` for what and why."""
 
     def __init__(self, options: SinkOptions, query_id: str) -> None:
         self._options = options
@@ -73,8 +78,8 @@ class Driver:
                 return await self._describe(entries)
             case Decide(decision):
                 return await self._decisions.write(decision)
-            case End(entry, is_commit):
-                return await self._end(entry, is_commit=is_commit)
+            case End(entries, is_commit):
+                return await self._end_all(entries, is_commit=is_commit)
             case ListOpen():
                 return await self._list_open()
             case MarkDone(decision):
@@ -92,6 +97,22 @@ class Driver:
             for name, state in found.items()
             if not isinstance(state, KafkaError)
         }
+
+    async def _end_all(self, entries: Sequence[Entry], *, is_commit: bool) -> list[Errors]:
+        """So many at a time; when one fails for good, those under way are waited for."""
+        allowed = asyncio.Semaphore(SPARK_ENDS_IN_FLIGHT_MAX)
+
+        async def end(entry: Entry) -> Errors:
+            async with allowed:
+                return await self._end(entry, is_commit=is_commit)
+
+        outcomes = await asyncio.gather(*map(end, entries), return_exceptions=True)
+        answered: list[Errors] = []
+        for one in outcomes:
+            if isinstance(one, BaseException):
+                raise one
+            answered.append(one)
+        return answered
 
     async def _end(self, entry: Entry, *, is_commit: bool) -> Errors:
         try:
@@ -135,9 +156,9 @@ class Driver:
             ]
             if names and loop.time() > deadline:
                 warnings.warn(
-                    f"the markers of {len(names)} transactions ({names[0]}, ...) are not written "
-                    f"after {SPARK_MARKERS_WAIT_MS} ms; readers of committed rows will see them "
-                    "later",
+                    f"the markers of {count_text(len(names), 'transaction')} ({names[0]}, ...) are "
+                    f"not written after {SPARK_MARKERS_WAIT_MS} ms; readers of committed rows will "
+                    "see them later",
                     stacklevel=2,
                 )
                 return

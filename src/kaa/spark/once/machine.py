@@ -1,8 +1,8 @@
-"""How a batch of rows becomes visible exactly once, whoever dies when. Pure.
+"""How a batch of rows becomes visible exactly once, whatever dies. Pure.
 
-Spark calls ``write`` in tasks, which may be repeated, and then ``commit`` or ``abort`` on the
+Spark calls `write` in tasks, which may be repeated, and then `commit` or `abort` on the
 driver, in a new object each time. A batch that was not finished is replayed after a restart, with
-the same number and the same rows, and ``commit`` is called again. Kafka lets anyone who knows the
+the same number and the same rows, and `commit` is called again. Kafka lets anyone who knows the
 name, producer id and epoch of a transaction complete it. So:
 
 1. Each task with rows writes one transaction, leaves it open, and tells the driver its *entry*:
@@ -30,10 +30,10 @@ who was not fenced can. A newer driver has fenced it and then reads either that 
 decide transactions that stand in it, or none, and then none will follow. Each record carries the
 list on until a newer list replaces it, which has all that is still open. An abort names producer id
 and epoch too, so that however late it comes it never meets a newer transaction of that name. (It
-does not fence the producer: a task that is still at work notices by itself, see ``tasks``.)
+does not fence the producer: a task that is still at work notices by itself, see `tasks`.)
 
 The functions here are generators: they yield what is to be done and are sent the answer. A commit
-goes through these effects::
+goes through these effects:
 
     Fence -> ReadDecision -> Describe -> Decide -> End... -> ListOpen -> MarkDone -> End...
                   |                        |         ^                                |
@@ -74,9 +74,9 @@ class TransactionState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """These entries are that batch; ``is_done`` when all of them are known to be committed.
+    """These entries are that batch; `is_done` when all of them are known to be committed.
 
-    ``swept`` are other transactions of the query, which may be aborted at any time from now on.
+    `swept` are other transactions of the query, which may be aborted at any time from now on.
     """
 
     batch_id: int
@@ -106,7 +106,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class ReadDecision:
-    """The newest decision of this query, or None. Answer: ``Decision | None``."""
+    """The newest decision of this query, or None. Answer: `Decision | None`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +118,24 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Write a decision. Answer: ``Outcome``; raises SupersededError if the id was taken."""
+    """Write a decision. Answer: `Outcome`; raises SupersededError if the id was taken."""
 
     decision: Decision
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Commit or abort a transaction; what may pass is tried again. Answer: ``Errors``."""
+    """Commit or abort transactions, several at a time and in any order; what may pass is tried
+    again. Answer: `list[Errors]`, in the order of the entries.
+    """
 
-    entry: Entry
+    entries: tuple[Entry, ...]
     is_commit: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ListOpen:
-    """Every open transaction of this query. Answer: ``tuple[Entry, ...]``."""
+    """Every open transaction of this query. Answer: `tuple[Entry, ...]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ def commit_batch(batch_id: int, entries: Sequence[Entry], *, skips_older: bool =
     """Makes a batch visible, once.
 
     A newer decision means that another run went on without this one, which must stop. With
-    ``skips_older`` it means that this batch was done long ago, as where users number batches.
+    `skips_older` it means that this batch was done long ago, as where users number batches.
     """
     for _ in range(SPARK_DECISION_ATTEMPTS_MAX):
         yield Fence()
@@ -207,9 +209,13 @@ def _drop_repeated(
             f"batch {batch_id} was superseded by a newer run of the query, which has decided "
             f"batch {last.batch_id}; this run must stop"
         )
-    for entry in entries:
-        if last.batch_id > batch_id or entry not in last.entries:
-            yield End(entry, is_commit=False)
+    decided = frozenset(last.entries if last.batch_id == batch_id else ())
+    yield from _abort([entry for entry in entries if entry not in decided])
+
+
+def _abort(entries: Sequence[Entry]) -> Protocol:
+    if entries:
+        yield End(tuple(entries), is_commit=False)
 
 
 def _check_open(batch_id: int, entries: Sequence[Entry], last: Decision | None) -> Protocol:
@@ -228,10 +234,12 @@ def _check_open(batch_id: int, entries: Sequence[Entry], last: Decision | None) 
 
 
 def _complete(decision: Decision) -> Protocol:
-    for entry in decision.entries:
-        error = yield End(entry, is_commit=True)
+    if not decision.entries:
+        return
+    errors = yield End(decision.entries, is_commit=True)
+    assert isinstance(errors, list)
+    for entry, error in zip(decision.entries, errors, strict=True):
         if error is not Errors.NONE:
-            assert isinstance(error, Errors)
             raise LostTransactionError(
                 f"transaction {entry.transactional_id} (producer id {entry.producer_id}, epoch "
                 f"{entry.producer_epoch}) of batch {decision.batch_id} was decided and cannot be "
@@ -249,8 +257,7 @@ def _sweep(decision: Decision) -> Generator[Effect, object, tuple[Entry, ...]]:
     if outcome is not Outcome.DECIDED:
         # Nobody may know yet, so they stay open until the next batch sweeps, or they time out.
         return ()
-    for entry in swept:
-        yield End(entry, is_commit=False)
+    yield from _abort(swept)
     return swept
 
 
@@ -259,7 +266,7 @@ def abort_batch(
 ) -> Protocol:
     """Takes a batch back, unless it is decided: then the next run completes it.
 
-    Tasks that failed or were killed told nothing, and may have left transactions open; some of them
+    Tasks that failed or were killed said nothing, and may have left transactions open; some of them
     are still at work for a moment, so that one look is not enough.
     """
     yield Fence()
@@ -267,8 +274,7 @@ def abort_batch(
     assert last is None or isinstance(last, Decision)
     if last is not None and last.batch_id == batch_id:
         return
-    for entry in entries:
-        yield End(entry, is_commit=False)
+    yield from _abort(entries)
     yield Await(tuple(entries))
     if last is not None and (last.batch_id > batch_id or not last.is_done):
         # A newer run is at work, or has to complete what it decided: what is open may be its own.

@@ -1,12 +1,12 @@
 """The part of the exactly-once sink that runs in tasks: one open transaction each.
 
-A transaction is named ``<prefix>.<query>.<run>.<partition>.<attempt>.<batch mod 4>``: by what Spark
+A transaction is named `<prefix>.<query>.<run>.<partition>.<attempt>.<batch mod 4>`: by what Spark
 repeats, so that names are few, and by the run, so that a run never meets those that another left
 open. Should a name be in use all the same, because an attempt of the same task still has it, the
 next attempt's is taken. A batch uses other names than the three before it, so that a late
 repetition of a commit never meets a newer transaction under its name.
 
-A driver may abort a transaction while its task is still at work (it *sweeps*, see ``machine``).
+A driver may abort a transaction while its task is still at work (it *sweeps*, see `machine`).
 What the task adds after that would begin a new transaction of the same producer and epoch, with a
 part of the rows. So a task ends with a look at its transaction: only if all partitions that it
 wrote to are in it, it is the one that was begun.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from kaa.client.metadata import TopicPartition
+    from kaa.model.topics import TopicPartition
     from kaa.spark.brokers import Brokers
     from kaa.spark.options import SinkOptions
 

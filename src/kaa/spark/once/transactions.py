@@ -24,10 +24,10 @@ from kaa.wire.registry import ApiKey
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaa.client.admin import Admin
+    from kaa.client.admin.admin import Admin
     from kaa.client.cluster import Cluster
     from kaa.client.connection import Connection
-    from kaa.client.metadata import TopicPartition
+    from kaa.model.topics import TopicPartition
 
 _ADD_PARTITIONS_VERSION: Final = 3
 _END_VERSION: Final = 4
@@ -36,7 +36,7 @@ ONGOING: Final = "Ongoing"
 
 
 async def init_transaction(admin: Admin, transactional_id: str, timeout_ms: int) -> Entry:
-    """A new epoch for a name: whoever had it is fenced, an open transaction is aborted."""
+    """A new epoch for a name: its former owner is fenced, an open transaction is aborted."""
     identity = await admin.init_producer_id(transactional_id, transaction_timeout_ms=timeout_ms)
     return Entry(transactional_id, identity.producer_id, identity.producer_epoch)
 
@@ -140,7 +140,7 @@ async def add_partitions(
 
 
 def _judged(error: Errors, what: str, connection: Connection) -> Errors | KafkaError:
-    """What ``ask_coordinator`` wants: raised is tried again, an error ends it, a code is told."""
+    """What `ask_coordinator` wants: raised is tried again, an error ends it, a code is returned."""
     if error is Errors.CONCURRENT_TRANSACTIONS:
         raise KafkaError(error, what, node=connection.address)
     if error.retriable:

@@ -1,6 +1,6 @@
 """What a run tells: a table on the terminal, and a file in its storage for other terminals.
 
-The file ``_status.json`` is written anew and moved into place, so that a reader never sees half of
+The file `_status.json` is written anew and moved into place, so that a reader never sees half of
 it. It says when it was written: a run that is older than a few seconds and says that it runs was
 killed.
 """
@@ -92,7 +92,7 @@ def write_status(storage: Path, name: str, parts: list[PartStatus], *, is_runnin
 
 
 def read_status(storage: Path) -> dict[str, Any] | None:
-    """What the last run said; ``state`` is running, stopped or lost."""
+    """What the last run said; `state` is running, stopped or lost."""
     try:
         document: dict[str, Any] = json.loads((storage / STATUS_FILE).read_text())
     except OSError:

@@ -1,7 +1,7 @@
 """Runs a pipeline: a streaming query for each topic or table that a step is written to, and a
 committer for each table of a topic.
 
-With ``availableNow`` the queries end when they have read what was there, and then the tables are
+With `availableNow` the queries end when they have read what was there, and then the tables are
 brought up to date, so that a table of a topic that the pipeline itself writes has all of it.
 Otherwise all run until they are stopped. When one fails, the others are stopped, and the run fails.
 """
@@ -51,7 +51,7 @@ def table_settings(pipeline: Pipeline, sink: Sink) -> LakeSettings:
 
 
 class PipelineRun:
-    """One run of a pipeline, until all is done or ``stop`` is set."""
+    """One run of a pipeline, until all is done or `stop` is set."""
 
     def __init__(
         self, spark: Any, pipeline: Pipeline, show: Show, stop: threading.Event | None = None
@@ -136,7 +136,7 @@ class PipelineRun:
             self._ensure_topic(settings.topic)
             table, runner = open_table(settings), SparkRunner(self._spark)
             once = self._pipeline.available_now
-            LakeDriver(settings, table, runner, is_once=once, report=report, stop=self._stop).run()
+            LakeDriver(table, runner, is_once=once, report=report, stop=self._stop).run()
         except Exception as error:  # noqa: BLE001  The run tells it, and stops the other parts.
             part.error = str(error) or type(error).__name__
         done = "stopped" if self._stop.is_set() else "done"

@@ -1,12 +1,12 @@
 """A pipeline as a project of Spark Declarative Pipelines, and a first file to begin with.
 
-``spark-pipelines run`` reads what is there and ends, each time. Its sinks only append, and tables
+`spark-pipelines run` reads what is there and ends, each time. Its sinks only append, and tables
 of its own need a catalog that outlives a run. So the project has none: sources and steps become
-temporary views, sinks are the formats ``kaa`` and ``kaa_table``, and runs go on from each other by
+temporary views, sinks are the formats `kaa` and `kaa_table`, and runs go on from each other by
 their checkpoints alone.
 
-A view that is a stream must be named ``STREAM(view)`` in SQL there, which is written after ``from``
-and ``join``. Variables of the environment stay variables, so that no secret is in the project.
+A view that is a stream must be named `STREAM(view)` in SQL there, which is written after `from`
+and `join`. Variables of the environment stay variables, so that no secret is in the project.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _sink(pipeline: Pipeline, number: int, sink: Sink, streams: set[str]) -> str
     else:
         found = pipeline.topic_of(sink.origin)
         if found is None:
-            raise PipelineError(f"sinks.{sink.name}: {sink.origin!r} is no stream")
+            raise PipelineError(f"sinks.{sink.name}: {sink.origin!r} is not a stream")
         frame = _topic(pipeline, found.topic)
     if sink.table is not None:
         kind, options = "kaa_table", {"table": sink.table, **sink.options}

@@ -1,4 +1,4 @@
-"""JSON Schema, as far as ``schema.json`` uses it: types, properties, items, enum, pattern."""
+"""JSON Schema, as far as `schema.json` uses it: types, properties, items, enum, pattern."""
 
 from __future__ import annotations
 

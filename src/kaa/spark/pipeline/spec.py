@@ -160,7 +160,7 @@ def _substituted(value: Any, environment: Mapping[str, str], found: list[str]) -
 
 
 def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a source or a sink: ``from`` is no name that Python lets a field have."""
+    """Of a source or a sink: `from` is not a name that Python lets a field have."""
     fields = {"origin" if name == "from" else name: one for name, one in given.items()}
     return {**fields, "options": _texts(given.get("options", {}))}
 
@@ -190,7 +190,7 @@ def _wiring(pipeline: Pipeline) -> list[str]:
         if step.name in seen:
             found.append(f"steps.{step.name}: there is a source or step of this name")
         found += [
-            f"steps.{step.name}: {one!r} is no source and no step before it"
+            f"steps.{step.name}: {one!r} is neither a source nor a step before it"
             for one in step.inputs
             if one not in seen
         ]
@@ -207,7 +207,7 @@ def _sink_problems(pipeline: Pipeline, sink: Sink, seen: set[str]) -> list[str]:
     if sink.table is not None and pipeline.topic_of(sink.origin) is not None:
         return [] if sink.mode in {"append", "upsert"} else [f"{place}: append or upsert"]
     if sink.origin not in seen:
-        return [f"{place}: {sink.origin!r} is no source and no step"]
+        return [f"{place}: {sink.origin!r} is neither a source nor a step"]
     if sink.table is not None and sink.mode in {"update", "upsert"}:
         advice = f"write {sink.origin!r} to a topic, and name that sink here with mode upsert"
         return [f"{place}: a table of a step is appended to, or complete; {advice}"]

@@ -129,3 +129,12 @@ def test_refused_schemas(schema: str) -> None:
 
 def test_no_rows() -> None:
     assert JsonCodec(json.dumps(SCHEMA)).decode(column([])).rows.to_pylist() == []
+
+
+@pytest.mark.parametrize("bad", ["1.5", "true", '"1"', "1e400", "[1]"])
+def test_python_s_parser_cuts_nothing_off(bad: str) -> None:
+    """A column of text beside it makes Python's parser read the values."""
+    codec = JsonCodec('{"type": "object", "properties": {"n": {"type": "integer"}, "any": {}}}')
+    decoded = codec.decode(column([b'{"n": %s}' % bad.encode(), b'{"n": 2.0, "any": 1.5}']))
+    assert [row for row, _ in decoded.errors] == [0]
+    assert decoded.rows.to_pylist() == [None, {"n": 2, "any": "1.5"}]

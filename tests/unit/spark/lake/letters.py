@@ -51,7 +51,8 @@ def _write(place: WritePlace, base: str, schema: Any, offset: int) -> WrittenFil
         writer.write_table(pa.Table.from_pylist([row], schema))
     size = filesystem.get_file_info(path_of(url)).size
     is_dead = base == place.dead_url
-    return WrittenFile(url, 1, size, (), is_dead, 0, offset, offset, pickle.dumps(footers[0]))
+    footer = pickle.dumps(footers[0])
+    return WrittenFile(url, 1, size, (), is_dead, 0, offset, offset, footer=footer)
 
 
 def offsets(lake: Any) -> tuple[list[int], list[int]]:
@@ -65,7 +66,7 @@ def offsets(lake: Any) -> tuple[list[int], list[int]]:
 
 @contextmanager
 def watched(lake: Any, act: Act = lambda *_: None) -> Iterator[list[str]]:
-    """The steps of commits in the catalog's database; ``act`` is called before each of them, with
+    """The steps of commits in the catalog's database; `act` is called before each of them, with
     the steps so far and the connection.
     """
     engine = lake._catalog.engine

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaa.spark.lake.store import ExistsError, Store, StoreError, normal_url, path_of
+from kaa.spark.lake.store import ExistsError, PlaceError, Store, normal_url, path_of
 from tests.support.object_store import emulated_s3
 
 
@@ -47,8 +47,8 @@ def test_places() -> None:
     assert normal_url("/a b") == "file:///a%20b"
     assert path_of(normal_url("/a b")) == "/a b"
     assert path_of("file:/a") == "/a"
-    with pytest.raises(StoreError, match="acess-key"):
+    with pytest.raises(PlaceError, match="acess-key"):
         Store("/a", {"acess-key": "x"})
-    with pytest.raises(StoreError, match="does not lie"):
+    with pytest.raises(PlaceError, match="does not lie"):
         Store("/a").relative("file:///b/c")
     assert "secret" not in repr(Store("/a", {"secret-access-key": "secret"}))

@@ -114,7 +114,7 @@ def test_batches_become_visible_when_they_are_committed(query: Query) -> None:
     # Brokers write markers after they have answered, and that was waited for.
     assert query.ongoing("PrepareCommit", "PrepareAbort", "PrepareEpochFence") == []
     assert query.visible() == rows(0, tasks=2)
-    # The same again is no change, whether with the same or with new transactions.
+    # The same again is not a change, whether with the same or with new transactions.
     query.commit(0, entries)
     query.commit(0, [query.write("other", 0)])
     assert query.visible() == rows(0, tasks=2)
@@ -182,7 +182,7 @@ def test_what_an_older_driver_is_about_to_abort_is_not_decided(query: Query) -> 
         query.commit(0, [newer])
 
     def late() -> Iterator[Any]:
-        yield End(newer, is_commit=False)
+        yield End((newer,), is_commit=False)
 
     older.run(late())  # type: ignore[arg-type]  # It has the methods.
     assert query.ongoing() == []
@@ -197,7 +197,7 @@ def test_a_late_abort_does_not_meet_a_newer_transaction_of_the_name(query: Query
     first = query.write("run", 0)
 
     def late() -> Iterator[Any]:
-        yield End(first, is_commit=False)
+        yield End((first,), is_commit=False)
 
     driver = Driver(query.options, query.topic)
     driver.run(late())  # type: ignore[arg-type]  # It has the methods.
@@ -256,7 +256,7 @@ def test_markers_that_take_too_long_are_told_and_the_batch_is_committed(
     monkeypatch.setattr(module, "_ENDING", frozenset({"CompleteCommit", "PrepareCommit"}))
     monkeypatch.setattr(module, "SPARK_MARKERS_WAIT_MS", 50)
     entry = query.write("run", 0)
-    told = rf"markers of 1 transactions \({re.escape(entry.transactional_id)}, .* after 50 ms"
+    told = rf"markers of 1 transaction \({re.escape(entry.transactional_id)}, .* after 50 ms"
     with pytest.warns(UserWarning, match=told):
         query.commit(0, [entry])
     # The decision stands, only the wait for the readers' sake was given up.

@@ -1,6 +1,6 @@
 """The exactly-once sink under every crash: a model of brokers and of Spark runs the real machine.
 
-``World`` is what survives: transactions, their rows, and the topic of decisions. A ``Run`` of the
+`World` is what survives: transactions, their rows, and the topic of decisions. A `Run` of the
 query writes the rows of a batch and goes through the machine; at any effect it may die, before or
 after the effect took place. Spark then replays the batch in a new run, as often as it takes. In the
 end every row must be visible exactly once.
@@ -111,8 +111,8 @@ class World:
                     raise SupersededError("fenced")
                 self.decisions.append(decision)
                 return Outcome.DECIDED
-            case End(entry, is_commit):
-                return self.end(entry, is_commit)
+            case End(entries, is_commit):
+                return [self.end(entry, is_commit) for entry in entries]
             case ListOpen():
                 return tuple(
                     Entry(name, one.producer_id, one.epoch)
@@ -131,7 +131,10 @@ class CrashedError(Exception):
 def drive(
     world: World, driver: object, protocol: Protocol, crash_at: int | None, after: bool
 ) -> int:
-    """Runs a protocol; dies at the given effect, before or after it took place."""
+    """Runs a protocol; dies at the given effect, before or after it took place.
+
+    Ends of several transactions are a step each, since any of them may be done by then.
+    """
     answer: Any = None
     steps = 0
     while True:
@@ -139,6 +142,17 @@ def drive(
             effect = protocol.send(answer)
         except StopIteration:
             return steps
+        if isinstance(effect, End):
+            answer = [None] * len(effect.entries)
+            order = list(enumerate(effect.entries))
+            for index, entry in order if steps % 2 else reversed(order):
+                if steps == crash_at and not after:
+                    raise CrashedError
+                answer[index] = world.end(entry, effect.is_commit)
+                if steps == crash_at:
+                    raise CrashedError
+                steps += 1
+            continue
         if steps == crash_at and not after:
             raise CrashedError
         try:
@@ -229,7 +243,6 @@ def test_the_effects_of_a_commit_in_order() -> None:
         "ReadDecision",
         "Describe",
         "Decide",
-        "End",
         "End",
         "ListOpen",
         "MarkDone",
@@ -458,7 +471,7 @@ def test_a_transaction_that_another_driver_is_about_to_abort_is_not_decided() ->
     # It has written down what it will abort, and then nothing is heard of it for a while.
     while not isinstance(effect := slow.send(answer), End):
         answer = world.perform(0, effect)
-    assert effect == End(entries[0], is_commit=False)
+    assert effect == End((entries[0],), is_commit=False)
     with pytest.raises(LostTransactionError, match="another run of the query aborts it"):
         drive(world, 1, commit_batch(0, entries), None, False)
     world.perform(0, effect)

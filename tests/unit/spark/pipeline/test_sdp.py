@@ -75,7 +75,7 @@ def test_what_it_cannot_do(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="there is no mode update"):
         project(tmp_path, update)
     still = {**DOCUMENT, "sinks": {"out": {"from": "customers", "topic": "out"}}}
-    with pytest.raises(PipelineError, match="'customers' is no stream"):
+    with pytest.raises(PipelineError, match="'customers' is not a stream"):
         project(tmp_path, still)
 
 
