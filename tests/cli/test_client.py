@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,14 @@ def test_nobody_listens() -> None:
     assert lines[3].startswith("next         start a broker there")
 
 
+def test_the_log_of_the_client_has_its_level_back() -> None:
+    log = logging.getLogger("kaa.client")
+    before = log.level
+    assert before != logging.ERROR
+    test_nobody_listens()
+    assert log.level == before
+
+
 def test_every_error_of_a_broker_says_what_to_do_next() -> None:
     for error in Errors:
         if error is not Errors.NONE:
@@ -116,18 +125,38 @@ def test_every_error_of_a_broker_says_what_to_do_next() -> None:
 def test_errors_name_the_brokers_that_were_asked(bootstrap: str, topic_name: str) -> None:
     answer = CliRunner().invoke(root, ["topic", "describe", topic_name, "-b", bootstrap])
     assert answer.exit_code == EXIT_NOT_FOUND
-    assert f"  broker       one of those behind {bootstrap}\n" in answer.stderr
+    assert f"  broker       one of those at {bootstrap}\n" in answer.stderr
 
 
 def test_slips_of_the_finger_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     load_settings(None, ["security.protocl=SSL", "acks=all", "zzz=1"], None, None)
     first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("warning: no client of Kafka has a property security.protocl; ")
+    assert first.startswith("warning: no client of Kafka has a setting security.protocl; ")
     assert first.endswith("did you mean security.protocol?")
-    assert second == "warning: no client of Kafka has a property zzz"
+    assert second == "warning: no client of Kafka has a setting zzz"
 
 
 def test_wrong_settings_are_wrong_usage() -> None:
     answer = CliRunner().invoke(root, ["topic", "list", "-X", "retry.backoff.ms=soon"])
     assert answer.exit_code == EXIT_USAGE
     assert "retry.backoff.ms" in answer.stderr
+
+
+def test_tls_to_a_listener_without_it_says_so(bootstrap: str) -> None:
+    call = ["topic", "list", "-b", bootstrap, "-X", "security.protocol=SSL"]
+    answer = CliRunner().invoke(root, [*call, "--timeout", "2"])
+    assert answer.exit_code == EXIT_UNREACHABLE, answer.output
+    assert "seems to speak plain text" in answer.stderr
+    assert "set security.protocol to PLAINTEXT" in answer.stderr
+
+
+def test_sasl_to_a_listener_without_it_says_so(bootstrap: str) -> None:
+    call = ["topic", "list", "-b", bootstrap, "-X", "security.protocol=SASL_PLAINTEXT"]
+    call += ["-X", "sasl.mechanism=PLAIN"]
+    nobody = CliRunner().invoke(root, call)
+    assert nobody.exit_code == EXIT_USAGE
+    assert "PlainLoginModule required username=" in nobody.stderr
+    user = 'sasl.jaas.config=x required username="u" password="p";'
+    answer = CliRunner().invoke(root, [*call, "-X", user, "--timeout", "2"])
+    assert answer.exit_code != 0
+    assert "the listener takes no users: set security.protocol to PLAINTEXT" in answer.stderr

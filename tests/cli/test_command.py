@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import click
+import pytest
 from click.testing import CliRunner
 
-from kaa.cli.command import SHARED_SECTION, Name, Noun
+from kaa.cli.command import SHARED_SECTION, ByteCount, Name, Noun
 from kaa.cli.root import root
 from kaa.cli.topic import command as topic
 
@@ -25,3 +26,25 @@ def test_verbs_of_a_noun_have_the_class() -> None:
 def test_names_never_fail(monkeypatch: object) -> None:
     context = click.Context(topic)
     assert Name("nosuch").shell_complete(context, click.Argument(["x"]), "") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("1", 1),
+        ("50000000", 50_000_000),
+        ("50MB", 50_000_000),
+        ("50 mb", 50_000_000),
+        ("1.5k", 1_500),
+        ("50MiB", 50 * 1024**2),
+        ("2g", 2_000_000_000),
+    ],
+)
+def test_bytes_have_units(text: str, count: int) -> None:
+    assert ByteCount().convert(text, None, None) == count
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "MB", "50 bananas", "1.2.3", "0.1"])
+def test_what_is_no_number_of_bytes_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="write 50000000, 50MB or 50MiB"):
+        ByteCount().convert(text, None, None)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 from click.testing import CliRunner, Result
 
 from kaa.cli.client import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE
 from kaa.cli.root import root
+
+NOT_WAITED_SECONDS = 14.0  # One wait of the client takes longer.
 
 
 def kaa(bootstrap: str, *arguments: str) -> Result:
@@ -41,3 +44,18 @@ def test_settings_of_brokers(bootstrap: str) -> None:
     )
     assert checked.exit_code == 0, checked.output
     assert kaa(bootstrap, "config", "get", "broker", "x", "y").exit_code == EXIT_USAGE
+
+
+def test_a_broker_that_is_not_there(bootstrap: str) -> None:
+    # A client waits for brokers to come back; nobody waits for one that never was.
+    begun = time.monotonic()
+    for call in (
+        ("describe", "broker", "7777"),
+        ("get", "broker", "7777", "log.dirs"),
+        ("set", "broker", "7777", "log.cleaner.threads=1"),
+    ):
+        answer = kaa(bootstrap, "config", *call)
+        assert answer.exit_code == EXIT_NOT_FOUND, answer.output
+        assert "broker 7777: the cluster has broker 1" in answer.stderr
+        assert "kaa cluster info" in answer.stderr
+    assert time.monotonic() - begun < NOT_WAITED_SECONDS

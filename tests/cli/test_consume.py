@@ -3,13 +3,15 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kaa.cli.client import EXIT_INTERRUPTED, EXIT_NOT_FOUND, EXIT_USAGE
 from kaa.cli.root import root
+from tests.support.broker_process import kaa_command
+from tests.support.children import running
+from tests.support.pace import PATIENCE_SECONDS
 
 
 def kaa(bootstrap: str, *arguments: str, stdin: str | None = None) -> Result:
@@ -92,7 +94,7 @@ def test_patterns(bootstrap: str, filled: str) -> None:
 def test_wrong_use(bootstrap: str, filled: str) -> None:
     wrong = kaa(bootstrap, "consume", filled, "--from", "soon")
     assert wrong.exit_code == EXIT_USAGE
-    assert "is no offset; write start, end" in wrong.stderr
+    assert "is not an offset; write start, end" in wrong.stderr
     assert kaa(bootstrap, "consume", filled, "-f", "%x").exit_code == EXIT_USAGE
     assert kaa(bootstrap, "consume", filled, "-p", "7", "-e").exit_code == EXIT_NOT_FOUND
     absent = kaa(bootstrap, "consume", f"{filled}-absent", "--timeout", "0.5")
@@ -101,18 +103,14 @@ def test_wrong_use(bootstrap: str, filled: str) -> None:
 
 
 def test_who_interrupts_it_is_told_how_to_go_on(bootstrap: str, filled: str) -> None:
-    program = [sys.executable, "-c", "from kaa.cli import main; main()"]
-    with subprocess.Popen(
-        [*program, "consume", filled, "--from", "2", "-b", bootstrap],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    command = kaa_command("consume", filled, "--from", "2", "-b", bootstrap)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with running(command, **pipes, text=True) as process:
         assert process.stdout is not None
         for number in range(2, 10):
             assert process.stdout.readline() == f"{number}\n"
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == EXIT_INTERRUPTED
     assert "stopped after 8 records\n" in told
     assert told.endswith(f"{filled}-0 goes on with --from 10 -p 0\n")

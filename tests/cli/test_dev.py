@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,8 +13,10 @@ from click.testing import CliRunner
 from kaa.cli.dev import GROUP
 from kaa.cli.root import root
 from kaa.cli.samples import CUSTOMERS, TOPICS
-
-PROGRAM = "from kaa.cli import main; main()"
+from kaa.cli.supervisor import CONTROLLER_PORT_DISTANCE
+from tests.support.broker_process import kaa_command
+from tests.support.pace import PATIENCE_SECONDS
+from tests.support.ports import free_cluster_port
 
 
 def kaa(*arguments: str) -> str:
@@ -25,7 +27,7 @@ def kaa(*arguments: str) -> str:
 
 def test_playground(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "dev", "--port", "0", "--rate", "200"],
+        kaa_command("dev", "--port", "0", "--rate", "200"),
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -48,7 +50,7 @@ def test_playground(tmp_path: Path) -> None:
         (order,) = kaa("tail", "orders", "-n", "1", "-o", "jsonl", *servers).splitlines()
         assert json.loads(json.loads(order)["value"])["id"].startswith("order-")
         # The group reads as soon as it has joined.
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while GROUP not in kaa("group", "list", "-o", "name", *servers).split():
             assert time.monotonic() < deadline, "the group never joined"
         looks = kaa(
@@ -58,9 +60,34 @@ def test_playground(tmp_path: Path) -> None:
         assert any(row["read_rate"] for row in rows), rows
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
         assert rest.endswith("stopped\n"), rest
     finally:
         process.kill()
         process.communicate()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = CliRunner().invoke(root, ["dev", "--port", str(port)])
+    assert answer.exit_code == 1
+    assert f"port {port} cannot be had: Address already in use" in answer.stderr
+    assert f"kaa dev --port {port + 1}" in answer.stderr
+
+
+def test_a_port_of_a_controller_that_is_taken() -> None:
+    port = free_cluster_port(2)
+    taken = port + CONTROLLER_PORT_DISTANCE + 1
+    with socket.create_server(("127.0.0.1", taken)):
+        answer = CliRunner().invoke(root, ["dev", "--brokers", "2", "--port", str(port)])
+    assert answer.exit_code == 1
+    assert f"port {taken} of a controller cannot be had" in answer.stderr
+    assert "kaa dev --brokers N --port 19092" in answer.stderr
+
+
+def test_ports_of_controllers_that_do_not_exist() -> None:
+    answer = CliRunner().invoke(root, ["dev", "--brokers", "2", "--port", "60000"])
+    assert answer.exit_code == 1
+    assert "take --port 55534 or less" in answer.stderr

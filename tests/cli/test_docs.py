@@ -9,14 +9,17 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import NamedTuple
 
 import click
 import pytest
 
 from kaa.cli.root import root
-from scripts import _pictures
+from scripts import _drawings, _pictures
+from scripts._docs import PUBLIC_MODULES
 from tests.support.broker_process import BrokerProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,7 +125,7 @@ def test_python_of_the_readme_runs(broker: BrokerProcess, tmp_path: Path) -> Non
 
 
 def typed_commands(text: str) -> Iterator[list[str]]:
-    """Every command line of ``kaa`` that a page has, in a block or in a sentence, word by word."""
+    """Every command line of `kaa` that a page has, in a block or in a sentence, word by word."""
     text = text.replace("\\\n", " ")
     for one in re.finditer(r"`(kaa [a-z][^`]*)`|^(?:.*? )?(kaa [a-z].*)$", text, re.MULTILINE):
         if one[2] is None or is_in_block(text, one.start()):
@@ -165,7 +168,8 @@ def unknown_word(words: list[str]) -> str | None:
 
 
 def test_commands_are_there() -> None:
-    for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md")):
+    generated = ROOT / "docs" / "reference" / "cli.md"
+    for path in {ROOT / "README.md", *ROOT.glob("docs/**/*.md")} - {generated}:
         for words in typed_commands(path.read_text("utf-8")):
             assert unknown_word(words) is None, f"{path.name}: kaa {shlex.join(words)}"
 
@@ -183,11 +187,15 @@ def test_patterns() -> None:
 
 def test_pictures_are_those_of_the_script() -> None:
     made = {f"{picture.name}.svg" for picture in _pictures.PICTURES}
-    files = list((ROOT / "docs" / "pictures").iterdir())
-    assert {path.name for path in files} == made
+    files = list((ROOT / "docs" / "pictures").glob("*.svg"))
+    drawn = _drawings.drawings(ROOT / "docs" / "pictures")
+    assert {path.name for path in files} == made | set(drawn)
     for path in files:
         text = path.read_text("utf-8")
         assert len(text) < PICTURE_BYTES_MAX
+        if path.name in drawn:
+            assert text == drawn[path.name], "run scripts/pictures drawings"
+            continue
         assert "url(http" not in text
         for command in next(one.commands for one in _pictures.PICTURES if path.stem == one.name):
             first_word = command.split()[1]
@@ -202,3 +210,52 @@ def test_a_terminal_is_drawn_as_it_is() -> None:
     assert "@font-face" not in svg
     shown = _pictures.run_in_terminal("test -t 1 && echo $TERM", "127.0.0.1:1")
     assert shown == "xterm-256color\n"
+
+
+def test_a_text_drawing_has_lines_arrows_and_words() -> None:
+    svg = _drawings.draw_text("+---+\n| a |-->in-sync\n+---+\n  |\n  v\n")
+    # Two borders across, two down, and a shaft to each arrow.
+    assert svg.count("<line") == 6
+    assert svg.count("<polygon") == 2
+    assert ">a</text>" in svg
+    assert ">in-sync</text>" in svg
+
+
+def undocumented(module: ModuleType) -> Iterator[str]:
+    """Public things of Kaa whose docstring is missing, made up or points elsewhere."""
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if not getattr(thing, "__module__", "").startswith("kaa"):
+            continue
+        members = vars(thing) if isinstance(thing, type) else {}
+        found = {name: thing} | {f"{name}.{key}": value for key, value in members.items()}
+        for full, one in found.items():
+            is_public = not full.rpartition(".")[2].startswith("_")
+            is_told = isinstance(one, FunctionType | property | classmethod | staticmethod | type)
+            text = one.__doc__ or ""
+            if is_public and is_told and (not text or text.startswith(("See ", f"{name}("))):
+                yield f"{module.__name__}.{full}"
+
+
+def test_everything_public_says_what_it_is() -> None:
+    found = [one for name in PUBLIC_MODULES for one in undocumented(import_module(name))]
+    assert not found
+
+
+STALE = """
+import sys
+from pathlib import Path
+from scripts._docs import reference_pages
+
+for name, text in reference_pages().items():
+    if Path(name).read_text("utf-8") != text:
+        sys.exit(f"run scripts/docs: {name} is not what it would write")
+"""
+
+
+def test_the_generated_reference_is_current() -> None:
+    """In a process of its own: commands that have run may show other defaults in their help."""
+    ran = subprocess.run(
+        [sys.executable, "-c", STALE], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr

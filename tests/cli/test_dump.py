@@ -99,7 +99,7 @@ def test_indexes(tmp_path: Path) -> None:
     epochs.write_text("0\n1\n3 100\n")
     assert index_rows(epochs)[1] == [{"epoch": 3, "start_offset": 100}]
     offsets.write_bytes(b"123")
-    with pytest.raises(CorruptFileError, match="no whole entries"):
+    with pytest.raises(CorruptFileError, match="not whole entries"):
         index_rows(offsets)
     with pytest.raises(CorruptFileError, match="no index"):
         index_rows(segment(tmp_path, b""))

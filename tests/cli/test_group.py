@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 
@@ -7,7 +8,9 @@ import pytest
 from confluent_kafka import Consumer
 
 from kaa.cli.client import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_UNHEALTHY
+from kaa.client.admin.admin import Admin
 from tests.cli.groups import group, kaa
+from tests.unit.client.admin.test_streams import join_streams
 
 __all__ = ["group"]
 
@@ -38,6 +41,20 @@ def test_list_and_describe(bootstrap: str, group: str) -> None:
     absent = kaa(bootstrap, "group", "describe", group, f"{group}-absent")
     assert absent.exit_code == 3
     assert "GROUP_ID_NOT_FOUND" in absent.stderr
+
+
+def test_a_streams_group(bootstrap: str, topic_name: str) -> None:
+    async def join() -> None:
+        async with Admin({"bootstrap.servers": bootstrap}) as admin:
+            await join_streams(admin, f"{topic_name}-streams", f"{topic_name}-in")
+
+    asyncio.run(join())
+    name = f"{topic_name}-streams"
+    rows = json.loads(kaa(bootstrap, "group", "list", "--type", "streams", "-o", "json").stdout)
+    assert name in {row["name"] for row in rows}
+    (described,) = json.loads(kaa(bootstrap, "group", "describe", name, "-o", "json").stdout)
+    assert (described["type"], described["members"][0]["tasks"]) == ("Streams", ["0_0", "0_1"])
+    assert "0_0" in kaa(bootstrap, "group", "describe", name).stdout
 
 
 def test_lag(bootstrap: str, topic_name: str, group: str) -> None:

@@ -8,9 +8,13 @@ from kaa.cli.offset_range import Point
 
 def test_topics_with_partitions() -> None:
     assert read_topics(["a", "b:0,2", "b:5"]) == {"a": None, "b": [0, 2, 5]}
-    for wrong in ("a:", ":1", "a:x", "a:1,"):
-        with pytest.raises(SeekError, match="write orders:0,1"):
+    assert read_topics(["a:0-2,5"]) == {"a": [0, 1, 2, 5]}
+    for wrong in ("a:", ":1", "a:x", "a:1,", "a:3-2", "a:1,1", ""):
+        with pytest.raises(SeekError, match=r"write|named twice"):
             read_topics([wrong])
+    for twice in (["a", "a:1"], ["a:1", "a"], ["a:1", "a:1"], ["a", "a"]):
+        with pytest.raises(SeekError, match="name it once"):
+            read_topics(twice)
 
 
 def test_files_of_this_program_and_of_kafkas() -> None:
@@ -22,6 +26,8 @@ def test_files_of_this_program_and_of_kafkas() -> None:
     for wrong in ("orders,0\n", "orders,0,x\n", "a,b\norders,0\n"):
         with pytest.raises(SeekError, match="has no topic, partition and offset"):
             read_targets(wrong)
+    with pytest.raises(SeekError, match="once more"):
+        read_targets("orders,0,7\norders,0,8\n")
 
 
 def test_points() -> None:
@@ -29,5 +35,5 @@ def test_points() -> None:
     assert parse_target("+3", 0) == Point("start", 3)
     with pytest.raises(SeekError, match="is a range"):
         parse_target("1:2", 0)
-    with pytest.raises(SeekError, match="is no offset"):
+    with pytest.raises(SeekError, match="is not an offset"):
         parse_target("soon", 0)

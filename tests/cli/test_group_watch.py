@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from kaa.cli.group_watch import Look, movement
-from kaa.client.admin_groups import PartitionLag
-from kaa.client.metadata import TopicPartition
+from kaa.client.admin.groups import PartitionLag
+from kaa.model.topics import TopicPartition
 
 PLACE = TopicPartition("t", 0)
 

@@ -20,6 +20,7 @@ topic create T -p 1
 produce T a b
 consume T -e
 topic list
+offsets T@-1h
 topic describe T
 topic alter T -c retention.ms=-1
 topic add-partitions T --total 2
@@ -34,10 +35,20 @@ group describe G
 group lag G
 group delete-offsets G -t T:1 --yes
 group delete G --yes
+share reset S -t T --to start --execute
+share list
+share describe S
+share offsets S
+share delete S --yes
 txn list
 txn describe X
 txn abort X --yes
+cluster reassign T-0=1
+cluster elect T-0
 cluster features
+cluster dirs
+cluster brokers
+cluster controllers
 cluster logdirs
 cluster api-versions
 cluster info
@@ -48,6 +59,7 @@ perf consume T
 perf e2e T -n 2
 doctor
 version
+topic apply F
 topic delete T --yes
 """
 
@@ -62,9 +74,14 @@ def contract() -> dict[str, tuple[bool, list[str]]]:
     return found
 
 
-def test_commands_print_the_keys_of_the_page(kaa_node: BrokerProcess, topic_name: str) -> None:
+def test_commands_print_the_keys_of_the_page(
+    kaa_node: BrokerProcess, topic_name: str, tmp_path: Path
+) -> None:
     told = contract()
-    names = {"T": topic_name, "G": f"group-{topic_name}", "X": f"txn-{topic_name}"}
+    file = tmp_path / "topics.json"
+    file.write_text(json.dumps([{"name": f"{topic_name}-more"}]))
+    names = {"F": str(file), "T": topic_name, "G": f"group-{topic_name}", "X": f"txn-{topic_name}"}
+    names["S"] = f"share-{topic_name}"
     producer = Producer(
         {
             "bootstrap.servers": kaa_node.bootstrap_servers,
@@ -76,7 +93,8 @@ def test_commands_print_the_keys_of_the_page(kaa_node: BrokerProcess, topic_name
     del producer
     for line in CALLS.strip().splitlines():
         words = [
-            re.sub(r"^([TGX])(?=$|:)", lambda match: names[match[1]], word) for word in line.split()
+            re.sub(r"^([FTGXS])(?=$|[:@-])", lambda match: names[match[1]], word)
+            for word in line.split()
         ]
         name = " ".join(word for word in line.split()[:2])
         name = name if name in told else line.split()[0]

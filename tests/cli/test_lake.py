@@ -1,4 +1,4 @@
-"""``kaa lake`` against a running node, without Spark."""
+"""`kaa lake` against a running node, without Spark."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_table_from_the_command_line(broker: Broker, tmp_path: Path) -> None:
         assert kaa(bootstrap, "produce", topic_name, value).exit_code == 0
         answer = kaa(bootstrap, "lake", "run", topic_name, "--once", "--no-spark", *place)
         assert answer.exit_code == 0, answer.output
-        assert "1 rows in 1 files" in answer.stderr
+        assert "1 row in 1 file" in answer.stderr
         assert "up to date" in answer.stderr
     status = kaa(bootstrap, "lake", "status", topic_name, *place, "-o", "json")
     found = json.loads(status.stdout)
@@ -43,9 +43,24 @@ def test_a_table_from_the_command_line(broker: Broker, tmp_path: Path) -> None:
     plan = kaa(bootstrap, "lake", "compact", topic_name, *place, "-o", "json")
     assert json.loads(plan.stdout)[0]["files"] == 2
     assert "nothing was changed" in plan.stderr
-    assert kaa(bootstrap, "lake", "compact", topic_name, *place, "--yes").exit_code == 0
+    assert (
+        kaa(bootstrap, "lake", "compact", topic_name, *place, "--yes", "--no-spark").exit_code == 0
+    )
     status = kaa(bootstrap, "lake", "status", topic_name, *place, "-o", "json")
     assert json.loads(status.stdout)["files"] == 1
+    more = ["--option", "compression=snappy"]
+    plan = kaa(bootstrap, "lake", "alter", topic_name, *place, *more, "-o", "json")
+    assert json.loads(plan.stdout) == [{"setting": "compression", "now": "zstd", "then": "snappy"}]
+    altered = kaa(bootstrap, "lake", "alter", topic_name, *place, *more, "--yes")
+    assert altered.exit_code == 0, altered.output
+    assert (
+        json.loads(kaa(bootstrap, "lake", "alter", topic_name, *place, *more, "-o", "json").stdout)
+        == []
+    )
+    refused = kaa(bootstrap, "lake", "alter", topic_name, *place, "--mode", "upsert")
+    assert "mode cannot be changed" in refused.stderr
+    resumed = kaa(bootstrap, "lake", "resume", topic_name, *place, "--from", "rows", "-o", "json")
+    assert json.loads(resumed.stdout) == [{"partition": 0, "offset_now": 2, "offset": 2}]
     for name in ("expire", "orphans"):
         assert (
             json.loads(kaa(bootstrap, "lake", name, topic_name, *place, "-o", "json").stdout) == []

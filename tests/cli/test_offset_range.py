@@ -33,7 +33,7 @@ def test_grammar(text: str, expected: Range) -> None:
 
 @pytest.mark.parametrize("text", ["", ":", "x", "1:", "@", "@soon", "@5", "--1"])
 def test_what_is_no_offset(text: str) -> None:
-    with pytest.raises(ValueError, match="is no offset"):
+    with pytest.raises(ValueError, match="is not an offset"):
         parse_range(text, NOW_MS)
 
 

@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import re
+from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 
-from kaa.cli.perf import histogram, percentile, summary
+from kaa.cli.client import Session, load_settings
+from kaa.cli.perf import Run, _read, _there_and_back, histogram, percentile, summary
 from kaa.cli.root import root
+from kaa.client.consumer.records import ConsumerRecord
+from kaa.client.errors import RequestTimeoutError
+from kaa.client.producer.delivery import RecordMetadata
+from kaa.model.topics import TopicPartition
+from tests.support.broker_process import BrokerProcess
+from tests.support.terminal import INTERRUPT, typed_into
 
 
 def kaa(bootstrap: str, *arguments: str) -> Result:
@@ -50,3 +61,70 @@ def test_end_to_end(bootstrap: str, topic_name: str) -> None:
     answer = json.loads(kaa(bootstrap, "e2e", topic_name, "-n", "20", "-o", "json").stdout)
     assert answer["records"] == 20
     assert answer["latency_ms"]["p50"] < 1000
+
+
+@pytest.mark.parametrize("verb", ["produce", "e2e"])
+def test_a_refused_record_ends_the_run_and_says_why(
+    kaa_node: BrokerProcess, topic_name: str, verb: str
+) -> None:
+    to = ["-b", kaa_node.bootstrap_servers]
+    small = [*("topic", "create", topic_name, "-c", "max.message.bytes=1000"), *to]
+    assert CliRunner().invoke(root, small).exit_code == 0
+    run = ["perf", verb, topic_name, "-n", "300", "--size", "5000", *to]
+    answer = CliRunner().invoke(root, run)
+    assert answer.exit_code == 1
+    assert "stopped after 0 of 300 records" in answer.stderr
+    assert "MESSAGE_TOO_LARGE (10)" in answer.stderr
+    assert "send smaller records" in answer.stderr
+
+
+def test_a_record_that_nobody_takes_is_given_up_in_time() -> None:
+    """The time of a command bounds the delivery too, as far as the properties allow that."""
+    settings = load_settings("localhost", [], None, 3.0)
+    assert settings["delivery.timeout.ms"] == "3005"
+    settings = load_settings("localhost", ["linger.ms=100"], None, 3.0)
+    assert settings["delivery.timeout.ms"] == "3100"
+    settings = load_settings("localhost", ["delivery.timeout.ms=60000"], None, 3.0)
+    assert settings["delivery.timeout.ms"] == "60000"
+    assert "delivery.timeout.ms" not in load_settings("localhost", [], None, None)
+
+
+def test_what_cannot_be_read_ends_the_run() -> None:
+    class Silent:
+        async def send(self, *_: object, **__: object) -> asyncio.Future[RecordMetadata]:
+            written: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+            written.set_result(RecordMetadata("orders", 0, 7, 0))
+            return written
+
+        async def poll(self, timeout_ms: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+            return {}
+
+        async def position(self, _name: TopicPartition) -> int:
+            return 3
+
+    silent: Any = Silent()
+    run = Run(Session({"default.api.timeout.ms": "10"}, "table", is_verbose=False))
+    name = TopicPartition("orders", 0)
+    with pytest.raises(RequestTimeoutError, match="offset 7 of orders-0 was written"):
+        asyncio.run(_there_and_back(silent, silent, name, run))
+    with pytest.raises(RequestTimeoutError, match=r"nothing could be read for 0.01 s"):
+        asyncio.run(_read(silent, {name: 7}, 4, run))
+
+
+@pytest.mark.parametrize("verb", ["produce", "e2e"])
+def test_who_interrupts_it_sees_what_was_measured(
+    kaa_node: BrokerProcess, topic_name: str, verb: str
+) -> None:
+    count = "1000000000"
+    arguments = ["perf", verb, topic_name, "-n", count, "-b", kaa_node.bootstrap_servers]
+    shown = typed_into(arguments, [], end=INTERRUPT, columns=40)
+    assert f" of {count} records" in shown
+    assert "latency in ms: mean" in shown
+    measured = re.search(r"(\d+) records in ", shown)
+    assert measured is not None
+    assert int(measured[1]) > 0
+    # On the way the progress fits a terminal of 40 columns.
+    lines = [
+        line for line in re.split(r"\r|\n", shown) if line.startswith(("writing", "measuring"))
+    ]
+    assert all(len(line.replace("\x1b[K", "").replace("^C", "")) < 40 for line in lines)

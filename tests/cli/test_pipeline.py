@@ -1,4 +1,4 @@
-"""``kaa pipeline`` as far as it needs no Spark."""
+"""`kaa pipeline` as far as it needs no Spark."""
 
 from __future__ import annotations
 

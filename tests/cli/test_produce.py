@@ -6,9 +6,24 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from kaa.cli.client import EXIT_FAILED, EXIT_PARTLY, EXIT_USAGE
-from kaa.cli.produce import InputError, NewRecord, read_headers, read_json, read_lines
+from kaa.cli.client import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_NOT_FOUND,
+    EXIT_PARTLY,
+    EXIT_USAGE,
+)
+from kaa.cli.produce import (
+    InputError,
+    NewRecord,
+    read_headers,
+    read_json,
+    read_lines,
+    written_text,
+)
 from kaa.cli.root import root
+from tests.support.broker_process import BrokerProcess
+from tests.support.terminal import INTERRUPT, shown_and_code, typed_into
 
 
 def kaa(bootstrap: str, *arguments: str, stdin: str | None = None) -> Result:
@@ -37,8 +52,11 @@ def test_json_lines() -> None:
     ).encode()
     (record,) = read_json([line, b""])
     assert record == NewRecord(b"\xff", b"[1, 2]", (("h", b"x"), ("n", None)), 1, 5)
-    for wrong in (b"{}", b"[]", b"nonsense", b'{"value": {"base64": "?"}}'):
-        with pytest.raises(InputError, match="line 1 is no record"):
+    for wrong in (
+        *(b"{}", b"[]", b"nonsense", b'{"value": {"base64": "?"}}'),
+        *(b'{"value": "v", "partition": "1"}', b'{"value": "v", "timestamp_ms": -1}'),
+    ):
+        with pytest.raises(InputError, match="line 1 is not a record"):
             list(read_json([wrong]))
 
 
@@ -48,7 +66,7 @@ def test_records_come_back(bootstrap: str, topic_name: str) -> None:
     )
     assert answer.exit_code == 0, answer.output
     assert [json.loads(line)["offset"] for line in answer.stdout.splitlines()] == [0, 1]
-    assert answer.stderr.endswith(f"2 of 2 records written to {topic_name}\n")
+    assert answer.stderr.endswith(f"2 records written to {topic_name}\n")
     read = kaa(bootstrap, "consume", topic_name, "-e", "-f", "%k:%s:%h;")
     assert read.stdout == "a:1:h=1;b:2:h=1;"
 
@@ -84,5 +102,42 @@ COMPACTED = """
 def test_wrong_input(bootstrap: str, topic_name: str) -> None:
     answer = kaa(bootstrap, "produce", topic_name, "--json", stdin='{"value": "fine"}\nwrong\n')
     assert answer.exit_code == EXIT_USAGE
-    assert "line 2 is no record" in answer.stderr
+    assert "line 2 is not a record" in answer.stderr
     assert kaa(bootstrap, "consume", topic_name, "-e").stdout == "fine\n"
+
+
+def test_who_makes_a_topic_is_told(bootstrap: str, topic_name: str) -> None:
+    refused = kaa(bootstrap, "produce", topic_name, "a", "--no-create")
+    assert refused.exit_code == EXIT_NOT_FOUND, refused.output
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in refused.stderr
+    assert kaa(bootstrap, "topic", "describe", topic_name).exit_code == EXIT_NOT_FOUND
+    made = kaa(bootstrap, "produce", topic_name, "a")
+    assert made.exit_code == 0, made.output
+    assert f"topic {topic_name} was not there and has been created with " in made.stderr
+    again = kaa(bootstrap, "produce", topic_name, "b", "--no-create")
+    assert again.exit_code == 0
+    assert again.stderr == f"1 record written to {topic_name}\n"
+
+
+def test_how_many_were_written() -> None:
+    assert written_text(1, 1) == "1 record"
+    assert written_text(0, 1) == "0 of 1 record"
+    assert written_text(1, 2) == "1 of 2 records"
+
+
+def test_progress_stays_out_of_what_is_typed(kaa_node: BrokerProcess, topic_name: str) -> None:
+    """Lines are typed slowly into a terminal: none of them meets a line of progress."""
+    shown = typed_into(["produce", topic_name, "-b", kaa_node.bootstrap_servers], ["one", "two"])
+    assert "2 records written" in shown
+    assert "writing" not in shown
+
+
+def test_who_interrupts_typing_has_sent_what_was_typed(
+    kaa_node: BrokerProcess, topic_name: str
+) -> None:
+    command = ["produce", topic_name, "-b", kaa_node.bootstrap_servers]
+    shown, code = shown_and_code(command, ["one", "two"], end=INTERRUPT)
+    assert "2 records written" in shown
+    # Nothing comes after it: no traceback, and no complaint of the interpreter.
+    assert shown.rstrip().endswith(f"written to {topic_name}")
+    assert code == EXIT_INTERRUPTED

@@ -66,7 +66,7 @@ def test_wrong_use() -> None:
     assert profile("list").exit_code == EXIT_USAGE
     broken = CliRunner().invoke(root, ["topic", "list"])
     assert broken.exit_code == EXIT_USAGE
-    assert "is no file of profiles" in broken.stderr
+    assert "is not a file of profiles" in broken.stderr
 
 
 def test_commands_take_the_profile_in_use(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,9 @@ def test_secrets_are_for_their_owner_alone() -> None:
     assert hidden("sasl.jaas.config", "x") == "[hidden]"
     assert hidden("sasl.jaas.config", "${env:X}") == "${env:X}"
     assert hidden("ssl.keystore.location", "x") == "x"
+    assert hidden("basic.auth.user.info", "me:s3cret") == "[hidden]"
+    assert hidden("schema.registry.url", "http://me:s3cret@host") == "http://[hidden]@host"
+    assert hidden("schema.registry.url", "http://host:8081") == "http://host:8081"
 
 
 def test_references_are_followed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +71,7 @@ def test_references_are_followed(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("text", ["current = ", "profiles = 3", '[profiles]\nx = "y"'])
 def test_what_is_no_file_of_profiles(text: str) -> None:
-    with pytest.raises(ProfileError, match="p is no file of profiles"):
+    with pytest.raises(ProfileError, match="p is not a file of profiles"):
         parse_profiles("p", text)
 
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import os
+import termios
 from io import StringIO
 
 import click
 import pytest
 
 from kaa.cli.output import NO_PROGRESS_KEY
-from kaa.cli.progress import Progress, duration_text, is_welcome, progress_line
+from kaa.cli.progress import Progress, columns_of, duration_text, is_welcome, progress_line
 
 
 class Terminal(StringIO):
@@ -23,10 +25,10 @@ class Clock:
 
 
 def test_line_with_and_without_a_total() -> None:
-    line = progress_line("reading", "records", 250, 1000, 5.0)
+    line = progress_line("reading", "records", 250, 1000, 5.0, 100)
     assert line == f"reading {'━' * 6}{'─' * 18}  25%  250 of 1,000 records, 50/s, 15 s left"
-    assert progress_line("reading", "records", 10, None, 2.0) == "reading 10 records, 5/s"
-    assert progress_line("reading", "records", 0, 10, 0.0).endswith("0/s, 0 s left")
+    assert progress_line("reading", "records", 10, None, 2.0, 79) == "reading 10 records, 5/s"
+    assert progress_line("reading", "records", 0, 10, 0.0, 100).endswith("0/s, 0 s left")
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,39 @@ def test_shown_after_half_a_second_and_gone_at_the_end() -> None:
         assert stream.getvalue() == shown
     assert stream.getvalue().endswith("\r\x1b[K")
     assert progress.done == 3
+
+
+@pytest.mark.parametrize("columns", [1, 10, 40, 60, 80, 120])
+@pytest.mark.parametrize("total", [None, 10**12])
+def test_a_line_fits_its_terminal(columns: int, total: int | None) -> None:
+    line = progress_line("reading", "records", 10**9, total, 5000.0, columns)
+    assert len(line) <= columns
+    assert line.startswith("reading"[:columns])
+
+
+def test_the_bar_goes_before_the_counts() -> None:
+    line = progress_line("reading", "records", 250, 1000, 5.0, 60)
+    assert line == "reading 25%  250 of 1,000 records, 50/s, 15 s left"
+
+
+def test_the_width_is_that_of_the_terminal_as_it_is_now() -> None:
+    master, slave = os.openpty()
+    with os.fdopen(slave, "w") as stream, os.fdopen(master, "rb"):
+        termios.tcsetwinsize(slave, (24, 33))
+        assert columns_of(stream) == 32
+        clock = Clock()
+        with Progress("r", "records", 10**6, stream=stream, monotonic=clock) as progress:
+            progress.is_shown = True
+            clock.now += 5
+            progress.advance()
+            shown = os.read(master, 4096).decode()
+            assert len(shown.replace("\x1b[K", "").strip("\r")) <= 32
+            termios.tcsetwinsize(slave, (24, 12))
+            clock.now += 5
+            progress.advance()
+            shown = os.read(master, 4096).decode()
+            assert len(shown.replace("\x1b[K", "").strip("\r")) <= 11
+    assert columns_of(StringIO()) == 79
 
 
 def test_only_on_terminals() -> None:

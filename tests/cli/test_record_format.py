@@ -5,10 +5,10 @@ import json
 import pytest
 
 from kaa.cli.record_format import RecordWriter, as_json, compile_format, iso_time
-from kaa.records import Record
+from kaa.client.consumer.records import ConsumerRecord
 
-RECORD = Record(7, 1000, b"k", b"\xff", (("h", b"x"), ("n", None)))
-NULLS = Record(8, -1, None, None)
+RECORD = ConsumerRecord("orders", 3, 7, 1000, b"k", b"\xff", (("h", b"x"), ("n", None)))
+NULLS = ConsumerRecord("orders", 3, 8, -1, None, None)
 
 
 def test_letters_and_escapes() -> None:
@@ -36,7 +36,7 @@ def test_json() -> None:
 
 
 def test_braces_and_codes() -> None:
-    record = Record(7, 1_577_836_800_123, b"\x01\xff", b'a"', ())
+    record = ConsumerRecord("orders", 3, 7, 1_577_836_800_123, b"\x01\xff", b'a"', ())
     write = compile_format("%k{hex} %k{base64} %s{json} %v %T{iso}\\x2c%R")
     assert write("t", 3, record) == (
         b'01ff Af8= "a\\"" a" 2020-01-01T00:00:00.123Z,' + bytes([0, 0, 0, 2])
@@ -44,7 +44,7 @@ def test_braces_and_codes() -> None:
     assert compile_format("{%s}{x}")("t", 0, record) == b'{a"}{x}'
     assert compile_format("%k{hex}")("t", 0, NULLS) == b"NULL"
     for wrong in ("%s{iso}", "%o{hex}", "%T{hex}"):
-        with pytest.raises(ValueError, match="is no field"):
+        with pytest.raises(ValueError, match="is not a field"):
             compile_format(wrong)
 
 

@@ -14,7 +14,13 @@ from kaa.cli import main
 from kaa.cli.output import OUTPUTS
 from kaa.cli.root import COMMANDS, load, root
 
-SERVERS_AND_STREAMS = {"kaa broker start", "kaa dev", "kaa completion", "kaa group watch"}
+SERVERS_AND_STREAMS = {
+    "kaa broker start",
+    "kaa dev",
+    "kaa completion",
+    "kaa group watch",
+    "kaa host start",
+}
 """What has no result to print in one form or another."""
 WITHOUT_RESULT = {f"kaa profile {verb}" for verb in ("use", "clear", "rename", "delete", "prompt")}
 
@@ -85,6 +91,8 @@ def parse(command: click.Command, name: str, words: list[str], parent: Any) -> N
     with command.make_context(name, list(words), parent=parent) as context:
         if isinstance(command, click.Group):
             rest = [*context._protected_args, *context.args]
+            if not rest and command.invoke_without_command:
+                return
             verb, found, left = command.resolve_command(context, rest)
             assert found is not None
             assert verb is not None
@@ -146,3 +154,17 @@ def test_nobody_sees_a_traceback(
         verbose = CliRunner().invoke(root, ["version", "-v"])
         assert isinstance(verbose.exception, ValueError)
         assert isinstance(CliRunner().invoke(root, ["-v", "version"]).exception, ValueError)
+
+
+def test_words_that_are_nearly_commands() -> None:
+    answer = CliRunner().invoke(root, ["topci"])
+    assert answer.exit_code == 2
+    assert "No such command 'topci'. Did you mean topic?" in answer.output
+    answer = CliRunner().invoke(root, ["topic", "lst"])
+    assert "No such command 'lst'. Did you mean list?" in answer.output
+
+
+def test_version_is_an_option_too() -> None:
+    answer = CliRunner().invoke(root, ["--version"])
+    assert answer.exit_code == 0
+    assert answer.output == CliRunner().invoke(root, ["version"]).output

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,16 @@ def storage(*arguments: str) -> Result:
     return CliRunner().invoke(command, list(arguments))
 
 
-def config(folder: Path, quorum: str = VOTERS, more: str = "") -> str:
+CLIENTS, CONTROLLERS = "PLAINTEXT://127.0.0.1:9092", "CONTROLLER://127.0.0.1:9093"
+LISTENERS = {"broker": CLIENTS, "broker,controller": f"{CLIENTS},{CONTROLLERS}"}
+
+
+def config(
+    folder: Path, quorum: str = VOTERS, more: str = "", roles: str = "broker,controller"
+) -> str:
     path = folder / "server.properties"
     path.write_text(
-        "node.id=1\nprocess.roles=broker,controller\n"
-        "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093\n"
+        f"node.id=1\nprocess.roles={roles}\nlisteners={LISTENERS[roles]}\n"
         "controller.listener.names=CONTROLLER\n"
         f"log.dirs={folder}/a,{folder}/b\n" + quorum + more
     )
@@ -88,16 +94,28 @@ def test_a_node_that_joins_later(tmp_path: Path) -> None:
     assert not (tmp_path / "a" / "__cluster_metadata-0").exists()
 
 
+def test_a_broker_alone(tmp_path: Path) -> None:
+    """Who votes is not its business."""
+    path = config(tmp_path, BOOTSTRAP_SERVERS, roles="broker")
+    refused = formatting(path, "--standalone")
+    assert refused.exit_code == 1
+    assert "process.roles has no controller" in refused.stderr
+    assert not (tmp_path / "a").exists()
+    assert formatting(path).exit_code == 0
+    assert not (tmp_path / "a" / "__cluster_metadata-0").exists()
+
+
 def test_initial_controllers(tmp_path: Path) -> None:
     path = config(tmp_path, BOOTSTRAP_SERVERS)
     directory = "JEXY6aqzQY-32P5TStzaFg"
-    several = f"1@127.0.0.1:9093:{directory},2@127.0.0.1:9094:{directory}"
-    refused = formatting(path, "--initial-controllers", several)
+    twice = f"1@127.0.0.1:9093:{directory},1@127.0.0.1:9094:{directory}"
+    refused = formatting(path, "--initial-controllers", twice)
     assert refused.exit_code == 1
-    assert "a quorum of one" in refused.stderr
+    assert "two voters have the same id, of 1, 1." in refused.stderr
     for wrong in ("1", "1@host", "x@host:1:JEXY6aqzQY-32P5TStzaFg", "1@host:1:short"):
         assert "id@host:port:directory" in formatting(path, "-I", wrong).stderr
-    assert formatting(path, "-I", f"1@127.0.0.1:9093:{directory}").exit_code == 0
+    several = f"1@127.0.0.1:9093:{directory},2@127.0.0.1:9094:AAAAAAAAAAAAAAAAAAAAZA"
+    assert formatting(path, "-I", several).exit_code == 0
     found = read_meta_properties(RealFiles(), f"{tmp_path}/a")
     assert found is not None
     assert found.directory_id is not None
@@ -154,3 +172,24 @@ def test_version_mapping() -> None:
     old = storage("version-mapping", "-r", "3.9").output.splitlines()
     assert old[:2] == ["metadata.version=21 (3.9)", "kraft.version=1"]
     assert storage("version-mapping", "-r", "9.9").exit_code == 1
+
+
+def test_a_broker_alone_need_not_say_who_votes(tmp_path: Path) -> None:
+    """As in Kafka, which asks that of controllers."""
+    path = Path(config(tmp_path, BOOTSTRAP_SERVERS))
+    assert formatting(str(path)).exit_code == 1
+    text = path.read_text().replace("=broker,controller", "=broker")
+    path.write_text(text.replace(",CONTROLLER://127.0.0.1:9093", ""))
+    assert formatting(str(path)).exit_code == 0
+
+
+def test_a_new_disk_of_a_voter(tmp_path: Path) -> None:
+    """What a node that misses a directory tells to run."""
+    path = config(tmp_path, BOOTSTRAP_SERVERS)
+    assert formatting(path, "--standalone").exit_code == 0
+    shutil.rmtree(tmp_path / "b")
+    answer = formatting(path, "--ignore-formatted", "--no-initial-controllers")
+    assert answer.exit_code == 0, answer.output
+    found = read_meta_properties(RealFiles(), str(tmp_path / "b"))
+    assert found is not None
+    assert found.cluster_id == CLUSTER_ID

@@ -7,6 +7,8 @@ from click.testing import CliRunner, Result
 from kaa.cli.client import EXIT_USAGE
 from kaa.cli.root import root
 from kaa.cli.tail import Seen, Throttle
+from tests.support.broker_process import BrokerProcess
+from tests.support.terminal import typed_into
 
 
 def kaa(bootstrap: str, *arguments: str) -> Result:
@@ -23,6 +25,7 @@ def test_throttle_lets_so_many_through_per_second() -> None:
 
 def test_summary() -> None:
     assert Seen(3, 0, 2.0).text() == "3 records in 2.0 s (2/s)"
+    assert Seen(1, 0, 2.0).text() == "1 record in 2.0 s (0/s)"
     assert Seen(3, 7, 2.0).text() == "3 records, 7 not shown in 2.0 s (5/s)"
 
 
@@ -33,7 +36,7 @@ def test_records_as_they_are(bootstrap: str, topic_name: str) -> None:
     first, second = answer.stdout.splitlines()
     assert first.endswith(f"Z  {topic_name}-0@0  key  one")
     assert second.endswith(f"{topic_name}-0@1  key  two")
-    assert f"watching 1 partitions of {topic_name}" in answer.stderr
+    assert f"watching 1 partition of {topic_name}" in answer.stderr
     assert answer.stderr.splitlines()[-1].startswith("2 records in ")
     answer = kaa(
         bootstrap, "tail", topic_name, "--from", "start", "--grep", "tw.", "-n", "1", "-o", "jsonl"
@@ -55,3 +58,29 @@ def test_wrong_use(bootstrap: str) -> None:
     assert kaa(bootstrap, "tail", "x", "--from", "soon").exit_code == EXIT_USAGE
     assert kaa(bootstrap, "tail", "--regex", "no-such-topic-.*").exit_code == EXIT_USAGE
     assert kaa(bootstrap, "tail", "x", "--grep", "(").exit_code == EXIT_USAGE
+
+
+EVIL = "\x1b]0;owned\x07\x1b[2Jnext\nline\u202e"
+
+
+def test_records_cannot_steer_the_terminal(kaa_node: BrokerProcess, topic_name: str) -> None:
+    servers = kaa_node.bootstrap_servers
+    record = json.dumps({"key": EVIL, "value": EVIL, "headers": [["h", EVIL]]})
+    answer = CliRunner().invoke(root, ["produce", topic_name, "--json", "-b", servers], record)
+    assert answer.exit_code == 0, answer.output
+    calls: list[list[str]] = [
+        ["tail", topic_name, "--from", "start", "-n", "1", "--no-color"],
+        ["consume", topic_name, "-e"],
+        ["consume", topic_name, "-e", "-o", "wide"],
+        ["consume", topic_name, "-e", "-o", "csv"],
+        ["consume", topic_name, "-e", "-f", "%k %s %h\\n"],
+    ]
+    for call in calls:
+        shown = typed_into([*call, "-b", servers], [])
+        assert "\\x1b]0;owned\\x07\\x1b[2Jnext" in shown, (call, shown)
+        assert "\x1b]0" not in shown
+        assert "\x1b[2J" not in shown
+        assert "\u202e" not in shown
+    # A pipe gets the bytes back.
+    piped = CliRunner().invoke(root, ["consume", topic_name, "-e", "-b", servers])
+    assert piped.stdout == f"{EVIL}\n"

@@ -1,8 +1,8 @@
 """What commands that talk to a cluster share: options, errors and exit codes.
 
 Works against any Kafka. Settings come, the weakest first, from the profile in use, from
-``--command-config``, from the environment (``KAA_BOOTSTRAP_SERVERS``), and from ``-b``,
-``--timeout`` and ``-X``.
+`--command-config`, from the environment (`KAA_BOOTSTRAP_SERVERS`), and from `-b`,
+`--timeout` and `-X`.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage; 3 partly done; 4 not found, or there already; 5 not
 authenticated or not authorised; 6 unreachable or timed out; 7 unhealthy; 130 interrupted; 141
@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from kaa.cli.command import PROFILE, PROPERTY, SharedOption
-from kaa.cli.output import NO_COLOR_KEY, NO_PROGRESS_KEY, OUTPUTS, show, styled
+from kaa.cli.output import NO_COLOR_KEY, NO_PROGRESS_KEY, OutputType, show, styled
+from kaa.cli.registry import PROPERTIES
+from kaa.cli.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -38,6 +40,8 @@ EXIT_BROKEN_PIPE: Final = 141
 
 DEFAULT_SERVERS: Final = "localhost:9092"
 DEFAULT_TIMEOUT_MS: Final = 15_000
+# Kafka's default of linger.ms.
+_LINGER_MS: Final = "5"
 
 VERBOSE_KEY: Final = "kaa.verbose"
 QUIET_KEY: Final = "kaa.quiet"
@@ -55,6 +59,7 @@ _NOT_FOUND: Final = frozenset(
         "RESOURCE_NOT_FOUND",
         "GROUP_ID_NOT_FOUND",
         "TRANSACTIONAL_ID_NOT_FOUND",
+        "BROKER_ID_NOT_REGISTERED",
     }
 )
 
@@ -65,6 +70,8 @@ class Session(NamedTuple):
     settings: dict[str, str]
     output: str
     is_verbose: bool
+    # Properties about a schema registry, which are for no client of Kafka.
+    registry: Mapping[str, str] = {}
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, bool], None]:
@@ -90,10 +97,10 @@ _output = click.option(
     "-o",
     "--output",
     cls=SharedOption,
-    type=click.Choice(OUTPUTS),
+    type=OutputType(),
     default="table",
     show_default=True,
-    help="How the result is printed.",
+    help="How the result is printed; template={name} fills in keys of the JSON.",
 )
 _verbose = _flag(VERBOSE_KEY, "-v", "--verbose", text="Show where an error came from.")
 _quiet = _flag(QUIET_KEY, "-q", "--quiet", text="Print the result and errors alone.")
@@ -108,7 +115,7 @@ _CONNECTION_OPTIONS = (
         "servers",
         cls=SharedOption,
         envvar="KAA_BOOTSTRAP_SERVERS",
-        metavar="HOST:PORT,...",
+        metavar="HOST[:PORT],...",
         help=f"Brokers to ask first.  [default: {DEFAULT_SERVERS}]",
     ),
     click.option(
@@ -147,14 +154,14 @@ _CONNECTION_OPTIONS = (
 
 
 def local_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of every command that talks to no cluster; ``-o`` arrives as ``output``."""
+    """Adds the options of every command that talks to no cluster; `-o` arrives as `output`."""
     for option in (_no_progress, _no_color, _quiet, _verbose, _output):
         command = option(command)
     return command
 
 
 def client_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options of every command that talks to a cluster; they arrive as ``session``."""
+    """Adds the options of every command that talks to a cluster; they arrive as `session`."""
 
     @wraps(command)
     def wrapped(
@@ -170,7 +177,8 @@ def client_options(command: Callable[..., None]) -> Callable[..., None]:
         meta = click.get_current_context().meta
         meta[SERVERS_KEY] = settings["bootstrap.servers"]
         is_verbose = meta.get(VERBOSE_KEY, False)
-        command(session=Session(settings, output, is_verbose), **rest)
+        registry = {name: settings.pop(name) for name in PROPERTIES if name in settings}
+        command(session=Session(settings, output, is_verbose, registry), **rest)
 
     result: Callable[..., None] = local_options(wrapped)
     for option in reversed(_CONNECTION_OPTIONS):
@@ -206,23 +214,41 @@ def load_settings(
         settings["request.timeout.ms"] = timeout_ms
     given = pairs(properties, "-X")
     warn_of_unknown(given)
-    return settings | given
+    settings |= given
+    if timeout_s is not None:
+        bound_delivery(settings)
+    return settings
+
+
+def bound_delivery(settings: dict[str, str]) -> None:
+    """Lets a producer give up on a record after the time that a command waits for an answer.
+
+    Kafka's default is two minutes, in which nothing would say why records are refused.
+    """
+    settings.setdefault("request.timeout.ms", settings["default.api.timeout.ms"])
+    times = [settings["request.timeout.ms"], settings.get("linger.ms", _LINGER_MS)]
+    # The producer reports what is not a number, with all else that is wrong.
+    if all(text.isdecimal() for text in times):
+        settings.setdefault("delivery.timeout.ms", str(sum(map(int, times))))
+
+
+def admin_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Those of the settings that an admin has, where a command uses other clients too."""
+    from kaa.config.client import ADMIN
+
+    known = {key.name for key in ADMIN}
+    return {name: value for name, value in settings.items() if name in known}
 
 
 def warn_of_unknown(given: Mapping[str, str]) -> None:
     """A property that no client of Kafka has is most likely a slip of the finger."""
     if not given:
         return
-    from difflib import get_close_matches
+    from kaa.config.client_habits import is_known, unknown_text
 
-    from kaa.config.client import ADMIN, CONSUMER, PRODUCER
-
-    known = sorted({key.name for table in (ADMIN, CONSUMER, PRODUCER) for key in table})
     for name in given:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            say(f"warning: no client of Kafka has a property {name}{meant}")
+        if name not in PROPERTIES and not is_known(name):
+            say(f"warning: {unknown_text(name)}")
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -250,13 +276,19 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
 
 
 def run(session: Session, work: Callable[[], Coroutine[Any, Any, int | None]]) -> None:
-    """Runs a command to its end and leaves with its exit code; errors are told, never thrown."""
+    """Runs a command to its end and exits with its code; errors are reported, never thrown."""
     import asyncio
+    import logging
 
     from kaa.client.errors import ClientError
     from kaa.config.definition import InvalidConfigError
     from kaa.config.values import ConfigError
 
+    log = logging.getLogger("kaa.client")
+    level = log.level
+    if not session.is_verbose:
+        # A command tells of its errors itself, and of slips in `-X`.
+        log.setLevel(logging.ERROR)
     try:
         code = asyncio.run(work()) or 0
         sys.stdout.flush()
@@ -272,6 +304,8 @@ def run(session: Session, work: Callable[[], Coroutine[Any, Any, int | None]]) -
     except ConfigError as error:
         complain(str(error))
         code = EXIT_USAGE
+    finally:
+        log.setLevel(level)
     sys.exit(code)
 
 
@@ -360,7 +394,7 @@ def story_of(error: Exception) -> Story:
     )
 
 
-def tell(error: Exception) -> None:
+def tell(error: Exception, next_step: str | None = None) -> None:
     """Tells an error on standard error, with the brokers that were asked."""
     story = story_of(error)
     complain(story.what)
@@ -368,33 +402,37 @@ def tell(error: Exception) -> None:
     context = click.get_current_context(silent=True)
     servers = None if context is None else context.meta.get(SERVERS_KEY)
     if broker is None and story.kafka_error is not None and servers is not None:
-        broker = f"one of those behind {servers}"
+        broker = f"one of those at {servers}"
     for name, text in (
         ("kafka error", story.kafka_error),
         ("broker", broker),
-        ("next", story.next_step),
+        ("next", next_step or story.next_step),
     ):
         if text is not None:
-            click.echo(f"  {name:<12} {text}", err=True)
+            click.echo(f"  {name:<12} {visible(text)}", err=True)
 
 
 def complain(text: str) -> None:
     """The first line of an error."""
-    click.echo(styled("error:", err=True, fg="red", bold=True) + f" {text}", err=True)
+    click.echo(styled("error:", err=True, fg="red", bold=True) + f" {visible(text)}", err=True)
 
 
-def outcome_code(failures: Mapping[str, Exception | None]) -> int:
-    """Tells the failures of a command about several things; gives its exit code."""
+def outcome_code(failures: Mapping[str, Exception | None], *, next_step: str | None = None) -> int:
+    """Tells the failures of a command about several things; gives its exit code.
+
+    `next_step` is what to do about things that are not there, where the command knows better
+    than Kafka's error.
+    """
     errors = [error for error in failures.values() if error is not None]
     for error in errors:
-        tell(error)
+        tell(error, next_step if exit_code(error) == EXIT_NOT_FOUND else None)
     if not errors:
         return 0
     return exit_code(errors[0]) if len(errors) == len(failures) else EXIT_PARTLY
 
 
 def show_outcome(session: Session, outcome: Mapping[Any, Any], done: str) -> None:
-    """Prints what became of each of several things: ``done``, or the error of Kafka."""
+    """Prints what became of each of several things: `done`, or the error of Kafka."""
     rows = [
         {
             "name": str(name),
@@ -410,4 +448,4 @@ def say(text: str) -> None:
     """A line for people, on standard error, unless they want quiet."""
     context = click.get_current_context(silent=True)
     if context is None or not context.meta.get(QUIET_KEY):
-        click.echo(text, err=True)
+        click.echo(visible(text), err=True)

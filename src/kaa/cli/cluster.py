@@ -1,4 +1,4 @@
-"""``kaa cluster``: what a cluster is made of, and whether it is well."""
+"""`kaa cluster`: what a cluster is made of, and whether it is well."""
 
 from __future__ import annotations
 
@@ -6,25 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kaa.cli import cluster_nodes, cluster_quorum
 from kaa.cli.client import EXIT_UNHEALTHY, client_options, run
 from kaa.cli.command import Noun
+from kaa.cli.directories import balance_dirs, dirs
 from kaa.cli.output import print_rows, show
-from kaa.cli.record_format import iso_time
+from kaa.cli.reassign import drain, elect, reassign
+from kaa.cli.replica_health import min_insync_replicas, problem_of
+from kaa.model.words import count_text
 
 if TYPE_CHECKING:
     from kaa.cli.client import Session
-    from kaa.client.admin import Admin, LogDir
+    from kaa.client.admin.admin import Admin
 
 
 @click.group(cls=Noun, name="cluster")
 def command() -> None:
-    """Show brokers, health, quorum, features, directories and APIs.
+    """Show brokers, health, quorum and features; move replicas and leaders.
 
     \b
     Examples:
       kaa cluster info
       kaa cluster health
+      kaa cluster drain 3
     """
+
+
+command.add_command(cluster_nodes.brokers)
+command.add_command(cluster_nodes.controllers)
+command.add_command(cluster_quorum.command)
 
 
 @command.command()
@@ -39,7 +49,7 @@ def info(session: Session) -> None:
     """
 
     async def work() -> None:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
             cluster = await admin.describe_cluster()
@@ -62,7 +72,10 @@ def info(session: Session) -> None:
 @command.command()
 @client_options
 def health(session: Session) -> None:
-    """Say whether partitions have leaders and replicas, and directories work; exit code 7 if not.
+    """Say whether partitions, brokers, directories and the quorum are well; exit code 7 if not.
+
+    A partition may be offline (nobody leads it), under min ISR (no writes with acks=all) or
+    under-replicated (a replica is not in sync).
 
     \b
     Examples:
@@ -71,34 +84,38 @@ def health(session: Session) -> None:
     """
 
     async def work() -> int:
-        from kaa.client.admin import Admin
-        from kaa.client.metadata import NO_NODE
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
             topics = await admin.list_topics(internal=True)
-            dirs = await _log_dirs(admin)
+            minima = await min_insync_replicas(admin, topics)
+            broken = await _broken_brokers(admin)
+            others = await _others(admin)
         rows: list[dict[str, Any]] = [
             {
                 "topic": topic.name,
                 "partition": one.partition,
-                "problem": "no leader" if one.leader_id == NO_NODE else "under-replicated",
+                "problem": problem,
                 "replicas": list(one.replicas),
                 "isr": list(one.isr),
             }
             for topic in topics
             for one in topic.partitions
-            if one.leader_id == NO_NODE or len(one.isr) < len(one.replicas)
+            if (problem := problem_of(one, minima.get(topic.name, 1)))
         ]
         rows += [
             {
                 "topic": None,
                 "partition": None,
-                "problem": f"log directory {one.path} of broker {one.broker_id}: {one.error.name}",
+                "problem": problem,
                 "replicas": [],
                 "isr": [],
             }
-            for one in dirs
-            if one.error
+            for problem in broken
+        ]
+        rows += [
+            {"topic": None, "partition": None, "problem": problem, "replicas": [], "isr": []}
+            for problem in others
         ]
         columns = ["topic", "partition", "problem", "replicas", "isr"]
         count = sum(len(topic.partitions) for topic in topics)
@@ -107,7 +124,10 @@ def health(session: Session) -> None:
             if rows:
                 print_rows(columns, rows)
             else:
-                click.echo(f"healthy: {count} partitions, each with a leader and all its replicas")
+                click.echo(
+                    f"healthy: {count_text(count, 'partition')}, each with a leader "
+                    "and all its replicas"
+                )
 
         document = {"healthy": not rows, "partitions": count, "problems": rows}
         show(session.output, columns, rows, "topic", document=document, text=text)
@@ -116,17 +136,44 @@ def health(session: Session) -> None:
     run(session, work)
 
 
-async def _log_dirs(admin: Admin) -> list[LogDir]:
-    """The log directories, for those who may see them."""
+async def _others(admin: Admin) -> list[str]:
+    """What is wrong with brokers and controllers, for those who may see it."""
     from kaa.client.errors import KafkaError
     from kaa.wire.errors import Errors
 
+    cluster = await admin.describe_cluster(include_fenced=True)
+    found = [f"broker {one.node_id} is fenced" for one in cluster.brokers if one.is_fenced]
     try:
-        return await admin.describe_log_dirs()
+        return found + cluster_quorum.problems(await admin.describe_quorum())
     except KafkaError as error:
-        if error.error is Errors.CLUSTER_AUTHORIZATION_FAILED:
-            return []
+        if error.error in {Errors.CLUSTER_AUTHORIZATION_FAILED, Errors.UNSUPPORTED_VERSION}:
+            return found
         raise
+
+
+async def _broken_brokers(admin: Admin) -> list[str]:
+    """What is wrong with brokers and their log directories, for those who may see them."""
+    from kaa.client.errors import ClientError, KafkaError
+    from kaa.wire.errors import Errors
+
+    problems: list[str] = []
+    for broker in (await admin.describe_cluster()).brokers:
+        try:
+            dirs = await admin.describe_log_dirs([broker.node_id])
+        except KafkaError as error:
+            if error.error is not Errors.CLUSTER_AUTHORIZATION_FAILED:
+                raise
+            return []
+        except ClientError:
+            # Still registered, since its session has not ended yet, or not reachable from here.
+            problems.append(f"broker {broker.node_id} at {broker.address} does not answer")
+            continue
+        problems += [
+            f"log directory {one.path} of broker {one.broker_id}: {one.error.name}"
+            for one in dirs
+            if one.error
+        ]
+    return problems
 
 
 @command.command("api-versions")
@@ -141,7 +188,7 @@ def api_versions(session: Session) -> None:
     """
 
     async def work() -> None:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
         from kaa.wire.registry import ApiKey, api
 
         async with Admin(session.settings) as admin:
@@ -174,7 +221,7 @@ def logdirs(session: Session) -> None:
     """
 
     async def work() -> None:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
             dirs = await admin.describe_log_dirs()
@@ -197,65 +244,6 @@ def logdirs(session: Session) -> None:
 
 @command.command()
 @client_options
-def quorum(session: Session) -> None:
-    """Show the quorum of the metadata: its leader, voters, observers, and how far each is.
-
-    \b
-    Examples:
-      kaa cluster quorum
-      kaa cluster quorum -o json
-    """
-
-    async def work() -> None:
-        from kaa.client.admin import Admin
-
-        async with Admin(session.settings) as admin:
-            found = await admin.describe_quorum()
-        end = max((one.log_end_offset for one in (*found.voters, *found.observers)), default=0)
-        rows = [
-            {
-                "id": one.node_id,
-                "role": _role(one.node_id == found.leader_id, is_voter=one in found.voters),
-                "log_end_offset": one.log_end_offset,
-                "lag": max(0, end - one.log_end_offset),
-                "last_caught_up": _moment(one.last_caught_up_ms),
-                "last_fetch": _moment(one.last_fetch_ms),
-            }
-            for one in (*found.voters, *found.observers)
-        ]
-        columns = ["id", "role", "log_end_offset", "lag", "last_caught_up"]
-        facts = {
-            "leader_id": found.leader_id,
-            "leader_epoch": found.leader_epoch,
-            "high_watermark": found.high_watermark,
-        }
-
-        def text() -> None:
-            click.echo(
-                f"leader {found.leader_id}, epoch {found.leader_epoch}, "
-                f"high watermark {found.high_watermark}"
-            )
-            print_rows([*columns, "last_fetch"] if session.output == "wide" else columns, rows)
-
-        document = facts | {"replicas": rows}
-        wide = ["last_fetch"]
-        show(session.output, columns, rows, "id", wide=wide, document=document, text=text)
-
-    run(session, work)
-
-
-def _role(is_leader: bool, *, is_voter: bool) -> str:
-    if is_leader:
-        return "leader"
-    return "voter" if is_voter else "observer"
-
-
-def _moment(timestamp_ms: int) -> str | None:
-    return None if timestamp_ms < 0 else iso_time(timestamp_ms)
-
-
-@command.command()
-@client_options
 def features(session: Session) -> None:
     """Show the features of the cluster: the level in use, and those that brokers could do.
 
@@ -266,7 +254,7 @@ def features(session: Session) -> None:
     """
 
     async def work() -> None:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
             found = await admin.describe_features()
@@ -282,3 +270,7 @@ def features(session: Session) -> None:
         show(session.output, ["name", "level", "lowest", "highest"], rows)
 
     run(session, work)
+
+
+for verb in (dirs, balance_dirs, reassign, drain, elect):
+    command.add_command(verb)

@@ -1,7 +1,7 @@
 """The classes of all commands: nouns are groups of verbs, and verbs share options.
 
-The options that every command about a cluster has are listed behind those of its own, so that the
-first thing ``--help`` shows is what is special about it.
+The options that every command about a cluster has are listed after those of its own, so that the
+first thing `--help` shows is what is special about it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    _StringType = click.ParamType[str]
+    StringType = click.ParamType[str]
+    NumberType = click.ParamType[int]
 else:
     # Only the newest releases of click have parameters of the class.
-    _StringType = click.ParamType
+    StringType = NumberType = click.ParamType
 
 SHARED_SECTION = "Connection and output"
 
@@ -42,13 +43,59 @@ class Verb(click.Command):
                 formatter.write_dl(shared)
 
 
-class Noun(click.Group):
+class Suggesting(click.Group):
+    """A group that says which of its commands may have been meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        is_unknown = not word.startswith("-") and self.get_command(ctx, word) is None
+        if is_unknown and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            near = get_close_matches(word, self.list_commands(ctx), 3)
+            meant = f" Did you mean {' or '.join(near)}?" if near else ""
+            ctx.fail(f"No such command '{word}'.{meant}")
+        return super().resolve_command(ctx, args)
+
+
+class Noun(Suggesting):
     """A group of verbs."""
 
     command_class = Verb
 
 
-class Name(_StringType):
+class ByteCount(NumberType):
+    """A number of bytes, as 50000000, 50MB (of 1000) or 50MiB (of 1024)."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        text = str(value).strip()
+        unit = text.lstrip("0123456789.").strip()
+        factor = _BYTE_UNITS.get(unit.lower())
+        try:
+            count = int(float(text.removesuffix(unit)) * (factor or 0))
+        except ValueError:
+            count = 0
+        if count < 1:
+            text = f"{value!r} is not a number of bytes; write 50000000, 50MB or 50MiB"
+            self.fail(text, param, ctx)
+        return count
+
+
+_BYTE_UNITS = {"": 1, "b": 1} | {
+    prefix + infix + suffix: base**power
+    for power, prefix in enumerate("kmgt", 1)
+    for infix, base in (("", 1000), ("i", 1024))
+    for suffix in ("", "b")
+}
+
+
+class Name(StringType):
     """A name of something in the cluster, which the shell can complete."""
 
     name = "name"

@@ -1,4 +1,4 @@
-"""``kaa config``: settings of topics, brokers and groups, where they come from and what they do."""
+"""`kaa config`: settings of topics, brokers and groups, where they come from and what they do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from kaa.cli.output import show, show_one
 
 if TYPE_CHECKING:
     from kaa.cli.client import Session
-    from kaa.client.admin import ConfigChange
+    from kaa.client.admin.admin import Admin, ConfigChange
+    from kaa.model.kinds import ResourceType
 
 _KIND = click.Choice(["topic", "broker", "group", "client-metrics"])
 _ALL_BROKERS = "default"
@@ -30,12 +31,32 @@ def command() -> None:
 
 
 def resource_name(kind: str, name: str) -> str:
-    """The name on the wire: ``default`` stands for all brokers, whose name is empty."""
+    """The name on the wire: `default` stands for all brokers, whose name is empty."""
     if kind != "broker":
         return name
     if name != _ALL_BROKERS and not name.isdecimal():
         raise click.UsageError("a broker is named by its id, or 'default' for all of them")
     return "" if name == _ALL_BROKERS else name
+
+
+async def _check_broker(admin: Admin, resource: ResourceType, name: str) -> None:
+    """Raises KafkaError if the cluster has no broker of this id.
+
+    Asked first: a client waits for a broker that it does not know to come back.
+    """
+    from kaa.client.errors import KafkaError
+    from kaa.model.kinds import ResourceType
+    from kaa.wire.errors import Errors
+
+    if resource is not ResourceType.BROKER or not name:
+        return
+    found = [int(one.node_id) for one in (await admin.describe_cluster()).brokers]
+    if int(name) not in found:
+        raise KafkaError(
+            Errors.BROKER_ID_NOT_REGISTERED,
+            f"broker {name}",
+            message=f"the cluster has broker {', '.join(map(str, found))}",
+        )
 
 
 @command.command()
@@ -55,10 +76,12 @@ def describe(session: Session, kind: str, name: str, all_of_them: bool, docs: bo
     target = resource_name(kind, name)
 
     async def work() -> None:
-        from kaa.client.admin import Admin, ConfigSource, ResourceType
+        from kaa.client.admin.admin import Admin, ConfigSource
+        from kaa.model.kinds import ResourceType
 
         resource = ResourceType[kind.upper().replace("-", "_")]
         async with Admin(session.settings) as admin:
+            await _check_broker(admin, resource, target)
             entries = await admin.describe_configs(resource, target, documentation=docs)
         rows = [
             {
@@ -94,10 +117,12 @@ def get(session: Session, kind: str, name: str, setting: str) -> None:
     target = resource_name(kind, name)
 
     async def work() -> int:
-        from kaa.client.admin import Admin, ResourceType
+        from kaa.client.admin.admin import Admin
+        from kaa.model.kinds import ResourceType
 
         resource = ResourceType[kind.upper().replace("-", "_")]
         async with Admin(session.settings) as admin:
+            await _check_broker(admin, resource, target)
             entries = await admin.describe_configs(resource, target, [setting])
         if not entries:
             complain(f"{kind} {name} has no setting {setting}")
@@ -126,7 +151,7 @@ def set_settings(
       kaa config set topic orders retention.ms=86400000 cleanup.policy=compact
       kaa config set broker default log.cleaner.threads=2
     """
-    from kaa.client.admin import ConfigChange
+    from kaa.client.admin.admin import ConfigChange
 
     changes = [ConfigChange(*pair) for pair in pairs(settings, "setting").items()]
     _change(session, kind, name, changes, dry_run)
@@ -145,7 +170,7 @@ def unset(session: Session, kind: str, name: str, settings: tuple[str, ...], dry
     Examples:
       kaa config unset topic orders retention.ms
     """
-    from kaa.client.admin import ConfigChange, ConfigOperation
+    from kaa.client.admin.admin import ConfigChange, ConfigOperation
 
     changes = [ConfigChange(setting, None, ConfigOperation.DELETE) for setting in settings]
     _change(session, kind, name, changes, dry_run)
@@ -157,10 +182,12 @@ def _change(
     target = resource_name(kind, name)
 
     async def work() -> None:
-        from kaa.client.admin import Admin, ResourceType
+        from kaa.client.admin.admin import Admin
+        from kaa.model.kinds import ResourceType
 
         resource = ResourceType[kind.upper().replace("-", "_")]
         async with Admin(session.settings) as admin:
+            await _check_broker(admin, resource, target)
             await admin.alter_configs(resource, target, changes, validate_only=dry_run)
         rows = [
             {

@@ -1,4 +1,4 @@
-"""``kaa consume``: records of topics on standard output."""
+"""`kaa consume`: records of topics on standard output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import click
 
 from kaa.cli.client import client_options, run, say
 from kaa.cli.command import GROUP, TOPIC, Verb
+from kaa.cli.consume_share import consume_share
 from kaa.cli.offset_range import parse_range
+from kaa.cli.partitions import partitions_option
 from kaa.cli.progress import Progress
 from kaa.cli.reading import (
     join_group,
@@ -22,15 +24,18 @@ from kaa.cli.reading import (
     topics_of,
 )
 from kaa.cli.record_format import RecordWriter
+from kaa.cli.registry import decoder_of, registry_option
+from kaa.model.words import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kaa.cli.client import Session
     from kaa.cli.reading import Span
-    from kaa.client.consumer import Consumer
-    from kaa.client.metadata import TopicPartition
-    from kaa.records.record import Record
+    from kaa.cli.registry import RegistryDecoder
+    from kaa.client.consumer.consumer import Consumer
+    from kaa.client.consumer.records import ConsumerRecord
+    from kaa.model.topics import TopicPartition
 
 _POLL_MS = 200
 _POLLED_MAX = 1000
@@ -43,12 +48,14 @@ _POLLED_MAX = 1000
 )
 @click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
 @click.option("-e", "--exit-at-end", is_flag=True, help="Stop at what was the end at the start.")
-@click.option("-p", "--partition", "partitions", type=int, multiple=True, help="Default: all.")
+@partitions_option
 @click.option("-f", "--format", "format_", metavar="FORMAT", help="As in kcat: %t %p %o %k %s ...")
 @click.option("-Z", "--null", default="NULL", show_default=True, help="How null is printed.")
 @click.option("--grep", metavar="PATTERN", help="Only records in whose key, value or header it is.")
 @click.option("-r", "--regex", is_flag=True, help="The topics are patterns.")
+@registry_option
 @click.option("-g", "--group", type=GROUP, help="As a member of this group, which remembers.")
+@click.option("--share", type=GROUP, metavar="GROUP", help="As one of this share group.")
 @client_options
 def command(
     session: Session,
@@ -61,42 +68,45 @@ def command(
     null: str,
     grep: str | None,
     regex: bool,
+    registry: str | None,
     group: str | None,
+    share: str | None,
 ) -> None:
     """Read records of topics.
 
     Starts at the first record and goes on until it is stopped, unless told otherwise. --from takes
-    start, end, an offset (42), +N behind the first, -N before the end, @TIME (2026-01-31T10:00:00,
+    start, end, an offset (42), +N after the first, -N before the end, @TIME (2026-01-31T10:00:00,
     milliseconds, yesterday, -10m for ten minutes ago), or a range of two of them (10:20, @-1h:end).
 
     \b
     Examples:
       kaa consume orders -e
       kaa consume orders --from -10 -n 10
-      kaa consume orders --from @-10m -o jsonl
+      kaa consume orders --from @-10m -p 0,1 -o jsonl
       kaa consume orders -e --grep 'customer-7'
       kaa consume orders -e -f '%p %o %T{iso} %k=%s\\n'
       kaa consume --regex 'orders-.*' -e -o wide
       kaa consume orders -g billing
+      kaa consume jobs --share workers -n 10
+      kaa consume orders -e -o jsonl --registry http://localhost:8081
     """
-    if group is not None and (partitions or start_at != "start"):
-        raise click.UsageError("a group knows where to start; leave out --from and --partition")
+    others = bool(group or exit_at_end or regex or registry or grep)
+    _check_groups(group, share, bool(partitions or start_at != "start"), others)
     try:
         wanted = parse_range(start_at, time.time_ns() // 1_000_000)
-        writer = RecordWriter(session.output, format_, null)
+        writer = RecordWriter(session.output, format_, null, escapes=sys.stdout.isatty())
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     is_wanted = record_filter(grep)
+    decoder = decoder_of(session.registry, registry)
 
     async def work() -> None:
-        from kaa.client.consumer import Consumer
+        from kaa.client.consumer.consumer import Consumer
 
-        settings = session.settings
-        if group is not None:
-            # A new group starts at the first record, as this command does without one.
-            settings = {"auto.offset.reset": "earliest", **settings, "group.id": group}
+        if share is not None:
+            return await consume_share(session.settings, topics, share, count, writer)
         names = await topics_of(session.settings, topics) if regex else topics
-        async with Consumer(settings) as consumer:
+        async with Consumer(_settings(session, group)) as consumer:
             if group is None:
                 found = await partitions_of(consumer, names, partitions)
                 spans = await spans_of(consumer, found, wanted, stops_at_end=exit_at_end)
@@ -106,23 +116,40 @@ def command(
             out = sys.stdout.buffer
             out.write(writer.head(session.output) if format_ is None else b"")
             try:
-                await _consume(consumer, spans, count, is_wanted, writer)
+                await _consume(consumer, spans, count, is_wanted, writer, decoder)
             except asyncio.CancelledError:
                 await _say_how_to_go_on(consumer, spans, writer.written, group)
                 raise
             finally:
                 out.write(writer.end())
                 out.flush()
+                if decoder is not None and (told := decoder.summary()):
+                    say(told)
 
     run(session, work)
+
+
+def _check_groups(group: str | None, share: str | None, has_start: bool, has_others: bool) -> None:
+    if (group or share) and has_start:
+        raise click.UsageError("a group knows where to start; leave out --from and --partition")
+    if share and has_others:
+        raise click.UsageError("--share goes with topics, --count and --format alone")
+
+
+def _settings(session: Session, group: str | None) -> Mapping[str, object]:
+    if group is None:
+        return session.settings
+    # A new group starts at the first record, as this command does without one.
+    return {"auto.offset.reset": "earliest", **session.settings, "group.id": group}
 
 
 async def _consume(
     consumer: Consumer,
     spans: dict[TopicPartition, Span],
     count: int | None,
-    is_wanted: Callable[[Record], bool] | None,
+    is_wanted: Callable[[ConsumerRecord], bool] | None,
     writer: RecordWriter,
+    decoder: RegistryDecoder | None,
 ) -> None:
     left = sys.maxsize if count is None else count
     open_names = set(spans)
@@ -139,10 +166,13 @@ async def _consume(
             for name, records in polled.items():
                 # A group may hand over partitions on the way.
                 stop = spans[name].stop if name in spans else None
-                chosen: Sequence[Record] = records
+                chosen: Sequence[ConsumerRecord] = records
                 if stop is not None:
                     chosen = [one for one in records if one.offset < stop]
                 progress.advance(len(chosen))
+                if decoder is not None:
+                    # A registry is asked in a thread, so that a group does not lose its member.
+                    chosen = await asyncio.to_thread(decoder.records, chosen)
                 if is_wanted is not None:
                     chosen = [one for one in chosen if is_wanted(one)]
                 for record in chosen[:left]:
@@ -154,7 +184,7 @@ async def _consume(
 async def _say_how_to_go_on(
     consumer: Consumer, spans: dict[TopicPartition, Span], written: int, group: str | None
 ) -> None:
-    say(f"stopped after {written} records")
+    say(f"stopped after {count_text(written, 'record')}")
     if group is not None:
         say(f"group {group} goes on where it was")
         return
@@ -166,7 +196,7 @@ async def _say_how_to_go_on(
 def _total(
     spans: dict[TopicPartition, Span],
     count: int | None,
-    is_wanted: Callable[[Record], bool] | None,
+    is_wanted: Callable[[ConsumerRecord], bool] | None,
 ) -> int | None:
     """How many records there are to read, if that is known."""
     if any(span.stop is None for span in spans.values()):

@@ -1,4 +1,4 @@
-"""``kaa debug``: files of a node and frames of the protocol, for people who look for a fault."""
+"""`kaa debug`: files of a node and frames of the protocol, for people who look for a fault."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kaa.cli.bundle import bundle
 from kaa.cli.client import EXIT_FAILED, EXIT_UNHEALTHY, EXIT_USAGE, complain, local_options
 from kaa.cli.command import Noun
 from kaa.cli.output import show, show_one
@@ -26,13 +27,13 @@ _DECODERS = ("text", "offsets", "transactions", "share", "metadata")
 def command() -> None:
     """Look into files and frames: segments, indexes, snapshots.
 
-    Works on the files of Kaa and of Kafka alike, without a broker.
+    Works on the files of Kaa and of Kafka alike, without a broker. Only bundle asks a cluster.
 
     \b
     Examples:
       kaa debug dump-log kaa-data/orders-0
       kaa debug dump-index kaa-data/orders-0
-      kaa debug decode-frame --hex 0012000400000001000a72646b61666b61
+      kaa debug decode-frame --hex 0012000300000001000772646b61666b6100037264023200
     """
 
 
@@ -195,7 +196,7 @@ def decode_frame(
 
     \b
     Examples:
-      kaa debug decode-frame --hex 0012000400000001000a72646b61666b61
+      kaa debug decode-frame --hex 0012000300000001000772646b61666b6100037264023200
       kaa debug decode-frame request.bin -o yaml
       kaa debug decode-frame answer.bin --response --key 18 --version 4
     """
@@ -209,7 +210,7 @@ def decode_frame(
     try:
         document = response_of(frame, key or 0, version or 0) if response else request_of(frame)
     except (WireError, ValueError) as error:
-        complain(f"this is no {'answer' if response else 'request'}: {error}")
+        complain(f"this is not {'an answer' if response else 'a request'}: {error}")
         sys.exit(EXIT_FAILED)
     from kaa.cli.output import yaml_text
 
@@ -225,14 +226,14 @@ def _bytes_of(file: Path | None, hex_text: str | None, base64_text: str | None) 
         assert file is not None
         return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except (ValueError, Base64Error) as error:
-        complain(f"these are no bytes: {error}")
+        complain(f"these are not bytes: {error}")
     except OSError as error:
         complain(f"cannot read {file}: {error.strerror}")
     sys.exit(EXIT_USAGE)
 
 
 def without_size(frame: bytes, sized: bool | None) -> bytes:
-    """The frame behind its size; without a word on it, a size that fits is taken for one."""
+    """The frame after its size; without a word on it, a size that fits is taken for one."""
     if sized is None:
         sized = len(frame) >= 4 and int.from_bytes(frame[:4], "big") == len(frame) - 4
     return frame[4:] if sized else frame
@@ -273,3 +274,6 @@ def response_of(frame: bytes, key: int, version: int) -> dict[str, Any]:
         "correlation_id": header.correlation_id,
         "body": plain_message(message, version),
     }
+
+
+command.add_command(bundle)

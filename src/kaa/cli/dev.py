@@ -1,9 +1,11 @@
-"""``kaa dev``: a playground in one command: a broker, sample topics, and someone who uses them."""
+"""`kaa dev`: a playground in one command: a broker, sample topics, and someone who uses them."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import socket
 import sys
 import tempfile
 import time
@@ -15,21 +17,31 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kaa.cli.broker import load_config, run_node, say
+from kaa.cli.client import EXIT_FAILED, complain
 from kaa.cli.command import Verb
 from kaa.cli.samples import TOPICS, customers, next_samples
 
 if TYPE_CHECKING:
     from kaa.broker import Broker
-    from kaa.client.producer import Producer
+    from kaa.client.producer.producer import Producer
 
 GROUP: Final = "billing"
+_PORT_MAX: Final = 65_535
 _POLL_MS: Final = 500
 # Records that a slow reader takes at once, so that there is some lag to look at.
 _READ_AT_ONCE: Final = 20
 
 
 @click.command(cls=Verb)
-@click.option("--port", type=click.IntRange(0, 65_535), default=9092, show_default=True)
+@click.option("--port", type=click.IntRange(0, _PORT_MAX), default=9092, show_default=True)
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, 9),
+    default=1,
+    show_default=True,
+    help="Nodes, each a process of its own, on this port and those after it; their controllers "
+    "listen 10,000 above.",
+)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -47,7 +59,12 @@ _READ_AT_ONCE: Final = 20
     "--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of the broker."
 )
 def command(
-    port: int, data_dir: Path | None, rate: float, seed: int, overrides: tuple[str, ...]
+    port: int,
+    brokers: int,
+    data_dir: Path | None,
+    rate: float,
+    seed: int,
+    overrides: tuple[str, ...],
 ) -> None:
     """Run a playground: a broker, sample topics, and records that keep coming.
 
@@ -58,14 +75,19 @@ def command(
     Examples:
       kaa dev
       kaa dev --rate 200 --port 19092
+      kaa dev --brokers 3
       kaa dev --data-dir playground --rate 0
     """
     started = time.monotonic()
+    for place in range(brokers):
+        _refuse_busy_port(port + place)
     listener = f"listeners=PLAINTEXT://127.0.0.1:{port}"
     with ExitStack() as stack:
         folder = data_dir
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kaa-dev-")))
+        if brokers > 1:
+            sys.exit(_run_cluster(folder, brokers, port, overrides, rate, Random(seed)))
         loaded = load_config(None, (listener, *overrides), folder)
 
         async def play(broker: Broker) -> None:
@@ -75,9 +97,59 @@ def command(
     sys.exit(code)
 
 
+def _run_cluster(
+    folder: Path, count: int, port: int, overrides: tuple[str, ...], rate: float, random: Random
+) -> int:
+    from kaa.cli.supervisor import (
+        CONTROLLER_PORT_DISTANCE,
+        HOST,
+        Supervisor,
+        format_cluster,
+        plan_cluster,
+    )
+
+    if port == 0:
+        complain("several brokers need a port to count from; leave --port out, or name one")
+        return EXIT_FAILED
+    port_max = _PORT_MAX - CONTROLLER_PORT_DISTANCE - (count - 1)
+    if port > port_max:
+        place = f"{CONTROLLER_PORT_DISTANCE:,} above their brokers"
+        complain(f"controllers listen {place}; take --port {port_max} or less")
+        return EXIT_FAILED
+    plans = plan_cluster(folder, count, port, overrides)
+    for plan in plans:
+        _refuse_busy_port(plan.controller_port, "of a controller ")
+    format_cluster(plans, time.time_ns() // 1_000_000)
+    servers = ",".join(f"{HOST}:{plan.port}" for plan in plans)
+
+    async def run() -> int:
+        return await Supervisor(plans).run(lambda: _play(servers, rate, random))
+
+    return asyncio.run(run())
+
+
+def _refuse_busy_port(port: int, whose: str = "") -> None:
+    """Says what to do in the words of this command, before anything is made."""
+    with socket.socket() as probe:
+        # As the listener does it: a port in TIME_WAIT is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            complain(f"port {port} {whose}cannot be had: {os.strerror(error.errno or 0)}")
+            other = port + 1 if 1024 <= port < _PORT_MAX and not whose else 19_092
+            step = f"take another (kaa dev --port {other}; 0 takes a free one)"
+            if whose:
+                step = f"take other ports (kaa dev --brokers N --port {other})"
+            elif error.errno == errno.EADDRINUSE:
+                step += f", or use what runs there (kaa cluster info -b localhost:{port})"
+            click.echo(f"  next         {step}", err=True)
+            sys.exit(EXIT_FAILED)
+
+
 async def _play(servers: str, rate: float, random: Random) -> None:
     """Makes the topics, then writes and reads until it is cancelled."""
-    from kaa.client.producer import Producer
+    from kaa.client.producer.producer import Producer
 
     settings = {"bootstrap.servers": servers, "client.id": "kaa-dev"}
     await _create(settings)
@@ -96,7 +168,7 @@ async def _play(servers: str, rate: float, random: Random) -> None:
 
 
 async def _create(settings: dict[str, str]) -> None:
-    from kaa.client.admin import Admin, NewTopic
+    from kaa.client.admin.admin import Admin, NewTopic
 
     async with Admin(settings) as admin:
         outcome = await admin.create_topics(
@@ -120,7 +192,7 @@ async def _write(producer: Producer, rate: float, random: Random) -> None:
 
 
 async def _read(settings: dict[str, str]) -> None:
-    from kaa.client.consumer import Consumer
+    from kaa.client.consumer.consumer import Consumer
 
     own = {**settings, "client.id": f"{GROUP}-{os.getpid()}", "group.id": GROUP}
     own |= {"auto.offset.reset": "earliest", "auto.commit.interval.ms": "1000"}

@@ -1,4 +1,4 @@
-"""What stands in the files of a partition: rows for ``kaa debug``.
+"""What stands in the files of a partition: rows for `kaa debug`.
 
 Files are mapped, not read: a segment may be larger than memory. A damaged batch is a row of its
 own, and ends the file, since nobody knows where the next one starts.
@@ -209,7 +209,7 @@ def _time_entries(path: Path, content: bytes, base_offset: int) -> list[dict[str
 def _check_whole(path: Path, content: bytes, entry_bytes: int) -> None:
     if len(content) % entry_bytes:
         raise CorruptFileError(
-            str(path), f"{len(content)} bytes are no whole entries of {entry_bytes} bytes"
+            str(path), f"{len(content)} bytes are not whole entries of {entry_bytes} bytes"
         )
 
 
@@ -237,7 +237,7 @@ PRODUCER_COLUMNS: Final = (
 
 
 def producer_rows(path: Path) -> list[dict[str, Any]]:
-    """The producers of a ``.snapshot``; raises CorruptFileError."""
+    """The producers of a `.snapshot`; raises CorruptFileError."""
     from kaa.log.producer_snapshots import decode_producer_snapshot
 
     rows = []

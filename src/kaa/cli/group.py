@@ -1,4 +1,4 @@
-"""``kaa group``: consumer groups, how far they are, and how to move them."""
+"""`kaa group`: groups of every kind, how far they are, and how to move them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from kaa.cli.client import (
 from kaa.cli.command import GROUP, Noun
 from kaa.cli.group_offsets import delete_offsets, seek
 from kaa.cli.output import print_rows, show, styled
+from kaa.model.words import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kaa.cli.client import Session
-    from kaa.client.admin import Admin
-    from kaa.client.admin_groups import GroupDescription, PartitionLag
+    from kaa.client.admin.admin import Admin
+    from kaa.client.admin.groups import GroupDescription, PartitionLag
 
 _LAG_COLUMNS = ("topic", "partition", "committed", "end_offset", "lag", "client_id", "host")
 
 
 @click.group(cls=Noun, name="group")
 def command() -> None:
-    """List, describe, move, watch and delete consumer groups.
+    """List, describe, move, watch and delete groups: classic, consumer, share and streams.
 
     \b
     Examples:
@@ -42,7 +43,9 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Stable, Empty, ...")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Classic, Consumer, ...")
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Classic, Consumer, Share, Streams."
+)
 @client_options
 def list_groups(session: Session, states: tuple[str, ...], types: tuple[str, ...]) -> None:
     """List groups with their type and state.
@@ -54,7 +57,7 @@ def list_groups(session: Session, states: tuple[str, ...], types: tuple[str, ...
     """
 
     async def work() -> None:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
             found = await admin.list_groups(states=states, types=types)
@@ -85,7 +88,7 @@ def describe(session: Session, names: tuple[str, ...]) -> None:
     """
 
     async def work() -> int:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
         from kaa.client.errors import KafkaError
 
         async with Admin(session.settings) as admin:
@@ -109,6 +112,8 @@ def describe(session: Session, names: tuple[str, ...]) -> None:
 
 _MEMBER_COLUMNS = ("client_id", "host", "member_id", "instance_id", "partitions")
 _MEMBER_COLUMNS_WIDE = ("topics", "epoch")
+# Members of a streams group have tasks instead.
+_TASK_COLUMNS = ("client_id", "host", "member_id", "tasks", "standby_tasks")
 
 
 def _group(group: GroupDescription) -> dict[str, Any]:
@@ -127,6 +132,8 @@ def _group(group: GroupDescription) -> dict[str, Any]:
                 "member_id": one.member_id,
                 "instance_id": one.instance_id,
                 "partitions": [str(partition) for partition in one.assignment],
+                "tasks": [str(task) for task in one.active_tasks],
+                "standby_tasks": [str(task) for task in one.standby_tasks],
                 "topics": list(one.topics),
                 "epoch": one.epoch,
             }
@@ -141,12 +148,14 @@ def _print_groups(groups: Sequence[dict[str, Any]], *, is_wide: bool) -> None:
             click.echo()
         click.echo(
             f"{styled(group['name'], bold=True)}  {group['type']} group, {group['state']}, "
-            f"{len(group['members'])} members, assignor {group['assignor'] or '-'}, "
+            f"{count_text(len(group['members']), 'member')}, assignor {group['assignor'] or '-'}, "
             f"coordinator {group['coordinator']}"
         )
         if group["members"]:
+            is_streams = group["protocol"] == "streams"
+            columns = _TASK_COLUMNS if is_streams else _MEMBER_COLUMNS
             more = _MEMBER_COLUMNS_WIDE if is_wide else ()
-            print_rows((*_MEMBER_COLUMNS, *more), group["members"])
+            print_rows((*columns, *more), group["members"])
 
 
 @command.command()
@@ -163,7 +172,7 @@ def lag(session: Session, names: tuple[str, ...], lag_max: int | None) -> None:
     """
 
     async def work() -> int:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         rows: list[dict[str, Any]] = []
         async with Admin(session.settings) as admin:
@@ -176,7 +185,7 @@ def lag(session: Session, names: tuple[str, ...], lag_max: int | None) -> None:
             name: sum(row["lag"] or 0 for row in rows if row["group"] == name) for name in names
         }
         for name, total in totals.items():
-            say(f"{name} is {total} records behind")
+            say(f"{name} is {count_text(total, 'record')} behind")
         is_late = lag_max is not None and any(total > lag_max for total in totals.values())
         return EXIT_UNHEALTHY if is_late else 0
 
@@ -207,6 +216,9 @@ def lag_row(one: PartitionLag) -> dict[str, Any]:
     }
 
 
+_NOTHING_TO_DELETE = "see which groups there are (kaa group list); this one is gone already"
+
+
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=GROUP)
 @click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
@@ -221,7 +233,7 @@ def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
     """
 
     async def work() -> int:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
         from kaa.client.errors import KafkaError
 
         async with Admin(session.settings) as admin:
@@ -234,9 +246,9 @@ def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
                     for name, one in found.items()
                 }
         show_outcome(session, outcome, "deleted" if yes else "would be deleted")
-        if not yes:
+        if not yes and None in outcome.values():
             say("nothing was deleted; add --yes to do it")
-        return outcome_code(outcome)
+        return outcome_code(outcome, next_step=_NOTHING_TO_DELETE)
 
     run(session, work)
 
@@ -265,7 +277,7 @@ def watch(session: Session, name: str, interval_s: float, count: int | None) -> 
 
     async def work() -> int:
         from kaa.cli.group_watch import watch_group
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
             await watch_group(admin, name, session.output, interval_s, count)

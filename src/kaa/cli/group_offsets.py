@@ -1,4 +1,4 @@
-"""``kaa group seek`` and ``delete-offsets``: what changes how far a group is."""
+"""`kaa group seek` and `delete-offsets`: what changes how far a group is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from kaa.cli.client import (
     EXIT_FAILED,
+    EXIT_NOT_FOUND,
     client_options,
     complain,
     outcome_code,
@@ -21,10 +22,11 @@ from kaa.cli.command import GROUP, TOPIC, Verb
 from kaa.cli.output import show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kaa.cli.client import Session
-    from kaa.client.admin import Admin
+    from kaa.client.admin.admin import Admin
+    from kaa.model.topics import TopicPartition
 
 
 @click.command(cls=Verb)
@@ -61,7 +63,7 @@ def seek(
 ) -> None:
     """Move the offsets of a group; without --execute, show the plan alone.
 
-    --to takes the points of kaa consume --from: start, end, an offset, +N behind the first, -N
+    --to takes the points of kaa consume --from: start, end, an offset, +N after the first, -N
     before the end, @TIME (2026-01-31T10:00:00, -10m). The group must have no members meanwhile.
 
     \b
@@ -83,7 +85,7 @@ def seek(
         raise click.UsageError(str(error)) from error
 
     async def work() -> int:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
             try:
@@ -101,7 +103,7 @@ async def _seek(
     session: Session, admin: Admin, name: str, plan: Sequence[Any], *, execute: bool
 ) -> int:
     from kaa.client.errors import KafkaError
-    from kaa.client.group_offsets import OffsetAndMetadata
+    from kaa.client.group.offsets import OffsetAndMetadata
 
     group = (await admin.describe_groups([name]))[name]
     members = 0 if isinstance(group, KafkaError) else len(group.members)
@@ -164,18 +166,17 @@ def delete_offsets(session: Session, name: str, topics: tuple[str, ...], yes: bo
         raise click.UsageError(str(error)) from error
 
     async def work() -> int:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
             committed = await admin.list_group_offsets(name)
-            partitions = [
-                one
-                for one in sorted(committed)
-                if one.topic in wanted
-                and (wanted[one.topic] is None or one.partition in (wanted[one.topic] or ()))
-            ]
+            partitions, missing = _committed_of(committed, wanted)
+            if missing:
+                complain(f"group {name} has no committed offsets of {', '.join(missing)}")
+                click.echo(f"  next         see what it has (kaa group describe {name})", err=True)
+                return EXIT_NOT_FOUND
             outcome: dict[Any, Any] = dict.fromkeys(partitions)
-            if yes and partitions:
+            if yes:
                 outcome = dict(await admin.delete_group_offsets(name, partitions))
         show_outcome(session, outcome, "deleted" if yes else "would be deleted")
         if not yes:
@@ -183,3 +184,21 @@ def delete_offsets(session: Session, name: str, topics: tuple[str, ...], yes: bo
         return outcome_code({str(one): error for one, error in outcome.items()})
 
     run(session, work)
+
+
+def _committed_of(
+    committed: Iterable[TopicPartition], wanted: Mapping[str, list[int] | None]
+) -> tuple[list[TopicPartition], list[str]]:
+    """The committed partitions that are meant, and what of the wish is not among them."""
+    found: list[TopicPartition] = []
+    missing: list[str] = []
+    for topic, numbers in wanted.items():
+        own = [one for one in sorted(committed) if one.topic == topic]
+        if numbers is None:
+            found += own
+            missing += [] if own else [topic]
+            continue
+        found += [one for one in own if one.partition in numbers]
+        known = {one.partition for one in own}
+        missing += [f"{topic}-{number}" for number in numbers if number not in known]
+    return found, missing

@@ -1,4 +1,4 @@
-"""The plan of ``kaa group seek``: which offset each partition of a group gets."""
+"""The plan of `kaa group seek`: which offset each partition of a group gets."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.cli.offset_range import Point, parse_range
+from kaa.cli.partitions import read_partitions, refuse_absent, refuse_repeated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kaa.client.admin import Admin
-    from kaa.client.metadata import TopicPartition
+    from kaa.client.admin.admin import Admin
+    from kaa.model.topics import TopicPartition
 
 # The words of Kafka's own tool.
 _WORDS = {"earliest": "start", "latest": "end"}
@@ -36,13 +37,19 @@ def read_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
     found: dict[str, list[int] | None] = {}
     for text in texts:
         topic, separator, numbers = text.partition(":")
+        if not topic:
+            raise SeekError(f"{text!r} names no topic; write orders or orders:0,1")
+        if topic in found and (not separator or found[topic] is None):
+            raise SeekError(f"{topic} is named as a whole and once more; name it once")
         if not separator:
             found[topic] = None
             continue
-        parts = numbers.split(",")
-        if not topic or not all(part.isdecimal() for part in parts):
-            raise SeekError(f"{text!r} is no topic with partitions; write orders:0,1")
-        found[topic] = [*(found.get(topic) or []), *map(int, parts)]
+        try:
+            named = [*(found.get(topic) or []), *read_partitions(numbers)]
+            refuse_repeated(named)
+        except ValueError as error:
+            raise SeekError(f"{text!r}: {error}") from error
+        found[topic] = named
     return found
 
 
@@ -59,11 +66,15 @@ def read_targets(text: str) -> dict[tuple[str, int], int]:
     for number, line in enumerate(lines, 1):
         row = dict(zip(names, line, strict=False))
         try:
-            found[row["topic"].strip('"'), int(row["partition"])] = int(row["offset"])
+            place = row["topic"].strip('"'), int(row["partition"])
+            offset = int(row["offset"])
         except (KeyError, ValueError) as error:
             raise SeekError(
                 f"row {number} has no topic, partition and offset: {','.join(line)}"
             ) from error
+        if place in found:
+            raise SeekError(f"row {number} names a partition once more: {','.join(line)}")
+        found[place] = offset
     return found
 
 
@@ -88,8 +99,8 @@ async def make_plan(
     now_ms: int,
 ) -> list[Step]:
     """Where each partition goes; raises SeekError, or KafkaError for what does not exist."""
-    from kaa.client.metadata import TopicPartition
-    from kaa.client.offsets import EARLIEST, LATEST
+    from kaa.client.consumer.offsets import EARLIEST, LATEST
+    from kaa.model.topics import TopicPartition
 
     point = None if target is None else parse_target(target, now_ms)
     committed = await admin.list_group_offsets(group)
@@ -125,18 +136,16 @@ async def _partitions(
     committed: Mapping[TopicPartition, object],
     topics: Mapping[str, list[int] | None],
 ) -> list[TopicPartition]:
-    from kaa.client.errors import KafkaError
-    from kaa.client.metadata import TopicPartition
-    from kaa.wire.errors import Errors
+    from kaa.model.topics import TopicPartition
 
     if not topics:
         return sorted(committed)
     found: list[TopicPartition] = []
     for topic, numbers in topics.items():
         count = len((await admin.describe_topic(topic)).partitions)
-        for number in range(count) if numbers is None else numbers:
-            if number >= count:
-                what = f"partition {topic}-{number}"
-                raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, what)
-            found.append(TopicPartition(topic, number))
-    return sorted(set(found))
+        refuse_absent(topic, numbers or (), count)
+        found += [
+            TopicPartition(topic, number)
+            for number in (range(count) if numbers is None else numbers)
+        ]
+    return sorted(found)

@@ -1,4 +1,4 @@
-"""``kaa group watch``: two looks at a group make rates, time behind and a direction."""
+"""`kaa group watch`: two looks at a group make rates, time behind and a direction."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import click
 
 from kaa.cli.output import print_rows, show
 from kaa.cli.progress import duration_text
+from kaa.model.words import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaa.client.admin import Admin
-    from kaa.client.admin_groups import PartitionLag
+    from kaa.client.admin.admin import Admin
+    from kaa.client.admin.groups import PartitionLag
 
 COLUMNS: Final = ("topic", "partition", "lag", "written_rate", "read_rate", "behind", "trend")
 _HOME_AND_CLEAR: Final = "\x1b[H\x1b[J"
@@ -68,7 +69,7 @@ _ARROWS: Final = {"steady": "→", "growing": "↑", "shrinking": "↓", None: N
 async def watch_group(
     admin: Admin, name: str, output: str, interval_s: float, count: int | None
 ) -> None:
-    """Looks again and again; on a terminal in place, else one table behind the other."""
+    """Looks again and again; on a terminal in place, else one table after the other."""
     from kaa.cli.group import known_lag
 
     before: Look | None = None
@@ -91,7 +92,7 @@ def _print(name: str, output: str, rows: list[dict[str, Any]]) -> None:
     if sys.stdout.isatty():
         click.echo(_HOME_AND_CLEAR, nl=False)
     total = sum(row["lag"] or 0 for row in rows)
-    click.echo(f"{name}: {total} records behind")
+    click.echo(f"{name}: {count_text(total, 'record')} behind")
     shown = [
         row
         | {

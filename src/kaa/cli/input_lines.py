@@ -1,26 +1,33 @@
 """Lines of standard input as they come, without holding up the event loop.
 
 A thread reads what is there: a line that somebody has typed, or a large piece of a file. It is a
-daemon and has its own short queue, so that Ctrl-C need not wait for a line that nobody types.
+daemon and has its own short queue, so that Ctrl-C need not wait for a line that nobody types. It
+reads below Python's buffer: who waits there for a line holds the lock of the buffer, and an
+interpreter that ends meanwhile aborts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from io import BufferedReader
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 _PIECE_BYTES: Final = 64 * 1024
 _PIECES_AHEAD_MAX: Final = 4
 
 
 class Stream(Protocol):
-    """A binary stream that gives what it has."""
+    """A binary stream that gives what it has, of which nothing was read yet."""
 
     def read1(self, size: int, /) -> bytes: ...
+
+
+def _reader(stream: Stream) -> Callable[[int], bytes | None]:
+    return stream.raw.read if isinstance(stream, BufferedReader) else stream.read1
 
 
 async def pieces_of(stream: Stream) -> AsyncIterator[list[bytes]]:
@@ -28,13 +35,14 @@ async def pieces_of(stream: Stream) -> AsyncIterator[list[bytes]]:
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[bytes | OSError] = asyncio.Queue()
     room = threading.Semaphore(_PIECES_AHEAD_MAX)
+    read_some = _reader(stream)
 
     def read() -> None:
         piece: bytes | OSError = b" "
         while piece and not isinstance(piece, OSError):
             room.acquire()
             try:
-                piece = stream.read1(_PIECE_BYTES)
+                piece = read_some(_PIECE_BYTES) or b""
             except OSError as error:
                 piece = error
             try:

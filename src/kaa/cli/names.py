@@ -2,8 +2,9 @@
 
 A shell waits for completions at every press of a key, and a cluster may be far away. So names come
 from a file in the cache folder, one per kind and cluster. A file that is older than a minute is
-refreshed by a process of its own; the shell waits for it only if there is no file at all, for
-300 ms. Whatever goes wrong, there are just no names.
+refreshed by a process of its own, for which nobody waits; only if there is no file at all does the
+shell wait, since it has nothing to show, and never longer than a second and a half. A broker that
+is not there refuses at once. Whatever goes wrong, there are just no names.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FRESH_SECONDS: Final = 60.0
-_WAIT_SECONDS: Final = 0.3
+_WAIT_SECONDS: Final = 1.5
+_LEFT_OVER_SECONDS: Final = 600.0
 _REFRESH_TIMEOUT_SECONDS: Final = 5
+_ASKING: Final = frozenset({"_KAA_COMPLETE", "COMP_WORDS", "COMP_CWORD"})
 _NAMES_MAX: Final = 10_000
 
 
@@ -90,6 +93,7 @@ def _cached(kind: str, connection: list[str]) -> list[str]:
 def _refresh(kind: str, connection: list[str], path: Path, wait_seconds: float) -> None:
     """Starts the process that writes the file, and waits for it a little."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_left_over(path)
     fresh = path.with_suffix(f".{os.getpid()}")
     with fresh.open("wb") as file:
         process = subprocess.Popen(  # noqa: S603 - this program itself.
@@ -98,12 +102,24 @@ def _refresh(kind: str, connection: list[str], path: Path, wait_seconds: float) 
             stdout=file,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            # What asks for completion would make the program complete instead.
+            env={name: text for name, text in os.environ.items() if name not in _ASKING},
         )
     try:
         process.wait(wait_seconds)
     except subprocess.TimeoutExpired:
         # It goes on after this process has ended, and nobody asks how it went.
         process.returncode = 0
+
+
+def _remove_left_over(path: Path) -> None:
+    """Files of processes that were killed before they could name them or take them away."""
+    for one in path.parent.glob(f"{path.stem}.*"):
+        try:
+            if time.time() - one.stat().st_mtime > _LEFT_OVER_SECONDS:
+                one.unlink()
+        except FileNotFoundError:
+            continue
 
 
 _PROGRAM: Final = f"""

@@ -1,11 +1,9 @@
 """The offset grammar: where to start reading, and where to stop.
 
-::
-
-    POINT   start        the first record              end    behind the last one
-            N            offset N                      +N     N records behind the first
+    POINT   start        the first record              end    after the last one
+            N            offset N                      +N     N records after the first
             -N           N records before the end
-            @TIME        the first record at or behind a time
+            @TIME        the first record at or after a time
     TIME    1700000000000              milliseconds since 1970
             2026-01-31, 2026-01-31T10:00:00, 2026-01-31T10:00:00+02:00   (UTC without a zone)
             -10m                       that long ago: s, m, h or d
@@ -30,13 +28,13 @@ _DAYS_BACK: Final = {"today": 0, "yesterday": 1}
 
 
 class Point(NamedTuple):
-    """A place in a partition: ``kind`` is offset, start, end or time; ``value`` counts from it."""
+    """A place in a partition: `kind` is offset, start, end or time; `value` counts from it."""
 
     kind: str
     value: int = 0
 
     def offset(self, first: int, end: int, at_time: int | None) -> int:
-        """The offset that it stands for in a partition; ``at_time`` is what the broker found."""
+        """The offset that it stands for in a partition; `at_time` is what the broker found."""
         if self.kind == "time":
             return end if at_time is None else at_time
         base = {"offset": 0, "start": first, "end": end}[self.kind]
@@ -44,7 +42,7 @@ class Point(NamedTuple):
 
 
 class Range(NamedTuple):
-    """What to read: up to ``stop``, or for ever."""
+    """What to read: up to `stop`, or for ever."""
 
     start: Point
     stop: Point | None = None
@@ -66,8 +64,8 @@ def parse_range(text: str, now_ms: int) -> Range:
         if stop is not None:
             return Range(start, stop)
     raise ValueError(
-        f"{text!r} is no offset; write start, end, 42, +42, -42, 10:20, @2026-01-31T10:00:00 or "
-        "@-10m"
+        f"{text!r} is not an offset; write start, end, 42, +42, -42, 10:20, @2026-01-31T10:00:00 "
+        "or @-10m"
     )
 
 

@@ -1,17 +1,18 @@
-"""How commands print their result: the option ``-o``, one place for all of its forms.
+"""How commands print their result: the option `-o`, one place for all of its forms.
 
 A result is a list of rows, each a mapping with the same keys. Some commands also have a document,
 which says the same with more structure.
 
-========  ======================================================================================
-table     for people: upper-case column names; on a terminal sizes have units
-wide      the same with more columns
-json      the document, or the list of rows; a contract: keys are added, never renamed
-yaml      the same as YAML
-jsonl     one row per line, as JSON
-csv       every column under a line of their names; null is empty
-name      one column alone, for ``xargs`` and loops
-========  ======================================================================================
+| form | what it is |
+|---|---|
+| table | for people: upper-case column names; on a terminal sizes have units |
+| wide | the same with more columns |
+| json | the document, or the list of rows; a contract: keys are added, never renamed |
+| yaml | the same as YAML |
+| jsonl | one row per line, as JSON |
+| csv | every column under a line of their names; null is empty |
+| name | one column alone, for `xargs` and loops |
+| template | `template={name} {id}`: a line per row, filled in (`template` has the rules) |
 
 Data goes to standard output, everything else to standard error.
 """
@@ -28,6 +29,9 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
+from kaa.cli.template import PREFIX, Template, TemplateError
+from kaa.cli.visible import for_stream, visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -36,6 +40,34 @@ NO_PROGRESS_KEY: Final = "kaa.no-progress"
 """Under which a command keeps what its options say about terminals."""
 
 OUTPUTS: Final = ("table", "wide", "json", "jsonl", "yaml", "csv", "name")
+
+
+if TYPE_CHECKING:
+    _StringChoice = click.Choice[str]
+else:
+    # Only the newest releases of click have parameters of the class.
+    _StringChoice = click.Choice
+
+
+class OutputType(_StringChoice):
+    """One of the forms, or a template, which is checked before anything is done."""
+
+    def __init__(self) -> None:
+        super().__init__(OUTPUTS)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value).startswith(PREFIX):
+            return super().convert(value, param, ctx)
+        try:
+            Template(value)
+        except TemplateError as error:
+            self.fail(str(error), param, ctx)
+        return value
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """The forms, and how a template begins."""
+        return f"[{'|'.join(OUTPUTS)}|{PREFIX}TEXT]"
+
 
 _BYTES_SUFFIX: Final = "_bytes"
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB", "PiB")
@@ -56,11 +88,13 @@ def show(
 ) -> None:
     """Prints a result in the form asked for.
 
-    ``name`` is the column of ``-o name``, ``wide`` are the columns that ``-o wide`` adds,
-    ``document`` is what JSON and YAML show instead of the rows, and ``text`` prints what people
+    `name` is the column of `-o name`, `wide` are the columns that `-o wide` adds,
+    `document` is what JSON and YAML show instead of the rows, and `text` prints what people
     see instead of a table.
     """
-    if output == "json":
+    if output.startswith(PREFIX):
+        _print_template(output, rows if document is None else _rows_of(document))
+    elif output == "json":
         print_json(list(rows) if document is None else document)
     elif output == "yaml":
         click.echo(yaml_text(list(rows) if document is None else document), nl=False)
@@ -69,7 +103,7 @@ def show(
             click.echo(json.dumps(row))
     elif output == "name":
         for row in rows:
-            click.echo(cell(row[name]))
+            click.echo(for_stream(cell(row[name]), sys.stdout))
     elif output == "csv":
         print_csv([*columns, *wide], rows)
     elif text is not None:
@@ -77,6 +111,19 @@ def show(
     else:
         shown = [*columns, *wide] if output == "wide" else list(columns)
         print_rows(shown, rows)
+
+
+def _rows_of(document: object) -> list[Any]:
+    return list(document) if isinstance(document, list) else [document]
+
+
+def _print_template(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    template = Template(text)
+    try:
+        for row in rows:
+            click.echo(for_stream(template.fill(row), sys.stdout))
+    except TemplateError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def show_one(
@@ -99,7 +146,7 @@ def print_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None
     for row in rows:
         values = (row[column] for column in columns)
         writer.writerow(["" if value in (None, [], ()) else cell(value) for value in values])
-    click.echo(text.getvalue(), nl=False)
+    click.echo(for_stream(text.getvalue(), sys.stdout), nl=False)
 
 
 # --- tables
@@ -147,7 +194,7 @@ def _holds_numbers(values: Sequence[object]) -> bool:
 def _shown(column: str, value: Any, *, is_terminal: bool) -> str:
     if is_terminal and column.endswith(_BYTES_SUFFIX) and isinstance(value, int):
         return size_text(value)
-    return cell(value)
+    return visible(cell(value), one_line=True) if is_terminal else cell(value)
 
 
 def cell(value: Any) -> str:

@@ -1,27 +1,37 @@
-"""``kaa perf``: how fast a cluster takes and gives records, and how long one of them is on its way.
+"""`kaa perf`: how fast a cluster takes and gives records, and how long one of them is on its way.
 
-A run of ``produce`` sends as fast as it can, or at ``--rate``; the time of a record runs from its
-``send`` to the answer of the broker. ``e2e`` sends one record at a time and waits until it has been
-read back.
+A run of `produce` sends as fast as it can, or at `--rate`; the time of a record runs from its
+`send` to the answer of the broker. `e2e` sends one record at a time and waits until it has been
+read back. A run that is interrupted, or ends because a record is refused or nothing comes any more,
+reports what it has measured up to then. No run waits for one record longer than for any other
+answer of the cluster (`--timeout`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import asynccontextmanager
+from functools import partial
+from operator import ge
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kaa.cli.client import client_options, run, say
+from kaa.cli.client import bound_delivery, client_options, run, say
 from kaa.cli.command import TOPIC, Noun
 from kaa.cli.output import show_one
 from kaa.cli.progress import Progress
+from kaa.model.words import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from kaa.cli.client import Session
+    from kaa.client.consumer.consumer import Consumer
+    from kaa.client.errors import ClientError
+    from kaa.client.producer.producer import Delivery, Producer
+    from kaa.model.topics import TopicPartition
 
 _PERCENTILES = (50, 90, 99, 99.9)
 _BAR_COLUMNS = 40
@@ -65,6 +75,65 @@ def histogram(latencies_ms: Sequence[float]) -> list[tuple[float, int]]:
     return sorted(counts.items())
 
 
+class Run:
+    """What was measured so far. Who interrupts it sees that much."""
+
+    def __init__(self, session: Session, record_bytes: int = 0) -> None:
+        self._session = session
+        self.record_bytes = record_bytes
+        self.started = time.perf_counter()
+        # Records that are done: acknowledged, or read.
+        self.count = 0
+        self.bytes = 0
+        self.latencies_ms: list[float] = []
+        # Why the first of the records that were refused was.
+        self.failure: ClientError | None = None
+
+    @property
+    def patience_ms(self) -> int:
+        """How long to wait for one record."""
+        return int(self._session.settings["default.api.timeout.ms"])
+
+    def settle(self, delivery: Delivery, sent: float) -> None:
+        """A record that was sent then has been acknowledged, or was refused."""
+        from kaa.client.errors import ClientError
+
+        try:
+            delivery.result()
+        except ClientError as error:
+            self.failure = self.failure or error
+        else:
+            self.add((time.perf_counter() - sent) * 1000)
+
+    def check(self) -> None:
+        """Raises what refused a record."""
+        if self.failure is not None:
+            raise self.failure
+
+    def add(self, latency_ms: float) -> None:
+        """One more record is done."""
+        self.count += 1
+        self.bytes += self.record_bytes
+        self.latencies_ms.append(latency_ms)
+
+    @asynccontextmanager
+    async def measured(self, wanted: int) -> AsyncIterator[None]:
+        """Runs the clock over the block, and reports also when the block ends too early."""
+        from kaa.client.errors import ClientError
+
+        self.started = time.perf_counter()
+        try:
+            yield
+        except (asyncio.CancelledError, ClientError):
+            seconds = time.perf_counter() - self.started
+            say(f"stopped after {self.count} of {count_text(wanted, 'record')}")
+            if self.count:
+                _report(self._session, self.count, self.bytes, seconds, self.latencies_ms)
+            raise
+        seconds = time.perf_counter() - self.started
+        _report(self._session, self.count, self.bytes, seconds, self.latencies_ms)
+
+
 def _report(
     session: Session, count: int, size: int, seconds: float, latencies_ms: Sequence[float]
 ) -> None:
@@ -81,7 +150,7 @@ def _report(
 
     def text() -> None:
         click.echo(
-            f"{count} records in {seconds:.2f} s: {count / seconds:.0f} records/s, "
+            f"{count_text(count, 'record')} in {seconds:.2f} s: {count / seconds:.0f} records/s, "
             f"{size / seconds / 1e6:.2f} MB/s"
         )
         if latencies_ms:
@@ -109,41 +178,38 @@ def produce(session: Session, topic: str, count: int, size: int, rate: float | N
       kaa perf produce orders -n 100000 --size 1024
       kaa perf produce orders --rate 1000 -n 10000 -X linger.ms=0 -o json
     """
+    bound_delivery(session.settings)
 
     async def work() -> None:
-        from kaa.client.producer import Producer
+        from kaa.client.producer.producer import Producer
 
-        value = bytes(size)
-        latencies_ms: list[float] = []
-        async with Producer(session.settings) as producer, asyncio.TaskGroup() as tasks:
+        run_ = Run(session, size)
+        async with Producer(session.settings) as producer:
             await producer.partitions_for(topic)
-            progress = Progress("writing", "records", count)
-            started = time.perf_counter()
-            waiting: list[tuple[Any, float]] = []
-            for number in range(count):
-                if rate is not None:
-                    pause = started + number / rate - time.perf_counter()
-                    if pause > 0:
-                        await asyncio.sleep(pause)
-                waiting.append((await producer.send(topic, value), time.perf_counter()))
-                progress.advance()
-                if len(waiting) == _SENT_PER_TURN or rate is not None:
-                    tasks.create_task(_measure(waiting, latencies_ms))
-                    waiting = []
-                    await asyncio.sleep(0)
-            tasks.create_task(_measure(waiting, latencies_ms))
-            await producer.flush()
-            progress.clear()
-            seconds = time.perf_counter() - started
-        _report(session, count, count * size, seconds, latencies_ms)
+            async with run_.measured(count):
+                await _send(producer, topic, count, rate, run_)
 
     run(session, work)
 
 
-async def _measure(waiting: list[tuple[Any, float]], latencies_ms: list[float]) -> None:
-    for delivery, sent in waiting:
-        await delivery
-        latencies_ms.append((time.perf_counter() - sent) * 1000)
+async def _send(producer: Producer, topic: str, count: int, rate: float | None, run_: Run) -> None:
+    value = bytes(run_.record_bytes)
+    with Progress("writing", "records", count) as progress:
+        for number in range(count):
+            if rate is not None:
+                pause = run_.started + number / rate - time.perf_counter()
+                if pause > 0:
+                    await asyncio.sleep(pause)
+            delivery = await producer.send(topic, value)
+            delivery.add_done_callback(partial(run_.settle, sent=time.perf_counter()))
+            progress.advance()
+            if number % _SENT_PER_TURN == 0 or rate is not None:
+                await asyncio.sleep(0)
+                run_.check()
+        await producer.flush()
+        # The callbacks of the last answer have their turn.
+        await asyncio.sleep(0)
+        run_.check()
 
 
 @command.command()
@@ -160,7 +226,7 @@ def consume(session: Session, topic: str, count: int | None) -> None:
     """
 
     async def work() -> None:
-        from kaa.client.consumer import Consumer
+        from kaa.client.consumer.consumer import Consumer
 
         async with Consumer(session.settings) as consumer:
             names = await consumer.partitions_for(topic)
@@ -168,24 +234,40 @@ def consume(session: Session, topic: str, count: int | None) -> None:
             await consumer.seek_to_beginning()
             ends = await consumer.end_offsets(names)
             total = sum(ends.values()) - sum([await consumer.position(name) for name in names])
-            progress = Progress("reading", "records", total if count is None else count)
-            started = time.perf_counter()
-            read = size = 0
-            while count is None or read < count:
-                positions = [(await consumer.position(name), ends[name]) for name in names]
-                if all(position >= end for position, end in positions):
-                    break
-                for records in (await consumer.poll(timeout_ms=200)).values():
-                    read += len(records)
-                    progress.advance(len(records))
-                    size += sum(len(record.value or b"") for record in records)
-            progress.clear()
-            seconds = time.perf_counter() - started
-        if count is not None and read < count:
-            say(f"{topic} has {read} records, fewer than the {count} asked for")
-        _report(session, read, size, seconds, [])
+            wanted = total if count is None else count
+            run_ = Run(session)
+            async with run_.measured(wanted):
+                await _read(consumer, ends, wanted, run_)
+        if count is not None and run_.count < count:
+            held = count_text(run_.count, "record")
+            say(f"{topic} has {held}, fewer than the {count} asked for")
 
     run(session, work)
+
+
+async def _read(
+    consumer: Consumer, ends: dict[TopicPartition, int], wanted: int, run_: Run
+) -> None:
+    from kaa.client.errors import RequestTimeoutError
+
+    reached: list[int] = []
+    moved = time.perf_counter()
+    with Progress("reading", "records", wanted) as progress:
+        while run_.count < wanted:
+            positions = [await consumer.position(name) for name in ends]
+            if all(map(ge, positions, ends.values())):
+                return
+            if positions != reached:
+                reached, moved = positions, time.perf_counter()
+            elif (time.perf_counter() - moved) * 1000 > run_.patience_ms:
+                raise RequestTimeoutError(
+                    f"nothing could be read for {run_.patience_ms / 1000:g} s; see whether the "
+                    "partitions have leaders (kaa cluster health)"
+                )
+            for records in (await consumer.poll(timeout_ms=200)).values():
+                run_.count += len(records)
+                run_.bytes += sum(len(record.value or b"") for record in records)
+                progress.advance(len(records))
 
 
 @command.command()
@@ -202,28 +284,47 @@ def e2e(session: Session, topic: str, count: int, size: int) -> None:
       kaa perf e2e orders -n 100 --size 1024 -o json
     """
     session.settings.setdefault("linger.ms", "0")
+    bound_delivery(session.settings)
 
     async def work() -> None:
-        from kaa.client.consumer import Consumer
-        from kaa.client.producer import Producer
+        from kaa.client.consumer.consumer import Consumer
+        from kaa.client.producer.producer import Producer
 
-        latencies_ms: list[float] = []
+        run_ = Run(session, size)
         async with Producer(session.settings) as producer, Consumer(session.settings) as consumer:
             await producer.partitions_for(topic)
             (name, *_) = await consumer.partitions_for(topic)
             consumer.assign([name])
             await consumer.seek_to_end()
-            started = time.perf_counter()
-            progress = Progress("measuring", "records", count)
-            for _ in range(count):
-                progress.advance()
-                sent = time.perf_counter()
-                await producer.send(topic, bytes(size), partition=name.partition)
-                while not await consumer.poll():
-                    pass
-                latencies_ms.append((time.perf_counter() - sent) * 1000)
-            progress.clear()
-            seconds = time.perf_counter() - started
-        _report(session, count, count * size, seconds, latencies_ms)
+            async with run_.measured(count):
+                with Progress("measuring", "records", count) as progress:
+                    for _ in range(count):
+                        await _there_and_back(producer, consumer, name, run_)
+                        progress.advance()
 
     run(session, work)
+
+
+async def _there_and_back(
+    producer: Producer, consumer: Consumer, name: TopicPartition, run_: Run
+) -> None:
+    """Sends a record and reads on until it has come, past what others write meanwhile."""
+    from kaa.client.errors import RequestTimeoutError
+
+    sent = time.perf_counter()
+    delivery = await producer.send(name.topic, bytes(run_.record_bytes), partition=name.partition)
+    # One that is refused raises here. The consumer fetches meanwhile, so this takes no time away.
+    wanted = (await delivery).offset
+    deadline = time.perf_counter() + run_.patience_ms / 1000
+    reached = -1
+    while reached < max(wanted, 0):
+        left_ms = int((deadline - time.perf_counter()) * 1000)
+        found = (await consumer.poll(timeout_ms=max(left_ms, 0))).get(name)
+        if found:
+            reached = found[-1].offset
+        elif left_ms <= 0:
+            raise RequestTimeoutError(
+                f"offset {wanted} of {name} was written and could not be read for "
+                f"{run_.patience_ms / 1000:g} s; see whether replicas lag (kaa cluster health)"
+            )
+    run_.add((time.perf_counter() - sent) * 1000)

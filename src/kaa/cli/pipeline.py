@@ -1,4 +1,4 @@
-"""``kaa pipeline``: pipelines of YAML files, on Spark."""
+"""`kaa pipeline`: pipelines of YAML files, on Spark."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from kaa.cli.client import (
     say,
     tell,
 )
+from kaa.cli.extras import needs
 from kaa.cli.output import NO_PROGRESS_KEY, is_asked, show
 from kaa.cli.progress import is_welcome
+from kaa.model.words import count_text
 
 if TYPE_CHECKING:
     import threading
@@ -58,12 +60,12 @@ def command() -> None:
 
 
 def _guarded(work: Callable[[], int | None]) -> None:
-    """Runs a command; what a user can do something about is told in one line."""
+    """Runs a command; what a user can do something about is reported in one line."""
     try:
-        code = work()
-    except ImportError as error:
-        complain(f"{error.name or error} is missing: pip install 'kaa[lake]'")
-        sys.exit(EXIT_FAILED)
+        with needs("lake"):
+            code = work()
+    except click.ClickException:
+        raise
     except Exception as error:
         from kaa.client.errors import ClientError
         from kaa.spark.errors import SparkSourceError
@@ -187,7 +189,7 @@ def _source_row(pipeline: Pipeline, source: Any) -> dict[str, Any]:
     partitions = lookup.partitions().partitions
     earliest, latest = lookup.earliest(partitions), lookup.latest(partitions)
     records = sum(latest[one] - earliest[one] for one in partitions)
-    detail = f"{len(partitions)} partitions, {records} records"
+    detail = f"{count_text(len(partitions), 'partition')}, {count_text(records, 'record')}"
     return {
         "part": "source",
         "name": source.name,
@@ -303,7 +305,7 @@ class _Screen:
             if row["batch"] is not None and row["batch"] > self._last.get(row["sink"], -1):
                 self._last[row["sink"]] = row["batch"]
                 say(
-                    f"{row['sink']}: batch {row['batch']}, {row['rows']} rows, "
+                    f"{row['sink']}: batch {row['batch']}, {count_text(row['rows'], 'row')}, "
                     f"{row['rows_per_second']} rows/s, {row['mib_per_second']} MiB/s, "
                     f"{row['batch_seconds']} s, lag {row['lag_by_source'] or 0}"
                 )

@@ -1,7 +1,7 @@
 """Messages and records of internal topics as the values that JSON has.
 
 A field that the version does not have is left out, and so is a tagged field at its default. Bytes
-are text where they are UTF-8, else ``{"base64": ...}``.
+are text where they are UTF-8, else `{"base64": ...}`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,12 @@ from importlib import import_module
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Any, Final
 
+from kaa.model.topics import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from kaa.wire.primitives import Uuid, WireError
 from kaa.wire.schema import Struct, fields_of
 
@@ -30,10 +36,10 @@ DECODERS: Final = ("text", *_COORDINATOR_MODULES, "metadata")
 """What the records of a log can be taken for."""
 
 _TOPICS: Final = {
-    "__consumer_offsets": "offsets",
-    "__transaction_state": "transactions",
-    "__share_group_state": "share",
-    "__cluster_metadata": "metadata",
+    CONSUMER_OFFSETS: "offsets",
+    TRANSACTION_STATE: "transactions",
+    SHARE_GROUP_STATE: "share",
+    CLUSTER_METADATA: "metadata",
 }
 
 

@@ -1,7 +1,8 @@
-"""``kaa produce``: lines, or JSON objects as ``kaa consume -o jsonl`` prints them, to a topic."""
+"""`kaa produce`: lines, or JSON objects as `kaa consume -o jsonl` prints them, to a topic."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from base64 import b64decode
@@ -12,6 +13,7 @@ import click
 from kaa.cli.client import (
     EXIT_PARTLY,
     EXIT_USAGE,
+    admin_settings,
     client_options,
     complain,
     exit_code,
@@ -23,13 +25,15 @@ from kaa.cli.command import TOPIC, Verb
 from kaa.cli.input_lines import pieces_of
 from kaa.cli.output import show
 from kaa.cli.progress import Progress
+from kaa.model.words import count_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
     from kaa.cli.client import Session
     from kaa.cli.input_lines import Stream
-    from kaa.client.producer import Delivery
+    from kaa.client.errors import ClientError, KafkaError
+    from kaa.client.producer.producer import Delivery, Producer
 
 # Records whose delivery is awaited together; enough to fill requests, and few in memory.
 _AWAITED_TOGETHER = 10_000
@@ -49,7 +53,7 @@ class NewRecord(NamedTuple):
 
 
 class InputError(Exception):
-    """A line that is no record."""
+    """A line that is not a record."""
 
 
 def read_lines(
@@ -81,12 +85,12 @@ def read_json(lines: Iterable[bytes], first_number: int = 1) -> Iterator[NewReco
                 _bytes(item.get("key")),
                 _bytes(item["value"]),
                 tuple((name, _bytes(value)) for name, value in item.get("headers") or ()),
-                item.get("partition"),
-                item.get("timestamp_ms"),
+                _number(item, "partition"),
+                _number(item, "timestamp_ms"),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
-                f"line {number} is no record: {error!r}; write objects such as "
+                f"line {number} is not a record: {error!r}; write objects such as "
                 '{"key": "k", "value": "v", "headers": [["name", "value"]]}'
             ) from error
 
@@ -100,6 +104,13 @@ def read_headers(texts: Sequence[str]) -> tuple[tuple[str, bytes | None], ...]:
             raise click.UsageError(f"--header {text!r} is not of the form NAME=VALUE")
         found.append((name, value.encode() if separator else None))
     return tuple(found)
+
+
+def _number(item: dict[str, Any], name: str) -> int | None:
+    value = item.get(name)
+    if value is not None and (type(value) is not int or value < 0):
+        raise ValueError(f"{name} is {value!r}")
+    return value
 
 
 def _bytes(value: Any) -> bytes | None:
@@ -123,9 +134,12 @@ def _bytes(value: Any) -> bytes | None:
     metavar="NAME=VALUE",
     help="A header; NAME alone is null.",
 )
-@click.option("-p", "--partition", type=int, help="The partition of every record.")
+@click.option(
+    "-p", "--partition", type=click.IntRange(min=0), help="The partition of every record."
+)
 @click.option("-Z", "--null", "empty_is_null", is_flag=True, help="Empty means null (tombstone).")
 @click.option("--json", "is_json", is_flag=True, help="Lines are JSON objects.")
+@click.option("--no-create", is_flag=True, help="Fail if the topic is not there.")
 @click.option("--acks", type=click.Choice(["all", "0", "1"]), help="Who must have the records.")
 @click.option(
     "-z",
@@ -144,12 +158,14 @@ def command(
     partition: int | None,
     empty_is_null: bool,
     is_json: bool,
+    no_create: bool,
     acks: str | None,
     compression: str | None,
 ) -> None:
     """Write records to a topic.
 
-    Records are the VALUES, or the lines of standard input if there are none.
+    Records are the VALUES, or the lines of standard input if there are none. A topic that is not
+    there is created, if the cluster allows that.
 
     \b
     Examples:
@@ -165,20 +181,24 @@ def command(
     delimiter = None if key_delimiter is None else key_delimiter.encode()
     own_key = None if key is None else key.encode()
 
+    extra = read_headers(headers)
+    is_typed = not values and sys.stdin.isatty()
+
     async def records() -> AsyncIterator[Iterator[NewRecord]]:
         count = 0
-        async for lines in _pieces(values):
+        async for lines in _pieces(values, is_typed=is_typed):
             if is_json:
-                yield read_json(lines, count + 1)
+                found = read_json(lines, count + 1)
             else:
-                yield read_lines(lines, own_key, delimiter, empty_is_null=empty_is_null)
+                found = read_lines(lines, own_key, delimiter, empty_is_null=empty_is_null)
+            yield (with_extras(record, extra, partition) for record in found)
             count += len(lines)
-
-    extra = read_headers(headers)
 
     async def work() -> int:
         try:
-            return await _produce(session, topic, records(), extra, partition)
+            return await _produce(
+                session, topic, records(), may_create=not no_create, is_typed=is_typed
+            )
         except InputError as error:
             complain(str(error))
             return EXIT_USAGE
@@ -186,75 +206,138 @@ def command(
     run(session, work)
 
 
-async def _pieces(values: Sequence[str]) -> AsyncIterator[list[bytes]]:
+def with_extras(
+    record: NewRecord, headers: tuple[tuple[str, bytes | None], ...], partition: int | None
+) -> NewRecord:
+    """A record with the headers and the partition that options ask for."""
+    own = record.partition if partition is None else partition
+    return record._replace(headers=(*record.headers, *headers), partition=own)
+
+
+async def _pieces(values: Sequence[str], *, is_typed: bool) -> AsyncIterator[list[bytes]]:
     """The values of the command line, or the lines of standard input as they come."""
     if values:
         yield [value.encode() for value in values]
         return
-    if sys.stdin.isatty():
+    if is_typed:
         say("one record per line; Ctrl-D ends it")
     async for lines in pieces_of(cast("Stream", sys.stdin.buffer)):
         yield lines
+
+
+class Sending:
+    """What became of the records so far."""
+
+    def __init__(self, session: Session, topic: str) -> None:
+        self._output = session.output
+        self._topic = topic
+        self._deliveries: list[Delivery] = []
+        self._written: list[dict[str, Any]] = []
+        self._sent = 0
+        self._failed = 0
+        self._first_error: ClientError | None = None
+
+    async def add(self, producer: Producer, record: NewRecord) -> None:
+        """Sends one more."""
+        delivery = await producer.send(
+            self._topic,
+            record.value,
+            key=record.key,
+            partition=record.partition,
+            headers=record.headers,
+            timestamp_ms=record.timestamp_ms,
+        )
+        self._deliveries.append(delivery)
+        self._sent += 1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether enough are on their way."""
+        return len(self._deliveries) >= _AWAITED_TOGETHER
+
+    async def settle(self, producer: Producer) -> None:
+        """Waits for all that is on its way."""
+        from kaa.client.errors import ClientError
+
+        await producer.flush()
+        for delivery in self._deliveries:
+            try:
+                found = delivery.result()
+            except ClientError as error:
+                if self._first_error is None:
+                    self._first_error = error
+                    tell(error)
+                self._failed += 1
+            else:
+                if self._output != "table":
+                    self._written.append(found._asdict())
+        self._deliveries.clear()
+        if self._output in _STREAMED:
+            show(self._output, [], self._written, "offset")
+            self._written = []
+
+    def finish(self) -> int:
+        """Says what was written; gives the exit code."""
+        if self._output not in {"table", *_STREAMED}:
+            show(self._output, _COLUMNS, self._written, "offset")
+        say(f"{written_text(self._sent - self._failed, self._sent)} written to {self._topic}")
+        if self._first_error is None:
+            return 0
+        return EXIT_PARTLY if self._failed < self._sent else exit_code(self._first_error)
+
+
+def written_text(written: int, sent: int) -> str:
+    """How many records, and of how many where some were refused."""
+    whole = count_text(sent, "record")
+    return whole if written == sent else f"{written} of {whole}"
 
 
 async def _produce(
     session: Session,
     topic: str,
     records: AsyncIterator[Iterator[NewRecord]],
-    headers: tuple[tuple[str, bytes | None], ...],
-    partition: int | None,
+    *,
+    may_create: bool,
+    is_typed: bool,
 ) -> int:
-    from kaa.client.errors import ClientError
-    from kaa.client.producer import Producer
+    from kaa.client.producer.producer import Producer
 
-    sent = failed = 0
-    first_error: ClientError | None = None
-    deliveries: list[Delivery] = []
-    written: list[dict[str, Any]] = []
-
-    async def settle() -> None:
-        nonlocal failed, first_error, written
-        await producer.flush()
-        for delivery in deliveries:
-            try:
-                found = delivery.result()
-            except ClientError as error:
-                if first_error is None:
-                    first_error = error
-                    tell(error)
-                failed += 1
-            else:
-                if session.output != "table":
-                    written.append(found._asdict())
-        deliveries.clear()
-        if session.output in _STREAMED:
-            show(session.output, [], written, "offset")
-            written = []
-
+    absent = await _absence(session, topic)
+    if absent is not None and not may_create:
+        raise absent
+    sending = Sending(session, topic)
     async with Producer(session.settings) as producer:
+        if absent is not None:
+            made = count_text(len((await producer.partitions_for(topic)).partitions), "partition")
+            say(f"topic {topic} was not there and has been created with {made}")
         progress = Progress("writing", "records")
+        # Who types the records sees them, and a line of progress would run into them.
+        progress.is_shown &= not is_typed
         try:
             async for piece in records:
                 for record in piece:
-                    delivery = await producer.send(
-                        topic,
-                        record.value,
-                        key=record.key,
-                        partition=record.partition if partition is None else partition,
-                        headers=(*record.headers, *headers),
-                        timestamp_ms=record.timestamp_ms,
-                    )
-                    deliveries.append(delivery)
-                    sent += 1
+                    await sending.add(producer, record)
                     progress.advance()
-                if len(deliveries) >= _AWAITED_TOGETHER:
-                    await settle()
+                if sending.is_full:
+                    await sending.settle(producer)
+        except asyncio.CancelledError:
+            progress.clear()
+            await sending.settle(producer)
+            sending.finish()
+            raise
         finally:
             progress.clear()
-            await settle()
-    if session.output not in {"table", *_STREAMED}:
-        show(session.output, _COLUMNS, written, "offset")
-    say(f"{sent - failed} of {sent} records written to {topic}")
-    if first_error is None:
-        return 0
-    return EXIT_PARTLY if failed < sent else exit_code(first_error)
+            await sending.settle(producer)
+    return sending.finish()
+
+
+async def _absence(session: Session, topic: str) -> KafkaError | None:
+    """The error of a topic that is not there; asking for it does not create it."""
+    from kaa.client.admin.admin import Admin
+    from kaa.client.errors import KafkaError
+    from kaa.wire.errors import Errors
+
+    async with Admin(admin_settings(session.settings)) as admin:
+        found = (await admin.describe_topics([topic]))[topic]
+    is_absent = isinstance(found, KafkaError) and found.error is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    return cast("KafkaError", found) if is_absent else None

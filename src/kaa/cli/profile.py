@@ -1,4 +1,4 @@
-"""``kaa profile``: settings of clusters under names, one of which is in use."""
+"""`kaa profile`: settings of clusters under names, one of which is in use."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def command() -> None:
 
 
 def tells_problems(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Problems with profiles are told, never thrown."""
+    """Problems with profiles are reported, never thrown."""
 
     @wraps(function)
     def wrapped(**arguments: Any) -> None:

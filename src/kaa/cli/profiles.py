@@ -1,7 +1,5 @@
 """Profiles: the settings of clusters under names, in a TOML file of the user's own.
 
-::
-
     current = "local"
 
     [profiles.local]
@@ -11,8 +9,8 @@
     "bootstrap.servers" = "broker.example:9093"
     "sasl.jaas.config" = "${file:~/.secrets/jaas}"
 
-The file lies in the configuration folder of the platform, or in ``KAA_CONFIG_DIR``. Values may
-refer to a secret instead of holding it: ``${env:NAME}``, ``${file:PATH}`` and ``${command:WORDS}``
+The file lies in the configuration folder of the platform, or in `KAA_CONFIG_DIR`. Values may
+refer to a secret instead of holding it: `${env:NAME}`, `${file:PATH}` and `${command:WORDS}`
 (the output of a command, such as one that asks a keyring). A file that others may read must not
 hold passwords itself.
 
@@ -31,12 +29,14 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from kaa.cli.secrets import HIDDEN, without_secrets
+
 NO_PROFILE: Final = "none"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _REFERENCE: Final = re.compile(r"\$\{(env|file|command):([^}]*)\}")
-_SECRET: Final = re.compile(r"password|sasl\.jaas\.config|\.key$|secret")
 _COMMAND_SECONDS_MAX: Final = 30
+_SECRET: Final = re.compile(r"password|jaas|\.key$|secret|user\.info|auth\.token")
 _OTHERS: Final = 0o077
 
 
@@ -90,7 +90,7 @@ def parse_profiles(path: str, text: str) -> Profiles:
             for name, table in document.get("profiles", {}).items()
         }
     except (tomllib.TOMLDecodeError, AttributeError) as error:
-        raise ProfileError(f"{path} is no file of profiles: {error}") from error
+        raise ProfileError(f"{path} is not a file of profiles: {error}") from error
     return Profiles(current if current in settings else None, settings)
 
 
@@ -172,10 +172,11 @@ def resolve(key: str, value: str) -> str:
 
 
 def hidden(key: str, value: str) -> str:
-    """A value as it may be shown."""
-    return "[hidden]" if _holds_secret(key, value) else value
+    """The value as it may be shown."""
+    if _REFERENCE.search(value) is not None or "location" in key:
+        return value
+    return HIDDEN if _SECRET.search(key) else without_secrets(value)
 
 
 def _holds_secret(key: str, value: str) -> bool:
-    is_secret = _SECRET.search(key) is not None
-    return is_secret and _REFERENCE.search(value) is None and "location" not in key
+    return hidden(key, value) != value

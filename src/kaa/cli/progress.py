@@ -1,8 +1,11 @@
 """Progress of what takes long: one line on a terminal, with rate and time left.
 
-Nothing is shown for the first half second, nothing when standard error is no terminal, and nothing
-where a program reads along (``NO_COLOR`` is no reason, ``CI`` and ``TERM=dumb`` are) or where
-``--no-progress`` says so. The line is gone when the work is done.
+Nothing is shown for the first half second, nothing if standard error is not a terminal, and nothing
+where a program reads along (`CI` and `TERM=dumb` say so, `NO_COLOR` does not) or where
+`--no-progress` says so. The line is gone when the work is done.
+
+A line that is longer than the terminal is wide would wrap, and every redraw would then leave a line
+above it. So it is made to fit: the bar goes first, then the end of the line.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 _QUIET_SECONDS: Final = 0.5
 _REDRAW_SECONDS: Final = 0.1
 _BAR_COLUMNS: Final = 24
+_COLUMNS_UNKNOWN: Final = 80
 
 
 def is_welcome(stream: IO[str], environment: Mapping[str, str] = os.environ) -> bool:
@@ -29,16 +33,30 @@ def is_welcome(stream: IO[str], environment: Mapping[str, str] = os.environ) -> 
     return "KAA_NO_PROGRESS" not in environment and stream.isatty()
 
 
-def progress_line(what: str, unit: str, done: int, total: int | None, seconds: float) -> str:
-    """What is shown after so many seconds."""
+def progress_line(
+    what: str, unit: str, done: int, total: int | None, seconds: float, columns: int
+) -> str:
+    """What is shown after so many seconds, in at most so many columns."""
     rate = done / seconds if seconds > 0 else 0.0
     if not total:
-        return f"{what} {done:,} {unit}, {rate:,.0f}/s"
+        counted = unit.removesuffix("s") if done == 1 else unit
+        return f"{what} {done:,} {counted}, {rate:,.0f}/s"[:columns]
     part = min(1.0, done / total)
     full = int(part * _BAR_COLUMNS)
     bar = "━" * full + "─" * (_BAR_COLUMNS - full)
     left = duration_text((total - done) / rate) if rate > 0 and done < total else "0 s"
-    return f"{what} {bar} {part:4.0%}  {done:,} of {total:,} {unit}, {rate:,.0f}/s, {left} left"
+    counts = f"{done:,} of {total:,} {unit}, {rate:,.0f}/s, {left} left"
+    whole = f"{what} {bar} {part:4.0%}  {counts}"
+    return whole if len(whole) <= columns else f"{what} {part:.0%}  {counts}"[:columns]
+
+
+def columns_of(stream: IO[str]) -> int:
+    """How long a line may be there: the last column stays free, since some terminals wrap at it."""
+    try:
+        width = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        width = 0
+    return (width or _COLUMNS_UNKNOWN) - 1
 
 
 def duration_text(seconds: float) -> str:
@@ -56,10 +74,8 @@ def duration_text(seconds: float) -> str:
 class Progress:
     """Counts what is done, and shows it.
 
-    ::
-
-        with Progress("reading", "records", total=1000) as progress:
-            progress.advance(10)
+    with Progress("reading", "records", total=1000) as progress:
+        progress.advance(10)
     """
 
     def __init__(
@@ -80,8 +96,8 @@ class Progress:
         self._monotonic = monotonic
         if is_shown is None:
             is_shown = is_welcome(self._stream) and not is_asked(NO_PROGRESS_KEY)
+        # May be switched off later.
         self.is_shown = is_shown
-        """May be switched off later."""
         self._started = monotonic()
         self._next = self._started + _QUIET_SECONDS
         self._is_drawn = False
@@ -103,7 +119,8 @@ class Progress:
     def _draw(self, now: float) -> None:
         self._next = now + _REDRAW_SECONDS
         seconds = now - self._started
-        line = progress_line(self._what, self._unit, self.done, self.total, seconds)
+        columns = columns_of(self._stream)  # A window may change its size.
+        line = progress_line(self._what, self._unit, self.done, self.total, seconds, columns)
         self._stream.write(f"\r{line}\x1b[K")
         self._stream.flush()
         self._is_drawn = True

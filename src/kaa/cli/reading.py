@@ -1,4 +1,4 @@
-"""What ``consume``, ``tail`` and others share: which partitions, from where, up to where."""
+"""What `consume`, `tail` and others share: which partitions, from where, up to where."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kaa.cli.client import say
+from kaa.cli.client import admin_settings, say
+from kaa.cli.partitions import refuse_absent
+from kaa.cli.topic_names import matcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kaa.cli.offset_range import Range
-    from kaa.client.consumer import Consumer
-    from kaa.client.metadata import TopicPartition
-    from kaa.records.record import Record
+    from kaa.client.consumer.consumer import Consumer
+    from kaa.client.consumer.records import ConsumerRecord
+    from kaa.model.topics import TopicPartition
 
 
 _JOIN_POLL_MS: Final = 100
 
 
 class Span(NamedTuple):
-    """What is read of a partition; without ``stop``, for ever."""
+    """What is read of a partition; without `stop`, for ever."""
 
     start: int
     stop: int | None
@@ -31,43 +33,25 @@ class Span(NamedTuple):
 
 async def topics_of(settings: dict[str, str], patterns: Sequence[str]) -> list[str]:
     """The topics whose whole names match one of the patterns."""
-    from kaa.client.admin import Admin
-    from kaa.config.client import ADMIN
+    from kaa.client.admin.admin import Admin
 
-    known = {key.name for key in ADMIN}
-    compiled = [_pattern(text) for text in patterns]
-    async with Admin({name: settings[name] for name in settings if name in known}) as admin:
+    is_meant = matcher(patterns, is_regex=True)
+    async with Admin(admin_settings(settings)) as admin:
         names = [topic.name for topic in await admin.list_topics(internal=True)]
-    found = [name for name in names if any(one.fullmatch(name) for one in compiled)]
+    found = [name for name in names if is_meant(name)]
     if not found:
         raise click.UsageError(f"no topic matches {' or '.join(patterns)}")
     return found
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise click.UsageError(f"{text!r} is no pattern: {error}") from error
 
 
 async def partitions_of(
     consumer: Consumer, topics: Sequence[str], partitions: Sequence[int] = ()
 ) -> list[TopicPartition]:
     """The partitions of topics, all or those asked for; raises KafkaError."""
-    from kaa.client.errors import KafkaError
-    from kaa.wire.errors import Errors
-
     names: list[TopicPartition] = []
     for topic in topics:
         found = await consumer.partitions_for(topic)
-        for partition in partitions:
-            if not 0 <= partition < len(found):
-                raise KafkaError(
-                    Errors.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"partition {topic}-{partition}",
-                    message=f"the topic has partitions 0 to {len(found) - 1}",
-                )
+        refuse_absent(topic, partitions, len(found))
         names += [one for one in found if not partitions or one.partition in partitions]
     return names
 
@@ -126,16 +110,16 @@ async def join_group(
     return spans
 
 
-def record_filter(text: str | None) -> Callable[[Record], bool] | None:
+def record_filter(text: str | None) -> Callable[[ConsumerRecord], bool] | None:
     """Whether a pattern is found in key, value or a header of a record."""
     if text is None:
         return None
     try:
         pattern = re.compile(text.encode())
     except re.error as error:
-        raise click.UsageError(f"{text!r} is no pattern: {error}") from error
+        raise click.UsageError(f"{text!r} is not a pattern: {error}") from error
 
-    def matches(record: Record) -> bool:
+    def matches(record: ConsumerRecord) -> bool:
         return any(
             data is not None and pattern.search(data) is not None
             for data in (record.key, record.value)

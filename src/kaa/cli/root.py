@@ -1,6 +1,6 @@
-"""The program ``kaa``: a table of its commands, each loaded when it is called.
+"""The program `kaa`: a table of its commands, each loaded when it is called.
 
-The table holds the one line of help that ``kaa --help`` shows, so that help imports no command. A
+The table holds the one line of help that `kaa --help` shows, so that help imports no command. A
 test compares it with what the commands say of themselves.
 """
 
@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import click
+
+from kaa.cli.command import Suggesting
 
 VERBOSE_KEY = "kaa.verbose"
 EXIT_FAILED = 1
@@ -28,7 +30,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "broker": Entry("kaa.cli.broker", "Run a node: a broker and its controller in one process."),
     "cluster": Entry(
-        "kaa.cli.cluster", "Show brokers, health, quorum, features, directories and APIs."
+        "kaa.cli.cluster", "Show brokers, health, quorum and features; move replicas and leaders."
     ),
     "completion": Entry("kaa.cli.completion", "Print the script that completes words in a shell."),
     "config": Entry(
@@ -40,24 +42,39 @@ COMMANDS = {
         "kaa.cli.dev", "Run a playground: a broker, sample topics, and records that keep coming."
     ),
     "doctor": Entry("kaa.cli.doctor", "Say what this installation has and what it lacks."),
-    "group": Entry("kaa.cli.group", "List, describe, move, watch and delete consumer groups."),
+    "group": Entry(
+        "kaa.cli.group",
+        "List, describe, move, watch and delete groups: classic, consumer, share and streams.",
+    ),
+    "host": Entry(
+        "kaa.cli.host", "Run several brokers on this machine from one server.properties."
+    ),
     "lake": Entry("kaa.cli.lake", "Keep tables of topics: Iceberg, or folders of Parquet files."),
+    "offsets": Entry(
+        "kaa.cli.offsets",
+        "Show the offsets of topics: the first, the end, and the first at or after a time.",
+    ),
     "perf": Entry("kaa.cli.perf", "Measure producing, consuming and the time in between."),
     "pipeline": Entry(
         "kaa.cli.pipeline", "Check, run and watch pipelines of topics, steps and tables."
     ),
     "produce": Entry("kaa.cli.produce", "Write records to a topic."),
     "profile": Entry("kaa.cli.profile", "Keep the settings of clusters under names."),
+    "share": Entry("kaa.cli.share", "List, describe, move and delete share groups."),
     "storage": Entry("kaa.cli.storage", "Format and inspect the log directories of a node."),
     "tail": Entry("kaa.cli.tail", "Watch records of topics as they arrive."),
+    "tier": Entry(
+        "kaa.cli.tier",
+        "Compare remote storage with what the cluster says of it, and read it on Spark.",
+    ),
     "topic": Entry("kaa.cli.topic", "List, create, describe, change and delete topics."),
     "txn": Entry("kaa.cli.txn", "List, describe and abort transactions, and find those that hang."),
     "version": Entry("kaa.cli.version", "Print the versions of Kaa, Kafka and Python."),
 }
-"""Every command; the module of each defines one click command named ``command``."""
+"""Every command; the module of each defines one click command named `command`."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Suggesting):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -99,7 +116,12 @@ class LazyGroup(click.Group):
             if ctx.meta.get(VERBOSE_KEY):
                 raise
             from kaa.cli.client import complain
+            from kaa.cli.extras import missing_text
 
+            missing = missing_text(error) if isinstance(error, ImportError) else None
+            if missing is not None:
+                complain(missing)
+                sys.exit(EXIT_FAILED)
             complain(f"{type(error).__name__}: {error}")
             click.echo("  next         run it again with -v to see where it happened", err=True)
             sys.exit(EXIT_FAILED)
@@ -115,7 +137,23 @@ def load(entry: Entry) -> click.Command:
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from kaa.cli.version import version_text
+
+        click.echo(version_text())
+        context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings=_CONTEXT)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the versions of Kaa, Kafka and Python.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show where an error came from.")
 @click.pass_context
 def root(context: click.Context, verbose: bool) -> None:

@@ -1,4 +1,4 @@
-"""``kaa storage``: what Kafka's storage tool does: prepares and inspects a node's directories."""
+"""`kaa storage`: what Kafka's storage tool does: prepares and inspects a node's directories."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from kaa.controller.feature_table import (
     default_level,
     metadata_version_of,
 )
-from kaa.controller.formatting import FormatError, FormatRequest, plan_format
+from kaa.controller.result import FormatError
 from kaa.controller.scram import ScramError, parse_credential
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import RealFiles
 from kaa.log.properties import read_meta_properties
-from kaa.quorum.node import KRAFT_VERSIONS
-from kaa.quorum.voters import Endpoint, ReplicaKey, VoterNode, VoterSet
+from kaa.model.nodes import Endpoint
 from kaa.wire.primitives import Uuid
 from kaa.wire.primitives import random_uuid as new_uuid
 
 if TYPE_CHECKING:
     from kaa.config.server import BrokerConfig
     from kaa.controller.feature_table import MetadataVersion
+    from kaa.controller.formatting import FormatRequest
     from kaa.log.properties import MetaProperties
+    from kaa.quorum.voters import VoterNode, VoterSet
 
 config_option = click.option(
     "-c",
@@ -61,7 +62,7 @@ def command() -> None:
     """
 
 
-# --- format ---------------------------------------------------------------------------------------
+# --- format
 
 
 @command.command("format")
@@ -125,25 +126,34 @@ def format_command(
     \b
     Examples:
       kaa storage format -t $(kaa storage random-uuid) -c server.properties --standalone
-      kaa storage format -t 5L6g3nShT-eMCtK--X86sw -c server.properties --feature group.version=0
+      kaa storage format -t 5L6g3nShT-eMCtK--X86sw -c server.properties -s --feature group.version=0
     """
+    from kaa.controller.formatting import FormatRequest
+
     if standalone + no_initial_controllers + (initial_controllers is not None) > 1:
         raise click.UsageError(
             "--standalone, --no-initial-controllers and --initial-controllers exclude each other."
         )
-    config = _config(config_file)
+    config = read_config(config_file)
     is_dynamic = not config.quorum_voters
+    is_controller = "controller" in config.get_list("process.roles")
     if not is_dynamic and (standalone or initial_controllers is not None):
         raise click.ClickException(
             "controller.quorum.voters names the voters already: remove it, and set"
             " controller.quorum.bootstrap.servers, to use --standalone or --initial-controllers."
         )
+    is_controller = "controller" in config.get_list("process.roles")
     voters = None
     if standalone:
+        if not is_controller:
+            raise click.ClickException(
+                "--standalone makes this node a voter, and process.roles has no controller:"
+                " format it without, and the controllers with it."
+            )
         voters = _standalone(config)
     elif initial_controllers is not None:
         voters = _initial_controllers(config, initial_controllers)
-    elif is_dynamic and not no_initial_controllers:
+    elif is_dynamic and is_controller and not no_initial_controllers:
         raise click.ClickException(
             "controller.quorum.voters is not set, so say who votes: --standalone,"
             " --initial-controllers or --no-initial-controllers."
@@ -169,6 +179,8 @@ def format_command(
 
 
 def _format(request: FormatRequest, output: str) -> None:
+    from kaa.controller.formatting import plan_format
+
     files = RealFiles()
     plan = plan_format(files, request, _new_id)
     if not plan.empty_directories:
@@ -196,7 +208,7 @@ def _format(request: FormatRequest, output: str) -> None:
     show(output, columns, rows, "directory", text=lambda: click.echo("\n".join(lines)))
 
 
-def _config(config_file: Path) -> BrokerConfig:
+def read_config(config_file: Path) -> BrokerConfig:
     try:
         settings = file_settings(config_file.read_bytes(), str(config_file))
         return load_broker_config(settings).config
@@ -209,6 +221,8 @@ def _new_id() -> Uuid:
 
 
 def _standalone(config: BrokerConfig) -> VoterSet:
+    from kaa.quorum.voters import KRAFT_VERSIONS, ReplicaKey, VoterNode, VoterSet
+
     listener = config.listeners.advertised_controller[0]
     endpoint = Endpoint(listener.listener, listener.host or "localhost", listener.port)
     return VoterSet.of(
@@ -217,25 +231,31 @@ def _standalone(config: BrokerConfig) -> VoterSet:
 
 
 def _initial_controllers(config: BrokerConfig, text: str) -> VoterSet:
-    entries = text.split(",")
-    if len(entries) > 1:
-        raise click.ClickException(
-            "--initial-controllers names several voters, and this version of Kaa runs a quorum of"
-            " one. Name one, or use --standalone."
-        )
+    from kaa.quorum.voters import VoterSet
+
+    listener = config.get_list("controller.listener.names")[0]
+    voters = [parse_voter(listener, entry) for entry in text.split(",")]
+    try:
+        return VoterSet.of(voters)
+    except ValueError as error:
+        raise click.ClickException(f"--initial-controllers: {error}.") from error
+
+
+def parse_voter(listener: str, entry: str) -> VoterNode:
+    """A controller as id@host:port:directory."""
+    from kaa.quorum.voters import KRAFT_VERSIONS, ReplicaKey, VoterNode
+
     form = "id@host:port:directory"
-    node_id, _, rest = entries[0].partition("@")
+    node_id, _, rest = entry.partition("@")
     address, _, directory = rest.rpartition(":")
     try:
-        host, port = parse_host_port("--initial-controllers", entries[0], address, form)
-        directory_id = Uuid.parse(directory)
-        key = ReplicaKey(int(node_id), directory_id)
+        host, port = parse_host_port("--initial-controllers", entry, address, form)
+        key = ReplicaKey(int(node_id), Uuid.parse(directory))
     except (ConfigError, ValueError) as error:
         raise click.ClickException(
-            f"cannot read {entries[0]}: a voter is written {form} ({error})."
+            f"cannot read {entry}: a voter is written {form} ({error})."
         ) from error
-    listener = config.listeners.advertised_controller[0].listener
-    return VoterSet.of([VoterNode(key, (Endpoint(listener, host, port),), KRAFT_VERSIONS)])
+    return VoterNode(key, (Endpoint(listener, host, port),), KRAFT_VERSIONS)
 
 
 def _release(text: str) -> MetadataVersion:
@@ -256,7 +276,7 @@ def _levels(features: tuple[str, ...]) -> dict[str, int]:
     return levels
 
 
-# --- the rest -------------------------------------------------------------------------------------
+# --- the rest
 
 
 @command.command("info")
@@ -272,7 +292,7 @@ def info(config_file: Path, output: str) -> None:
       kaa storage info -c server.properties
       kaa storage info -c server.properties -o json
     """
-    config = _config(config_file)
+    config = read_config(config_file)
     directories = sorted({*config.log_dirs, config.metadata_log_dir})
     found: dict[str, MetaProperties] = {}
     problems = []

@@ -1,7 +1,7 @@
-"""``kaa tail``: records as they arrive, for people who watch.
+"""`kaa tail`: records as they arrive, for people who watch.
 
-A terminal cannot show a million records in a second, and nobody can read them: at most ``--rate``
-of them are printed per second, the others are counted, and the count is told. Ctrl-C ends with a
+A terminal cannot show a million records in a second, and nobody can read them: at most `--rate`
+of them are printed per second, the others are counted, and the count is shown. Ctrl-C ends with a
 line that says what was seen.
 """
 
@@ -20,13 +20,17 @@ from kaa.cli.offset_range import parse_range
 from kaa.cli.output import shows_colors
 from kaa.cli.reading import partitions_of, record_filter, spans_of, topics_of
 from kaa.cli.record_format import RecordWriter, iso_time
+from kaa.cli.registry import decoder_of, registry_option
+from kaa.cli.visible import visible
+from kaa.model.words import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kaa.cli.client import Session
-    from kaa.client.consumer import Consumer
-    from kaa.records.record import Record
+    from kaa.cli.registry import RegistryDecoder
+    from kaa.client.consumer.consumer import Consumer
+    from kaa.client.consumer.records import ConsumerRecord
 
 _POLL_MS: Final = 200
 _VALUE_COLUMNS_MAX: Final = 2_000
@@ -44,7 +48,9 @@ class Seen(NamedTuple):
         """The line at the end."""
         rate = (self.printed + self.left_out) / self.seconds if self.seconds else 0
         skipped = f", {self.left_out} not shown" if self.left_out else ""
-        return f"{self.printed} records{skipped} in {self.seconds:.1f} s ({rate:.0f}/s)"
+        return (
+            f"{count_text(self.printed, 'record')}{skipped} in {self.seconds:.1f} s ({rate:.0f}/s)"
+        )
 
 
 class Throttle:
@@ -54,10 +60,10 @@ class Throttle:
         self._per_second = per_second
         self._second = -1
         self._left = 0
+        # Kept back since the start.
         self.left_out = 0
-        """Kept back since the start."""
+        # Kept back since it was last reported.
         self.left_out_untold = 0
-        """Kept back since it was last told."""
 
     def lets_through(self, now: float) -> bool:
         """Whether one more is shown now."""
@@ -78,6 +84,7 @@ class Throttle:
 @click.option("-f", "--format", "format_", metavar="FORMAT", help="As in kcat: %t %p %o %k %s ...")
 @click.option("--grep", metavar="PATTERN", help="Only records in whose key, value or header it is.")
 @click.option("-r", "--regex", is_flag=True, help="The topics are patterns.")
+@registry_option
 @click.option(
     "--rate",
     type=click.IntRange(min=1),
@@ -95,6 +102,7 @@ def command(
     format_: str | None,
     grep: str | None,
     regex: bool,
+    registry: str | None,
     rate: int,
     seconds: float | None,
 ) -> None:
@@ -106,18 +114,20 @@ def command(
       kaa tail orders payments --grep error
       kaa tail --regex '.*' --rate 20
       kaa tail orders --from -10 -o jsonl
+      kaa tail orders --registry http://localhost:8081
     """
     try:
         wanted = parse_range(start_at, time.time_ns() // 1_000_000)
-        writer = RecordWriter(session.output, format_, "NULL")
+        writer = RecordWriter(session.output, format_, "NULL", escapes=sys.stdout.isatty())
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     is_plain = session.output == "table" and format_ is None
     write = _colored if is_plain else writer.write
     is_wanted = record_filter(grep)
+    decoder = decoder_of(session.registry, registry)
 
     async def work() -> None:
-        from kaa.client.consumer import Consumer
+        from kaa.client.consumer.consumer import Consumer
 
         names = await topics_of(session.settings, topics) if regex else topics
         async with Consumer(session.settings) as consumer:
@@ -126,19 +136,21 @@ def command(
             consumer.assign(found)
             for name, span in spans.items():
                 consumer.seek(name, span.start)
-            say(f"watching {len(found)} partitions of {', '.join(names)}; Ctrl-C ends it")
-            await _watch(consumer, write, is_wanted, Throttle(rate), count, seconds)
+            partitions = count_text(len(found), "partition")
+            say(f"watching {partitions} of {', '.join(names)}; Ctrl-C ends it")
+            await _watch(consumer, write, is_wanted, Throttle(rate), count, seconds, decoder)
 
     run(session, work)
 
 
 async def _watch(
     consumer: Consumer,
-    write: Callable[[str, int, Record], bytes],
-    is_wanted: Callable[[Record], bool] | None,
+    write: Callable[[str, int, ConsumerRecord], bytes],
+    is_wanted: Callable[[ConsumerRecord], bool] | None,
     throttle: Throttle,
     count: int | None,
     seconds: float | None,
+    decoder: RegistryDecoder | None,
 ) -> None:
     out = sys.stdout.buffer
     started = time.monotonic()
@@ -149,9 +161,11 @@ async def _watch(
                 polled = await consumer.poll(timeout_ms=_POLL_MS)
                 now = time.monotonic()
                 if throttle.left_out_untold and throttle.lets_through(now):
-                    say(f"... {throttle.left_out_untold} records not shown")
+                    say(f"... {count_text(throttle.left_out_untold, 'record')} not shown")
                     throttle.left_out_untold = 0
                 for name, records in polled.items():
+                    if decoder is not None:
+                        records = await asyncio.to_thread(decoder.records, records)
                     for record in records:
                         if is_wanted is not None and not is_wanted(record):
                             continue
@@ -167,11 +181,11 @@ async def _watch(
         say(Seen(printed, throttle.left_out, time.monotonic() - started).text())
 
 
-def _colored(topic: str, partition: int, record: Record) -> bytes:
+def _colored(topic: str, partition: int, record: ConsumerRecord) -> bytes:
     """A record on one line: when, where, key and value."""
     shown = record.value
-    value = "NULL" if shown is None else shown.decode(errors="replace")
-    key = "-" if record.key is None else record.key.decode(errors="replace")
+    value = "NULL" if shown is None else _in_one_line(shown)
+    key = "-" if record.key is None else _in_one_line(record.key)
     when = iso_time(record.timestamp)
     place = f"{topic}-{partition}@{record.offset}"
     if len(value) > _VALUE_COLUMNS_MAX:
@@ -181,3 +195,7 @@ def _colored(topic: str, partition: int, record: Record) -> bytes:
         place = click.style(place, fg=_COLORS[sum(topic.encode()) % len(_COLORS)])
         key = click.style(key, bold=True)
     return f"{when}  {place}  {key}  {value}\n".encode()
+
+
+def _in_one_line(data: bytes) -> str:
+    return visible(data.decode(errors="replace"), one_line=True)

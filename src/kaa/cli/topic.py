@@ -1,4 +1,4 @@
-"""``kaa topic``: topics of any Kafka cluster."""
+"""`kaa topic`: topics of any Kafka cluster."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kaa.cli.client import (
-    EXIT_NOT_FOUND,
     client_options,
-    complain,
     outcome_code,
     pairs,
     run,
@@ -17,11 +15,18 @@ from kaa.cli.client import (
     show_outcome,
 )
 from kaa.cli.command import TOPIC, TOPIC_SETTING, Noun
+from kaa.cli.directories import move
 from kaa.cli.output import print_rows, show, styled
+from kaa.cli.replica_health import min_insync_replicas, problem_of
+from kaa.cli.topic_apply import apply
+from kaa.cli.topic_delete import delete, trim
+from kaa.cli.topic_names import matcher
+from kaa.cli.topic_tier import tier
+from kaa.model.words import count_text
 
 if TYPE_CHECKING:
     from kaa.cli.client import Session
-    from kaa.client.admin import Admin, ConfigEntry
+    from kaa.client.admin.admin import Admin, ConfigEntry
     from kaa.client.metadata import Topic
 
 
@@ -38,22 +43,31 @@ def command() -> None:
 
 
 @command.command("list")
+@click.argument("patterns", nargs=-1, metavar="[PATTERN]...", type=TOPIC)
+@click.option("-r", "--regex", is_flag=True, help="The patterns are regular expressions.")
 @click.option("--internal", is_flag=True, help="Also topics of Kafka itself.")
 @client_options
-def list_topics(session: Session, internal: bool) -> None:
-    """List topics.
+def list_topics(session: Session, patterns: tuple[str, ...], regex: bool, internal: bool) -> None:
+    """List topics, with what all replicas of them take on disk.
+
+    A PATTERN is as in a shell: * stands for anything, ? for one letter, [ab] for one of these.
 
     \b
     Examples:
       kaa topic list
+      kaa topic list 'orders-*' payments
+      kaa topic list --regex 'orders-[0-9]+'
       kaa topic list -b broker:9092 -o name
     """
+    is_meant = matcher(patterns, is_regex=regex)
 
     async def work() -> None:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
-            topics = await admin.list_topics(internal=internal)
+            found = await admin.list_topics(internal=internal)
+            topics = [topic for topic in found if is_meant(topic.name)]
+            sizes = await _sizes(admin) if topics and session.output != "name" else None
         rows = [
             {
                 "name": topic.name,
@@ -61,12 +75,32 @@ def list_topics(session: Session, internal: bool) -> None:
                 "replicas": max((len(one.replicas) for one in topic.partitions), default=0),
                 "internal": topic.is_internal,
                 "id": str(topic.topic_id),
+                "size_bytes": None if sizes is None else sizes.get(topic.name, 0),
             }
             for topic in topics
         ]
-        show(session.output, ["name", "partitions", "replicas"], rows, wide=["internal", "id"])
+        columns = ["name", "partitions", "replicas", "size_bytes"]
+        show(session.output, columns, rows, wide=["internal", "id"])
+        if patterns and not rows:
+            say(f"no topic matches {' or '.join(patterns)}")
 
     run(session, work)
+
+
+async def _sizes(admin: Admin) -> dict[str, int] | None:
+    """Bytes on disk by topic; None where this user may not know."""
+    from kaa.client.errors import KafkaError
+
+    try:
+        dirs = await admin.describe_log_dirs()
+    except KafkaError:
+        return None
+    sizes: dict[str, int] = {}
+    for one in dirs:
+        for replica in one.replicas:
+            topic = replica.partition.topic
+            sizes[topic] = sizes.get(topic, 0) + replica.size_bytes
+    return sizes
 
 
 @command.command()
@@ -105,7 +139,7 @@ def create(
     settings = pairs(configs, "--config")
 
     async def work() -> int:
-        from kaa.client.admin import Admin, NewTopic
+        from kaa.client.admin.admin import Admin, NewTopic
 
         new = [NewTopic(name, partitions, replication_factor, settings) for name in names]
         async with Admin(session.settings) as admin:
@@ -136,13 +170,16 @@ def describe(session: Session, names: tuple[str, ...]) -> None:
     """
 
     async def work() -> int:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
         from kaa.client.metadata import Topic
 
         async with Admin(session.settings) as admin:
             found = await admin.describe_topics(names)
             topics = [one for one in found.values() if isinstance(one, Topic)]
-            described = [await _describe(admin, topic) for topic in topics]
+            minima = await min_insync_replicas(admin, topics)
+            described = [
+                await _describe(admin, topic, minima.get(topic.name, 1)) for topic in topics
+            ]
         rows = [{"name": one["name"], **part} for one in described for part in one["partitions"]]
         show(
             session.output,
@@ -167,13 +204,16 @@ _PARTITION_COLUMNS = (
     "offline",
     "first_offset",
     "end_offset",
+    "problem",
 )
 
 
-async def _describe(admin: Admin, topic: Topic) -> dict[str, Any]:
-    from kaa.client.admin import ConfigSource, ResourceType
-    from kaa.client.metadata import NO_NODE, TopicPartition
-    from kaa.client.offsets import EARLIEST, LATEST
+async def _describe(admin: Admin, topic: Topic, minimum: int) -> dict[str, Any]:
+    from kaa.client.admin.admin import ConfigSource
+    from kaa.client.consumer.offsets import EARLIEST, LATEST
+    from kaa.client.metadata import NO_NODE
+    from kaa.model.kinds import ResourceType
+    from kaa.model.topics import TopicPartition
 
     led = [
         TopicPartition(topic.name, one.partition)
@@ -196,6 +236,7 @@ async def _describe(admin: Admin, topic: Topic) -> dict[str, Any]:
                 "offline": list(one.offline_replicas),
                 "first_offset": first[name].offset if name in first else None,
                 "end_offset": end[name].offset if name in end else None,
+                "problem": problem_of(one, minimum),
             }
         )
     return {
@@ -222,48 +263,13 @@ def _print_topics(topics: list[dict[str, Any]]) -> None:
             if one["first_offset"] is not None
         )
         click.echo(
-            f"{styled(topic['name'], bold=True)}  {len(partitions)} partitions, "
-            f"{records} offsets in use, id {topic['id']}"
+            f"{styled(topic['name'], bold=True)}  {count_text(len(partitions), 'partition')}, "
+            f"{count_text(records, 'offset')} in use, id {topic['id']}"
         )
-        print_rows(_PARTITION_COLUMNS, partitions)
+        is_well = all(one["problem"] is None for one in partitions)
+        print_rows(_PARTITION_COLUMNS[:-1] if is_well else _PARTITION_COLUMNS, partitions)
         for name, value in topic["configs"].items():
             click.echo(f"{name}={value}")
-
-
-@command.command()
-@click.argument("names", nargs=-1, required=True, type=TOPIC)
-@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
-@client_options
-def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
-    """Delete topics with all their records.
-
-    \b
-    Examples:
-      kaa topic delete orders        # shows what would go
-      kaa topic delete orders --yes
-    """
-
-    async def work() -> int:
-        from kaa.client.admin import Admin
-        from kaa.client.errors import KafkaError
-
-        async with Admin(session.settings) as admin:
-            if yes:
-                answered = await admin.delete_topics(names)
-                # As they were asked for; a broker answers in any order.
-                outcome = {name: answered[name] for name in names if name in answered}
-            else:
-                found = await admin.describe_topics(names)
-                outcome = {
-                    name: one if isinstance(one, KafkaError) else None
-                    for name, one in found.items()
-                }
-        show_outcome(session, outcome, "deleted" if yes else "would be deleted")
-        if not yes:
-            say("nothing was deleted; add --yes to do it")
-        return outcome_code(outcome)
-
-    run(session, work)
 
 
 @command.command()
@@ -299,8 +305,9 @@ def alter(
         raise click.UsageError("give --config or --unset")
 
     async def work() -> int:
-        from kaa.client.admin import Admin, ConfigChange, ConfigOperation, ResourceType
+        from kaa.client.admin.admin import Admin, ConfigChange, ConfigOperation
         from kaa.client.errors import KafkaError
+        from kaa.model.kinds import ResourceType
 
         changes = [ConfigChange(*pair) for pair in settings.items()]
         changes += [ConfigChange(one, None, ConfigOperation.DELETE) for one in unset]
@@ -341,7 +348,7 @@ def add_partitions(
         raise click.UsageError("give either --add or --total")
 
     async def work() -> int:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
             count = total
@@ -350,62 +357,11 @@ def add_partitions(
                 count = len(topic.partitions) + (added or 0)
             outcome = await admin.create_partitions({name: count}, validate_only=dry_run)
         verb = "would have" if dry_run else "has"
-        show_outcome(session, outcome, f"{verb} {count} partitions")
+        show_outcome(session, outcome, f"{verb} {count_text(count, 'partition')}")
         return outcome_code(outcome)
 
     run(session, work)
 
 
-@command.command()
-@click.argument("name", type=TOPIC)
-@click.option("--before", required=True, metavar="OFFSET|end", help="The first offset to keep.")
-@click.option("-p", "--partition", "partitions", type=int, multiple=True, help="Default: all.")
-@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
-@client_options
-def trim(session: Session, name: str, before: str, partitions: tuple[int, ...], yes: bool) -> None:
-    """Delete the records of a topic before an offset.
-
-    \b
-    Examples:
-      kaa topic trim orders --before end
-      kaa topic trim orders --before 1000 -p 0 --yes
-    """
-    if before != "end" and not before.isdecimal():
-        raise click.UsageError("--before takes an offset or 'end'")
-
-    async def work() -> int:
-        from kaa.client.admin import Admin
-        from kaa.client.metadata import TopicPartition
-        from kaa.client.offsets import EARLIEST, LATEST
-
-        async with Admin(session.settings) as admin:
-            topic = await admin.describe_topic(name)
-            wanted = partitions or range(len(topic.partitions))
-            names = [TopicPartition(name, partition) for partition in wanted]
-            if not all(0 <= one.partition < len(topic.partitions) for one in names):
-                complain(f"{name} has {len(topic.partitions)} partitions")
-                return EXIT_NOT_FOUND
-            first = await admin.list_offsets(dict.fromkeys(names, EARLIEST))
-            end = await admin.list_offsets(dict.fromkeys(names, LATEST))
-            target = {
-                one: end[one].offset if before == "end" else min(int(before), end[one].offset)
-                for one in names
-            }
-            if yes:
-                target = await admin.delete_records(target)
-        rows = [
-            {
-                "partition": one.partition,
-                "first_offset": first[one].offset,
-                "new_first_offset": max(first[one].offset, target[one]),
-                "end_offset": end[one].offset,
-            }
-            for one in names
-        ]
-        columns = ["partition", "first_offset", "new_first_offset", "end_offset"]
-        show(session.output, columns, rows, "partition")
-        if not yes:
-            say("nothing was deleted; add --yes to do it")
-        return 0
-
-    run(session, work)
+for verb in (apply, delete, move, trim, tier):
+    command.add_command(verb)

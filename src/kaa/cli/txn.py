@@ -1,4 +1,4 @@
-"""``kaa txn``: transactions, which of them are open, and how to end those that nobody will."""
+"""`kaa txn`: transactions, which of them are open, and how to end those that nobody will."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from kaa.cli.client import (
 )
 from kaa.cli.command import TOPIC, TRANSACTIONAL_ID, Noun
 from kaa.cli.output import show
+from kaa.cli.partitions import refuse_absent
 from kaa.cli.record_format import iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kaa.cli.client import Session
-    from kaa.client.admin import Admin
-    from kaa.client.admin_transactions import TransactionDescription
+    from kaa.client.admin.admin import Admin
+    from kaa.client.admin.transactions import TransactionDescription
 
 _OPEN_STATES = ("Ongoing",)
 
@@ -65,7 +66,7 @@ def list_transactions(
     """
 
     async def work() -> None:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
             found = await admin.list_transactions(
@@ -101,7 +102,7 @@ def describe(session: Session, names: tuple[str, ...]) -> None:
     """
 
     async def work() -> int:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
         from kaa.client.errors import KafkaError
 
         async with Admin(session.settings) as admin:
@@ -135,7 +136,9 @@ def _row(one: TransactionDescription, now_ms: int) -> dict[str, Any]:
 
 @command.command("find-hanging")
 @click.option("-t", "--topic", type=TOPIC, help="Only here.  [default: everywhere]")
-@click.option("-p", "--partition", type=int, help="Only this partition of the topic.")
+@click.option(
+    "-p", "--partition", type=click.IntRange(min=0), help="Only this partition of the topic."
+)
 @click.option("--broker", "broker_id", type=int, help="Only what this broker leads.")
 @click.option(
     "--older-than",
@@ -167,8 +170,8 @@ def find_hanging(
         raise click.UsageError("--partition needs --topic")
 
     async def work() -> int:
-        from kaa.client.admin import Admin
-        from kaa.client.metadata import TopicPartition
+        from kaa.client.admin.admin import Admin
+        from kaa.model.topics import TopicPartition
 
         now_ms = time.time_ns() // 1_000_000
         async with Admin(session.settings) as admin:
@@ -176,6 +179,7 @@ def find_hanging(
             if topic is not None:
                 count = len((await admin.describe_topic(topic)).partitions)
                 numbers = range(count) if partition is None else [partition]
+                refuse_absent(topic, numbers, count)
                 partitions = [TopicPartition(topic, number) for number in numbers]
             found = await admin.find_hanging_transactions(
                 now_ms,
@@ -213,7 +217,12 @@ def find_hanging(
 @click.argument("names", nargs=-1, type=TRANSACTIONAL_ID)
 @click.option("--prefix", help="All whose transactional id starts so and which are open.")
 @click.option("-t", "--topic", type=TOPIC, help="Of a transaction that hangs: its topic.")
-@click.option("-p", "--partition", type=int, help="Of a transaction that hangs: its partition.")
+@click.option(
+    "-p",
+    "--partition",
+    type=click.IntRange(min=0),
+    help="Of a transaction that hangs: its partition.",
+)
 @click.option("--start-offset", type=int, help="Of a transaction that hangs: its first offset.")
 @click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
 @client_options
@@ -246,7 +255,7 @@ def abort(
         raise click.UsageError("give transactional ids, or --prefix, or -t, -p and --start-offset")
 
     async def work() -> int:
-        from kaa.client.admin import Admin
+        from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
             if topic is not None and partition is not None and start_offset is not None:
@@ -301,7 +310,7 @@ async def _abort_hanging(
     session: Session, admin: Admin, topic: str, partition: int, start_offset: int, yes: bool
 ) -> int:
     from kaa.client.errors import KafkaError
-    from kaa.client.metadata import TopicPartition
+    from kaa.model.topics import TopicPartition
 
     place = TopicPartition(topic, partition)
     producers = (await admin.describe_producers([place]))[place]

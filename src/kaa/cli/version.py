@@ -1,4 +1,4 @@
-"""``kaa version``."""
+"""`kaa version`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,18 @@ def command(output: str) -> None:
       kaa version
       kaa version -o json
     """
-    versions = {
+    show_one(output, versions(), "kaa", lambda: click.echo(version_text()))
+
+
+def versions() -> dict[str, str]:
+    """What is needed to reproduce a fault, by name."""
+    return {
         "kaa": kaa.__version__,
         "kafka": KAFKA_VERSION,
         "python": platform.python_version(),
     }
-    text = "kaa {kaa} (speaks Kafka {kafka}, runs on Python {python})".format(**versions)
-    show_one(output, versions, "kaa", lambda: click.echo(text))
+
+
+def version_text() -> str:
+    """The same in a line."""
+    return "kaa {kaa} (speaks Kafka {kafka}, runs on Python {python})".format(**versions())

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kaa.cli.bundle import files_of, machine
+from kaa.cli.root import root
+from tests.support.broker_process import BrokerProcess
+from tests.support.ports import LOOPBACK, free_port
+
+SECRET = "s3cret"
+
+
+def content(path: Path) -> dict[str, str]:
+    """The parts of a bundle by name, without the folder that is around them."""
+    with tarfile.open(path) as tar:
+        return {
+            entry.name.partition("/")[2]: (tar.extractfile(entry) or b"").read().decode()  # type: ignore[union-attr]
+            for entry in tar
+        }
+
+
+def test_a_bundle_has_everything_but_secrets_and_records(
+    kaa_node: BrokerProcess, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_SSL_KEY_PASSWORD", SECRET)
+    servers = kaa_node.bootstrap_servers
+    written = CliRunner().invoke(root, ["produce", topic_name, f"record {SECRET}", "-b", servers])
+    assert written.exit_code == 0, written.output
+    data = tmp_path / "data"
+    (data / "orders-0").mkdir(parents=True)
+    (data / "orders-0" / "00000000000000000000.log").write_text(f"record {SECRET}")
+    (data / "meta.properties").write_text("node.id=1\n")
+    (data / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={data},{tmp_path}/gone\nssl.key.password={SECRET}\nnode.id=1\n")
+    log = tmp_path / "broker.log"
+    log.write_text(f"start\nsasl password={SECRET}\n")
+    target = tmp_path / "out.tar.gz"
+    call = ["debug", "bundle", "--to", str(target), "-c", str(config), "--log", str(log)]
+    call += ["-b", servers, "-X", f"ssl.key.password={SECRET}", "-o", "json"]
+    answer = CliRunner().invoke(root, call)
+    assert answer.exit_code == 0, answer.output
+    parts = content(target)
+    assert SECRET not in json.dumps(parts)
+    assert SECRET not in answer.output
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert parts["node/settings.properties"].endswith("ssl.key.password=[hidden]\nnode.id=1\n")
+    assert "orders-0/00000000000000000000.log" in parts["node/files.txt"]
+    assert parts["node/0/meta.properties"] == "node.id=1\n"
+    assert "node/0/recovery-point-offset-checkpoint" in parts
+    assert parts["node/logs/broker.log"].startswith("start\n")
+    topics = json.loads(parts["cluster/topics.json"])
+    assert topic_name in [topic["name"] for topic in topics]
+    assert json.loads(parts["cluster/health.json"])["healthy"] is True
+    assert "log.retention.hours" in parts["cluster/settings-of-broker-1.json"]
+    manifest = json.loads(parts["manifest.json"])
+    problems = {part["name"]: part["problem"] for part in manifest["parts"] if part["problem"]}
+    assert problems == {"node/1": f"{tmp_path}/gone is not there"}
+    assert {"kaa", "kafka", "python", "made"} <= set(manifest)
+    assert not list(Path("/tmp").glob("kaa-bundle-*"))
+
+
+def test_without_a_cluster_the_rest_is_there(tmp_path: Path) -> None:
+    target = tmp_path / "out.tar.gz"
+    nobody = f"{LOOPBACK}:{free_port()}"
+    call = ["debug", "bundle", "--to", str(target), "-b", nobody, "--timeout", "1"]
+    answer = CliRunner().invoke(root, call)
+    assert answer.exit_code == 0, answer.output
+    parts = content(target)
+    assert "doctor.json" in parts
+    problems = {
+        part["name"]: part["problem"] for part in json.loads(parts["manifest.json"])["parts"]
+    }
+    assert "exit code 6" in problems["cluster/info.json"]
+    assert "does not answer" in problems["cluster/topics.json"]
+    refused = CliRunner().invoke(root, ["debug", "bundle", "--to", str(tmp_path / "no" / "x")])
+    assert refused.exit_code == 1
+    assert "cannot write" in refused.stderr
+
+
+def test_files_and_machine(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b").write_text("123")
+    (tmp_path / "c").symlink_to(tmp_path / "nowhere")
+    listed = list(files_of(tmp_path))
+    assert len(listed) == 2
+    assert listed[0].split() == ["3", listed[0].split()[1], str(tmp_path / "a" / "b")]
+    assert "No such file" in listed[1]
+    found = machine({"KAA_X": "1", "HOME": "/root"})
+    assert found["environment"] == ["KAA_X=1"]
+    assert found["cores"] > 0
