@@ -1,4 +1,4 @@
-"""Eight checks over a history of clients that read committed records only.
+"""Nine checks over a history of clients that read committed records only.
 
 | Check | What may not happen |
 |---|---|
@@ -11,6 +11,7 @@
 | poll-skip, nonmonotonic-poll | polls of one client passed over a record, or went back |
 | nonmonotonic-send | a later send of one client came before an earlier one |
 | precommitted-read | a transaction polled a value that it wrote itself |
+| torn-transaction | some values of a transaction were polled, and others were not |
 
 That writes of several transactions interleave is normal in Kafka, and so are circles through the
 order of writes; only circles through reads are counted. The checks are those of Jepsen's workload
@@ -38,7 +39,7 @@ class History:
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.operations = operations
         self.writer: dict[int, Operation] = {}
-        # Where each value was seen by a poll, or was told to be by an acknowledgement.
+        # Where each value was seen by a poll, or is according to an acknowledgement.
         self.places: dict[int, set[_Place]] = defaultdict(set)
         self.polled: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
         for operation in operations:
@@ -83,6 +84,7 @@ def check(operations: Sequence[Operation]) -> list[Anomaly]:
         *poll_order(history),
         *send_order(history),
         *precommitted_reads(history),
+        *torn_transactions(history),
     ]
 
 
@@ -201,6 +203,19 @@ def precommitted_reads(history: History) -> Iterator[Anomaly]:
         for value in _values(operation.polls()):
             if value in own:
                 yield Anomaly("precommitted-read", f"client {operation.client} polled its {value}")
+
+
+def torn_transactions(history: History) -> Iterator[Anomaly]:
+    """Whatever became of a transaction became of all of it."""
+    for operation in history.operations:
+        if not operation.is_transaction or operation.outcome is Outcome.FAILED:
+            continue
+        values = [send.value for send in operation.sends()]
+        seen = [value for value in values if value in history.values_polled]
+        if seen and len(seen) < len(values):
+            missing = sorted(set(values) - set(seen))
+            detail = f"client {operation.client}: {seen[:5]} without {missing[:5]}"
+            yield Anomaly("torn-transaction", detail)
 
 
 def _values(polls: Iterable[Poll]) -> Iterator[int]:

@@ -35,29 +35,46 @@ _READER = -1
 class Workload:
     """The clients and what they did."""
 
-    def __init__(self, bootstrap: str, topic: str, *, seed: int, clients: int = 4) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        seed: int,
+        clients: int = 4,
+        replicas: int = 1,
+        settle_seconds_max: float = SETTLE_SECONDS_MAX,
+    ) -> None:
         self.bootstrap = bootstrap
         self.topic = topic
+        self.settle_seconds_max = settle_seconds_max
         self.operations: list[Operation] = []
         self.values = itertools.count(1)
         self.is_over = threading.Event()
         self._clients = [Client(self, number, Random(seed + number)) for number in range(clients)]
-        create_topic(bootstrap, topic, PARTITIONS)
+        create_topic(bootstrap, topic, PARTITIONS, replicas=replicas)
 
     def run(self, seconds: float, disturb: Callable[[], None] | None = None) -> list[Operation]:
         """Lets the clients work while `disturb` is called over and over; gives the history."""
+        ends = time.monotonic() + seconds
+        return self.run_until(
+            lambda: time.monotonic() >= ends, disturb or (lambda: self.is_over.wait(0.1))
+        )
+
+    def run_until(
+        self, is_enough: Callable[[], bool], disturb: Callable[[], object]
+    ) -> list[Operation]:
+        """Like `run`, until something has happened."""
         threads = [threading.Thread(target=client.run) for client in self._clients]
         for thread in threads:
             thread.start()
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
-            if disturb is None:
-                self.is_over.wait(0.1)
-            else:
+        try:
+            while not is_enough():
                 disturb()
-        self.is_over.set()
-        for thread in threads:
-            thread.join()
+        finally:
+            self.is_over.set()
+            for thread in threads:
+                thread.join()
         self.operations.append(read_all(self.bootstrap, self.topic))
         return self.operations
 
@@ -90,11 +107,11 @@ class Client:
 
     def _ensure(self) -> None:
         """Has a producer whose earlier transactions are all settled, and a consumer."""
-        ends = time.monotonic() + SETTLE_SECONDS_MAX
+        ends = time.monotonic() + self._workload.settle_seconds_max
         while self._producer is None:
             made = Producer(
                 {
-                    **_settings(self._workload.bootstrap),
+                    **client_settings(self._workload.bootstrap),
                     "transactional.id": f"{self._workload.topic}-{self._number}",
                     "linger.ms": 1,
                     "transaction.timeout.ms": 30_000,
@@ -153,7 +170,7 @@ class Client:
     def _end(self, *, wants_commit: bool) -> Outcome:
         """Commits or aborts; a producer that cannot go on is given up."""
         is_committing = wants_commit
-        ends = time.monotonic() + SETTLE_SECONDS_MAX
+        ends = time.monotonic() + self._workload.settle_seconds_max
         while time.monotonic() < ends:
             try:
                 if is_committing:
@@ -210,7 +227,7 @@ def read_all(bootstrap: str, topic: str) -> Operation:
     return Operation(_READER, Outcome.OK, polls, position_kept=False)
 
 
-def _settings(bootstrap: str) -> dict[str, Any]:
+def client_settings(bootstrap: str) -> dict[str, Any]:
     return {
         "bootstrap.servers": bootstrap,
         "reconnect.backoff.max.ms": 100,
@@ -222,7 +239,7 @@ def _settings(bootstrap: str) -> dict[str, Any]:
 def _consumer(bootstrap: str) -> Any:
     return Consumer(
         {
-            **_settings(bootstrap),
+            **client_settings(bootstrap),
             "group.id": "not used",
             "enable.auto.commit": False,
             "auto.offset.reset": "error",

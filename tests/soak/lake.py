@@ -1,4 +1,7 @@
-"""Committers of tables killed with new seeds for a while: `python -m tests.soak.lake --seconds N`.
+"""Tables with new seeds for a while: `python -m tests.soak.lake --seconds N`.
+
+Committers are killed again and again; and random histories of upserts, deletes by strangers,
+compactions and manifests are compared with a model, read by us and by pyiceberg.
 
 A failure names its seed; `--seed` runs that one again.
 """
@@ -15,8 +18,10 @@ from random import SystemRandom
 
 from kaa.testing import Broker
 from tests.spark.lake import kills
+from tests.spark.lake.test_upserts import run_history
 
 KILLS_PER_SEED = 10
+STEPS_PER_SEED = 60
 
 
 def main(arguments: list[str]) -> int:
@@ -31,10 +36,12 @@ def main(arguments: list[str]) -> int:
             try:
                 with tempfile.TemporaryDirectory(prefix="kaa-lake-") as folder:
                     kills.run(broker, Path(folder), layout, seed, KILLS_PER_SEED)
+                    run_history(broker, Path(folder) / "upserts", seed, STEPS_PER_SEED)
             except BaseException:
                 print(f"failed: python -m tests.soak.lake --seconds 1 --seed {seed}", flush=True)
                 raise
-            print(f"seed {seed}, {layout}: {KILLS_PER_SEED} kills", flush=True)
+            done = f"{KILLS_PER_SEED} kills, {STEPS_PER_SEED} steps of a history"
+            print(f"seed {seed}, {layout}: {done}", flush=True)
             if time.monotonic() > deadline:
                 break
     return 0

@@ -59,7 +59,7 @@ def means_of(is_hook: bool) -> str:
 def try_point(point: KillPoint) -> Outcome:
     try:
         was_killed, _ = run_point(point)
-    except Exception:  # noqa: BLE001  Whatever it is, it is told and the next one has its turn.
+    except Exception:  # noqa: BLE001  Whatever it is, it is printed and the next one has its turn.
         return Outcome(point, was_killed=True, trouble=traceback.format_exc())
     return Outcome(point, was_killed, "")
 

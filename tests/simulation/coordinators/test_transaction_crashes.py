@@ -54,7 +54,7 @@ def end_until_killed(
     node: Node, producer: TransactionalProducer, end: End, step: int
 ) -> tuple[bool, bool]:
     """Ends the transaction on a node that dies with the given change of its files; whether the
-    client was told of a success, and whether the node did die.
+    client heard of a success, and whether the node did die.
     """
     node.files.crash_at = len(node.files.history) + step
     request = EndTxnRequest(
@@ -151,7 +151,7 @@ def test_a_kill_at_every_step(end: End) -> None:
 
 @pytest.mark.parametrize("is_commit", [True, False])
 def test_a_prepared_transaction_waits_for_its_coordinator_over_kills(is_commit: bool) -> None:
-    """Two-phase commit: whoever comes back ends what it prepared."""
+    """Two-phase commit: a producer that comes back ends what it prepared."""
     setting = "transaction.two.phase.commit.enable=true"
     node = Node(setting)
     node.__enter__()

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
+from kaa.model.seams import RandomSource
 from kaa.quorum import (
     Effect,
     ErrorResponse,
@@ -32,7 +33,7 @@ from kaa.quorum import (
 from kaa.wire.errors import Errors
 from tests.simulation.quorum.disk import Batch, Disk, Snapshot
 from tests.simulation.quorum.invariants import Invariants
-from tests.simulation.quorum.node import Jitter, SimulatedNode, static_voters
+from tests.simulation.quorum.node import SimulatedNode, static_voters
 
 TRACE_LINES_MAX = 400
 TRANSITION = re.compile(r"(\w+)\(\d+\) -> (\w+)\(")
@@ -82,7 +83,7 @@ class Cluster:
         self._requests: dict[int, tuple[SimulatedNode, int, int]] = {}
         self._next_request_id = 0
 
-    # --- processes -----------------------------------------------------------------------------
+    # --- processes
 
     def start(self, node_id: int) -> None:
         node = SimulatedNode(
@@ -113,7 +114,7 @@ class Cluster:
         leaders = [node for node in self.running() if node.machine.is_leader]
         return max(leaders, key=lambda node: node.machine.epoch, default=None)
 
-    # --- time ----------------------------------------------------------------------------------
+    # --- time
 
     def at(self, time_ms: int, action: Callable[[], None]) -> None:
         self._order += 1
@@ -210,10 +211,10 @@ class Cluster:
         if deadline_ms is not None and deadline_ms <= self.now_ms:
             self.handle(node, Tick())
 
-    # --- Surroundings of a node ----------------------------------------------------------------
+    # --- Surroundings of a node
 
-    def jitter(self, node_id: int) -> Jitter:
-        return Jitter(self.rng)
+    def jitter(self, node_id: int) -> RandomSource:
+        return self.rng
 
     def later(self, delay_ms: int, node: SimulatedNode, event: Event) -> None:
         self.after(delay_ms, lambda: self.handle(node, event))
@@ -238,7 +239,7 @@ class Cluster:
     ) -> None:
         receiver = self.nodes.get(receiver_id)
         if receiver is None:
-            # Nobody listens: the sender is told so at once.
+            # Nobody listens: the sender learns so at once.
             refused = ErrorResponse(Errors.BROKER_NOT_AVAILABLE)
             self.handle(sender, ReceivedResponse(known_as, correlation_id, refused))
             return

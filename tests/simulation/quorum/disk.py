@@ -59,7 +59,7 @@ class SimulatedLog:
         # What is on disk: batches and, separately, the log start offset.
         self._durable: list[Batch] = []
 
-    # --- LogView -------------------------------------------------------------------------------
+    # --- LogView
 
     def end(self) -> OffsetAndEpoch:
         if self.batches:
@@ -85,7 +85,7 @@ class SimulatedLog:
         snapshot = self.snapshots.get(snapshot_id)
         return None if snapshot is None else len(snapshot.content)
 
-    # --- changes -------------------------------------------------------------------------------
+    # --- changes
 
     def append_as_leader(self, epoch: int, values: tuple[int | str, ...]) -> Batch:
         batch = Batch(self.end().offset, epoch, values)
@@ -136,7 +136,7 @@ class SimulatedLog:
             batches[:] = [batch for batch in batches if batch.base_offset >= snapshot_id.offset]
         self._count_epochs()
 
-    # --- durability ----------------------------------------------------------------------------
+    # --- durability
 
     def flush(self) -> None:
         self._durable = list(self.batches)
@@ -165,7 +165,7 @@ class SimulatedLog:
             self.install(latest, self.snapshots[latest])
         self.flush()
 
-    # --- inside --------------------------------------------------------------------------------
+    # --- inside
 
     def _append(self, batch: Batch) -> None:
         end = self.end()

@@ -7,7 +7,7 @@
 | MajorityReachedHighWatermark | all before it is on the disks of a majority of the voters       |
 | MonotonicHighWatermark       | no leader's is below one of an earlier epoch or of its own      |
 | SnapshotAtLogStart           | a log that starts above 0 starts at its earliest snapshot       |
-| LeaderNeverLoadSnapshot      | a state machine that was told it leads never loads a snapshot   |
+| LeaderNeverLoadSnapshot      | a state machine that knows it leads never loads a snapshot      |
 | ConsistentCommittedData      | a committed offset holds the same record everywhere, for ever   |
 | AcknowledgedData             | what a leader acknowledged is committed, and once               |
 | PersistBeforeSend            | no message leaves before its epoch and vote are on disk         |

@@ -152,12 +152,10 @@ def vote_ignores_the_log() -> Iterator[None]:
 def voter_votes_twice() -> Iterator[None]:
     """A vote in an epoch does not bind."""
 
-    def generous(
-        _leader_id: object, _voted: object, _replica: object, up_to_date: bool, _pre: bool
-    ) -> bool:
+    def generous(_self: object, _replica: object, up_to_date: bool, _pre: bool) -> bool:
         return up_to_date
 
-    with patch.object(states_module, "_grants_vote_without_leader", generous):
+    with patch.object(states_module._WithoutLeader, "grants_vote", generous):
         yield
 
 
@@ -212,7 +210,7 @@ def state_machine_leads_before_it_caught_up() -> Iterator[None]:
 
 @contextmanager
 def log_start_passes_the_snapshot() -> Iterator[None]:
-    """The log is cut one batch behind its snapshot."""
+    """The log is cut one batch after its snapshot."""
     delete_before = SimulatedLog.delete_before
 
     def careless(self: SimulatedLog, snapshot_id: OffsetAndEpoch) -> None:

@@ -1,7 +1,7 @@
 """A simulated replica: a machine, its driver on the simulated disk and network, and a small state
 machine.
 
-The state machine keeps the last number that was committed. It appends when it was told that it
+The state machine keeps the last number that was committed. It appends when it knows that it
 leads, takes snapshots, and loads one when the log no longer reaches back to where it is: the parts
 that the numbered duties in `kaa.quorum` leave to a driver.
 """
@@ -11,6 +11,8 @@ from __future__ import annotations
 import random
 from typing import Protocol
 
+from kaa.model.nodes import Endpoint
+from kaa.model.seams import RandomSource
 from kaa.quorum import (
     Append,
     AppendAsFollower,
@@ -20,7 +22,6 @@ from kaa.quorum import (
     BeginSnapshot,
     DiscardSnapshot,
     Effect,
-    Endpoint,
     ErrorResponse,
     Event,
     HighWatermarkAdvanced,
@@ -32,7 +33,6 @@ from kaa.quorum import (
     PersistElection,
     QuorumConfig,
     QuorumMachine,
-    RandomSource,
     RejectAppend,
     ReplicaKey,
     Report,
@@ -49,6 +49,13 @@ from kaa.quorum import (
     VoterNode,
     VoterSet,
     VoterSetHistory,
+)
+from kaa.quorum.messages import (
+    AddVoterRequest,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    RemoveVoterRequest,
+    VoterChangeResponse,
 )
 from kaa.wire.primitives import Uuid
 from tests.simulation.quorum.disk import LEADER_CHANGE, Batch, Disk, Snapshot
@@ -86,23 +93,13 @@ class Surroundings(Protocol):
         """The node's state machine was replaced by a snapshot."""
 
     def acknowledged(self, node: SimulatedNode, batch: Batch) -> None:
-        """The node told its clients that a batch they appended is committed."""
+        """The node answered its clients that a batch they appended is committed."""
 
     def performed(self, node: SimulatedNode, effect: Effect) -> bool:
         """An effect is done; whether the process ends here, before the next one."""
 
     def trace(self, node: SimulatedNode, what: object) -> None:
         """Something to read when a run fails."""
-
-
-class Jitter:
-    """A `kaa.quorum.RandomSource` from a seeded generator."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-
-    def below(self, bound: int) -> int:
-        return self._rng.randrange(bound)
 
 
 def directory_id(node_id: int) -> Uuid:
@@ -144,7 +141,7 @@ class SimulatedNode:
         # The state machine: all before `applied_offset` is in `value`.
         self.applied_offset = 0
         self.value = 0
-        # The epoch that the state machine was told it leads; None while it may not append.
+        # The epoch that the state machine knows it leads; None while it may not append.
         self.claimed_epoch: int | None = None
         self._pending_claim: LeaderChanged | None = None
         # Appended by this leadership and not committed yet.
@@ -184,7 +181,7 @@ class SimulatedNode:
         if self.claimed_epoch is not None:
             self.handle(Append(append_id, self.claimed_epoch, values))
 
-    # --- effects -------------------------------------------------------------------------------
+    # --- effects
 
     def perform(self, effect: Effect) -> None:
         log = self.disk.log
@@ -277,7 +274,15 @@ class SimulatedNode:
         """No message leaves before its epoch, and the vote in it, are on disk."""
         election = self.disk.election
         match message:
-            case ErrorResponse():
+            case (
+                ErrorResponse()
+                | AddVoterRequest()
+                | RemoveVoterRequest()
+                | VoterChangeResponse()
+                | ApiVersionsRequest()
+                | ApiVersionsResponse()
+            ):
+                # They say nothing about an epoch.
                 return
             case VoteRequest():
                 epoch, is_own_vote = message.replica_epoch, not message.pre_vote
@@ -291,7 +296,7 @@ class SimulatedNode:
         ):
             raise InvariantError("PersistBeforeSend", f"{message} leaves, on disk is {election}")
 
-    # --- the state machine ---------------------------------------------------------------------
+    # --- the state machine
 
     def _leader_changed(self, change: LeaderChanged) -> None:
         self.claimed_epoch = None
@@ -311,7 +316,7 @@ class SimulatedNode:
         log = self.disk.log
         latest = log.latest_snapshot_id()
         if self.applied_offset < log.start_offset():
-            assert latest is not None, "the log starts behind the state machine without a snapshot"
+            assert latest is not None, "the log starts after the state machine without a snapshot"
             self._load(latest)
         for batch in log.between(self.applied_offset, high_watermark):
             self.world.applied(self, batch)

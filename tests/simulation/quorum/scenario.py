@@ -79,7 +79,7 @@ class Scenario:
         cluster.invariants.check_all_logs()
         return Result(cluster, self.faults)
 
-    # --- load ----------------------------------------------------------------------------------
+    # --- load
 
     def _append(self) -> None:
         """Clients append wherever a state machine believes that it leads, a deposed leader
@@ -101,7 +101,7 @@ class Scenario:
             self.cluster.invariants.check(node)
         self.cluster.after(self.rng.randint(1, self._snapshot_interval_ms), self._snapshot)
 
-    # --- faults --------------------------------------------------------------------------------
+    # --- faults
 
     def _fault(self) -> None:
         if self._is_healing:
@@ -209,7 +209,7 @@ class Scenario:
         for node in self.cluster.running():
             node.flush_ms_max = self.cluster.flush_ms_max
 
-    # --- peace ---------------------------------------------------------------------------------
+    # --- peace
 
     def _heal(self) -> None:
         self._is_healing = True

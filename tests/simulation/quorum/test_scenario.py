@@ -48,7 +48,8 @@ def test_the_sample_reaches_every_transition(sample: list[Result]) -> None:
 def test_the_sample_reaches_every_effect(sample: list[Result]) -> None:
     seen = sum((result.effects for result in sample), Counter[str]())
     kinds: tuple[type, ...] = Effect.__args__
-    assert {kind.__name__ for kind in kinds} == set(seen)
+    # The voters of these runs are static.
+    assert {kind.__name__ for kind in kinds} - {"AppendVoters"} == set(seen)
 
 
 def test_a_seed_is_a_run() -> None:

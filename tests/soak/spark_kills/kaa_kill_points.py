@@ -1,6 +1,6 @@
 """Points at which a query of Spark is killed, and how its processes come to do that to themselves.
 
-Each Python process of a query loads this through ``sitecustomize``. When a module of the sink is
+Each Python process of a query loads this through `sitecustomize`. When a module of the sink is
 imported, the function that stands at the wanted point is wrapped; in the batch that is named it
 kills every process of the session of the system that the query is.
 """
@@ -56,7 +56,7 @@ def kill() -> None:
 
 
 def patch_tasks(module: ModuleType, point: str) -> None:
-    """``kaa.spark.once.tasks``"""
+    """`kaa.spark.once.tasks`"""
     batch = int(os.environ[BATCH])
     opened, writing = module._open, module.write_transaction
     current: list[int] = []
@@ -86,7 +86,7 @@ def patch_tasks(module: ModuleType, point: str) -> None:
 
 
 def patch_driver(module: ModuleType, point: str) -> None:
-    """``kaa.spark.once.driver``"""
+    """`kaa.spark.once.driver`"""
     batch = int(os.environ[BATCH])
     perform = module.Driver._perform
     current: list[int] = []

@@ -1,0 +1,176 @@
+"""Stories of moves, faults planted into them, and a crash at each operation of a move."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from itertools import product
+from typing import TYPE_CHECKING, get_args
+
+import pytest
+
+from kaa.log.errors import CorruptFileError, LogError
+from kaa.log.sim_files import CrashError, Inspection, Operation
+from tests.simulation.moves.bench import PATHS, SECONDS_MAX
+from tests.simulation.moves.mutants import (
+    FAULTS,
+    Fault,
+    m7_copies_of_logs_that_are_not_loaded_are_removed,
+)
+from tests.simulation.moves.stories import Story, quiet, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kaa.log.sim_files import CrashMode
+
+SEEDS = 30
+# How many stories a fault may take to be found.
+STORIES_MAX = 80
+# What a broken promise looks like; anything else is a mistake of the test.
+FOUND = (AssertionError, LogError, CorruptFileError)
+MODES: tuple[CrashMode, ...] = ("kill", "lost", "torn")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quiet() -> Iterator[None]:
+    with quiet():
+        yield
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_replica_is_the_same_wherever_it_moves(seed: int) -> None:
+    tell(seed)
+
+
+@pytest.mark.parametrize(
+    ("fault", "first_seed"), FAULTS, ids=[fault.__name__ for fault, _ in FAULTS]
+)
+def test_planted_fault_is_found(fault: Fault, first_seed: int) -> None:
+    for seed in (first_seed, *range(STORIES_MAX)):
+        try:
+            with fault():
+                tell(seed)
+        except FOUND:
+            return
+    pytest.fail(f"{fault.__name__} is not found by {STORIES_MAX} stories")
+
+
+def begun(crash_at: int | None) -> tuple[Story, str]:
+    """A log of some segments, most of it durable, whose move begins; the story and the source."""
+    story = Story(7)
+    for _ in range(5):
+        story.append()
+    story.bench.broker.log().flush(story.bench.wall_ms())
+    story.append()
+    (source,) = story.allowed
+    files = story.bench.files
+    if crash_at is not None:
+        files.crash_at = len(files.history) + crash_at
+    target = next(path for path in PATHS if path != source)
+    story.allowed.add(target)
+    with suppress(CrashError):
+        story.bench.alter(target)
+    if not files.dead:
+        story.bench.kernel.run_until(
+            lambda: files.dead or story.is_at_rest(), SECONDS_MAX, "the move ends"
+        )
+    return story, source
+
+
+def operations() -> int:
+    """How many operations on files a move is."""
+    story, _ = begun(10**9)
+    files = story.bench.files
+    assert files.crash_at is not None
+    return len(files.history) - (files.crash_at - 10**9)
+
+
+def crash_everywhere(modes: tuple[CrashMode, ...], *, loses_source: bool) -> int:
+    """Crashes at each operation; the log must be right, and the move go on, or be done. How often
+    it goes on.
+    """
+    goes_on = 0
+    for crash_at in range(operations() + 1):
+        for mode in modes:
+            story, source = begun(crash_at)
+            story.restart(mode, (source,) if loses_source else ())
+            goes_on += bool(story.bench.broker.logs.futures.logs)
+            story.settle()
+    return goes_on
+
+
+def test_crash_at_each_operation_of_a_move_leaves_one_right_log() -> None:
+    assert operations() > 30
+    assert crash_everywhere(MODES, loses_source=False) > operations()
+
+
+def test_crash_with_the_disk_of_the_source_gone_for_a_while_costs_nothing() -> None:
+    crash_everywhere(("kill",), loses_source=True)
+
+
+def test_copies_that_are_removed_because_a_disk_is_away_are_missed() -> None:
+    with m7_copies_of_logs_that_are_not_loaded_are_removed(), pytest.raises(AssertionError):
+        crash_everywhere(("kill",), loses_source=True)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EROFS], ids=errno.errorcode.get)
+def test_disk_that_fails_at_any_operation_goes_offline_alone(code: int) -> None:
+    """Of the source or the target of a move, at appends, flushes, rolls, checkpoints, retention,
+    cleaning, the copy and the swap.
+    """
+    events = ["append", "compact", "move", "append", "flush", "trim", "retain", "append"]
+    failed = 0
+    for operation, is_source, skip in product(get_args(Operation), (True, False), (0, 1, 4, 9)):
+        failed += fails_alone(operation, code, skip, events, is_source=is_source)
+    assert failed > 30
+
+
+@pytest.mark.parametrize("event", ["consume", "look_up", "compact", "retain", "append", "move"])
+def test_disk_that_cannot_be_read_goes_offline_alone(event: str) -> None:
+    """Whatever finds out: fetches, searches by time, the cleaner, retention, a roll, a copy. What
+    nobody looked at since the start is not in memory.
+    """
+    events = [event, "append", "consume"]
+    failed = 0
+    sides = (True, False) if event == "move" else (True,)
+    for operation, is_source, skip in product(get_args(Inspection), sides, (0, 1, 4, 9)):
+        failed += fails_alone(
+            operation, errno.EIO, skip, events, is_source=is_source, is_restarted=True
+        )
+    assert failed > 4
+
+
+def fails_alone(
+    operation: Operation | Inspection,
+    code: int,
+    skip: int,
+    events: list[str],
+    *,
+    is_source: bool,
+    is_restarted: bool = False,
+) -> bool:
+    """Tells a story in which one disk fails at an operation; whether it came to that."""
+    story = Story(skip)
+    for _ in range(6):
+        story.append()
+    story.bench.broker.flush_rolled()
+    (source,) = story.allowed
+    if is_restarted:
+        story.restart("kill")
+        # The first one was followed by a comparison, which reads everything.
+        story.bench.restart("kill")
+    target = next(path for path in PATHS if path != source)
+    story.target = target
+    path = source if is_source else target
+    offline = story.break_a_disk(path, operation, code, skip, events)
+    if offline:
+        handles = story.bench.files.open_paths()
+        assert not [name for name in handles if name.startswith(f"{path}/t-0")]
+        others = [each for each in story.bench.broker.logs.directories if each.path != path]
+        assert all(each.is_online for each in others)
+        if not is_source:
+            story.append()
+    story.restart("kill")
+    story.settle()
+    return bool(offline)
