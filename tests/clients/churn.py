@@ -20,6 +20,7 @@ from tests.clients.groups_python import AiokafkaMember, KafkaPythonMember
 from tests.clients.librdkafka import create_topic
 from tests.oracle import Oracle
 from tests.oracle.environment import wait_until
+from tests.support.pace import PATIENCE_SECONDS
 
 
 class Driver(Protocol):
@@ -229,18 +230,7 @@ def churn(
             driver.start(alive[-1])
             started += 1
 
-    def is_settled() -> bool:
-        shares = driver.shares()
-        return set(shares) == set(alive) and sum(shares.values()) == partitions
-
-    def settle() -> None:
-        assert wait_until(is_settled, 90), f"{sorted(alive)} have {dict(driver.shares())}"
-
-    start(1)
-    settle()
-    start(members - 1)
-    settle()
-    for _ in range(rounds):
+    def disturb() -> None:
         some = random.sample(alive, max(1, members // 4))
         what = random.choice(["leave", "crash", "pause"])
         if what == "crash":
@@ -252,10 +242,29 @@ def churn(
             else:
                 alive.remove(name)
                 getattr(driver, what)(name)
-        start(members - len(alive))
+
+    def is_settled() -> bool:
+        shares = driver.shares()
+        return set(shares) == set(alive) and sum(shares.values()) == partitions
+
+    def settle() -> None:
+        assert wait_until(is_settled, PATIENCE_SECONDS), (
+            f"{sorted(alive)} have {dict(driver.shares())}"
+        )
+
+    try:
+        start(1)
         settle()
-    sent = feed.stop()
-    wait_for(lambda: driver.read() >= sent)
-    for name in alive:
-        driver.leave(name)
+        start(members - 1)
+        settle()
+        for _ in range(rounds):
+            disturb()
+            start(members - len(alive))
+            settle()
+        sent = feed.stop()
+        wait_for(lambda: driver.read() >= sent)
+    finally:
+        feed.stop()
+        for name in alive:
+            driver.leave(name)
     assert driver.breaches() == []

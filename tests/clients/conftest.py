@@ -30,13 +30,18 @@ def broker(session_broker: BrokerProcess) -> Iterator[BrokerProcess]:
     session_broker.check_health()
 
 
-# Sessions of six seconds and quick heartbeats, so that nobody waits long for the dead.
+# Short sessions and quick heartbeats, so that no test waits long for a dead member; but not so
+# short that a member is given up because a busy machine was late: librdkafka waits about one
+# heartbeat interval for an answer, and then connects anew.
 QUICK_SESSIONS = (
-    "group.consumer.min.session.timeout.ms=6000",
-    "group.consumer.session.timeout.ms=6000",
-    "group.consumer.min.heartbeat.interval.ms=300",
-    "group.consumer.heartbeat.interval.ms=300",
+    "group.consumer.min.session.timeout.ms=10000",
+    "group.consumer.session.timeout.ms=10000",
+    "group.consumer.min.heartbeat.interval.ms=1000",
+    "group.consumer.heartbeat.interval.ms=1000",
     "group.consumer.assignment.interval.ms=100",
+    "group.share.min.heartbeat.interval.ms=300",
+    "group.share.heartbeat.interval.ms=300",
+    "group.share.assignment.interval.ms=100",
 )
 
 

@@ -1,6 +1,6 @@
 """Consumer groups of real clients, and what must be true of them.
 
-`Audit` is told by every member what it owns and what it reads, and notes a breach at once: two
+`Audit` hears from every member what it owns and what it reads, and notes a breach at once: two
 owners of a partition at a time. At the end every record must have been read.
 """
 
@@ -14,12 +14,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from tests.clients.librdkafka import dotted
 from tests.oracle.environment import wait_until
-
-SECONDS_MAX = 90.0
+from tests.support.pace import PATIENCE_SECONDS
 
 
 class Audit:
-    """Told by members in any thread."""
+    """Called by members in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -66,12 +65,12 @@ class Audit:
         return sum(share.values()) == partitions and set(share) == set(members)
 
 
-def wait_for(what: Callable[[], bool], seconds: float = SECONDS_MAX) -> None:
+def wait_for(what: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
     assert wait_until(what, seconds), "it did not come to that"
 
 
 class Feed:
-    """A producer that goes on until it is told to stop; every record has a value of its own."""
+    """A producer that goes on until it is asked to stop; every record has a value of its own."""
 
     def __init__(self, bootstrap: str, topic: str, pause_seconds: float = 0.002) -> None:
         self.sent: list[bytes] = []
@@ -94,7 +93,7 @@ class Feed:
     def stop(self) -> set[bytes]:
         self._is_over.set()
         self._thread.join()
-        assert self._producer.flush(SECONDS_MAX) == 0
+        assert self._producer.flush(PATIENCE_SECONDS) == 0
         return set(self.sent)
 
 

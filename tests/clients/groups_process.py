@@ -22,7 +22,8 @@ import traceback
 from collections.abc import Iterable
 from typing import Any
 
-from tests.clients.groups import SECONDS_MAX, Audit, LibrdkafkaMember
+from tests.clients.groups import Audit, LibrdkafkaMember
+from tests.support.pace import PATIENCE_SECONDS
 
 
 class LibrdkafkaProcess:
@@ -70,7 +71,7 @@ class LibrdkafkaProcess:
 
     def leave(self) -> None:
         self._say("leave")
-        code = self._process.wait(SECONDS_MAX)
+        code = self._process.wait(PATIENCE_SECONDS)
         self._forget()
         assert code == 0, f"{self.name} ended with {code}"
 

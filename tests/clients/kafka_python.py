@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from tests.clients.samples import Sample
+from tests.support.pace import PATIENCE_SECONDS
 
 with warnings.catch_warnings():
     # It reads its schemas by a function that newer Pythons advise against.
@@ -29,8 +30,6 @@ __all__ = [
     "take",
 ]
 
-SECONDS_MAX = 30
-
 
 def produce(bootstrap: str, topic: str, samples: list[Sample], **settings: Any) -> list[int]:
     with closing(KafkaProducer(bootstrap_servers=bootstrap, linger_ms=5, **settings)) as producer:
@@ -45,14 +44,14 @@ def produce(bootstrap: str, topic: str, samples: list[Sample], **settings: Any) 
             )
             for sample in samples
         ]
-        return [future.get(SECONDS_MAX).offset for future in sent]
+        return [future.get(PATIENCE_SECONDS).offset for future in sent]
 
 
 def consumer(bootstrap: str, **settings: Any) -> Any:
     return KafkaConsumer(
         bootstrap_servers=bootstrap,
         group_id=None,
-        consumer_timeout_ms=SECONDS_MAX * 1000,
+        consumer_timeout_ms=PATIENCE_SECONDS * 1000,
         auto_offset_reset="none",
         **settings,
     )

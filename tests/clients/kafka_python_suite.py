@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tarfile
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from tests.oracle.environment import OracleUnavailableError, cache_folder, locked
@@ -74,7 +74,9 @@ def _fetch(cache: Path, name: str) -> None:
     work = cache / f"partial-{name}"
     shutil.rmtree(work, ignore_errors=True)
     with tarfile.open(archive) as content:
-        content.extractall(work, filter="data")
+        # Python before 3.11.4 has no filters.
+        filters: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        content.extractall(work, **filters)
     unpacked = work / name
     (unpacked / "test" / "__init__.py").touch()
     (unpacked / "test" / "service.py").write_text(SERVICE)

@@ -20,11 +20,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.clients.samples import Sample
+from tests.support.pace import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-SECONDS_MAX = 30
 _NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -69,7 +69,7 @@ def produce(
     """Sends records and waits for them; settings are librdkafka's, with _ for each dot."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **dotted(settings)})
     deliveries = [send(producer, topic, sample) for sample in samples]
-    assert producer.flush(SECONDS_MAX) == 0
+    assert producer.flush(PATIENCE_SECONDS) == 0
     return deliveries
 
 
@@ -122,10 +122,10 @@ def assign_from_the_start(reader: Any, partitions: Iterable[tuple[str, int]]) ->
 
 def watermarks(reader: Any, partition: Any) -> tuple[int, int]:
     """Where a log starts and ends. A node that has just started may not lead it yet."""
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            low, high = reader.get_watermark_offsets(partition, timeout=SECONDS_MAX)
+            low, high = reader.get_watermark_offsets(partition, timeout=PATIENCE_SECONDS)
         except KafkaException as error:
             if time.monotonic() > deadline or error.args[0].code() not in _NOT_YET:
                 raise
@@ -136,7 +136,7 @@ def watermarks(reader: Any, partition: Any) -> tuple[int, int]:
 
 def take(reader: Any, count: int) -> list[Any]:
     messages: list[Any] = []
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while len(messages) < count and time.monotonic() < deadline:
         for message in reader.consume(count - len(messages), 0.2):
             if message.error():
@@ -152,11 +152,13 @@ def as_sample(message: Any) -> Sample:
     return Sample(message.key(), message.value(), timestamp_ms, tuple(message.headers() or ()))
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = 1, **configs: Any) -> None:
+def create_topic(
+    bootstrap: str, topic: str, partitions: int = 1, *, replicas: int = 1, **configs: Any
+) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    new = NewTopic(topic, partitions, 1, config=dotted(configs))
+    new = NewTopic(topic, partitions, replicas, config=dotted(configs))
     for done in admin.create_topics([new]).values():
-        done.result(SECONDS_MAX)
+        done.result(PATIENCE_SECONDS)
 
 
 def dotted(settings: dict[str, Any]) -> dict[str, Any]:

@@ -13,18 +13,18 @@ from aiokafka.errors import MessageSizeTooLargeError, OffsetOutOfRangeError
 
 from tests.clients.samples import CODECS, Sample
 from tests.clients.samples import SAMPLES as ALL_SAMPLES
+from tests.support.pace import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
-SECONDS_MAX = 30
 # This client sends no record without both key and value.
 SAMPLES = [sample for sample in ALL_SAMPLES if (sample.key, sample.value) != (None, None)]
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(SECONDS_MAX):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await work
 
     asyncio.run(limited())

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 from tests.clients.groups import Audit, Feed, LibrdkafkaMember, wait_for
 from tests.clients.librdkafka import create_topic, watermarks
 from tests.support.broker_process import BrokerProcess
+from tests.support.children import running
 
 PARTITIONS = 12
 
@@ -72,7 +73,7 @@ def test_a_member_that_dies_is_replaced_after_its_session(bootstrap: str, topic:
     survivor = LibrdkafkaMember(audit, bootstrap, topic, "survivor", group_id=topic)
     wait_for(lambda: audit.is_balanced(["survivor"], 4))
     arguments = [sys.executable, "-c", PROGRAM, bootstrap, topic, topic]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE) as victim:
+    with running(arguments, stdout=subprocess.PIPE) as victim:
         assert victim.stdout is not None
         kind, owned = json.loads(victim.stdout.readline())
         assert (kind, len(owned)) == ("assigned", 2)
@@ -117,8 +118,8 @@ def test_offsets_survive_a_kill_and_a_restart(own_broker: BrokerProcess, topic: 
     create_topic(bootstrap, topic, 3)
     audit = Audit()
     feed = Feed(bootstrap, topic, 0.0005)
-    # A session that outlives the restart: whoever hears nothing for a session counts its partitions
-    # as lost, and has nothing to commit when it leaves before it has joined again.
+    # A session that outlives the restart: a member that hears nothing for a session counts its
+    # partitions as lost, and has nothing to commit when it leaves before it has joined again.
     settings = {"group_id": topic, "session_timeout_ms": 60_000}
     member = LibrdkafkaMember(audit, bootstrap, topic, "m", **settings)
     wait_for(lambda: len(audit.read) > 500)

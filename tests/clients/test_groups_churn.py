@@ -10,10 +10,11 @@ from random import Random
 import pytest
 
 from tests.clients.churn import AiokafkaDriver, churn, driver_of
-from tests.clients.groups import SECONDS_MAX, Audit, Feed, LibrdkafkaMember, wait_for
+from tests.clients.groups import Audit, Feed, LibrdkafkaMember, wait_for
 from tests.clients.librdkafka import create_topic
 from tests.oracle import Oracle
 from tests.support.broker_process import BrokerProcess
+from tests.support.pace import PATIENCE_SECONDS
 
 
 @pytest.mark.oracle
@@ -81,7 +82,7 @@ def test_a_member_that_does_not_poll_is_left_behind_and_comes_back(
 
     settle("sleeper", "m1", "m2")
     for sleeper in sleepers:
-        sleeper.pause(SECONDS_MAX)
+        sleeper.pause(PATIENCE_SECONDS)
     settle("m1", "m2")
     for sleeper in sleepers:
         sleeper.wake()

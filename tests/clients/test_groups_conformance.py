@@ -1,4 +1,4 @@
-"""The requests of groups and offsets in every version, told to Kafka and to Kaa.
+"""The requests of groups and offsets in every version, sent to Kafka and to Kaa.
 
 The same conversation is held with both, and every answer is compared. `tests/differential` has the
 same APIs in its table, at three versions each.

@@ -17,6 +17,7 @@ from tests.clients.librdkafka import create_topic
 from tests.clients.test_groups import PROGRAM
 from tests.oracle import Oracle
 from tests.support.broker_process import BrokerProcess
+from tests.support.children import running
 
 PARTITIONS = 12
 CONSUMER = {"group_protocol": "consumer"}
@@ -61,9 +62,9 @@ def test_a_member_that_dies_is_replaced_after_its_session(bootstrap: str, topic:
         '"session.timeout.ms": 6000, "heartbeat.interval.ms": 300', '"group.protocol": "consumer"'
     )
     arguments = [sys.executable, "-c", program, bootstrap, topic, topic]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE) as victim:
+    with running(arguments, stdout=subprocess.PIPE) as victim:
         assert victim.stdout is not None
-        # It may be told of an empty assignment first.
+        # It may get an empty assignment first.
         assert json.loads(victim.stdout.readline())[0] == "assigned"
         wait_for(lambda: audit.share() == {"survivor": 2})
         victim.send_signal(signal.SIGKILL)

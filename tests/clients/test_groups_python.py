@@ -65,7 +65,7 @@ def test_aiokafka(bootstrap: str, topic: str, how: str) -> None:
 
 
 def test_members_of_different_libraries(bootstrap: str, topic: str) -> None:
-    """All of them know the range assignor, and whoever leads assigns for all."""
+    """All of them know the range assignor, and the leader assigns for all."""
     create_topic(bootstrap, topic, PARTITIONS)
     audit = Audit()
     feed = Feed(bootstrap, topic)

@@ -25,7 +25,7 @@ SESSION_MS = 3_000
 HEARTBEAT_VERSION = 3
 
 
-def test_whoever_wrote_in_time_keeps_its_place(tmp_path: Path) -> None:
+def test_anyone_who_wrote_in_time_keeps_its_place(tmp_path: Path) -> None:
     """Its heartbeat waits unread, behind commits, while the node stands still."""
     overrides = ("group.min.session.timeout.ms=1000", "group.initial.rebalance.delay.ms=0")
     with BrokerProcess(tmp_path, *overrides) as broker:

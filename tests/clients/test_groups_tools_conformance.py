@@ -1,6 +1,7 @@
-"""Kafka's tool for groups against Kafka and against Kaa: what it prints must be the same.
+"""Kafka's tools for groups against Kafka and against Kaa: what they print must be the same.
 
-Every form of `--reset-offsets`, and what it says of groups, topics and offsets that are not there.
+Every form of `--reset-offsets`, and what it says of groups, topics and offsets that are not there;
+and the tool for streams groups.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import pytest
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kaa.wire.messages.k19_create_topics import CreateTopicsRequest
+from kaa.wire.registry import ApiKey
 from tests.clients.groups import wait_for
-from tests.differential.case import Ask
+from tests.differential.case import Ask, World
+from tests.differential.cases_streams_groups import beat, know, settings
 from tests.differential.group_requests import commit, wait_for_coordinator
 from tests.differential.helpers import creatable, records
 from tests.differential.peers import BROKER, Peer
@@ -69,10 +72,12 @@ def fill(peer: Peer) -> None:
             wait_for(lambda asked=asked: is_committed(asked))  # type: ignore[misc]
 
 
-def run(oracle: Oracle, peer: Peer, *arguments: str) -> tuple[int, list[str]]:
+def run(
+    oracle: Oracle, peer: Peer, *arguments: str, tool: str = "ConsumerGroupCommand"
+) -> tuple[int, list[str]]:
     """The exit code and the lines that it prints, without what must differ between two nodes."""
     address = f"{LOOPBACK}:{peer.port(BROKER)}"
-    done = oracle.run_tool("ConsumerGroupCommand", "--bootstrap-server", address, *arguments)
+    done = oracle.run_tool(tool, "--bootstrap-server", address, *arguments)
     text = re.sub(r"(?<=:)\d{4,5}\b", "port", done.out + done.err)
     # Sentences of errors are the broker's own.
     text = re.sub(r"(?<=Exception: ).*", "words", text)
@@ -94,7 +99,7 @@ STEPS: dict[str, tuple[str, ...]] = {
     "on, beyond the end": reset("--shift-by", "100"),
     "back, before the start": reset("--shift-by", "-100"),
     "to an offset": reset("--to-offset", "4"),
-    "to one behind the end": reset("--to-offset", "99"),
+    "to one after the end": reset("--to-offset", "99"),
     "to a time before all": reset("--to-datetime", BEFORE),
     "to a time among the records": reset("--to-datetime", AMONG),
     "to a time with a zone": reset("--to-datetime", f"{AMONG}+00:00"),
@@ -155,3 +160,54 @@ def test_plans_in_files(oracle: Oracle, peers: tuple[Peer, Peer], tmp_path: Path
             assert kaa == kafka
         kafka, kaa = (run(oracle, peer, "--describe", *named) for peer in peers)
         assert kaa == kafka
+
+
+STREAMS = "groups-tool-streams"
+# Groups of the differential cases.
+OTHERS = re.compile(r"d\d+\.")
+STREAMS_STEPS: dict[str, tuple[str, ...]] = {
+    "a list": ("--list",),
+    "states": ("--list", "--state"),
+    "offsets": ("--describe", "--group", f"{STREAMS}.g"),
+    "more of them": ("--describe", "--group", f"{STREAMS}.g", "--offsets", "--verbose"),
+    "members": ("--describe", "--group", f"{STREAMS}.g", "--members", "--verbose"),
+    "state": ("--describe", "--group", f"{STREAMS}.g", "--state", "--verbose"),
+    "nobody": ("--describe", "--group", f"{STREAMS}.nobody"),
+    "a group with members stays": ("--delete", "--group", f"{STREAMS}.g"),
+}
+LEFT_STEPS: dict[str, tuple[str, ...]] = {
+    "reset": (
+        *("--reset-offsets", "--group", f"{STREAMS}.g", "--input-topic", f"{STREAMS}.t"),
+        *("--to-earliest", "--execute"),
+    ),
+    "what became of it": ("--describe", "--group", f"{STREAMS}.g"),
+    "offsets go": (
+        *("--delete-offsets", "--group", f"{STREAMS}.g", "--input-topic", f"{STREAMS}.t"),
+    ),
+    "the group goes": ("--delete", "--group", f"{STREAMS}.g"),
+    "it is gone": ("--describe", "--group", f"{STREAMS}.g"),
+}
+
+
+def test_streams_groups(oracle: Oracle, peers: tuple[Peer, Peer]) -> None:
+    worlds = [World(peer, ApiKey.STREAMS_GROUP_HEARTBEAT, 0, BROKER, STREAMS) for peer in peers]
+
+    def compare(steps: dict[str, tuple[str, ...]]) -> None:
+        for step, arguments in steps.items():
+            kafka, kaa = (
+                run(oracle, peer, *arguments, tool="StreamsGroupCommand") for peer in peers
+            )
+            # Kafka's node may have served other stories before.
+            own = [line for line in kafka[1] if STREAMS in line or not OTHERS.match(line)]
+            assert kaa == (kafka[0], own), step
+
+    for world in worlds:
+        topic = creatable(world.name(), 2)
+        world.peer.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+        world.peer.ask(settings(world), 1)
+        know(world)
+        world.peer.ask(beat(world), 0)
+    compare(STREAMS_STEPS)
+    for world in worlds:
+        world.peer.ask(beat(world, epoch=-1), 0)
+    compare(LEFT_STEPS)

@@ -7,7 +7,6 @@ from contextlib import closing
 import pytest
 
 from tests.clients.kafka_python import (
-    SECONDS_MAX,
     KafkaAdminClient,
     KafkaProducer,
     MessageSizeTooLargeError,
@@ -21,6 +20,7 @@ from tests.clients.kafka_python import (
 )
 from tests.clients.samples import CODECS, SAMPLES, Sample
 from tests.oracle.environment import wait_until
+from tests.support.pace import PATIENCE_SECONDS
 
 VERSIONS = ((0, 11), (1, 1), (2, 1), (2, 8), (3, 9), (4, 0), (4, 3))
 
@@ -79,7 +79,7 @@ def test_long_reads_of_many_partitions(bootstrap: str, topic: str, with_sessions
         for round_number in range(3):
             for number in range(400):
                 producer.send(topic, b"%d" % number, partition=number % 8)
-            producer.flush(SECONDS_MAX)
+            producer.flush(PATIENCE_SECONDS)
             messages = take(reader, 400)
             seen = {(found.partition, found.offset) for found in messages}
             first = 50 * round_number
@@ -100,4 +100,4 @@ def test_topics(bootstrap: str, topic: str) -> None:
         (described,) = admin.describe_topics([topic])
         assert [part["leader_id"] for part in described["partitions"]] == [1, 1, 1]
         admin.delete_topics([topic])
-        assert wait_until(lambda: topic not in admin.list_topics(), 10)
+        assert wait_until(lambda: topic not in admin.list_topics(), 60)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 # These must fail; one that passes has lost its reason.
 NOT_YET = {
     "test_create_describe_delete_acls": "needs an authorizer, which there is none of yet",
-    "test_alter_replica_log_dirs": "replicas do not move between directories yet",
 }
 COUNT_MIN = 50
 

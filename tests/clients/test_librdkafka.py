@@ -14,7 +14,6 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from tests.clients.librdkafka import (
-    SECONDS_MAX,
     as_sample,
     consume,
     consumer,
@@ -26,6 +25,7 @@ from tests.clients.librdkafka import (
 )
 from tests.clients.samples import CODECS, FIRST_TIMESTAMP_MS, SAMPLES, Sample
 from tests.oracle.environment import wait_until
+from tests.support.pace import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -118,9 +118,11 @@ def test_offsets_by_time_and_by_position(bootstrap: str, topic: str) -> None:
         for number in range(len(SAMPLES)):
             for timestamp_ms in (FIRST_TIMESTAMP_MS + 1_000 * number - 500, SAMPLES[number][2]):
                 asked = TopicPartition(topic, 0, timestamp_ms)
-                (found,) = reader.offsets_for_times([asked], timeout=SECONDS_MAX)
+                (found,) = reader.offsets_for_times([asked], timeout=PATIENCE_SECONDS)
                 assert (found.error, found.offset) == (None, number)
-        (late,) = reader.offsets_for_times([TopicPartition(topic, 0, 2**42)], timeout=SECONDS_MAX)
+        (late,) = reader.offsets_for_times(
+            [TopicPartition(topic, 0, 2**42)], timeout=PATIENCE_SECONDS
+        )
         assert late.offset == OFFSET_END
         partition = TopicPartition(topic, 0)
         assert watermarks(reader, partition) == (0, len(SAMPLES))
@@ -143,7 +145,7 @@ def test_several_partitions(bootstrap: str, topic: str) -> None:
     deliveries = [
         send(producer, topic, sample, number % 6) for number, sample in enumerate(samples)
     ]
-    assert producer.flush(SECONDS_MAX) == 0
+    assert producer.flush(PATIENCE_SECONDS) == 0
     assert [found.offset for found in deliveries] == [number // 6 for number in range(600)]
     with consumer(bootstrap) as reader:
         reader.assign([TopicPartition(topic, number, 0) for number in range(6)])
@@ -157,11 +159,11 @@ def test_topics_are_created_listed_described_and_deleted(bootstrap: str, topic: 
     with pytest.raises(KafkaException) as raised:
         create_topic(bootstrap, topic)
     assert raised.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
-    assert len(admin.list_topics(topic, SECONDS_MAX).topics[topic].partitions) == 3
+    assert len(admin.list_topics(topic, PATIENCE_SECONDS).topics[topic].partitions) == 3
     produce(bootstrap, topic, SAMPLES)
     for done in admin.delete_topics([topic]).values():
-        done.result(SECONDS_MAX)
-    assert wait_until(lambda: topic not in admin.list_topics(timeout=SECONDS_MAX).topics, 10)
+        done.result(PATIENCE_SECONDS)
+    assert wait_until(lambda: topic not in admin.list_topics(timeout=PATIENCE_SECONDS).topics, 60)
     # The same name is another topic, which starts anew.
     create_topic(bootstrap, topic)
     (delivery,) = produce(bootstrap, topic, SAMPLES[:1])

@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from kaa.controller.feature_table import supported_ranges
+from kaa.wire.messages.k62_broker_registration import BrokerRegistrationRequest, Feature, Listener
 from tests.clients.librdkafka import create_topic, produce
 from tests.clients.samples import SAMPLES
-from tests.oracle import Oracle
+from tests.oracle import Oracle, ToolResult
 from tests.support.broker_process import BrokerProcess
+from tests.support.ids import uuid
+from tests.support.raw import RawClient
 
 pytestmark = pytest.mark.oracle
+
+# A broker of the cluster that does not run.
+GONE = 70
 
 
 class Tools:
@@ -29,16 +36,26 @@ class Tools:
         assert done.code == 0, done.out + done.err
         return done.out
 
-    def run_cluster(self, command: str, *, controller: bool) -> str:
-        """ClusterTool, which wants its addresses behind the command."""
-        done = self.oracle.run_tool("ClusterTool", command, *self._address(controller))
+    def run_cluster(self, command: str, *arguments: str, controller: bool) -> str:
+        """What ClusterTool prints; it must succeed."""
+        done = self._cluster(command, *arguments, controller=controller)
         assert done.code == 0, done.out + done.err
         return done.out
 
-    def refused(self, name: str, *arguments: str) -> str:
-        done = self.oracle.run_tool(name, *self._address(False), *arguments)
+    def refused(self, name: str, *arguments: str, controller: bool = False) -> str:
+        done = self.oracle.run_tool(name, *self._address(controller), *arguments)
         assert done.code != 0, done.out
         return done.out + done.err
+
+    def refused_cluster(self, command: str, *arguments: str, controller: bool) -> str:
+        done = self._cluster(command, *arguments, controller=controller)
+        assert done.code != 0, done.out
+        return done.out + done.err
+
+    def _cluster(self, command: str, *arguments: str, controller: bool) -> ToolResult:
+        """ClusterTool wants its addresses after the command."""
+        words = (command, *self._address(controller), *arguments)
+        return self.oracle.run_tool("ClusterTool", *words, is_understood=True)
 
     def _address(self, controller: bool) -> tuple[str, str]:
         if controller:
@@ -291,13 +308,47 @@ def test_cluster(tools: Tools, controller: bool) -> None:
 
 
 @pytest.mark.parametrize("controller", [False, True])
+def test_a_broker_that_is_gone_is_forgotten(tools: Tools, controller: bool) -> None:
+    """Registered and never heard of again, it is fenced until somebody unregisters it."""
+    cluster_id = tools.run_cluster("cluster-id", controller=False).split()[-1]
+    request = BrokerRegistrationRequest(
+        broker_id=GONE,
+        cluster_id=cluster_id,
+        incarnation_id=uuid(GONE + controller),
+        listeners=[Listener(name="PLAINTEXT", host="gone.example", port=9092)],
+        features=[
+            Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in supported_ranges().items()
+        ],
+        rack=None,
+        log_dirs=[uuid(1_000)],
+    )
+    with RawClient(tools.broker.controller) as client:
+        assert client.ask(request).error_code == 0
+
+    def fenced() -> list[str]:
+        printed = tools.run_cluster("list-endpoints", "--include-fenced-brokers", controller=False)
+        return [row[0] for row in cells(printed) if "fenced" in row]
+
+    assert fenced() == [str(GONE)]
+    unfenced = cells(tools.run_cluster("list-endpoints", controller=False))
+    assert [row[0] for row in unfenced] == ["1"]
+    printed = tools.run_cluster("unregister", "--id", str(GONE), controller=controller)
+    assert printed == f"Broker {GONE} is no longer registered.\n"
+    assert fenced() == []
+    again = tools.refused_cluster("unregister", "--id", str(GONE), controller=controller)
+    assert "BrokerIdNotRegisteredException" in again
+
+
+@pytest.mark.parametrize("controller", [False, True])
 def test_quorum(tools: Tools, controller: bool) -> None:
     status = tools.run("MetadataQuorumCommand", "describe", "--status", controller=controller)
     values = dict(re.split(r": +", line, maxsplit=1) for line in status.splitlines())
     assert (values["LeaderId"], values["MaxFollowerLag"]) == ("1", "0")
     (voter,) = json.loads(values["CurrentVoters"])
     assert (voter["id"], voter["endpoints"]) == (1, [f"CONTROLLER://{tools.broker.controller}"])
-    rows = cells(tools.run("MetadataQuorumCommand", "describe", "--replication"))
+    printed = tools.run("MetadataQuorumCommand", "describe", "--replication", controller=controller)
+    rows = cells(printed)
     assert [(row[0], row[3], row[-1]) for row in rows] == [("1", "0", "Leader")]
 
 
@@ -310,6 +361,34 @@ def test_features(tools: Tools, controller: bool) -> None:
     }
     assert levels["metadata.version"] == ["3.3-IV3", "4.3-IV0", "4.3-IV0"]
     assert levels["kraft.version"] == ["0", "1", "1"]
+
+
+@pytest.mark.parametrize("controller", [False, True])
+def test_features_change(tools: Tools, controller: bool) -> None:
+    def level() -> str:
+        printed = tools.run("FeatureCommand", "describe", controller=controller)
+        (found,) = re.findall(r"Feature: streams\.version\s.*FinalizedVersionLevel: (\d+)", printed)
+        return str(found)
+
+    down = ("downgrade", "--feature", "streams.version=0")
+    printed = tools.run("FeatureCommand", *down, "--dry-run", controller=controller)
+    assert printed == "streams.version can be downgraded to 0.\n"
+    assert level() == "1"
+    printed = tools.run("FeatureCommand", *down, controller=controller)
+    assert printed == "streams.version was downgraded to 0.\n"
+    assert level() == "0"
+    up = ("upgrade", "--feature", "streams.version=1")
+    printed = tools.run("FeatureCommand", *up, controller=controller)
+    assert printed == "streams.version was upgraded to 1.\n"
+    assert level() == "1"
+    for refused in (
+        ("downgrade", "--feature", "kraft.version=0"),
+        ("downgrade", "--metadata", "3.3"),
+        ("upgrade", "--feature", "streams.version=9"),
+    ):
+        said = tools.refused("FeatureCommand", *refused, controller=controller)
+        assert "Could not" in said, said
+    assert level() == "1"
 
 
 def test_api_versions(tools: Tools) -> None:

@@ -39,9 +39,9 @@ from tests.oracle import Oracle
 from tests.oracle.environment import wait_until
 from tests.support.broker_process import BrokerProcess
 from tests.support.broker_thread import broker_thread
+from tests.support.pace import PATIENCE_SECONDS
 from tests.support.raw import RawClient
 
-SECONDS_MAX = 30
 PARTITIONS = 3
 TRANSACTIONS = 6
 
@@ -62,7 +62,7 @@ def values(bootstrap: str, topic: str, isolation: str = "read_committed") -> lis
         consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
         found, ended = [], 0
         while ended < PARTITIONS:
-            message = consumer.poll(SECONDS_MAX)
+            message = consumer.poll(PATIENCE_SECONDS)
             assert message is not None, "the node does not answer"
             error = message.error()
             if error is None:
@@ -78,7 +78,7 @@ def values(bootstrap: str, topic: str, isolation: str = "read_committed") -> lis
 def committed_offset(bootstrap: str, group: str, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
-        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=SECONDS_MAX)
+        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=PATIENCE_SECONDS)
     finally:
         consumer.close()
     offset: int = found.offset
@@ -92,20 +92,20 @@ def expected(transactions: int = TRANSACTIONS) -> list[str]:
 
 def librdkafka(bootstrap: str, topic: str, name: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
-    producer.init_transactions(SECONDS_MAX)
+    producer.init_transactions(PATIENCE_SECONDS)
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
     for number in range(TRANSACTIONS):
         producer.begin_transaction()
         for partition in range(PARTITIONS):
             producer.produce(topic, f"{number}-{partition}".encode(), partition=partition)
         producer.send_offsets_to_transaction(
-            [TopicPartition(topic, 0, number)], reader.consumer_group_metadata(), SECONDS_MAX
+            [TopicPartition(topic, 0, number)], reader.consumer_group_metadata(), PATIENCE_SECONDS
         )
         if number % 2 == 0:
-            producer.commit_transaction(SECONDS_MAX)
+            producer.commit_transaction(PATIENCE_SECONDS)
         else:
-            producer.flush(SECONDS_MAX)
-            producer.abort_transaction(SECONDS_MAX)
+            producer.flush(PATIENCE_SECONDS)
+            producer.abort_transaction(PATIENCE_SECONDS)
     reader.close()
 
 
@@ -119,12 +119,12 @@ def kafka_python(bootstrap: str, topic: str, name: str) -> None:
             for partition in range(PARTITIONS)
         ]
         for future in sent:
-            future.get(SECONDS_MAX)
+            future.get(PATIENCE_SECONDS)
         if number % 2 == 0:
             producer.commit_transaction()
         else:
             producer.abort_transaction()
-    producer.close(SECONDS_MAX)
+    producer.close(PATIENCE_SECONDS)
 
 
 def aiokafka(bootstrap: str, topic: str, name: str) -> None:
@@ -146,7 +146,7 @@ def aiokafka(bootstrap: str, topic: str, name: str) -> None:
         finally:
             await producer.stop()
 
-    asyncio.run(asyncio.wait_for(run(), SECONDS_MAX))
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_SECONDS))
 
 
 @pytest.mark.parametrize("produce", [librdkafka, kafka_python, aiokafka])
@@ -271,17 +271,17 @@ def test_librdkafka_is_fenced_by_the_next_instance(bootstrap: str, topic: str) -
     create_topic(bootstrap, topic, PARTITIONS)
     settings = {"bootstrap.servers": bootstrap, "transactional.id": topic}
     old, new = Producer(settings), Producer(settings)
-    old.init_transactions(SECONDS_MAX)
+    old.init_transactions(PATIENCE_SECONDS)
     old.begin_transaction()
     old.produce(topic, b"lost", partition=0)
-    old.flush(SECONDS_MAX)
-    new.init_transactions(SECONDS_MAX)
+    old.flush(PATIENCE_SECONDS)
+    new.init_transactions(PATIENCE_SECONDS)
     with pytest.raises(KafkaException) as refused:
-        old.commit_transaction(SECONDS_MAX)
+        old.commit_transaction(PATIENCE_SECONDS)
     assert refused.value.args[0].code() in {KafkaError._FENCED, KafkaError.PRODUCER_FENCED}
     new.begin_transaction()
     new.produce(topic, b"kept", partition=0)
-    new.commit_transaction(SECONDS_MAX)
+    new.commit_transaction(PATIENCE_SECONDS)
     assert values(bootstrap, topic) == ["kept"]
 
 
@@ -298,10 +298,10 @@ def test_a_transaction_that_runs_out_of_time_is_aborted(own_broker: BrokerProces
             "transaction.timeout.ms": 1_000,
         }
     )
-    producer.init_transactions(SECONDS_MAX)
+    producer.init_transactions(PATIENCE_SECONDS)
     producer.begin_transaction()
     producer.produce(topic, b"late", partition=0)
-    producer.flush(SECONDS_MAX)
+    producer.flush(PATIENCE_SECONDS)
     admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def is_over() -> bool:
@@ -312,10 +312,10 @@ def test_a_transaction_that_runs_out_of_time_is_aborted(own_broker: BrokerProces
         offset: int = answer.result().offset
         return offset == 2
 
-    assert wait_until(is_over, SECONDS_MAX)
+    assert wait_until(is_over, PATIENCE_SECONDS)
     assert values(bootstrap, topic) == []
     with pytest.raises(KafkaException):
-        producer.commit_transaction(SECONDS_MAX)
+        producer.commit_transaction(PATIENCE_SECONDS)
 
 
 def test_version_6_of_init_producer_id_is_for_two_phase_commit(own_broker: BrokerProcess) -> None:

@@ -17,12 +17,11 @@ from tests.clients.librdkafka import create_topic
 from tests.oracle import Oracle
 from tests.oracle.environment import wait_until
 from tests.support.broker_process import BrokerProcess
+from tests.support.pace import PATIENCE_SECONDS
 from tests.support.raw import RawClient
 from tests.unit.handlers.transaction_requests import LiveNode, TransactionalProducer
 
 pytestmark = pytest.mark.oracle
-
-SECONDS_MAX = 30
 
 
 def tool(oracle: Oracle, bootstrap: str, *arguments: str) -> list[list[str]]:
@@ -36,11 +35,12 @@ def opened(client: RawClient, topic: str, **fields: object) -> TransactionalProd
     """A producer with an open transaction on partition 0, named like the topic."""
     request = FindCoordinatorRequest(key_type=1, coordinator_keys=[topic])
     assert wait_until(
-        lambda: bool(client.ask(request).coordinators[0].error_code == Errors.NONE), SECONDS_MAX
+        lambda: bool(client.ask(request).coordinators[0].error_code == Errors.NONE),
+        PATIENCE_SECONDS,
     )
     producer = TransactionalProducer(LiveNode(client), topic)
     version = 6 if fields else 5
-    assert wait_until(lambda: producer.init(version, **fields) is Errors.NONE, SECONDS_MAX)
+    assert wait_until(lambda: producer.init(version, **fields) is Errors.NONE, PATIENCE_SECONDS)
     assert producer.send(topic, 0) is Errors.NONE
     return producer
 
@@ -89,7 +89,7 @@ def test_hanging_transactions_are_found_and_aborted(
             arguments = ("describe", "--transactional-id", topic)
             return tool(oracle, bootstrap, *arguments)[0][4] == "CompleteCommit"
 
-        assert wait_until(is_over, SECONDS_MAX)
+        assert wait_until(is_over, PATIENCE_SECONDS)
         own_broker.kill()
     own_broker.overrides = ("transaction.partition.verification.enable=false",)
     own_broker.start()

@@ -31,6 +31,7 @@ from kaa.config.topic import BROKER_SYNONYMS as TOPIC_SYNONYMS
 from kaa.config.topic import TOPIC, topic_values, validate_topic
 from kaa.config.validators import ValidList
 from kaa.config.values import value_text
+from kaa.model.nodes import SecurityProtocol
 from tests.oracle import JavaError, Oracle
 
 pytestmark = pytest.mark.oracle
@@ -379,7 +380,10 @@ def test_the_same_nodes_run_with_the_same_values(oracle: Oracle) -> None:
 
 
 def endpoints(found: tuple[Any, ...]) -> list[list[Any]]:
-    return [[e.listener, e.security_protocol.value, e.host or None, e.port] for e in found]
+    return [
+        [e.listener, SecurityProtocol(e.security_protocol).name, e.host or None, e.port]
+        for e in found
+    ]
 
 
 TOPIC_CHANGES: list[tuple[dict[str, str], dict[str, str]]] = [

@@ -65,8 +65,8 @@ METRICS_OVERRIDES = {"interval.ms": "1000", "metrics": "a.b, c.d"}
 class Connection:
     """One connection to a broker, one request at a time."""
 
+    # The answer to the creation of the topic.
     created: CreatableTopicResult
-    """The answer to the creation of the topic."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")

@@ -1,7 +1,7 @@
 """One data directory, served by turns by Kaa and by a real Kafka node.
 
-Whoever starts on the directory must find every record, offset, topic and setting that the other
-left there, after a clean stop as after a kill, and the other must find its way back.
+A broker that starts on the directory must find every record, offset, topic and setting that the
+other left there, after a clean stop as after a kill, and the other must find its way back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
 from tests.clients.librdkafka import (
-    SECONDS_MAX,
     as_sample,
     consume,
     consumer,
@@ -25,6 +24,7 @@ from tests.clients.librdkafka import (
 )
 from tests.clients.samples import CODECS, SAMPLES, Sample
 from tests.support.broker_process import BrokerProcess
+from tests.support.pace import PATIENCE_SECONDS
 from tests.support.real_node import RealNode
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def fill(bootstrap: str) -> None:
         produce(bootstrap, "compacted", KEYED, compression_codec=codec, acks="1")
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for done in admin.delete_records([TopicPartition("plain", 0, LOG_START)]).values():
-        assert done.result(SECONDS_MAX).low_watermark == LOG_START
+        assert done.result(PATIENCE_SECONDS).low_watermark == LOG_START
 
 
 def check(bootstrap: str, added: int = 0, log_start: int = LOG_START) -> dict[str, str]:
@@ -67,7 +67,7 @@ def check(bootstrap: str, added: int = 0, log_start: int = LOG_START) -> dict[st
     admin = AdminClient({"bootstrap.servers": bootstrap})
     resource = ConfigResource("topic", "compacted")
     (described,) = admin.describe_configs([resource]).values()
-    settings = described.result(SECONDS_MAX)
+    settings = described.result(PATIENCE_SECONDS)
     assert settings["cleanup.policy"].value == "compact"
     assert settings["max.message.bytes"].value == "2000000"
     return topic_ids(admin)
@@ -75,7 +75,7 @@ def check(bootstrap: str, added: int = 0, log_start: int = LOG_START) -> dict[st
 
 def topic_ids(admin: AdminClient) -> dict[str, str]:
     described = admin.describe_topics(TopicCollection(["plain", "compacted"]))
-    return {name: str(done.result(SECONDS_MAX).topic_id) for name, done in described.items()}
+    return {name: str(done.result(PATIENCE_SECONDS).topic_id) for name, done in described.items()}
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])

@@ -1,4 +1,4 @@
-"""Every advertised API at its lowest, middle and highest version, told to Kafka and to Kaa."""
+"""Every advertised API at its lowest, middle and highest version, sent to Kafka and to Kaa."""
 
 from __future__ import annotations
 

@@ -15,39 +15,19 @@ from tests.differential.running import kaa_peer, kafka_peer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Delegation tokens, SCRAM and the membership of the quorum.
+# Delegation tokens and SCRAM.
 ON_BOTH = {
-    "ADD_RAFT_VOTER",
     "ALTER_USER_SCRAM_CREDENTIALS",
     "CREATE_DELEGATION_TOKEN",
     "DESCRIBE_DELEGATION_TOKEN",
     "DESCRIBE_USER_SCRAM_CREDENTIALS",
     "EXPIRE_DELEGATION_TOKEN",
-    "REMOVE_RAFT_VOTER",
     "RENEW_DELEGATION_TOKEN",
 }
-# And moves between directories, share groups and streams groups; Kafka itself serves telemetry only
-# with a plug-in.
+# Kafka itself serves telemetry only with a plug-in.
 LATER = {
-    BROKER: ON_BOTH
-    | {
-        "ALTER_REPLICA_LOG_DIRS",
-        "ALTER_SHARE_GROUP_OFFSETS",
-        "DELETE_SHARE_GROUP_OFFSETS",
-        "DELETE_SHARE_GROUP_STATE",
-        "DESCRIBE_SHARE_GROUP_OFFSETS",
-        "INITIALIZE_SHARE_GROUP_STATE",
-        "READ_SHARE_GROUP_STATE",
-        "READ_SHARE_GROUP_STATE_SUMMARY",
-        "SHARE_ACKNOWLEDGE",
-        "SHARE_FETCH",
-        "SHARE_GROUP_DESCRIBE",
-        "SHARE_GROUP_HEARTBEAT",
-        "STREAMS_GROUP_DESCRIBE",
-        "STREAMS_GROUP_HEARTBEAT",
-        "WRITE_SHARE_GROUP_STATE",
-    },
-    CONTROLLER: ON_BOTH | {"UPDATE_RAFT_VOTER"},
+    BROKER: ON_BOTH,
+    CONTROLLER: ON_BOTH,
 }
 
 pytestmark = [pytest.mark.oracle, pytest.mark.xdist_group("differential")]

@@ -1,6 +1,6 @@
 """Our log and Kafka's, side by side: the same calls, the same answers, the same files.
 
-Kafka's ``UnifiedLog`` and ours are driven with the same seeded sequence of operations; after each
+Kafka's `UnifiedLog` and ours are driven with the same seeded sequence of operations; after each
 the answers are compared, and at the end every file. Then either side opens what the other wrote,
 after a clean stop and after a kill, and Kafka's own tool reads our files.
 """
@@ -25,11 +25,11 @@ from kaa.log.files import RealFiles
 from kaa.log.log import FetchIsolation, UnifiedLog
 from kaa.log.lookup import fetch_offset
 from kaa.log.manager import LogManager
-from kaa.log.names import TopicPartition
 from kaa.log.producer_snapshots import decode_producer_snapshot
-from kaa.log.producer_state import AppendOrigin
 from kaa.log.recovery import LoadOptions, create_log, load_log
 from kaa.log.retention import delete_old_segments
+from kaa.model.kinds import AppendOrigin
+from kaa.model.topics import TopicPartition
 from kaa.records.batch import iter_batches
 from kaa.records.record import iter_records
 from tests.oracle import JavaError
@@ -134,7 +134,7 @@ class Pair:
         operation()
         self.compare()
 
-    # --- operations ------------------------------------------------------------------------
+    # --- operations
 
     def append(self, content: bytearray, origin: AppendOrigin = AppendOrigin.CLIENT) -> bool:
         """Whether the append was accepted, by both or by neither."""
@@ -244,7 +244,7 @@ class Pair:
             assert result.aborted is not None
             found = [(a.producer_id, a.first_offset) for a in result.aborted]
             assert [entry for entry in aborted if entry in found] == found
-            # Kafka may list transactions that start behind what was read.
+            # Kafka may list transactions that start after what was read.
             end_offset = max((b.next_offset for b in iter_batches(ours)), default=offset)
             assert all(first >= end_offset for _, first in set(aborted) - set(found))
         else:
@@ -317,7 +317,7 @@ class Pair:
             offset = found[-1].next_offset
         return found
 
-    # --- comparison ------------------------------------------------------------------------
+    # --- comparison
 
     def compare(self) -> None:
         kafkas = self.kafkas.state()

@@ -19,8 +19,9 @@ from kaa.log.files import RealFiles
 from kaa.log.jobs import run_jobs
 from kaa.log.log import FetchIsolation, UnifiedLog
 from kaa.log.lookup import fetch_offset
-from kaa.log.names import LOG_SUFFIX, TopicPartition, file_name
+from kaa.log.names import LOG_SUFFIX, file_name
 from kaa.log.recovery import LoadOptions, load_log
+from kaa.model.topics import TopicPartition
 from kaa.records.batch import CompressionType
 from kaa.records.compaction import OffsetMap
 from tests.unit.log.batches import batch

@@ -25,6 +25,7 @@ from tests.oracle import (
 from tests.oracle.broker import RealKafka
 from tests.oracle.environment import alive, wait_until
 from tests.oracle.plugin import run_folder
+from tests.support.children import running
 
 pytestmark = pytest.mark.oracle
 
@@ -240,9 +241,8 @@ def test_a_jvm_ends_with_the_run_even_if_that_is_killed(tmp_path: Path) -> None:
         "import pathlib, sys, time; from tests.oracle import Oracle\n"
         "print(Oracle(pathlib.Path(sys.argv[1])).pid(), flush=True); time.sleep(60)"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, text=True
-    ) as worker:
+    command = [sys.executable, "-c", program, str(folder)]
+    with running(command, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         pid = int(worker.stdout.readline())
         worker.kill()

@@ -1,7 +1,7 @@
 """Record batches against Kafka's own classes: built, read and judged alike, also when damaged.
 
 Uncompressed batches are equal byte for byte. Compressed ones are equal once expanded, since the
-libraries behind the codecs differ in version. Verdicts are equal in error code and in the records
+libraries of the codecs differ in version. Verdicts are equal in error code and in the records
 that are named; what is accepted is equal in every byte that is appended.
 """
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from kaa.model.kinds import AppendOrigin
 from kaa.records import (
-    AppendInfo,
-    AppendOrigin,
+    AppendableExtent,
     AppendRules,
     BatchBuilder,
     CompressionType,
@@ -104,7 +104,7 @@ def same_content(ours: RecordBatch, theirs: RecordBatch) -> bool:
     )
 
 
-# --- building -------------------------------------------------------------------------------------
+# --- building
 
 
 def drawn_batch(rng: random.Random) -> tuple[NewBatch, bytearray]:
@@ -210,7 +210,7 @@ def test_markers_are_equal(kind: ControlRecordType, oracle: Oracle) -> None:
     assert read_end_transaction_marker(RecordBatch(theirs)) == marker
 
 
-# --- reading --------------------------------------------------------------------------------------
+# --- reading
 
 
 def assert_read_alike(data: bytes, theirs: Batch) -> None:
@@ -315,7 +315,7 @@ def test_old_magics_are_read_alike(
         ]
 
 
-# --- verdicts -------------------------------------------------------------------------------------
+# --- verdicts
 
 
 def drawn_rules(rng: random.Random) -> AppendRules:
@@ -420,7 +420,7 @@ LOG_CONFIGS: dict[str, tuple[dict[str, str], AppendRules]] = {
 def test_verdicts_of_the_log(
     config: dict[str, str], rules: AppendRules, oracle: Oracle, tmp_path: Path
 ) -> None:
-    """The whole way of a leader's append, on a log of Kafka's; behind it lies producer state."""
+    """The whole way of a leader's append, on a log of Kafka's, producer state included."""
     rng = random.Random(5)
     codes = set()
     with oracle.open_log(tmp_path / "topic-0", config, now=NOW_MS) as log:
@@ -555,7 +555,7 @@ def test_followers_learn_the_same(oracle: Oracle, tmp_path: Path) -> None:
                 continue
             ours = analyze_replicated(data, 2)
             assert ours.valid_bytes == theirs.valid_bytes
-            if ours != AppendInfo():
+            if ours != AppendableExtent():
                 assert (ours.first_offset, ours.last_offset, ours.max_timestamp) == (
                     theirs.first_offset,
                     theirs.last_offset,

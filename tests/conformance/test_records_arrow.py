@@ -179,7 +179,7 @@ def test_keys_hash_and_go_to_partitions_as_in_java(oracle: Oracle) -> None:
         assert [partition_of_key(key, count) for key in keys] == oracle.partitions(keys, count)
 
 
-# --- transactions, in the log of a real broker --------------------------------------------------
+# --- transactions, in the log of a real broker
 
 # Of each aborted transaction: version, producer id, first and last offset, last stable offset.
 _ABORTED = Struct(">hqqqq")
@@ -227,6 +227,10 @@ def _write_transactions(servers: str, topic: str, random: Random) -> None:
                 producer.abort_transaction(30)
             else:
                 producer.commit_transaction(30)
+    # A transaction is decided before its markers are written; who takes over an id waits for them.
+    for number in range(3):
+        heir = Producer({"bootstrap.servers": servers, "transactional.id": f"{topic}-{number}"})
+        heir.init_transactions(30)
 
 
 def _consume(servers: str, topic: str, isolation_level: str) -> list[tuple[int, bytes | None]]:

@@ -102,7 +102,7 @@ def plain_element(value: Any, field: Field) -> Any:
 
 
 def test_kio_has_every_request_and_response() -> None:
-    """A version that kio lacks would be compared with nothing, so that is told here."""
+    """A version that kio lacks would be compared with nothing, so that is reported here."""
     missing = []
     for message in IN_KIO:
         for version in versions_of(message):

@@ -1,4 +1,4 @@
-"""What a case is, and how it is told to both nodes.
+"""What a case is, and how it is run on both nodes.
 
 A case is a generator: it yields requests and is sent the answers, once for each node and in step,
 so that a request may hold what only that node knows (the id of a topic, the epoch of a broker).
@@ -35,7 +35,7 @@ class Compare(NamedTuple):
 
 
 class World(NamedTuple):
-    """What a case knows about the node that it is told to."""
+    """What a case knows about the node that it runs on."""
 
     peer: Peer
     key: ApiKey

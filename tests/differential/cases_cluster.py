@@ -24,7 +24,18 @@ from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatRequest
 from kaa.wire.messages.k64_unregister_broker import UnregisterBrokerRequest
 from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
 from kaa.wire.messages.k70_controller_registration import ControllerRegistrationRequest
-from kaa.wire.messages.k73_assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from kaa.wire.messages.k73_assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+)
+from kaa.wire.messages.k73_assign_replicas_to_dirs import (
+    RequestDirectoryData as AssignedDirectory,
+)
+from kaa.wire.messages.k73_assign_replicas_to_dirs import (
+    RequestPartitionData as AssignedPartition,
+)
+from kaa.wire.messages.k73_assign_replicas_to_dirs import (
+    RequestTopicData as AssignedTopic,
+)
 from kaa.wire.primitives import Uuid
 from kaa.wire.registry import ApiKey, api
 from tests.differential.case import Ask, Compare, Story, World, case, hash_of
@@ -276,6 +287,27 @@ def _(world: World) -> Story:
     epoch = registered.broker_epoch
     yield AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=epoch, directories=[])
     yield AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=epoch - 1, directories=[])
+    yield UnregisterBrokerRequest(broker_id=broker_id)
+
+
+@case(ApiKey.ASSIGN_REPLICAS_TO_DIRS, "replicas and topics of others, and unknown directories")
+def _(world: World) -> Story:
+    topic_id = yield from create(world)
+    broker_id = _broker_id(world)
+    registration = _registration(world, broker_id)
+    registered = yield Ask(registration, listener=CONTROLLER)
+    epoch = registered.broker_epoch
+    for directory in (registration.log_dirs[0], NO_TOPIC_ID):
+        for found, numbers in ((topic_id, [0, 9]), (NO_TOPIC_ID, [0]), (topic_id, [])):
+            topic = AssignedTopic(
+                topic_id=found,
+                partitions=[AssignedPartition(partition_index=number) for number in numbers],
+            )
+            yield AssignReplicasToDirsRequest(
+                broker_id=broker_id,
+                broker_epoch=epoch,
+                directories=[AssignedDirectory(id=directory, topics=[topic])],
+            )
     yield UnregisterBrokerRequest(broker_id=broker_id)
 
 

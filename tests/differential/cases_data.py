@@ -33,6 +33,11 @@ from kaa.wire.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from kaa.wire.messages.k34_alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from kaa.wire.messages.k35_describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
@@ -531,6 +536,35 @@ def _(world: World) -> Story:
     ):
         yield DescribeProducersRequest(topics=[TopicRequest(name=name, partition_indexes=numbers)])
     yield DescribeProducersRequest(topics=[])
+
+
+# --- AlterReplicaLogDirs
+
+
+def _alter_log_dirs(*wanted: tuple[str, str, list[int]]) -> AlterReplicaLogDirsRequest:
+    return AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path=path, topics=[AlterReplicaLogDirTopic(name=name, partitions=numbers)]
+            )
+            for path, name, numbers in wanted
+        ]
+    )
+
+
+@case(ApiKey.ALTER_REPLICA_LOG_DIRS, "directories and partitions that are there, and others")
+def _(world: World) -> Story:
+    yield from filled(world, 3)
+    here, name = world.peer.directory, world.name()
+    yield _alter_log_dirs((here, name, [0]))
+    for path in ("/nowhere", "", here + "/", f"{here}/{name}-0"):
+        yield _alter_log_dirs((path, name, [0]))
+    yield _alter_log_dirs((here, name, [9]))
+    yield _alter_log_dirs((here, world.name("absent"), [0]))
+    yield _alter_log_dirs((here, name, [0, 0]))
+    yield _alter_log_dirs(("/nowhere", name, [0]), (here, name, [0]))
+    yield _alter_log_dirs((here, name, [0]), ("/nowhere", name, [0]))
+    yield AlterReplicaLogDirsRequest(dirs=[])
 
 
 # --- DescribeLogDirs

@@ -1,7 +1,7 @@
 """The metadata quorum as another replica, or a tool, would talk to it.
 
 Nothing here may be in earnest: a vote of a newer epoch would depose the leader, and Kafka ends
-itself if it is told of a second leader in one epoch.
+itself if it hears of a second leader in one epoch.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from kaa.wire.messages import (
     k54_end_quorum_epoch,
     k55_describe_quorum,
     k59_fetch_snapshot,
+    k80_add_raft_voter,
+    k81_remove_raft_voter,
+    k82_update_raft_voter,
 )
 from kaa.wire.messages.k01_fetch import (
     FetchPartition,
@@ -342,3 +345,59 @@ def _(world: World) -> Story:
         # Kafka ends itself if nothing is asked for.
         if wanted and wanted[0][1]:
             yield _fetch_snapshot(world, epoch, wanted=wanted)
+
+
+# --- changes of the voters, which are static here (`test_mixed_quorum` compares them where they are
+# not)
+
+
+@case(ApiKey.ADD_RAFT_VOTER, "while voters are static")
+def _(world: World) -> Story:
+    module = k80_add_raft_voter
+    listeners = [module.Listener(name="CONTROLLER", host="h", port=1)]
+    for cluster_id, voter_id, found in (
+        (world.peer.cluster_id, 7, listeners),
+        (None, 7, listeners),
+        (world.peer.cluster_id, 1, listeners),
+        ("other", 7, listeners),
+        (world.peer.cluster_id, -1, []),
+    ):
+        yield module.AddRaftVoterRequest(
+            cluster_id=cluster_id,
+            timeout_ms=1000,
+            voter_id=voter_id,
+            voter_directory_id=Uuid(b"id-of-some-dir--"),
+            listeners=found,
+        )
+
+
+@case(ApiKey.REMOVE_RAFT_VOTER, "while voters are static")
+def _(world: World) -> Story:
+    for cluster_id, voter_id in ((world.peer.cluster_id, 1), (None, 7), ("other", 7)):
+        yield k81_remove_raft_voter.RemoveRaftVoterRequest(
+            cluster_id=cluster_id,
+            voter_id=voter_id,
+            voter_directory_id=Uuid(b"id-of-some-dir--"),
+        )
+
+
+@case(ApiKey.UPDATE_RAFT_VOTER, "what is refused")
+def _(world: World) -> Story:
+    module = k82_update_raft_voter
+    epoch = _epoch(world)
+    for cluster_id, told_epoch, voter_id in (
+        ("other", epoch, 7),
+        (world.peer.cluster_id, epoch - 1, 7),
+        (world.peer.cluster_id, epoch + 1, 7),
+        (world.peer.cluster_id, epoch, 7),
+    ):
+        yield module.UpdateRaftVoterRequest(
+            cluster_id=cluster_id,
+            current_leader_epoch=told_epoch,
+            voter_id=voter_id,
+            voter_directory_id=Uuid(b"id-of-some-dir--"),
+            listeners=[module.Listener(name="CONTROLLER", host="h", port=1)],
+            kraft_version_feature=module.KRaftVersionFeature(
+                min_supported_version=0, max_supported_version=1
+            ),
+        )

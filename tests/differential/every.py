@@ -10,6 +10,9 @@ from tests.differential import (
     cases_groups,
     cases_quorum,
     cases_security,
+    cases_share_fetch,
+    cases_share_groups,
+    cases_streams_groups,
     cases_topics,
     cases_transactions,
 )
@@ -24,6 +27,9 @@ __all__ = [
     "cases_groups",
     "cases_quorum",
     "cases_security",
+    "cases_share_fetch",
+    "cases_share_groups",
+    "cases_streams_groups",
     "cases_topics",
     "cases_transactions",
 ]

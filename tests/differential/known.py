@@ -22,4 +22,8 @@ KNOWN: Final[dict[tuple[ApiKey, str], str]] = {
         ApiKey.FETCH_SNAPSHOT,
         "other clusters and partitions",
     ): f"{_FAILS} to everything but a piece of a snapshot; Kaa answers INVALID_REQUEST",
+    (
+        ApiKey.SHARE_FETCH,
+        "a topic id that nobody knows",
+    ): f"{_FAILS} from then on in that session; Kaa answers UNKNOWN_TOPIC_ID for the partition",
 }

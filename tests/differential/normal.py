@@ -29,7 +29,14 @@ Normal = Any
 # The offset of a batch and the length of what follows.
 _BATCH_LENGTH: Final = struct.Struct(">8xi")
 
-_TEXTS: Final = frozenset({"error_message", "documentation", "batch_index_error_message"})
+_TEXTS: Final = frozenset(
+    {
+        "error_message",
+        "acknowledge_error_message",
+        "documentation",
+        "batch_index_error_message",
+    }
+)
 _MASKED: Final = frozenset(
     {
         "broker_epoch",
@@ -53,7 +60,7 @@ _MASKED: Final = frozenset(
     }
 )
 _CHANCE: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# What is no value: it must be the same on both sides.
+# What is not a value: it must be the same on both sides.
 _NOTHING: Final = (None, "", 0, -1)
 # Settings whose values hold ports and directories.
 _OWN_SETTINGS: Final = frozenset(

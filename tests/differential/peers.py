@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BROKER: Final = "broker"
 CONTROLLER: Final = "controller"
 CLOSED: Final = "the connection was closed"
-ANSWER_SECONDS_MAX: Final = 20
+ANSWER_SECONDS_MAX: Final = 60
 _SIZE: Final = struct.Struct(">i")
 _CORRELATION_ID: Final = 77
 

@@ -31,10 +31,10 @@ KILLS = 8
 KILLS_MIN = 4
 
 
-def start_copier(java: Java, node: BrokerProcess, number: int) -> Program:
+def start_copier(java: Java, bootstrap: str, number: int) -> Program:
     return java.run(
         COPIER,
-        *("--broker-list", node.bootstrap_servers),
+        *("--broker-list", bootstrap),
         *("--input-topic", f"input-{number}", "--input-partition", "0"),
         *("--output-topic", "output", "--transaction-size", "40"),
         *("--transaction-timeout", "10000", "--transactional-id", f"copier-{number}"),
@@ -43,10 +43,10 @@ def start_copier(java: Java, node: BrokerProcess, number: int) -> Program:
     )
 
 
-def committed_values(node: BrokerProcess) -> list[bytes]:
+def committed_values(bootstrap: str) -> list[bytes]:
     """All of the output."""
     settings = {"isolation_level": "read_committed", "enable_partition_eof": True}
-    with consumer(node.bootstrap_servers, **settings) as reader:
+    with consumer(bootstrap, **settings) as reader:
         reader.assign([TopicPartition("output", 0, OFFSET_BEGINNING)])
         values: list[bytes] = []
         while (message := reader.poll(30)) is not None:
@@ -65,7 +65,7 @@ def test_every_record_is_copied_once(java: Java, node: BrokerProcess) -> None:
         values = [b"%d %d" % (number, index) for index in range(RECORDS)]
         samples = [Sample(None, value, FIRST_TIMESTAMP_MS) for value in values]
         produce(node.bootstrap_servers, f"input-{number}", samples)
-    copiers = [start_copier(java, node, number) for number in range(2)]
+    copiers = [start_copier(java, node.bootstrap_servers, number) for number in range(2)]
     ends = time.monotonic() + SECONDS_MAX
     kills = 0
     while any(copier.is_running for copier in copiers):
@@ -80,11 +80,11 @@ def test_every_record_is_copied_once(java: Java, node: BrokerProcess) -> None:
             node.start()
         elif copiers[victim].is_running:
             copiers[victim].kill()
-            copiers[victim] = start_copier(java, node, victim)
+            copiers[victim] = start_copier(java, node.bootstrap_servers, victim)
     assert kills >= KILLS_MIN, "the work was over too soon to be disturbed"
     for copier in copiers:
         assert copier.end(1) == 0, copier.output[-2000:]
-    copied = committed_values(node)
+    copied = committed_values(node.bootstrap_servers)
     for number in range(2):
         own = [value for value in copied if value.startswith(b"%d " % number)]
         assert own == [b"%d %d" % (number, index) for index in range(RECORDS)]

@@ -19,6 +19,7 @@ from tests.clients.conftest import QUICK_SESSIONS
 from tests.clients.librdkafka import consumer, create_topic, watermarks
 from tests.oracle.environment import wait_until
 from tests.support.broker_process import BrokerProcess
+from tests.support.pace import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,6 @@ TOPIC = "numbers"
 GROUP = "verifiers"
 PARTITIONS = 6
 RECORDS_PER_SECOND = 200
-SECONDS_MAX = 60
 # What is done to which of the three consumers, in this order.
 CHURN = ("kill 0", "stop 1", "kill 2", "node", "stop 0", "kill 1", "kill 2", "stop 2")
 
@@ -76,7 +76,7 @@ class Churn:
         if verb == "kill":
             program.kill()
         else:
-            program.wait_for("startup_complete", SECONDS_MAX)
+            program.wait_for("startup_complete", PATIENCE_SECONDS)
             stop(program)
         self.running[int(number)] = self._start(int(number))
 
@@ -101,7 +101,7 @@ class Churn:
                 for program, count in zip(self.running, counts, strict=True)
             )
 
-        assert wait_until(has_come, SECONDS_MAX), [one.output[-1000:] for one in self.running]
+        assert wait_until(has_come, PATIENCE_SECONDS), [one.output[-1000:] for one in self.running]
 
 
 def events(program: Program, name: str) -> list[dict[str, Any]]:
@@ -150,13 +150,15 @@ def test_every_acknowledged_record_is_read(
         (event["partition"], event["offset"]) for event in events(producer, "producer_send_success")
     }
     assert len({partition for partition, _ in sent}) == PARTITIONS
-    assert wait_until(lambda: churn.read() >= sent, SECONDS_MAX), sorted(sent - churn.read())[:20]
+    assert wait_until(lambda: churn.read() >= sent, PATIENCE_SECONDS), sorted(sent - churn.read())[
+        :20
+    ]
 
     def is_committed() -> bool:
         ends, commits = ends_and_commits(node)
         return ends == commits
 
-    assert wait_until(is_committed, SECONDS_MAX), ends_and_commits(node)
+    assert wait_until(is_committed, PATIENCE_SECONDS), ends_and_commits(node)
     for program in churn.running:
         stop(program)
     ends, commits = ends_and_commits(node)

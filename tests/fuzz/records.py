@@ -1,7 +1,7 @@
 """Any bytes as record batches: only declared exceptions, twins that agree, memory in bounds.
 
 The bytes are tried as they are, and then with a frame that holds (length, magic, checksum), so that
-what lies behind the checksum is reached as well.
+what lies after the checksum is reached as well.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from unittest.mock import patch
 from crc32c import crc32c
 
 from kaa.limits import DECOMPRESSION_CHUNK_BYTES
+from kaa.model.kinds import AppendOrigin
 from kaa.records import (
     HEADER_BYTES,
-    AppendOrigin,
     AppendRules,
     CompressionType,
     LegacyBatch,
@@ -61,7 +61,7 @@ RULES = (
 
 
 def fuzz_record_batch(data: bytes) -> None:
-    """Tries everything that reads record bytes on ``data``; raises where an invariant breaks."""
+    """Tries everything that reads record bytes on `data`; raises where an invariant breaks."""
     tracemalloc.start()
     try:
         _try_readers(data)

@@ -2,7 +2,7 @@
 
 Kafka's behaviour is Kaa's specification, so tests do not guess at it: they ask the Java classes of
 the pinned version. Kafka's jars come through Maven into a cache outside the tree, where a small
-server of ours (``java/``) is compiled beside them. One JVM per run of the tests answers over a unix
+server of ours (`java/`) is compiled beside them. One JVM per run of the tests answers over a unix
 socket, whatever the number of workers, and a second one is a real Kafka broker.
 
     environment   what the machine must have, and the cache folder
@@ -15,7 +15,7 @@ socket, whatever the number of workers, and a second one is a real Kafka broker.
     broker        class RealKafka, a broker with defaults for tests
     plugin        the pytest fixtures: oracle, kafka_schemas, real_kafka
 
-From a shell: ``python -m tests.oracle jars``, ``schemas [NAME]``, ``run TOOL arguments...``.
+From a shell: `python -m tests.oracle jars`, `schemas [NAME]`, `run TOOL arguments...`.
 
 Where Java or Maven is missing the fixtures skip and say why; when CI is set they fail instead.
 """

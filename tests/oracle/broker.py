@@ -6,6 +6,7 @@ from typing import Any, Final, Self
 
 from tests.oracle.environment import locked
 from tests.oracle.jvm import Jvm, JvmLostError
+from tests.oracle.maven import Artifact
 from tests.support.ports import LOOPBACK, free_port
 
 HEAP_MB: Final = 512
@@ -14,18 +15,25 @@ NODE_ID: Final = 1
 
 
 class RealKafka:
-    """The broker of a run: whoever comes first starts it, the others find it running."""
+    """The broker of a run: the first to come starts it, the others find it running."""
 
     bootstrap_servers: str
-    #: Address of the controller listener.
+    # Address of the controller listener.
     controller: str
     cluster_id: str
     log_dir: Path
     properties: dict[str, str]
 
-    def __init__(self, run_folder: Path, name: str = "broker", **settings: str) -> None:
+    def __init__(
+        self,
+        run_folder: Path,
+        name: str = "broker",
+        more: tuple[Artifact, ...] = (),
+        /,
+        **settings: str,
+    ) -> None:
         """Join or start the broker of this name; settings are Kafka's, with _ for each dot."""
-        self.jvm = Jvm.shared(run_folder / name, HEAP_MB)
+        self.jvm = Jvm.shared(run_folder / name, HEAP_MB, more=more)
         facts = self.jvm.folder / "node.json"
         try:
             with locked(self.jvm.folder):

@@ -39,7 +39,7 @@ from tests.oracle.model import (
 Answer = TypeVar("Answer")
 
 HEAP_MB: Final = 512
-#: These tools may end their process without asking anyone, so they get one of their own.
+# These tools may end their process without asking anyone, so they get one of their own.
 _OWN_PROCESS: Final = {
     "ClusterTool",
     "MetadataShell",
@@ -189,10 +189,19 @@ class Oracle:
     # Tools
 
     def run_tool(
-        self, name: str, *arguments: str, stdin: bytes = b"", timeout_s: float = CALL_SECONDS_MAX
+        self,
+        name: str,
+        *arguments: str,
+        stdin: bytes = b"",
+        timeout_s: float = CALL_SECONDS_MAX,
+        is_understood: bool = False,
     ) -> ToolResult:
-        """Run one of Kafka's command-line tools by its simple or full class name."""
-        if name.rpartition(".")[2] in _OWN_PROCESS:
+        """Run one of Kafka's command-line tools by its simple or full class name.
+
+        One that ends its process only over arguments that it does not understand may share the
+        JVM when the caller knows that it `is_understood`.
+        """
+        if name.rpartition(".")[2] in _OWN_PROCESS and not is_understood:
             return run_tool_process(name, *arguments, stdin=stdin, timeout_s=timeout_s)
         item = {
             "name": name,

@@ -39,7 +39,7 @@ from tests.oracle.environment import (
     silent,
     wait_until,
 )
-from tests.oracle.maven import PARTIAL, jars
+from tests.oracle.maven import PARTIAL, Artifact, jars
 from tests.oracle.model import JavaError
 
 IDLE_MS: Final = 5_000
@@ -63,9 +63,17 @@ class Jvm:
         self._turn = threading.Lock()
 
     @classmethod
-    def shared(cls, folder: Path, heap_mb: int, progress: Progress = silent) -> Self:
-        """Connect to the JVM of the folder, and start it first if it does not run."""
-        java = java_command(heap_mb, progress)
+    def shared(
+        cls,
+        folder: Path,
+        heap_mb: int,
+        progress: Progress = silent,
+        more: tuple[Artifact, ...] = (),
+    ) -> Self:
+        """Connect to the JVM of the folder, and start it first if it does not run, with `more`
+        jars than Kafka's own.
+        """
+        java = java_command(heap_mb, progress, more)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(folder):
             return cls(folder, _connect(folder) or _start(folder, java))
@@ -87,7 +95,7 @@ class Jvm:
         self._socket.close()
 
     def stop(self) -> None:
-        """End the JVM now, whoever else uses it, and wait until its folder is gone."""
+        """End the JVM now, no matter who else uses it, and wait until its folder is gone."""
         with self._turn, suppress(JvmLostError):
             self._send({"op": "stop", "items": [None]})
             self._receive()
@@ -177,7 +185,9 @@ def _log_tail(folder: Path) -> str:
         return ""
 
 
-def java_command(heap_mb: int, progress: Progress = silent) -> list[str]:
+def java_command(
+    heap_mb: int, progress: Progress = silent, more: tuple[Artifact, ...] = ()
+) -> list[str]:
     """The start of a command line; the JVM is tuned to start quickly and to stay small."""
     return [
         command("java", "run Kafka"),
@@ -189,7 +199,7 @@ def java_command(heap_mb: int, progress: Progress = silent) -> list[str]:
         "-Djava.awt.headless=true",
         f"-Dlog4j2.configurationFile={_SOURCES / 'log4j2.properties'}",
         "-cp",
-        class_path(progress),
+        class_path(progress, more),
     ]
 
 
@@ -206,10 +216,12 @@ def _spawn(arguments: list[str], log: Path) -> int:
     return int(started.stdout)
 
 
-def class_path(progress: Progress = silent) -> str:
+def class_path(progress: Progress = silent, more: tuple[Artifact, ...] = ()) -> str:
     """Kafka's jars and our compiled classes, as `java -cp` wants them."""
     folder = jars(progress)
     paths = [compiled(folder, progress), *sorted(folder.glob("*.jar"))]
+    if more:
+        paths += sorted(jars(progress, more).glob("*.jar"))
     return os.pathsep.join(map(str, paths))
 
 

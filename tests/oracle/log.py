@@ -36,7 +36,7 @@ class ProducerState:
     producer_epoch: int
     coordinator_epoch: int
     last_timestamp: int
-    #: First sequence, last sequence, first offset, last offset.
+    # First sequence, last sequence, first offset, last offset.
     batches: tuple[tuple[int, int, int, int], ...]
     current_transaction_first_offset: int | None = None
 
@@ -50,9 +50,9 @@ class LogState:
     high_watermark: int
     last_stable_offset: int
     recovery_point: int
-    #: Base offsets.
+    # Base offsets.
     segments: tuple[int, ...]
-    #: Leader epoch and its start offset.
+    # Leader epoch and its start offset.
     epochs: tuple[tuple[int, int], ...]
     producers: tuple[ProducerState, ...]
 

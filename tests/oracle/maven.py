@@ -37,9 +37,9 @@ class Artifact(NamedTuple):
     group: str
     name: str
     version: str = KAFKA_VERSION
-    #: Which jar of the artifact, where it is not the main one.
+    # Which jar of the artifact, where it is not the main one.
     classifier: str = ""
-    #: Whether what it depends on is wanted as well.
+    # Whether what it depends on is wanted as well.
     with_dependencies: bool = True
 
     def dependency(self) -> str:
@@ -71,6 +71,13 @@ PROGRAMS: Final = (
     Artifact("org.apache.kafka", "kafka-streams"),
     Artifact("org.apache.kafka", "kafka-streams", classifier="test"),
     Artifact("org.apache.kafka", "connect-file"),
+)
+
+
+# Kafka's remote storage in a directory, which is among the tests of its storage.
+REMOTE_STORAGE: Final = (
+    Artifact("org.apache.kafka", "kafka-storage", classifier="test", with_dependencies=False),
+    Artifact("org.apache.kafka", "kafka-clients", classifier="test", with_dependencies=False),
 )
 
 

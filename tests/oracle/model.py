@@ -22,9 +22,9 @@ class JavaError(Exception):
         self.class_name = class_name
         self.message = message
         self.code = code
-        #: Which records of a refused batch are at fault, and why.
+        # Which records of a refused batch are at fault, and why.
         self.record_errors = record_errors
-        #: Which meters of the broker the refused batch has moved.
+        # Which meters of the broker the refused batch has moved.
         self.counters = counters or {}
 
     @property
@@ -70,9 +70,9 @@ class MessageRead:
     """A message as Java understood it."""
 
     json: Any
-    #: The same message as Java writes it.
+    # The same message as Java writes it.
     data: bytes
-    #: Bytes behind the message that Java did not read.
+    # Bytes after the message that Java did not read.
     remaining: int
 
 
@@ -118,13 +118,13 @@ class ApiKeyRow:
     forwardable: bool
     requires_delayed_allocation: bool
     served: bool
-    #: BROKER, CONTROLLER.
+    # BROKER, CONTROLLER.
     listeners: tuple[str, ...]
     oldest: int | None = None
     latest: int | None = None
     latest_stable: int | None = None
     headers: tuple[HeaderVersions, ...] = ()
-    #: Listener to the (lowest, highest) version told in an ApiVersions answer.
+    # Listener to the (lowest, highest) version in an ApiVersions answer.
     advertised: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -147,7 +147,7 @@ class NewBatch:
     magic: int = 2
     compression: str = "none"
     level: int | None = None
-    #: CREATE_TIME or LOG_APPEND_TIME, which needs log_append_time.
+    # CREATE_TIME or LOG_APPEND_TIME, which needs log_append_time.
     timestamp_type: str = "CREATE_TIME"
     log_append_time: int = -1
     base_offset: int = 0
@@ -164,7 +164,7 @@ class NewBatch:
 class NewMarker:
     """A batch with the one control record that ends a transaction."""
 
-    #: COMMIT or ABORT.
+    # COMMIT or ABORT.
     marker: str
     producer_id: int
     producer_epoch: int
@@ -209,12 +209,12 @@ class Batch:
     last_sequence: int
     transactional: bool
     control: bool
-    #: Absent for the formats before version 2, as is the base timestamp.
+    # Absent for the formats before version 2, as is the base timestamp.
     count: int | None
     records: tuple[Record, ...]
     base_timestamp: int | None = None
     delete_horizon_ms: int | None = None
-    #: Why the records after those listed cannot be read.
+    # Why the records after those listed cannot be read.
     error: JavaError | None = None
 
 
@@ -234,10 +234,10 @@ class Produced:
     data: bytes | bytearray | memoryview
     now: int = 0
     first_offset: int = 0
-    #: The topic's compression.type, and its level.
+    # The topic's compression.type, and its level.
     compression: str = "producer"
     level: int | None = None
-    #: What the broker takes to be the producer's codec; by default it looks into the batches.
+    # What the broker takes to be the producer's codec; by default it looks into the batches.
     source_compression: str | None = None
     compacted: bool = False
     timestamp_type: str = "CREATE_TIME"
@@ -245,9 +245,9 @@ class Produced:
     timestamp_after_max_ms: int = 2**63 - 1
     partition_leader_epoch: int = 0
     magic: int = 2
-    #: CLIENT, COORDINATOR, RAFT_LEADER or REPLICATION.
+    # CLIENT, COORDINATOR, RAFT_LEADER or REPLICATION.
     origin: str = "CLIENT"
-    #: Apply first what a broker checks on a produce request of this version.
+    # Apply first what a broker checks on a produce request of this version.
     produce_version: int | None = None
     topic: str = "topic"
     partition: int = 0
@@ -288,7 +288,7 @@ def camel_fields(value: Any) -> dict[str, Any]:
 
 
 def snake_fields(kind: Any, row: dict[str, Any], **replaced: Any) -> dict[str, Any]:
-    """The constructor arguments of an answer; ``replaced`` are the fields that are not plain."""
+    """The constructor arguments of an answer; `replaced` are the fields that are not plain."""
     plain = {item.name: row[camel(item.name)] for item in fields(kind) if camel(item.name) in row}
     return plain | replaced
 

@@ -1,4 +1,4 @@
-"""A node on whose second directory every write or sync fails, from the moment a file appears.
+"""A node on whose second directory every call of some kinds fails, from the moment a file appears.
 
 `python -c` of a test calls `install` before the node starts; see `kill_hook`. The directory of a
 descriptor is asked of the system, so that nothing of the node needs to know.
@@ -15,16 +15,18 @@ from typing import Any
 def install(directory: str, functions: tuple[str, ...], code: int, trigger: str) -> None:
     """Lets these functions of `os` fail with an error for files below the directory."""
     for name in functions:
-        setattr(os, name, _failing(getattr(os, name), directory, code, Path(trigger)))
+        # The second descriptor of `sendfile` is the file.
+        place = 1 if name == "sendfile" else 0
+        setattr(os, name, _failing(getattr(os, name), place, directory, code, Path(trigger)))
 
 
 def _failing(
-    call: Callable[..., Any], directory: str, code: int, trigger: Path
+    call: Callable[..., Any], place: int, directory: str, code: int, trigger: Path
 ) -> Callable[..., Any]:
-    def failing(descriptor: int, *arguments: Any) -> Any:
-        path = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+    def failing(*arguments: Any) -> Any:
+        path = str(Path(f"/proc/self/fd/{arguments[place]}").readlink())
         if path.startswith(directory) and trigger.exists():
             raise OSError(code, os.strerror(code), path)
-        return call(descriptor, *arguments)
+        return call(*arguments)
 
     return failing

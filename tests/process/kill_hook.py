@@ -29,7 +29,7 @@ TORN_WRITE: Final = "torn write"
 
 
 def install(kind: str, number: int, counts_file: str) -> None:
-    """Kills at the call of this number; whoever lives to the end writes how many there were."""
+    """Kills at the call of this number; one that lives writes how many there were."""
     counts: Counter[str] = Counter()
     lock = threading.Lock()
     target = "write" if kind == TORN_WRITE else kind

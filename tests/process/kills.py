@@ -1,7 +1,7 @@
 """Producers at work while their node is killed and started again, over and over.
 
 Kills come at moments drawn from a seed. Afterwards everything that was acknowledged must be there,
-at the offset that was told, and an idempotent producer's records exactly once and in order.
+at the offset that was answered, and an idempotent producer's records exactly once and in order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 from confluent_kafka import Producer, TopicPartition
 
 from tests.clients.librdkafka import (
-    SECONDS_MAX,
     Delivery,
     consumer,
     create_topic,
@@ -23,6 +22,7 @@ from tests.clients.librdkafka import (
     watermarks,
 )
 from tests.clients.samples import FIRST_TIMESTAMP_MS, Sample
+from tests.support.pace import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from tests.support.broker_process import BrokerProcess
@@ -34,7 +34,7 @@ RECORD_BYTES = 2_000
 
 
 class Load:
-    """A producer that sends numbered records to every partition until it is told to end."""
+    """A producer that sends numbered records to every partition until it is asked to end."""
 
     def __init__(self, bootstrap: str, seed: int, **settings: Any) -> None:
         self._producer = Producer(
@@ -73,7 +73,7 @@ class Load:
             # So much on the way at most that the last records do not have to wait for long.
             while len(self._producer) > 500:
                 self._producer.poll(0.05)
-        assert self._producer.flush(SECONDS_MAX) == 0
+        assert self._producer.flush(PATIENCE_SECONDS) == 0
 
 
 def run(broker: BrokerProcess, seed: int, kills: int, **settings: Any) -> Load:
@@ -106,7 +106,7 @@ def numbers(bootstrap: str, partition: int) -> dict[int, int]:
 
 
 def check_nothing_lost(broker: BrokerProcess, load: Load) -> None:
-    """Whatever was acknowledged is where the producer was told it is."""
+    """Whatever was acknowledged is where the answer to the producer said."""
     for partition, deliveries in enumerate(load.deliveries):
         found = numbers(broker.bootstrap_servers, partition)
         acknowledged = {

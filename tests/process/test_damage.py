@@ -2,7 +2,7 @@
 
 A directory is filled once, in two states: as a kill leaves it, and as a clean stop leaves it. Each
 test damages all files of one kind in a copy of it. What can be made anew is made anew, and nothing
-is lost. What cannot is told in words, and nothing is served that is not true.
+is lost. What cannot is reported in words, and nothing is served that is not true.
 """
 
 from __future__ import annotations

@@ -8,22 +8,27 @@ acknowledged is there.
 from __future__ import annotations
 
 import errno
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, Producer, TopicPartition
 
-from tests.clients.librdkafka import Delivery, consume, create_topic, send
+from tests.clients.librdkafka import Delivery, consume, consumer, create_topic, send
 from tests.clients.samples import FIRST_TIMESTAMP_MS, Sample
 from tests.support.broker_process import BrokerProcess
+from tests.support.pace import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "records"
 PARTITIONS = 6
-SECONDS_MAX = 30
 WRITES = ("pwritev", "pwrite")
 SYNCS = ("fsync", "fdatasync")
+READS = ("pread", "preadv")
+# Too much to be sent together with the head of its answer.
+LARGE = bytes(200_000)
 
 
 class Node(BrokerProcess):
@@ -60,7 +65,7 @@ def produce_to_all(bootstrap: str, values: list[bytes], **settings: Any) -> list
         ]
         for partition in range(PARTITIONS)
     ]
-    assert producer.flush(SECONDS_MAX) == 0
+    assert producer.flush(PATIENCE_SECONDS) == 0
     return deliveries
 
 
@@ -79,8 +84,7 @@ def test_a_directory_goes_offline_alone(
         create_topic(node.bootstrap_servers, TOPIC, PARTITIONS, **configs)
         before = produce_to_all(node.bootstrap_servers, [b"before"])
         assert all(one.offset == 0 for (one,) in before)
-        on_bad = {int(path.name.rpartition("-")[2]) for path in node.bad.glob(f"{TOPIC}-*")}
-        assert 0 < len(on_bad) < PARTITIONS
+        on_bad = partitions_on_bad(node)
         node.trigger.touch()
         during = produce_to_all(node.bootstrap_servers, [b"during"])
         for partition, (one,) in enumerate(during):
@@ -102,3 +106,42 @@ def test_a_directory_goes_offline_alone(
             assert [message.value() for message in found] == expected
         after = produce_to_all(node.bootstrap_servers, [b"after"])
         assert all(one.offset is not None for (one,) in after)
+
+
+@pytest.mark.parametrize("functions", [("sendfile",), READS], ids=["sendfile", "read"])
+def test_a_directory_that_cannot_be_read_goes_offline_alone(
+    functions: tuple[str, ...], tmp_path: Path
+) -> None:
+    with Node(tmp_path / "node", functions, errno.EIO) as node:
+        create_topic(node.bootstrap_servers, TOPIC, PARTITIONS)
+        assert all(one.offset == 0 for (one,) in produce_to_all(node.bootstrap_servers, [LARGE]))
+        on_bad = partitions_on_bad(node)
+        # Nothing of the logs is in memory then.
+        node.kill()
+        node.start()
+        node.trigger.touch()
+        with consumer(node.bootstrap_servers) as reader:
+            reader.assign([TopicPartition(TOPIC, partition, 0) for partition in on_bad])
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while f"{node.bad} is offline" not in node.output:
+                assert time.monotonic() < deadline, node.output
+                message = reader.poll(0.2)
+                assert message is None or message.error() is not None
+        for partition in set(range(PARTITIONS)) - on_bad:
+            (found,) = consume(node.bootstrap_servers, TOPIC, 1, partition=partition)
+            assert found.value() == LARGE
+        assert node.process is not None
+        open_files = [found.path for found in psutil.Process(node.process.pid).open_files()]
+        assert not [path for path in open_files if path.startswith(f"{node.bad}/{TOPIC}")]
+        node.kill()
+        node.trigger.unlink()
+        node.start()
+        for partition in range(PARTITIONS):
+            (found,) = consume(node.bootstrap_servers, TOPIC, 1, partition=partition)
+            assert found.value() == LARGE
+
+
+def partitions_on_bad(node: Node) -> set[int]:
+    found = {int(path.name.rpartition("-")[2]) for path in node.bad.glob(f"{TOPIC}-*")}
+    assert 0 < len(found) < PARTITIONS
+    return found

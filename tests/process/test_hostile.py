@@ -263,7 +263,7 @@ def test_bombs(address: str, codec: CompressionType, expanded_bytes: int) -> Non
 
 
 def test_bombs_that_are_searched(address: str) -> None:
-    """What lies in the log is expanded for whoever asks for a time in it, as often as they ask."""
+    """What lies in the log is expanded for every request for a time in it."""
     first: NewRecord = (NOW_MS, None, bytes(1 << 20), ())
     last: NewRecord = (NOW_MS + 5, None, b"", ())
     records = build([*[first] * 300, last], CompressionType.ZSTD)
@@ -328,7 +328,7 @@ def test_many_idle_connections(address: str, module_broker: BrokerProcess) -> No
             assert client.ask(API_VERSIONS, 4).error_code == Errors.NONE
         growth = module_broker.resident_bytes - before
         assert growth / len(clients) < 10_000
-    assert wait_until(lambda: module_broker.descriptor_count < 200, 10)
+    assert wait_until(lambda: module_broker.descriptor_count < 200, 60)
 
 
 def test_connections_that_come_and_go(address: str, module_broker: BrokerProcess) -> None:
@@ -343,7 +343,7 @@ def test_connections_that_come_and_go(address: str, module_broker: BrokerProcess
                 client.socket.setsockopt(
                     socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
                 )
-    assert wait_until(lambda: module_broker.descriptor_count < 200, 10)
+    assert wait_until(lambda: module_broker.descriptor_count < 200, 60)
 
 
 def test_fetches_of_everything(module_broker: BrokerProcess) -> None:
@@ -427,10 +427,10 @@ def test_connections_of_one_address(broker_with_limits: BrokerProcess) -> None:
             assert clients[-1].ask(API_VERSIONS, 4).error_code == Errors.NONE
         with RawClient(address) as one_more:
             assert one_more.is_closed_by_peer()
-        # Whoever fills the listener of clients takes nothing from that of the quorum.
+        # Anyone who fills the listener of clients takes nothing from that of the quorum.
         assert is_served(broker_with_limits.controller)
         clients[0].close()
-        assert wait_until(lambda: is_served(address), 5)
+        assert wait_until(lambda: is_served(address), 60)
 
 
 def is_served(address: str) -> bool:

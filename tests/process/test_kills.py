@@ -13,9 +13,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.clients.librdkafka import SECONDS_MAX
 from tests.process import kills
 from tests.support.broker_process import BrokerProcess
+from tests.support.pace import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -89,9 +89,9 @@ def change_topics(
 
 def done(futures: dict[str, Any]) -> None:
     for future in futures.values():
-        future.result(SECONDS_MAX)
+        future.result(PATIENCE_SECONDS)
 
 
 def topics(broker: BrokerProcess) -> set[str]:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    return set(admin.list_topics(timeout=SECONDS_MAX).topics)
+    return set(admin.list_topics(timeout=PATIENCE_SECONDS).topics)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
+import subprocess
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from kaa.cli.supervisor import format_cluster, plan_cluster
 from kaa.wire.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.clients.librdkafka import as_sample, consume, create_topic, produce
 from tests.clients.samples import FIRST_TIMESTAMP_MS, SAMPLES, Sample
 from tests.oracle.environment import wait_until
-from tests.support.broker_process import BrokerProcess
+from tests.support.broker_process import STOP_SECONDS_MAX, BrokerProcess, kaa_command
 from tests.support.broker_thread import broker_thread
+from tests.support.pace import PATIENCE_SECONDS
 from tests.support.ports import LOOPBACK, free_port
 from tests.support.raw import RawClient, request_frame
 
@@ -80,7 +86,7 @@ def test_several_listeners(tmp_path: Path) -> None:
 def test_requests_under_way_are_answered_before_it_stops(broker: BrokerProcess) -> None:
     create_topic(broker.bootstrap_servers, "t")
     with RawClient(broker.bootstrap_servers) as idle, RawClient(broker.bootstrap_servers) as busy:
-        # Who waits for more is told that there is none; nobody waits for that.
+        # Those who wait for more hear that there is none; nobody waits for that.
         busy.send(request_frame(long_poll("t", 60_000), 12))
         threading.Timer(0.2, broker.stop).start()
         time_of_signal = time.monotonic() + 0.2
@@ -104,7 +110,7 @@ def test_a_second_signal_forces_the_end(broker: BrokerProcess) -> None:
         assert busy.socket.recv(1, socket.MSG_PEEK)
         time_of_signal = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        assert wait_until(lambda: "stopping;" in broker.output, 20)
+        assert wait_until(lambda: "stopping;" in broker.output, 60)
         process.send_signal(signal.SIGTERM)
         assert broker.end() == 1
     assert time.monotonic() - time_of_signal < 20
@@ -140,3 +146,73 @@ def test_two_nodes_in_one_process(tmp_path: Path) -> None:
         assert len(consume(two.bootstrap_servers, "t", 2)) == 2
     with broker_thread(tmp_path / "one") as one:
         assert len(consume(one.bootstrap_servers, "t", len(SAMPLES))) == len(SAMPLES)
+
+
+# Under nohup these tests would pass the deaf ear on.
+_HEARS_SIGHUP = (
+    "import signal\n"
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+    "from kaa.cli import main\n"
+    "main()\n"
+)
+
+
+@contextmanager
+def started(arguments: list[str], voice: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A node that speaks to a descriptor, and is killed at the end if it still runs."""
+    command = kaa_command(*arguments, program=_HEARS_SIGHUP)
+    process = subprocess.Popen(command, stdout=voice, stderr=voice)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def reads(descriptor: int, text: bytes) -> None:
+    """Reads what a node says up to a word."""
+    said = b""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while text not in said:
+        assert time.monotonic() < deadline, said
+        said += os.read(descriptor, 1_000)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=str)
+@pytest.mark.parametrize("kind", ["terminal", "pipe"])
+def test_it_stops_cleanly_when_nobody_can_hear_it(
+    tmp_path: Path, kind: str, number: signal.Signals
+) -> None:
+    """A terminal that is gone fails with EIO, a pipe without a reader with EPIPE."""
+    ear, voice = os.openpty() if kind == "terminal" else os.pipe()
+    address = f"{LOOPBACK}:{free_port()}"
+    arguments = ["broker", "start", "--data-dir", str(tmp_path)]
+    with started([*arguments, "--override", f"listeners=PLAINTEXT://{address}"], voice) as process:
+        os.close(voice)
+        reads(ear, b"ready ")
+        os.close(ear)
+        # One more line that nobody hears, while it serves.
+        process.send_signal(signal.SIGUSR1)
+        produce(address, "t", SAMPLES)
+        process.send_signal(number)
+        assert process.wait(STOP_SECONDS_MAX) == 0
+    assert (tmp_path / CLEAN_MARKER).exists()
+
+
+def test_it_stops_while_it_is_starting(tmp_path: Path) -> None:
+    """Alone of three voters, it would wait for the others for ever."""
+    plans = plan_cluster(tmp_path, 3, free_port())
+    format_cluster(plans, 0)
+    ear, voice = os.pipe()
+    with started(list(plans[0].arguments), voice) as process:
+        os.close(voice)
+        wait_until(lambda: is_listening(plans[0].controller_port), PATIENCE_SECONDS)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(STOP_SECONDS_MAX) == 0
+    reads(ear, b"stopped\n")
+    os.close(ear)
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((LOOPBACK, port)) == 0

@@ -140,15 +140,19 @@ def test_identity_of_another_node(data_dir: Path, line: str, words: str) -> None
     assert contents(data_dir) == before
 
 
-def test_directories_of_two_clusters(data_dir: Path, tmp_path: Path, untouched: None) -> None:
+def test_directory_of_another_cluster_is_left_alone(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "other") as broker:
         broker.stop()
         other = broker.data_dir
     before = contents(other)
-    outcome = refused(data_dir, f"log.dirs={data_dir},{other}")
-    assert outcome.code == FAILED
-    assert f"{other} belongs to cluster " in outcome.text
-    assert outcome.text.endswith("log.dirs must name directories of one cluster\n")
+    own = tmp_path / "node" / "data"
+    with BrokerProcess(tmp_path / "node") as node:
+        node.stop()
+        node.overrides = (f"log.dirs={own},{other}", f"metadata.log.dir={own}")
+        node.start()
+        node.stop()
+        assert f"{other} is offline: it belongs to cluster " in node.output
+        assert "take the directory out of log.dirs" in node.output
     assert contents(other) == before
 
 
@@ -166,8 +170,10 @@ def test_unformatted_directory_with_a_file(tmp_path: Path) -> None:
     )
     outcome = start(str(config_file))
     assert outcome.text == (
-        f"{data_dir} is not formatted; run: kaa storage format --standalone "
-        "-t $(kaa storage random-uuid) -c <server.properties>\n"
+        f"{data_dir} is not formatted; for the first node of a new cluster run: kaa storage format "
+        f"--standalone -t $(kaa storage random-uuid) -c {config_file}; for a node that joins "
+        "others, with the id of kaa cluster info: kaa storage format "
+        f"--no-initial-controllers -t CLUSTER_ID -c {config_file}\n"
     )
     assert outcome.code == FAILED
     assert list(data_dir.iterdir()) == []
@@ -206,7 +212,6 @@ def test_unwritable_directory(tmp_path: Path) -> None:
         ("listeners=PLAINTEXT//127.0.0.1", "listeners"),
         ("process.roles=broker", "process.roles"),
         ("authorizer.class.name=org.example.Authorizer", "authorizer.class.name"),
-        ("remote.log.storage.system.enable=true", "remote.log.storage.system.enable"),
         ("listener.security.protocol.map=PLAINTEXT:SSL,CONTROLLER:PLAINTEXT", "SSL"),
     ],
 )

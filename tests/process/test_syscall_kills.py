@@ -1,4 +1,4 @@
-"""SIGKILL at the first, the last and ten more calls of each kind; the soak takes every one."""
+"""SIGKILL at the first, the last and three more calls of each kind; the soak takes every one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from tests.process.syscall_kills import (
 SEED = 1
 # A kill near the end may come too late, since no two runs make quite the same calls: the longer one
 # takes, the more checkpoints it writes.
-MISSED_MAX = 3
+MISSED_MAX = 1
+# On a busy machine a story makes far fewer calls than its rehearsal.
+ATTEMPTS_MAX = 6
 
 
-# A dozen lives of a node, each with two starts.
-@pytest.mark.timeout(480)
+# Some lives of a node, each with two starts.
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kind", [*STRACE_KINDS, TORN_WRITE])
 def test_node_killed_at_a_call(kind: str, tmp_path: Path) -> None:
     is_hook = kind == TORN_WRITE or not has_strace()
@@ -40,7 +42,7 @@ def kill(folder: Path, kind: str, number: int, total: int, is_hook: bool) -> boo
     call that should come sooner.
     """
     chosen = number
-    for attempt in range(3):
+    for attempt in range(ATTEMPTS_MAX):
         point = KillPoint(kind, number, is_hook)
         try:
             was_killed, count = run(folder / f"{chosen}-{attempt}", point)
@@ -49,7 +51,7 @@ def kill(folder: Path, kind: str, number: int, total: int, is_hook: bool) -> boo
             raise
         if was_killed:
             return True
-        number = max(1, min(number, count) * 9 // 10)
+        number = max(1, min(number, count) * 8 // 10)
     return False
 
 
@@ -58,11 +60,11 @@ def test_what_is_left_over_is_seen(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     (tmp_path / "__consumer_offsets-0").mkdir()
     (tmp_path / "plain-0" / "00000000000000000000.log").touch()
-    check_files(tmp_path)
+    check_files([tmp_path])
     left_over = tmp_path / "plain-0" / "00000000000000000000.log.cleaned"
     left_over.touch()
     with pytest.raises(AssertionError):
-        check_files(tmp_path)
+        check_files([tmp_path])
     left_over.rename(tmp_path / "recovery-point-offset-checkpoint.tmp")
     with pytest.raises(AssertionError):
-        check_files(tmp_path)
+        check_files([tmp_path])

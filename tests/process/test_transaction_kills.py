@@ -18,6 +18,7 @@ from kaa.wire.messages.k65_describe_transactions import DescribeTransactionsRequ
 from tests.clients.librdkafka import create_topic
 from tests.oracle.environment import wait_until
 from tests.support.broker_process import BrokerProcess
+from tests.support.pace import PATIENCE_SECONDS
 from tests.support.raw import RawClient, request_frame
 from tests.unit.handlers.transaction_requests import (
     TOPIC,
@@ -25,7 +26,6 @@ from tests.unit.handlers.transaction_requests import (
     TransactionalProducer,
 )
 
-SECONDS_MAX = 30
 PARTITIONS = 3
 TRANSACTIONS = 24
 # How long all the ends together take.
@@ -46,7 +46,7 @@ def wait_for_coordinators(client: RawClient) -> None:
             request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"])
             return bool(client.ask(request).coordinators[0].error_code == Errors.NONE)
 
-        assert wait_until(is_there, SECONDS_MAX)
+        assert wait_until(is_there, PATIENCE_SECONDS)
 
 
 def states(client: RawClient, names: list[str]) -> dict[str, str]:
@@ -60,7 +60,7 @@ def open_transaction(client: RawClient, name: str) -> TransactionalProducer:
     def is_started() -> bool:
         return producer.init() is Errors.NONE
 
-    assert wait_until(is_started, SECONDS_MAX)
+    assert wait_until(is_started, PATIENCE_SECONDS)
     for number in range(PARTITIONS):
         assert producer.send(TOPIC, number) is Errors.NONE
     assert producer.commit_offset(f"group of {name}", TOPIC, 7) is Errors.NONE
@@ -70,7 +70,7 @@ def open_transaction(client: RawClient, name: str) -> TransactionalProducer:
 def end_all(
     node: BrokerProcess, producers: list[TransactionalProducer], random: Random
 ) -> tuple[dict[str, bool], set[str]]:
-    """Asks for all the ends at once and kills the node; what was asked for, and who was told."""
+    """Asks for all the ends at once and kills the node; what was asked for, and answered."""
     wishes = {producer.name: random.random() < 0.5 for producer in producers}
     told = set()
     with ExitStack() as stack:
@@ -113,7 +113,7 @@ def producers_of_committed(bootstrap: str, number: int) -> list[bytes | None]:
         consumer.assign([TopicPartition(TOPIC, number, 0)])
         found: list[bytes | None] = []
         while True:
-            message = consumer.poll(SECONDS_MAX)
+            message = consumer.poll(PATIENCE_SECONDS)
             assert message is not None
             error = message.error()
             if error is not None:
@@ -127,7 +127,7 @@ def producers_of_committed(bootstrap: str, number: int) -> list[bytes | None]:
 def committed_offset(bootstrap: str, group: str) -> int:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
-        (found,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=SECONDS_MAX)
+        (found,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=PATIENCE_SECONDS)
     finally:
         consumer.close()
     offset: int = found.offset
@@ -151,7 +151,7 @@ def test_what_was_decided_holds_everywhere(node: BrokerProcess, seed: int) -> No
             found = set(states(client, names).values())
             return found <= {"Ongoing", "CompleteCommit", "CompleteAbort"}
 
-        assert wait_until(are_settled, SECONDS_MAX)
+        assert wait_until(are_settled, PATIENCE_SECONDS)
         found = states(client, names)
         for name, state in found.items():
             if state == "Ongoing":
@@ -161,7 +161,7 @@ def test_what_was_decided_holds_everywhere(node: BrokerProcess, seed: int) -> No
                         TransactionalProducer(LiveNode(client), name).init()  # type: ignore[misc]
                         is Errors.NONE
                     ),
-                    SECONDS_MAX,
+                    PATIENCE_SECONDS,
                 )
             else:
                 assert state == ("CompleteCommit" if wishes[name] else "CompleteAbort")

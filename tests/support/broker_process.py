@@ -27,7 +27,14 @@ STOP_SECONDS_MAX = 60
 # Tests write records that are years old, and are not to lose them by chance.
 KEEPS_RECORDS = "log.retention.check.interval.ms=86400000"
 
-_PROGRAM = "from kaa.cli import main; main()"
+# What a shell starts in the background ignores Ctrl-C, and so does all that it starts in turn: a
+# run of the tests too. A command under test is interrupted like one on a terminal.
+_PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from kaa.cli import main
+main()
+"""
 # Ends as soon as the other end of its standard input is gone, which only this process holds.
 _PROGRAM_WITH_PARENT = f"""
 import os, threading

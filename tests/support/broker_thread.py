@@ -13,6 +13,7 @@ from kaa.broker.development import format_if_empty
 from kaa.config.development import development_settings
 from kaa.config.server import load_broker_config
 from kaa.log.files import RealFiles
+from tests.support.pace import PATIENCE_SECONDS
 from tests.support.ports import LOOPBACK
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-START_SECONDS_MAX = 30
+START_SECONDS_MAX = PATIENCE_SECONDS
 
 
 class BrokerThread:

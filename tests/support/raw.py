@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kaa.wire.frames import decode_response, encode_request
 from kaa.wire.registry import api
+from tests.support.pace import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from kaa.wire.schema import Request
 
-SECONDS_MAX = 20.0
 _SIZE = struct.Struct(">i")
 
 
@@ -31,7 +31,7 @@ class RawClient:
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), SECONDS_MAX)
+        self.socket = socket.create_connection((host, int(port)), PATIENCE_SECONDS)
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +60,7 @@ class RawClient:
         return bytes(data)
 
     def ask(self, request: Request, version: int | None = None) -> Any:
-        """Sends a request and gives the response; the newest version unless told."""
+        """Sends a request and gives the response; the newest version by default."""
         of = api(request.api_key)
         version = of.served_versions().high if version is None else version
         self.send(request_frame(request, version))

@@ -84,4 +84,4 @@ class RealNode:
         os.kill(pid, signal.SIGKILL)
         self._jvm.close()
         self._jvm = None
-        assert wait_until(lambda: not alive(pid), 10)
+        assert wait_until(lambda: not alive(pid), 60)

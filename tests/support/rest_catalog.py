@@ -40,7 +40,7 @@ _METRICS = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
 
 
 class RestCatalog:
-    """The server; ``token`` is what clients must show."""
+    """The server; `token` is what clients must show."""
 
     def __init__(self, folder: Path, warehouse: str, properties: dict[str, str]) -> None:
         self.token = "let me in"
@@ -146,7 +146,7 @@ class RestCatalog:
 
 
 class _Named:
-    """All that the catalog behind asks of the table of a commit."""
+    """All that the real catalog asks of the table of a commit."""
 
     def __init__(self, name: tuple[str, str]) -> None:
         self._name = name

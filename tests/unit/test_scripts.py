@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import _check, _docs, _environment, _installer, _soak, _test
+from scripts import _check, _docs, _environment, _installer, _site, _soak, _test
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -131,18 +131,18 @@ class TestInstaller:
         assert environment["PIP_BUILD_CONSTRAINT"] == environment["PIP_CONSTRAINT"]
 
     def test_progress_without_a_terminal(self, capsys: pytest.CaptureFixture[str]) -> None:
-        progress = _installer.Progress("spark")
-        progress.feed("  Downloading https://host.example/a/pyspark-4.3.0.tar.gz (400 MB)\n")
+        screen = _installer.Screen(["spark"])
+        screen.feed(0, "  Downloading https://host.example/a/pyspark-4.3.0.tar.gz (400 MB)\n")
         for done in range(0, 401, 5):
-            progress.feed(f"Progress {done}000000 of 400000000\n")
+            screen.feed(0, f"Progress {done}000000 of 400000000\n")
         lines = capsys.readouterr().err.splitlines()
         assert lines[0] == "spark: downloading pyspark-4.3.0.tar.gz, 40 of 400 MB"
         assert len(lines) == 10
 
     def test_small_downloads_are_silent(self, capsys: pytest.CaptureFixture[str]) -> None:
-        progress = _installer.Progress("dev")
-        progress.feed("Downloading click.whl\n")
-        progress.feed("Progress 100 of 100\n")
+        screen = _installer.Screen(["dev"])
+        screen.feed(0, "Downloading click.whl\n")
+        screen.feed(0, "Progress 100 of 100\n")
         assert capsys.readouterr().err == ""
 
     def test_copying_is_noticed(self) -> None:
@@ -155,17 +155,58 @@ class TestInstaller:
     def test_after_a_large_download_it_is_installing(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        progress = _installer.Progress("lake")
-        progress.feed("Downloading pyarrow.whl\n")
-        progress.feed("Progress 47000000 of 47000000\n")
-        progress.feed("Installing collected packages: numpy, pyarrow\n")
+        screen = _installer.Screen(["lake"])
+        screen.feed(0, "Downloading pyarrow.whl\n")
+        screen.feed(0, "Progress 47000000 of 47000000\n")
+        screen.feed(0, "Installing collected packages: numpy, pyarrow\n")
         # Newer package managers count the packages in the same words as bytes.
-        progress.feed("Progress 47000000 of 47000000\n")
+        screen.feed(0, "Progress 47000000 of 47000000\n")
         lines = capsys.readouterr().err.splitlines()
         assert lines == [
             "lake: downloading pyarrow.whl, 47 of 47 MB",
             "lake: installing 2 packages",
         ]
+
+    def test_what_takes_long_gives_signs(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now = [100.0]
+        monkeypatch.setattr("scripts._installer.time.monotonic", lambda: now[0])
+        screen = _installer.Screen(["Kaa", "packages"])
+        screen.feed(0, "  Building editable for kaa (pyproject.toml): started\n")
+        screen.feed(1, "Building wheels for collected packages: pyspark\n")
+        assert capsys.readouterr().err == ""
+        now[0] += 16
+        screen.tick()
+        screen.tick()
+        screen.end(0)
+        now[0] += 16
+        screen.tick()
+        assert capsys.readouterr().err.splitlines() == [
+            "Kaa: building kaa, 16 s so far",
+            "packages: building pyspark, 16 s so far",
+            "packages: building pyspark, 32 s so far",
+        ]
+
+    def test_jars_are_stored_and_not_compressed_again(self) -> None:
+        wanted = ["pyspark>=4.3", "pyspark[connect]>=4.3", "pyspark-client", "pyarrow>=18"]
+        with _installer._requirements_file(wanted) as (option, name):
+            assert option == "--requirement"
+            lines = Path(name).read_text().splitlines()
+        stored = ' --config-settings "--build-option=--compression=stored"'
+        assert lines == [wanted[0] + stored, wanted[1] + stored, wanted[2], wanted[3]]
+
+    def test_a_job_that_fails_ends_the_other(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        pip = tmp_path / "python"
+        pip.write_text('#!/bin/sh\ncase "$*" in *bad*) echo why; exit 3;; esac\nexec sleep 600\n')
+        pip.chmod(0o755)
+        monkeypatch.setattr(_installer, "PYTHON", pip)
+        monkeypatch.setattr(_installer, "LOG", tmp_path / "install.log")
+        jobs = [_installer.Job("slow", ["good"]), _installer.Job("quick", ["bad"])]
+        with pytest.raises(_environment.SetupError, match=r"why\nInstalling quick failed"):
+            _installer._run_pips(jobs, None)
 
     def test_end_of_a_process_is_noticed(self) -> None:
         process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -210,7 +251,7 @@ class TestTest:
         [
             ("tests/unit/wire/test_codec.py", "wire and records"),
             ("tests/unit/log/test_index.py", "broker"),
-            ("tests/unit/coordinators/group/test_classic.py", "coordinators"),
+            ("tests/unit/coordinators/group/classic/test_groups.py", "coordinators"),
             ("tests/spark/test_source.py", "Spark"),
             ("tests/unit/test_tidy.py", "experience"),
             ("tests/cli/test_root.py", "experience"),
@@ -220,6 +261,11 @@ class TestTest:
         group = _test.group_of(path)
         assert group is not None
         assert group.name == name
+
+    def test_quick_has_machines_and_no_spark(self) -> None:
+        files = _test.quick_files()
+        assert "tests/unit/log/test_index.py" in files
+        assert not any("spark" in path or "conformance" in path for path in files)
 
     def test_unknown_folder_has_no_group(self) -> None:
         assert _test.group_of("tests/elsewhere/test_x.py") is None
@@ -287,10 +333,22 @@ class TestDocs:
         assert "kaa doctor -o json" in pages["docs/reference/cli.md"]
         assert "log.retention.ms" in pages["docs/reference/settings.md"]
 
-    def test_render(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_docs, "SITE", tmp_path / "site")
-        _docs.render({"docs/a.md": "# A & B\n\n[b](../b.md#x) [c](https://host/c.md)\n"})
+    def test_render(self, tmp_path: Path) -> None:
+        (tmp_path / "p.svg").write_text("<svg/>")
+        index = "## Start\n\n- [A page](a.md), [b](../README.md)\n"
+        text = "# A & B\n\n[b](../README.md#x) [c](https://host/c.md) ![p](../p.svg)\n"
+        code = "\n## `Two` words\n\n```python\nimport this\n```\n\n| a |\n|---|\n| 1 |\n"
+        pages = {"docs/README.md": index, "docs/a.md": text + code, "README.md": "# Home\n"}
+        _site.render(pages, tmp_path, tmp_path / "site")
         page = (tmp_path / "site" / "docs" / "a.html").read_text()
         assert "<title>A &amp; B</title>" in page
-        assert 'href="../b.html#x"' in page
+        assert 'href="../index.html#x"' in page
         assert 'href="https://host/c.md"' in page
+        assert '<a href="../docs/a.html" aria-current="page">A page</a>' in page
+        assert '<h2 id="two-words">' in page
+        assert '<span class="kn">import</span>' in page
+        assert '<div class="table"><table>' in page
+        assert (tmp_path / "site" / "p.svg").exists()
+        index = (tmp_path / "site" / "search-index.js").read_text()
+        assert '"url": "docs/a.html#two-words"' in index
+        assert "import this" in index

@@ -50,36 +50,65 @@ TEST_FOLDERS = {"cli": "tests/cli", "console": "tests/console"}
 """Packages whose tests do not live in tests/unit/<package>."""
 
 WITHOUT_OWN_TEST = {
+    "broker/lifecycle/controllers.py": "three controllers register in broker/test_metadata.py",
+    "client/admin/share.py": "asked of a running node by tests/clients/test_share_python.py",
+    "client/share/consumer.py": "run against a node by tests/clients/test_share_python.py",
+    "client/share/member.py": "run against a node by tests/clients/test_share_python.py",
+    "client/sync/share.py": "run against a node by tests/clients/test_share_python.py",
+    "cli/completion_scripts.py": "run by the shells themselves in tests/cli/test_completion.py",
+    "cli/tier_jobs.py": "commands of `kaa tier`, run by tests/cli/test_tier.py",
     "cli/broker.py": "run as a process, with its signals and refusals, by tests/process",
+    "cli/topic_tier.py": "run on a tiered topic by tests/cli/test_tier.py",
     "config/tables/*": "tables of settings, compared with Kafka's own as a whole",
+    "controller/active.py": "lives in a replica, and is tested in it by controller/test_replica.py",
+    "coordinators/share/persister.py": "an interface; tests/unit/serving/share has the real one",
     "handlers/context.py": "two tuples that every test of a handler uses",
     "limits.py": "numbers alone; each is tested where it is used",
     "log/errors.py": "exceptions alone; each is tested where it is raised",
+    "quorum/transport.py": "carries the quorum of three nodes in broker/test_metadata.py",
     "records/_pure_*": "twins of the compiled kernel, run by the same tests as it",
     "serving/services.py": "a list of the parts that handlers work with",
+    "serving/view.py": "fields that broker/test_services.py changes",
     "spark/errors.py": "exceptions alone; each is tested where it is raised",
     "spark/formats/_pure_*": "twin of the compiled Avro decoder, run by the same tests as it",
     "spark/formats/readers.py": "run by Spark, in tests/spark/test_formats.py",
     "spark/formats/untyped.py": "names alone",
+    "spark/lake/altering.py": "tests/spark/lake/test_strangers.py needs a broker",
+    "spark/lake/caring.py": "tests/spark/lake/test_upserts.py needs a broker",
+    "spark/lake/compaction.py": "tests/spark/lake/test_upserts.py needs a broker",
+    "spark/lake/iceberg/deletes.py": "tests/spark/lake/test_upserts.py needs a broker",
     "spark/lake/driver.py": "run on both kinds of tables by tests/spark/lake/test_tables.py",
+    "spark/lake/files.py": "tests/spark/lake/test_strangers.py needs a broker",
     "spark/lake/folder.py": "run beside Iceberg by tests/spark/lake",
-    "spark/lake/iceberg.py": "run beside folders by tests/spark/lake",
+    "spark/lake/iceberg/catalog.py": "run beside folders by tests/spark/lake",
+    "spark/lake/iceberg/columns.py": "tests/spark/lake/test_strangers.py needs a broker",
+    "spark/lake/iceberg/files.py": "tests/spark/lake/test_upserts.py needs a broker",
+    "spark/lake/iceberg/spec.py": "tests/spark/lake/test_strangers.py needs a broker",
+    "spark/lake/iceberg/table.py": "run beside folders by tests/spark/lake",
+    "spark/lake/inferring.py": "tests/spark/lake/test_inferring.py needs a broker",
+    "spark/lake/listing.py": "run by Spark, in tests/spark/test_attaching.py",
     "spark/lake/maintenance.py": "tests/spark/lake/test_maintenance.py needs a broker",
-    "spark/lake/reading.py": "tests/spark/lake/test_maintenance.py needs a broker",
+    "spark/lake/table_state.py": "tests/spark/lake/test_maintenance.py needs a broker",
+    "spark/lake/resuming.py": "tests/spark/lake/test_strangers.py needs a broker",
     "spark/lake/running.py": "run by Spark, in tests/spark/test_lake.py",
-    "spark/lake/spark_sink.py": "written through a real session by tests/spark/test_table_sink.py",
-    "spark/lake/spark_table.py": "run by Spark, in tests/spark/test_lake.py",
+    "spark/lake/iceberg/snapshots.py": "tests/spark/lake/test_upserts.py needs a broker",
+    "spark/lake/kaa_table/sink.py": "written through a session by tests/spark/test_table_sink.py",
+    "spark/lake/kaa_table/stream.py": "tests/spark/lake/test_streams.py needs a broker",
+    "spark/lake/kaa_table/reader.py": "run by Spark, in tests/spark/test_lake.py",
     "spark/lake/status.py": "tests/spark/lake/test_maintenance.py needs a broker",
     "spark/lake/table.py": "an interface and its values; tests/spark/lake runs both kinds",
     "spark/lake/writing.py": "run on both kinds of tables by tests/spark/lake/test_tables.py",
     "spark/pipeline/frames.py": "run by Spark, in tests/spark/test_pipeline.py",
     "spark/pipeline/running.py": "run by Spark, in tests/spark/test_pipeline.py",
-    "spark/identity.py": "one request, sent by every test of writing",
-    "spark/once/decisions.py": "run by the tests of its driver against running brokers",
     "spark/once/tasks.py": "run by the tests of the driver against running brokers",
     "spark/once/transactions.py": "run by the tests of the driver against running brokers",
+    "spark/pruning.py": "run by Spark, in tests/spark/test_pruning.py",
+    "spark/sampling.py": "run by Spark, in tests/spark/test_attaching.py",
     "spark/produce.py": "run by the tests of writing against running brokers",
-    "spark/source.py": "an interface of Spark, run in it by tests/spark",
+    "spark/topic_reader.py": "an interface of Spark, run in it by tests/spark",
+    "spark/tier/aborted.py": "run by tests/unit/spark/tier/test_planning.py on a tiered topic",
+    "spark/tier/metadata.py": "run by tests/unit/spark/tier/test_planning.py on a tiered topic",
+    "spark/tier/remote_segments.py": "run on a tiered topic by unit/spark/tier/test_planning.py",
     "testing/spark.py": "needs a running Spark: tests/spark/test_testing.py",
     "wire/messages/*": "every message is compared with its schema by one suite over all of them",
     "wire/version.py": "one constant",
@@ -210,10 +239,63 @@ def test_no_registry_hosts() -> None:
     report(search(REGISTRY_HOSTS, FILES, "registry"))
 
 
+def test_docstrings_are_markdown() -> None:
+    python = [(path, text) for path, text in CODE if path.suffix == ".py"]
+    report(search(re.compile(r"(?<!`)`{2}\w"), python, "one backtick, as in Markdown"))
+    source = [(path, text) for path, text in python if path.is_relative_to(SOURCE)]
+    report(search(re.compile(r"^ *={4,}( =+)* *$"), source, "a table or a heading, as in Markdown"))
+    report(search(re.compile(r"^[^\"#]*(?<!:)::$"), source, "code is indented, as in Markdown"))
+
+
 @pytest.mark.parametrize(("pattern", "where", "why"), BANNED_CALLS, ids=str)
 def test_no_banned_calls(pattern: re.Pattern[str], where: str, why: str) -> None:
     files = [(path, text) for path, text in CODE if fnmatch(relative(path), where)]
     report(search(pattern, files, why))
+
+
+ODD_WORDS = re.compile(
+    r"\b[Ww]hoever\b|\b(could|must|was|were|been) (be )?told\b"
+    r"|(?<![Tt]here)\b is no (?!longer)[a-z]|\b(it|these|bytes) (is|are) no (?!longer)[a-z]"
+)
+"""What a native reader stumbles over: "the authority that", "informed", "is not a"."""
+
+
+NEVER = re.compile(
+    r"\b[W]hoever\b|\b[w]hoever\b|\b[t]old of\b|\bare [t]old\b(?! to\b)"
+    r"|\bis [t]old( (so|by|that|the|what|about)\b|[.;])"
+)
+"""The same, in comments and pages too."""
+
+
+def messages(text: str) -> Iterator[tuple[int, str]]:
+    """The texts of a module that users may see: everything but docstrings."""
+    tree = ast.parse(text)
+    notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes:
+            yield node.lineno, node.value
+
+
+def test_messages_are_plain_english() -> None:
+    report(
+        [
+            f"{relative(path)}:{line}: write it as a native reader would: {found[0]}"
+            for path, text in CODE
+            if path.suffix == ".py" and path.is_relative_to(SOURCE) and ODD_WORDS.search(text)
+            for line, message in messages(text)
+            if (found := ODD_WORDS.search(message))
+        ]
+    )
+
+
+def test_comments_and_pages_are_plain_english() -> None:
+    files = [(path, text) for path, text in FILES if path.suffix in {".md", ".py"}]
+    report(search(NEVER, files, "write it as a native reader would"))
+
+
+def test_comments_have_one_form() -> None:
+    report(search(re.compile(r"^ *# ?-{3,} .*-{3,}$|^ *# ?-{4,}"), CODE, "write `# --- title`"))
+    report(search(re.compile(r"^ *#[:]"), CODE, "write a plain comment above the field"))
 
 
 def modules() -> list[str]:
@@ -230,6 +312,74 @@ def has_own_test(module: str) -> bool:
     folder = ROOT / TEST_FOLDERS.get(top, f"tests/unit/{top}") / rest
     stem = name.removesuffix(".py").lstrip("_")
     return any(folder.glob(f"test_{stem}.py")) or any(folder.glob(f"test_{stem}_*.py"))
+
+
+WITHOUT_LIST = {
+    "": "ARCHITECTURE.md lists the packages",
+    "config/tables": "a table of settings for each area, named for it",
+    "wire/messages": "a module for each API, named for it",
+}
+"""Packages whose docstring does not list their modules, each with the reason."""
+# Handlers are named by key and API, and what begins with an underscore has a module in front of it.
+NAMED_ELSEWHERE = re.compile(r"k\d\d_|_")
+# The first cell of a row of the table: `a`, or `a`, `b`.
+LISTED = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \|", re.MULTILINE)
+
+
+def test_packages_list_their_modules() -> None:
+    problems = []
+    for init in sorted(SOURCE.rglob("__init__.py")):
+        package = init.parent.relative_to(SOURCE).as_posix().removeprefix(".")
+        if package in WITHOUT_LIST:
+            continue
+        inside = [path.stem for path in init.parent.glob("*.py") if path != init]
+        inside += [path.parent.name for path in init.parent.glob("*/__init__.py")]
+        rows = LISTED.findall(ast.get_docstring(ast.parse(init.read_text("utf-8"))) or "")
+        listed = {name for row in rows for name in re.findall(r"\w+", row)}
+        problems += [
+            f"{relative(init)}: the docstring does not say what {module} is"
+            for module in sorted(inside)
+            if module not in listed and not NAMED_ELSEWHERE.match(module)
+        ]
+        problems += [
+            f"{relative(init)}: the docstring lists {module}, which is not there"
+            for module in sorted(listed - set(inside))
+        ]
+    report(problems)
+
+
+NODE = (
+    *("broker", "config", "controller", "coordinators", "handlers", "log", "model", "net"),
+    *("observe", "quorum", "records", "replication", "serving", "tier", "wire"),
+)
+"""The packages that make up a node."""
+SAME_NAME = {
+    "Append": "an event of the quorum's machine, an effect of the follower's",
+    "IllegalTransitionError": "the same of two machines; the quorum's has the story of its node",
+    "MemberState": "how far a member is, in the two kinds of groups that reconcile",
+    "Report": "an effect of the quorum's machine and of the follower's",
+    "Source": "what a setting, or a function that is compiled at run time, comes from",
+    "Start": "an event of the quorum's machine and of the broker's life",
+    "Tick": "an event of the quorum's machine and of the broker's life",
+    "Update": "one request of one member, in the two kinds of groups that reconcile",
+}
+"""Names that two classes of a node have, each with the reason; clients and tools have Kafka's names
+for their own, as Kafka's do.
+"""
+
+
+def test_a_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for package in NODE:
+        for path in sorted((SOURCE / package).rglob("*.py")):
+            if path.parent == SOURCE / "wire" / "messages":
+                continue
+            for node in ast.parse(path.read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, []).append(relative(path))
+    shared = {name: places for name, places in homes.items() if len(places) > 1}
+    report([f"{name}: {places}" for name, places in shared.items() if name not in SAME_NAME])
+    assert shared.keys() == SAME_NAME.keys(), "a name in SAME_NAME that is not shared any more"
 
 
 def test_every_module_has_its_test_file() -> None:

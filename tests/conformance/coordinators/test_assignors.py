@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from kaa.controller.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
-from kaa.coordinators.group.assignors import (
+from kaa.coordinators.group.assignors.sticky import (
+    MemberTasks,
+    Subtopology,
+    TaskMember,
+    assign_tasks,
+)
+from kaa.coordinators.group.assignors.table import (
     ASSIGNORS,
     GroupAssignment,
     GroupSpec,
@@ -86,7 +92,7 @@ class RandomGroup:
 
 
 def asked(spec: GroupSpec, assignor: str) -> dict[str, Any]:
-    """A group as Java is told of it; members in the order in which they are put into its map."""
+    """A group as Java is given it; members in the order in which they are put into its map."""
     return {
         "assignor": assignor,
         "homogeneous": spec.is_homogeneous,
@@ -154,3 +160,83 @@ def test_same_hash_of_topics(oracle: Oracle) -> None:
         some = random.sample(asked_topics, count)
         answer = oracle.jvm.call_one("group.hash", {"topics": some})
         assert topics.group_hash([str(topic["name"]) for topic in some]) == answer["hash"]
+
+
+class RandomApplication:
+    """Processes whose threads come and go, and subtopologies that grow."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        count = random.randint(1, random.choice((2, 12)))
+        self.subtopologies = {
+            str(number): Subtopology(random.randint(1, 9), random.random() < 0.6)
+            for number in sorted(range(count), key=str)
+        }
+        self.standby_count = random.randint(0, 2)
+        self.members: dict[str, str] = {}
+        self.assignment: dict[str, MemberTasks] = {}
+        for _ in range(random.randint(1, random.choice((3, 20)))):
+            self.join()
+
+    def join(self) -> None:
+        random = self.random
+        processes = sorted(set(self.members.values()))
+        is_new = not processes or random.random() < 0.5
+        process = str(Uuid(random.randbytes(16))) if is_new else random.choice(processes)
+        self.members[str(Uuid(random.randbytes(16)))] = process
+
+    def change(self) -> None:
+        random = self.random
+        for _ in range(random.randint(0, 3)):
+            self.join()
+        for _ in range(min(random.randint(0, 3), len(self.members) - 1)):
+            del self.members[random.choice(sorted(self.members))]
+        for name in random.sample(list(self.subtopologies), random.randint(0, 1)):
+            one = self.subtopologies[name]
+            self.subtopologies[name] = one._replace(task_count=one.task_count + 3)
+
+    def spec(self) -> dict[str, TaskMember]:
+        nothing = MemberTasks({}, {})
+        return {
+            member_id: TaskMember(process, *self.assignment.get(member_id, nothing))
+            for member_id, process in self.members.items()
+        }
+
+
+def shown_tasks(tasks: Any) -> dict[str, list[int]]:
+    return {name: sorted(numbers) for name, numbers in tasks.items() if numbers}
+
+
+def test_same_tasks(oracle: Oracle) -> None:
+    applications = [RandomApplication(Random(seed)) for seed in range(GROUPS)]
+    for generation in range(GENERATIONS):
+        specs = [application.spec() for application in applications]
+        asked_for = [
+            {
+                "standbys": application.standby_count,
+                "subtopologies": [
+                    {"id": name, "tasks": one.task_count, "stateful": one.is_stateful}
+                    for name, one in application.subtopologies.items()
+                ],
+                "members": [
+                    {
+                        "id": member_id,
+                        "process": member.process_id,
+                        "active": shown_tasks(member.active),
+                        "standby": shown_tasks(member.standby),
+                    }
+                    for member_id, member in spec.items()
+                ],
+            }
+            for application, spec in zip(applications, specs, strict=True)
+        ]
+        answers = oracle.jvm.call("group.assignTasks", asked_for)
+        for seed, application in enumerate(applications):
+            found = assign_tasks(specs[seed], application.subtopologies, application.standby_count)
+            ours = {
+                member_id: {"active": shown_tasks(one.active), "standby": shown_tasks(one.standby)}
+                for member_id, one in found.items()
+            }
+            assert ours == answers[seed], f"application {seed}, generation {generation}"
+            application.assignment = found
+            application.change()

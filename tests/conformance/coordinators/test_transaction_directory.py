@@ -15,6 +15,7 @@ from tests.oracle import Oracle
 from tests.oracle.environment import wait_until
 from tests.process.test_transaction_kills import committed_offset, producers_of_committed
 from tests.support.broker_process import BrokerProcess
+from tests.support.pace import PATIENCE_SECONDS
 from tests.support.raw import RawClient
 from tests.support.real_node import RealNode
 from tests.unit.handlers.transaction_requests import (
@@ -26,13 +27,12 @@ from tests.unit.handlers.transaction_requests import (
 
 pytestmark = pytest.mark.oracle
 
-SECONDS_MAX = 60
 GROUP = "g"
 
 
 def until(attempt: Callable[[], Errors]) -> None:
     """Tries until it succeeds: coordinators have to be found and loaded."""
-    assert wait_until(lambda: attempt() is Errors.NONE, SECONDS_MAX)
+    assert wait_until(lambda: attempt() is Errors.NONE, PATIENCE_SECONDS)
 
 
 def wait_for_coordinators(client: RawClient) -> None:
@@ -74,7 +74,7 @@ def end(bootstrap: str, known: TransactionalProducer, *, is_commit: bool) -> Tra
             (found,) = client.ask(request).transaction_states
             return bool(found.transaction_state.startswith("Complete"))
 
-        assert wait_until(is_complete, SECONDS_MAX)
+        assert wait_until(is_complete, PATIENCE_SECONDS)
     return producer
 
 

@@ -13,6 +13,7 @@ from benches.driving import DriverFailedError
 from benches.loads import LOADS
 from benches.scale import QUICK
 from benches.stage import Run, Stage
+from benches.verdicts import ROUNDS_MAX
 
 CELL = replace(find(["latency/fixed-rate-1000"])[0], estimate_seconds=0.01)
 
@@ -22,11 +23,11 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_PAUSE_SECONDS", 0)
 
 
-def _load(monkeypatch: pytest.MonkeyPatch, *, failing: str = "") -> None:
+def _load(monkeypatch: pytest.MonkeyPatch, *, failing: str = "", theirs: float = 2.0) -> None:
     def load(_stage: Stage, _cell: Cell, side: str) -> Run:
         if side == failing:
             raise DriverFailedError("a long story\nits last line")
-        return Run({"p99_ms": 1.0})
+        return Run({"p99_ms": 1.0 if side == KAA else theirs})
 
     monkeypatch.setitem(LOADS, CELL.run, load)
 
@@ -39,6 +40,13 @@ def test_sides_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     (outcome,) = results.outcomes
     assert outcome.values(KAA, "p99_ms") == [1.0] * 3
     assert results.box.cuts == {}
+
+
+def test_even_cells_get_more_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    _load(monkeypatch, theirs=1.0)
+    cells = [CELL, replace(CELL, name="second")]
+    outcomes = runner.run_cells(cells, QUICK, lambda *_: None).outcomes
+    assert [len(outcome.runs[KAA]) for outcome in outcomes] == [ROUNDS_MAX] * 2
 
 
 def test_peer_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

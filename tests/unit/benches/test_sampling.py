@@ -12,7 +12,10 @@ import pytest
 from benches.sampling import Sampler, usage
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
-SPIN = "import time\nend = time.monotonic() + 1.2\nwhile time.monotonic() < end: pass"
+# For as long as the sampler needs to see it, and until it has had that much of a processor.
+SPIN = """import time
+end = time.monotonic() + 1.2
+while time.monotonic() < end or time.process_time() < 0.6: pass"""
 
 
 def test_own_usage() -> None:
@@ -28,12 +31,14 @@ def test_own_usage() -> None:
 
 
 def test_busy_thread_of_a_driver_is_seen() -> None:
+    started = time.monotonic()
     with (
         subprocess.Popen([sys.executable, "-c", SPIN]) as child,
         Sampler(brokers=(os.getpid(),), drivers=(child.pid,)) as sampler,
     ):
         child.wait()
-    assert 0.1 < sampler.busiest_thread_share <= 1.1
+    # On a busy machine a thread that never rests may have little of a core.
+    assert 0.3 / (time.monotonic() - started) < sampler.busiest_thread_share <= 1.1
     assert sampler.resident_bytes_max > 1_000_000
     times = [at for at, _ in sampler.memory]
     assert len(times) > 5

@@ -126,3 +126,10 @@ def test_precommitted_read() -> None:
 def test_a_value_sent_twice_makes_a_history_unreadable() -> None:
     with pytest.raises(ValueError, match="sent twice"):
         check([sent(0, Send(0, 1, 0)), sent(1, Send(0, 1, 1))])
+
+
+def test_torn_transaction() -> None:
+    torn = transaction(0, Send(0, 1), Send(0, 2), outcome=UNKNOWN)
+    assert names(torn, polled(1, (0, 1))) == ["torn-transaction"]
+    assert not names(torn, polled(1, (0, 1), (1, 2)))
+    assert not names(torn)

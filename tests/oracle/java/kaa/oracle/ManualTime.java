@@ -4,14 +4,14 @@ import java.util.function.Supplier;
 import org.apache.kafka.common.utils.Time;
 
 /** A clock that moves only when it is set. */
-final class ManualTime implements Time {
+public final class ManualTime implements Time {
     private volatile long nowMs;
 
-    ManualTime(long nowMs) {
+    public ManualTime(long nowMs) {
         this.nowMs = nowMs;
     }
 
-    void set(long nowMs) {
+    public void set(long nowMs) {
         this.nowMs = nowMs;
     }
 

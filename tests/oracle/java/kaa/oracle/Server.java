@@ -49,9 +49,17 @@ public final class Server {
         operations.put("records.validate", RecordValidator::validate);
         operations.put("murmur2", Tables::murmur2);
         operations.put("group.assign", Groups::assign);
+        operations.put("group.assignTasks", StreamsTasks::assign);
         operations.put("group.hash", Groups::hash);
         new Configs().register(operations);
         operations.put("transactions.run", Transactions::run);
+        operations.put("remote.partition", RemoteLog::partition);
+        operations.put("remote.replay", RemoteLog::replay);
+        operations.put("share.consume", ShareMembers::consume);
+        operations.put("share.states", ShareStates::run);
+        operations.put("share.partition", kafka.server.share.SharePartitionHistory::run);
+        operations.put("controller.run", org.apache.kafka.controller.ControllerHistory::run);
+        operations.put("controller.place", org.apache.kafka.controller.ControllerHistory::place);
         operations.put("tool.run", new Tools()::run);
         new Logs().register(operations);
         new Members().register(operations);
