@@ -31,7 +31,12 @@ PARTS: Final = {
     "kernel": "Records: the kernel on one core, uncompressed, 100-byte values",
     "client": "Client: Kaa's beside aiokafka, one client at a time against one node of Kaa",
     "formats": "Formats: values to Arrow columns on one core, beside dicts",
+    "moves": "Moves: replicas from one log directory to another, beside Apache Kafka",
+    "quorum": "Quorum: three controllers beside three of Apache Kafka",
+    "replication": "Replication: three brokers beside three of Apache Kafka",
+    "queues": "Queues: share groups beside those of Apache Kafka",
     "lake": "Tables: topics to Parquet and Iceberg, per core",
+    "tier": "History of a tiered topic in Spark: from the store, beside through brokers",
 }
 _LIMIT_BYTES: Final = 512 * 1024 * 1024
 _EPILOG: Final = """
@@ -40,6 +45,7 @@ examples:
   scripts/bench full                       every cell, in at most 3 hours
   scripts/bench produce/librdkafka latency the cells whose names begin so
   scripts/bench wire kernel limit          single parts
+  scripts/bench moves                      replicas that change their log directory, 25 GiB of disk
   scripts/bench --profile latency/one-in-flight
   scripts/bench --list                     the names of all cells
 """
@@ -122,13 +128,13 @@ def _run(cells: list[Cell], scale: Scale, box_seconds: float | None, folder: Pat
         task = progress.add_task("the limit of this machine", total=total)
         limit = measure(_LIMIT_BYTES)
 
-        def told(cell: Cell, number: int, side: str) -> None:
+        def report(cell: Cell, number: int, side: str) -> None:
             text = f"{cell.name}, round {number + 1}, {side}"
             progress.update(task, advance=1, description=text)
             if not console.is_terminal:
                 print(text, flush=True)
 
-        results = run_cells(cells, scale, told, box_seconds)
+        results = run_cells(cells, scale, report, box_seconds)
     print_table(results, Console(width=max(150, console.width)))
     for name, found in limit.items():
         print(

@@ -79,6 +79,7 @@ class BrokerNode:
     def __init__(self, folder: Path, settings: dict[str, str] | None = None) -> None:
         self.folder = folder
         self.data_dir = folder / "data"
+        self.properties_file = folder / "server.properties"
         self.settings = SETTINGS | (settings or {})
         self.port = free_port()
         self.output_file = folder / "output"
@@ -223,7 +224,6 @@ class KafkaNode(BrokerNode):
         super().__init__(folder, settings)
         self.side = side
         self._controller_port = free_port()
-        self._properties = folder / "server.properties"
 
     def java(self, heap: str, *words: str) -> list[str]:
         return [
@@ -238,7 +238,7 @@ class KafkaNode(BrokerNode):
         ]
 
     def command(self) -> list[str]:
-        return self.java(HEAPS[self.side], "kafka.Kafka", str(self._properties))
+        return self.java(HEAPS[self.side], "kafka.Kafka", str(self.properties_file))
 
     def prepare(self) -> None:
         controller = f"{LOOPBACK}:{self._controller_port}"
@@ -256,10 +256,12 @@ class KafkaNode(BrokerNode):
         if self.side == KAFKA_SMALL:
             # With its default of 128 MiB the cleaner would take half of this heap.
             settings["log.cleaner.dedupe.buffer.size"] = "16777216"
-        self._properties.write_text("".join(f"{key}={text}\n" for key, text in settings.items()))
+        self.properties_file.write_text(
+            "".join(f"{key}={text}\n" for key, text in settings.items())
+        )
         words = ("kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID)
         done = subprocess.run(
-            self.java("128M", *words, "-c", str(self._properties)),
+            self.java("128M", *words, "-c", str(self.properties_file)),
             capture_output=True,
             check=False,
             text=True,

@@ -26,6 +26,7 @@ from kaa.broker import Broker, running
 from kaa.config.development import development_settings
 from kaa.config.server import load_broker_config
 from kaa.log.log import FetchIsolation
+from kaa.model.kinds import ACKS_ALL
 from kaa.records.validate import Validated, validate_produced
 from kaa.replication.partition import Partition
 from kaa.wire.frames import decode_request, encode_response, read_request_header
@@ -122,8 +123,8 @@ def _produce(broker: Broker, wire: _Wire, records: int) -> dict[str, float]:
         data = request.topic_data[0].partition_data[0]
         partition = services.replicas.find(TOPIC, data.index)
         assert isinstance(partition, Partition)
-        rules = services.replicas.append_rules(partition)
-        services.replicas.has_enough_replicas(partition)
+        rules = services.replicas.rules(partition.topic).append
+        partition.append_refusal(ACKS_ALL)
         now_ms = services.clock.wall_ms()
         steps.done("find the partition and its rules")
         verdict = validate_produced(data.records, header.api_version, rules, now_ms)

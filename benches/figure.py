@@ -9,10 +9,12 @@ import time
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
+
+from kaa.interpreter import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +48,25 @@ class Figure:
         if not others:
             return ""
         return "ahead" if all(self.ratio(other) >= 1 for other in others) else "behind"
+
+
+# By what was measured and its unit; more is better where the unit is a rate.
+Measured: TypeAlias = dict[tuple[str, str], float]
+_RATES: Final = frozenset({"MB/s", "records/s"})
+
+
+def beside(kaa: Measured, peer: Measured, peer_name: str) -> list[Figure]:
+    """The figures of Kaa, each with that of the peer where it has one."""
+    return [
+        Figure(
+            name,
+            value,
+            unit,
+            {peer_name: peer[name, unit]} if (name, unit) in peer else {},
+            higher_is_better=unit in _RATES,
+        )
+        for (name, unit), value in kaa.items()
+    ]
 
 
 def best_microseconds(
@@ -99,7 +120,7 @@ def machine() -> dict[str, str]:
             break
     packages = ("kaa", "kio", "kafka-python", "pyarrow", "cython")
     found = {name: metadata.version(name) for name in packages if _is_installed(name)}
-    return {"python": platform.python_version(), "processor": processor, **found}
+    return {"python": str(build()), "processor": processor, **found}
 
 
 def _is_installed(name: str) -> bool:

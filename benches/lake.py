@@ -4,6 +4,9 @@ One process fetches from a broker, decodes and writes Parquet, as a Spark task d
 time counts, so that the broker and others on the machine do not. Values are 1 KiB, half of it
 random and half of it one letter, and small Avro orders. Iceberg table, zstd, one commit; the size
 of the values alone counts, and the median of several rounds.
+
+Upserts change a share of the keys, chosen at random, in a table of 16 buckets; compaction writes
+files of one round each together; the last figures are what commits of one record leave behind.
 """
 
 from __future__ import annotations
@@ -12,23 +15,32 @@ import json
 import random
 import tempfile
 import time
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from benches.figure import Figure
 from benches.formats import SCHEMA, _encoded, _order
+from kaa.spark.lake.compaction import compact, plan_compaction
 from kaa.spark.lake.driver import LakeDriver, open_table
+from kaa.spark.lake.maintenance import rewrite_manifests
 from kaa.spark.lake.running import LocalRunner
 from kaa.spark.lake.settings import lake_settings
+from kaa.spark.lake.store import path_of
 from kaa.testing import Broker
 
 if TYPE_CHECKING:
     from kaa.spark.lake.driver import RoundReport
+    from kaa.spark.lake.settings import LakeSettings
 
 RAW_ROWS = 60_000
 DECODED_ROWS = 200_000
 UPSERT_KEYS = 200_000
 UPSERT_BYTES = 100
+UPSERT_SHARES = (0.001, 0.01, 0.1)
+UPSERT_ROUNDS = 3
+COMPACTED_FILES = 30
+COMMITS = 100
 ROUNDS = 5
 RAW_TARGET = 50.0
 UNIT = "MiB/s per core"
@@ -64,41 +76,124 @@ def run() -> list[Figure]:
                 dict(PEER),
                 rounds={"kaa": decoded_rates},
             ),
-            _upsert(broker),
+            *_upserts(broker),
+            _compaction(broker, raw),
+            *_commits(broker),
         ]
 
 
-def _upsert(broker: Broker) -> Figure:
-    """The cost of a round of few records: it rewrites every bucket that it touches."""
+def _upserts(broker: Broker) -> list[Figure]:
+    """The cost of a round by the share of keys that it changes."""
     topic = broker.topic(partitions=1)
     value = "x" * UPSERT_BYTES
     for number in range(0, UPSERT_KEYS, 500):
-        topic.seed([(f"key-{one}", value) for one in range(number, number + 500)])
+        topic.seed([(f"key-{one:09}", value) for one in range(number, number + 500)])
     chance = random.Random(11)
-    times = []
+    figures = []
     with tempfile.TemporaryDirectory() as folder:
-        table = lake_settings(
-            {
-                "topic": topic.name,
-                "warehouse": folder,
-                "mode": "upsert",
-                "kafka.bootstrap.servers": broker.bootstrap_servers,
-            }
-        )
-        opened = open_table(table)
-        for _ in range(ROUNDS + 1):
+        settings = _settings(broker, topic.name, folder, mode="upsert")
+        LakeDriver(open_table(settings), LocalRunner(), is_once=True).run()
+        whole = sum(one.size_bytes for one in open_table(settings).files())
+        for share in UPSERT_SHARES:
+            times, sizes = [], []
+            for _ in range(UPSERT_ROUNDS):
+                changed = chance.sample(range(UPSERT_KEYS), int(UPSERT_KEYS * share))
+                for at in range(0, len(changed), 500):
+                    topic.seed([(f"key-{one:09}", value) for one in changed[at : at + 500]])
+                before = _bytes_in(folder)
+                started = time.process_time()
+                LakeDriver(open_table(settings), LocalRunner(), is_once=True).run()
+                times.append(time.process_time() - started)
+                sizes.append((_bytes_in(folder) - before) / whole)
+            name = f"upsert of {share:.1%} of {UPSERT_KEYS:,} keys of {UPSERT_BYTES} bytes"
+            figures += [
+                Figure(
+                    name,
+                    median(times),
+                    "CPU seconds per round",
+                    higher_is_better=False,
+                    rounds={"kaa": times},
+                ),
+                Figure(
+                    f"{name}, written",
+                    median(sizes),
+                    "of the table's bytes",
+                    higher_is_better=False,
+                    rounds={"kaa": sizes},
+                ),
+            ]
+    return figures
+
+
+def _bytes_in(folder: str) -> int:
+    return sum(one.stat().st_size for one in Path(folder).rglob("*") if one.is_file())
+
+
+def _compaction(broker: Broker, values: list[bytes]) -> Figure:
+    topic = broker.topic(partitions=1)
+    for number in range(0, len(values), 500):
+        topic.seed(values[number : number + 500])
+    size_mib = sum(map(len, values)) / 2**20
+    rates = []
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory() as folder:
+            rows = str(len(values) // COMPACTED_FILES)
+            settings = _settings(broker, topic.name, folder, maxRecordsPerRound=rows)
+            LakeDriver(open_table(settings), LocalRunner(), is_once=True).run()
+            table = open_table(settings)
+            table.load()
             started = time.process_time()
-            LakeDriver(table, opened, LocalRunner(), is_once=True).run()
-            times.append(time.process_time() - started)
-            topic.seed([(f"key-{chance.randrange(UPSERT_KEYS)}", value) for _ in range(1000)])
-    rounds = times[1:]  # The first one filled the table.
+            compact(table, plan_compaction(table))
+            rates.append(size_mib / (time.process_time() - started))
     return Figure(
-        f"upsert of 1,000 records, {UPSERT_KEYS:,} keys of {UPSERT_BYTES} bytes in 16 buckets",
-        median(rounds),
-        "CPU seconds per round",
-        higher_is_better=False,
-        rounds={"kaa": rounds},
+        f"compaction of {COMPACTED_FILES} files of 1 KiB records",
+        median(rates),
+        UNIT,
+        rounds={"kaa": rates},
     )
+
+
+def _commits(broker: Broker) -> list[Figure]:
+    """What many small commits leave: without care, and after compaction and manifests."""
+    topic = broker.topic(partitions=1)
+    with tempfile.TemporaryDirectory() as folder:
+        settings = _settings(broker, topic.name, folder)
+        table: Any = open_table(settings)
+        for number in range(COMMITS):
+            topic.seed([str(number)])
+            LakeDriver(table, LocalRunner(), is_once=True).run()
+        before = _named_bytes(table)
+        compact(table, plan_compaction(table))
+        rewrite_manifests(table)
+        after = _named_bytes(table)
+    return [
+        Figure(
+            f"metadata of the newest version after {COMMITS} commits",
+            float(before),
+            "bytes",
+            higher_is_better=False,
+        ),
+        Figure(
+            "the same after compaction and writing manifests together",
+            float(after),
+            "bytes",
+            higher_is_better=False,
+        ),
+    ]
+
+
+def _named_bytes(table: Any) -> int:
+    """Of the manifests of the newest snapshot, their list and the metadata file."""
+    handle = table.data.handle
+    snapshot = handle.current_snapshot()
+    named = [handle.metadata_location, snapshot.manifest_list]
+    named += [one.manifest_path for one in snapshot.manifests(handle.io)]
+    return sum(Path(path_of(one)).stat().st_size for one in named)
+
+
+def _settings(broker: Broker, topic: str, folder: str, **options: str) -> LakeSettings:
+    given = {"topic": topic, "warehouse": folder, **options}
+    return lake_settings({**given, "kafka.bootstrap.servers": broker.bootstrap_servers})
 
 
 def _rates(broker: Broker, values: list[bytes], options: dict[str, Any]) -> list[float]:
@@ -122,7 +217,7 @@ def _rates(broker: Broker, values: list[bytes], options: dict[str, Any]) -> list
             opened = open_table(table)
             opened.load()
             started = time.process_time()
-            LakeDriver(table, opened, LocalRunner(), is_once=True, report=reports.append).run()
+            LakeDriver(opened, LocalRunner(), is_once=True, report=reports.append).run()
             seconds = time.process_time() - started
             rows = sum(one.rows for one in reports)
             if rows != len(values):

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from typing import Self
 
-# Told how long to sleep and where; a line asks for the most since the last one.
+# Given how long to sleep and where; a line asks for the most since the last one.
 _PROGRAM = """
 import os, select, sys, time
 seconds = float(sys.argv[1])

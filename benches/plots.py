@@ -85,7 +85,9 @@ def throughput(content: dict[str, Any], path: Path) -> bool:
             for cell in content["cells"]
             if cell["name"].startswith(f"{verb}/librdkafka/") and "kaa" in cell["sides"]
         ]
-        axes.set_title(f"{verb} with librdkafka, MB/s")
+        axes.set_title(f"{verb} with librdkafka")
+        axes.set_xlabel("settings of the client")
+        axes.set_ylabel("MB per second")
         for place, side in enumerate(("kaa", "kafka")):
             points = [
                 (number, _values(cell, side, "mb_per_second"))
@@ -150,6 +152,7 @@ def latency(content: dict[str, Any], path: Path) -> bool:
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xticks([1, 2, 10, 100, 1_000, 10_000], ["0", "50", "90", "99", "99.9", "99.99"])
+        axes.set_xlabel("percentile", fontsize=8)
         axes.set_ylabel("ms", fontsize=8)
         axes.tick_params(labelsize=7)
         axes.grid(alpha=0.3)

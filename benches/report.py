@@ -17,7 +17,7 @@ from benches.brokers import KAA, KAFKA_SMALL
 from benches.cells import COMMON, METRICS
 from benches.figure import machine
 from benches.histogram import Latencies
-from benches.verdicts import judge, significant
+from benches.verdicts import significant
 from kaa.wire.version import KAFKA_VERSION
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from benches.cells import Cell
     from benches.runner import Outcome, Results
-    from benches.verdicts import Spread, Verdict
+    from benches.verdicts import Spread
 
 RESULTS: Final = Path(__file__).parent / "results"
 MEMORY_POINTS_MAX: Final = 200
@@ -51,13 +51,6 @@ def facts(results: Results) -> dict[str, Any]:
 
 
 # --- verdicts
-
-
-def verdict_of(outcome: Outcome, metric: str, peer: str) -> Verdict | None:
-    ours, theirs = outcome.spread(KAA, metric), outcome.spread(peer, metric)
-    if ours is None or theirs is None:
-        return None
-    return judge(ours, theirs, higher_is_better=METRICS[metric].higher_is_better)
 
 
 def metrics_of(cell: Cell) -> tuple[str, ...]:
@@ -94,7 +87,7 @@ def _cell_verdicts(outcome: Outcome, cuts: dict[str, str]) -> dict[str, Any]:
         found["reason"] = reason
     if cell.name in cuts:
         found["cut"] = cuts[cell.name]
-    first = verdict_of(outcome, cell.metrics[0], peers_of(cell)[0])
+    first = outcome.verdict(cell.metrics[0], peers_of(cell)[0])
     if first is not None and not reason:
         found |= first.to_json()
     found["metrics"] = {}
@@ -108,7 +101,7 @@ def _cell_verdicts(outcome: Outcome, cuts: dict[str, str]) -> dict[str, Any]:
             **{side: spread.to_json() for side, spread in sides.items() if spread is not None},
         }
         for peer in peers_of(cell):
-            verdict = verdict_of(outcome, metric, peer)
+            verdict = outcome.verdict(metric, peer)
             if verdict is not None:
                 entry[f"beside {peer}"] = verdict.to_json()
         found["metrics"][metric] = entry
@@ -207,7 +200,7 @@ def rows(results: Results) -> list[list[str]]:
             if place and (ours is None or reason):
                 continue
             peer = peers_of(cell)[0]
-            verdict = verdict_of(outcome, metric, peer)
+            verdict = outcome.verdict(metric, peer)
             found.append(
                 [
                     cell.name if place == 0 else "",
@@ -292,11 +285,12 @@ def summary(results: Results) -> str:
 
 _HOW_TO_READ: Final = """\
 Medians with half the distance between best and worst round. The verdict compares Kaa with Kafka at
-its default heap: *even* where the intervals meet. A driver is saturated if its busiest thread had
-no time left: then throughput is a lower bound for the broker, and its CPU seconds tell more. How
-long the threads of a broker were ready and had no processor (*waited*) is the noise of the
-machine; so is the longest stall that a sleeper of real-time priority saw meanwhile (*machine
-late*), which no broker can be quicker than."""
+its default heap, round by round: the median of the ratios, their interval of 95 per cent, and how
+sure it is that the two differ; *even* where that is below 95 per cent. A driver is saturated if its
+busiest thread had no time left: then throughput is a lower bound for the broker, and its CPU
+seconds tell more. How long the threads of a broker were ready and had no processor (*waited*) is
+the noise of the machine; so is the longest stall that a sleeper of real-time priority saw meanwhile
+(*machine late*), which no broker can be quicker than."""
 _LIMIT: Final = """\
 What the same bytes cost a bare loop: `recv` and `pwrite` into a file, and `sendfile` out of it,
 over loopback, without a protocol. Beside it the broker with the baseline load."""

@@ -2,6 +2,9 @@
 
 Which side begins changes with every round, so that what the machine does meanwhile hits all alike.
 A side that cannot run a cell says why, and the cell stays in the report.
+
+When every cell has had its rounds, those that are even get more of them as long as there is time:
+one round each by turns, until they are decided or have had `ROUNDS_MAX`.
 """
 
 from __future__ import annotations
@@ -14,11 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benches.brokers import KAA, StartFailedError
+from benches.cells import METRICS
 from benches.driving import DriverFailedError
 from benches.loads import LOADS
 from benches.stage import Stage
 from benches.timebox import TimeBox
-from benches.verdicts import spread
+from benches.verdicts import EVEN, ROUNDS_MAX, judge, spread
 from tests.oracle.environment import OracleUnavailableError
 
 if TYPE_CHECKING:
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from benches.cells import Cell
     from benches.scale import Scale
     from benches.stage import Run
-    from benches.verdicts import Spread
+    from benches.verdicts import Spread, Verdict
 
 # What a broker, a driver or a tool that fails is seen by; all else is a fault of the bench.
 _FAILURES: Final = (
@@ -52,6 +56,8 @@ class Outcome:
     runs: dict[str, list[Run]] = field(default_factory=dict)
     # By side, why it was not measured.
     reasons: dict[str, str] = field(default_factory=dict)
+    # What the last round took, or is expected to take.
+    round_seconds: float = 0.0
 
     def values(self, side: str, metric: str) -> list[float]:
         return [run.figures[metric] for run in self.runs.get(side, ()) if metric in run.figures]
@@ -59,6 +65,19 @@ class Outcome:
     def spread(self, side: str, metric: str) -> Spread | None:
         values = self.values(side, metric)
         return spread(values) if values else None
+
+    def verdict(self, metric: str, peer: str) -> Verdict | None:
+        ours, theirs = self.values(KAA, metric), self.values(peer, metric)
+        if not ours or not theirs:
+            return None
+        return judge(ours, theirs, higher_is_better=METRICS[metric].higher_is_better)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether more rounds may decide the cell."""
+        peer = next(side for side in self.cell.sides if side != KAA)
+        verdict = self.verdict(self.cell.metrics[0], peer)
+        return verdict is not None and verdict.word == EVEN and not self.reasons
 
 
 @dataclass(slots=True)
@@ -75,7 +94,7 @@ class Results:
 def run_cells(
     cells: Sequence[Cell],
     scale: Scale,
-    told: Callable[[Cell, int, str], None],
+    report: Callable[[Cell, int, str], None],
     box_seconds: float | None = None,
 ) -> Results:
     started = time.monotonic()
@@ -87,7 +106,11 @@ def run_cells(
     ):
         try:
             for outcome in outcomes:
-                _run_cell(stage, outcome, box, told)
+                _run_cell(stage, outcome, box, report)
+            for number in range(scale.rounds, ROUNDS_MAX):
+                for outcome in outcomes:
+                    if outcome.is_even and outcome.round_seconds <= box.left_seconds:
+                        _run_round(stage, outcome, number, report)
         except KeyboardInterrupt:
             # What was measured is worth keeping.
             for outcome in outcomes:
@@ -101,28 +124,35 @@ def run_cells(
 
 
 def _run_cell(
-    stage: Stage, outcome: Outcome, box: TimeBox, told: Callable[[Cell, int, str], None]
+    stage: Stage, outcome: Outcome, box: TimeBox, report: Callable[[Cell, int, str], None]
 ) -> None:
     cell, scale = outcome.cell, stage.scale
     # Estimates are those of the short runs; longer ones take longer, but start as quickly.
     factor = max(1.0, scale.seconds / 4)
-    round_seconds = cell.estimate_seconds * factor * len(cell.sides)
-    if not box.admits(cell.name, round_seconds * scale.rounds):
+    outcome.round_seconds = cell.estimate_seconds * factor * len(cell.sides)
+    if not box.admits(cell.name, outcome.round_seconds * scale.rounds):
         outcome.reasons = dict.fromkeys(cell.sides, "the time box")
         return
     for number in range(scale.rounds):
-        if number and not box.admits(cell.name, round_seconds):
+        if number and not box.admits(cell.name, outcome.round_seconds):
             box.cut(cell.name, f"ended after {number} of {scale.rounds} rounds")
             return
-        started = time.monotonic()
-        for side in cell.sides if number % 2 == 0 else cell.sides[::-1]:
-            if side not in outcome.reasons:
-                told(cell, number, side)
-                _run_side(stage, outcome, side)
-                time.sleep(_PAUSE_SECONDS)
-        round_seconds = time.monotonic() - started
+        _run_round(stage, outcome, number, report)
         if KAA in outcome.reasons:
             return
+
+
+def _run_round(
+    stage: Stage, outcome: Outcome, number: int, report: Callable[[Cell, int, str], None]
+) -> None:
+    cell = outcome.cell
+    started = time.monotonic()
+    for side in cell.sides if number % 2 == 0 else cell.sides[::-1]:
+        if side not in outcome.reasons:
+            report(cell, number, side)
+            _run_side(stage, outcome, side)
+            time.sleep(_PAUSE_SECONDS)
+    outcome.round_seconds = time.monotonic() - started
 
 
 def _run_side(stage: Stage, outcome: Outcome, side: str) -> None:

@@ -4,7 +4,7 @@ The *ceiling* is a source that reads nothing and hands over one constant Arrow b
 with the rows, columns and sizes of the others. No Python source is faster than that.
 
 One broker of Kaa, one session with two cores, one set of topics. Each reading is timed several
-times, in turns, after a first one that does not count; what is told is the median and the spread.
+times, in turns, after a first one that does not count; reported are the median and the spread.
 """
 
 from __future__ import annotations

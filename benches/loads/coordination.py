@@ -53,7 +53,7 @@ def _group(stage: Stage, cell: Cell, side: str, task: str, **more: float) -> Run
 
 
 def restart(stage: Stage, cell: Cell, side: str) -> Run:
-    """A stop and a start with the offsets of very many groups: until all of them are told again."""
+    """A stop and a start with the offsets of very many groups: until all of them are back."""
     groups = cell.options["groups"]
     node = stage.kept.get(f"groups-{side}")
     if node is None:
