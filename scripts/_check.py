@@ -1,4 +1,7 @@
-"""Runs the static checks two at a time; prints one line each, and the output of those that fail."""
+"""Runs the static checks two at a time; prints one line each, and the output of those that fail.
+
+`versions` is not a static check: it tries every Python that Kaa runs on (`_versions`).
+"""
 
 from __future__ import annotations
 
@@ -49,9 +52,13 @@ def run(name: str, command: list[str]) -> Result:
 
 def main(names: list[str]) -> int:
     """Runs the named steps, or all."""
+    if names[:1] == ["versions"]:
+        from scripts._versions import main as try_versions
+
+        return try_versions(names[1:])
     unknown = set(names) - set(STEPS)
     if unknown:
-        print(f"No such step: {', '.join(sorted(unknown))}. Steps: {', '.join(STEPS)}.")
+        print(f"No such step: {', '.join(sorted(unknown))}. Steps: {', '.join(STEPS)}, versions.")
         return 2
     started = time.monotonic()
     failed = []

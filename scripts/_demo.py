@@ -1,11 +1,11 @@
 """The demo of scripts/up: a node, a generator of clicks, and a pipeline over them.
 
-``examples/pipeline/clicks.yaml`` is the pipeline: clicks are counted and summed by minute of event
+`examples/pipeline/clicks.yaml` is the pipeline: clicks are counted and summed by minute of event
 time into a compacted topic, and land in an Iceberg table. The terminal shows it moving until
 Ctrl-C. Node and pipeline are in process groups of their own, so that Ctrl-C reaches this process
 alone, which ends the pipeline while it still has its broker.
 
-``--check`` runs the same bounded, on a port and in a folder of its own: a known number of clicks,
+`--check` runs the same bounded, on a port and in a folder of its own: a known number of clicks,
 in two halves with a run of the pipeline after each, so that the second goes on from what the first
 has kept. Then the last value of each window, counts, sums and duplicates are compared with what was
 sent, and it ends with 0 if all fit.
@@ -45,7 +45,11 @@ LOG_LINES_SHOWN = 20
 # The last one says that the terminal is closed; children in groups of their own do not hear it.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
-ADDRESS = re.compile(r"^plaintext +(\S+:\d+)$", re.MULTILINE | re.IGNORECASE)
+# Of a node alone, or the first of a cluster.
+ADDRESS = re.compile(
+    r"^(?:plaintext +|cluster +\d+ nodes, bootstrap servers )([^\s,]+:\d+)(?:,\S+)?$",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 
 def click(number: int, at: datetime) -> dict[str, Any]:
@@ -64,11 +68,11 @@ def check_time(number: int) -> datetime:
 
 
 class Node:
-    """The broker as a child process."""
+    """The broker, or a cluster of several, as a child process: `kaa` with these arguments."""
 
     def __init__(self, folder: Path, arguments: list[str]) -> None:
         self._log = folder / "node.log"
-        self._process = start([*KAA, "broker", "start", *arguments], self._log)
+        self._process = start([*KAA, *arguments], self._log)
         try:
             self.address = self._wait()
         except BaseException:
@@ -122,7 +126,7 @@ def is_open(address: str) -> bool:
 
 
 def create_topics(address: str) -> None:
-    from kaa.client.admin import NewTopic
+    from kaa.client.admin.admin import NewTopic
     from kaa.client.sync import Admin
 
     wanted = [
@@ -180,8 +184,8 @@ class Windows:
     """The last value of each window, as the compacted topic has it."""
 
     def __init__(self, address: str) -> None:
-        from kaa.client.metadata import TopicPartition
         from kaa.client.sync import Consumer
+        from kaa.model.topics import TopicPartition
 
         self.found: dict[str, tuple[int, int]] = {}
         self._partition = TopicPartition(TOTALS, 0)
@@ -236,7 +240,8 @@ def check() -> int:
             found.bind(("127.0.0.1", 0))
             port = found.getsockname()[1]
         listener = f"listeners=PLAINTEXT://127.0.0.1:{port}"
-        node = Node(folder, ["--data-dir", str(folder / "data"), "--override", listener])
+        data = ["--data-dir", str(folder / "data")]
+        node = Node(folder, ["broker", "start", *data, "--override", listener])
         try:
             create_topics(node.address)
             clicks = [click(number, check_time(number)) for number in range(CHECK_CLICKS)]
@@ -297,11 +302,13 @@ def differences(address: str, folder: Path, clicks: list[dict[str, Any]]) -> lis
 
 
 def table_rows(folder: Path) -> list[dict[str, Any]]:
-    from kaa.spark.lake.reading import open_existing, plan_read, read_file
+    from kaa.spark.lake.table_state import open_existing, plan_read, read_file
 
     settings, table = open_existing({"table": TABLE, "warehouse": str(folder / "lake")})
     plan = plan_read(settings, table)
-    return [row for url in plan.urls for batch in read_file(plan, url) for row in batch.to_pylist()]
+    return [
+        row for file in plan.files for batch in read_file(plan, file) for row in batch.to_pylist()
+    ]
 
 
 # --- the run that goes on
@@ -382,7 +389,7 @@ def draw(
 
 def rows_in_table(storage: Path, before_ms: int) -> int:
     """How many rows earlier runs have landed."""
-    from kaa.spark.lake.reading import open_existing
+    from kaa.spark.lake.table_state import open_existing
 
     place = storage / "lake"
     if not place.exists():

@@ -32,8 +32,8 @@ class DemoScreen:
     def __init__(self, storage: Path, pipeline_pid: int) -> None:
         self._storage = storage
         self._pid = pipeline_pid
+        # Rows that the table had when the pipeline began.
         self.rows_before = 0
-        """Rows that the table had when the pipeline began."""
         self._spinner = Spinner("dots", "Spark starts: some ten seconds on a quiet machine")
         self._live = Live(self._spinner, console=Console(stderr=True), refresh_per_second=4)
 

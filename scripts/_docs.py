@@ -1,19 +1,20 @@
-"""Builds the documentation: checks every link, generates the reference, renders all into site/.
+"""Builds the documentation: checks every link, writes the reference, renders all into site/.
 
-Pages are the Markdown files of the root and of docs/. Reference pages are generated from the tables
-that the code itself runs on, so that they cannot differ from it; they exist in site/ alone.
+Pages are the Markdown files of the root and of docs/, the results of benchmarks and the list of
+tests. Reference pages are made from the tables that the code itself runs on, and written into
+docs/reference, so that they can be read in the repository too; `_site` renders.
 """
 
 from __future__ import annotations
 
-import html
+import importlib
+import inspect
 import re
-import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from markdown_it import MarkdownIt
+from scripts._site import render, resolve, slug
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,41 +26,7 @@ SITE = ROOT / "site"
 
 # Links and pictures alike.
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s:]+)\)")
 CODE_BLOCK = re.compile(r"```.*?```", re.DOTALL)
-
-PAGE = """\
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-body {{ font: 16px/1.5 sans-serif; max-width: 54rem; margin: 2rem auto; padding: 0 1rem }}
-table {{ border-collapse: collapse; font-size: 14px }}
-td, th {{ border: 1px solid #ccc; padding: 2px 8px; text-align: left; vertical-align: top }}
-pre {{ background: #f5f5f5; padding: 8px; overflow: auto }}
-img {{ max-width: 100% }}
-nav {{ font-size: 14px }}
-@media (prefers-color-scheme: dark) {{
-  body {{ background: #1d1f21; color: #ddd }}
-  a {{ color: #8ab4f8 }}
-  pre {{ background: #2a2c2e }}
-  td, th {{ border-color: #555 }}
-}}
-</style>
-<nav>{navigation}</nav>
-{body}
-</html>
-"""
-
-NAVIGATION = {
-    "Kaa": "README.html",
-    "Documentation": "docs/README.html",
-    "Command line": "docs/reference/cli.html",
-    "Settings": "docs/reference/settings.html",
-}
-"""What stands above every page."""
 
 Pages = dict[str, str]
 """Path below the site, with the suffix .md -> Markdown."""
@@ -67,7 +34,12 @@ Pages = dict[str, str]
 
 def written_pages() -> Pages:
     """Reads the pages that people write."""
-    paths = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    paths = [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "benches" / "results").rglob("*.md"),
+        ROOT / "tests" / "README.md",
+    ]
     return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in sorted(paths)}
 
 
@@ -79,6 +51,7 @@ def reference_pages() -> Pages:
         "docs/reference/cli.md": command_line_page(),
         "docs/reference/errors.md": errors_page(),
         "docs/reference/protocol.md": protocol_page(),
+        "docs/reference/python.md": python_page(),
         "docs/reference/settings.md": reference(),
     }
 
@@ -162,6 +135,61 @@ def protocol_page() -> str:
     return f"# Protocol\n\nWhat the codec reads and writes.\n\n{table(head, rows)}"
 
 
+PUBLIC_MODULES = ("kaa.client", "kaa.client.sync", "kaa.testing")
+
+
+def python_page() -> str:
+    """Lists what is imported from Kaa: classes with their methods, functions, with signatures."""
+    parts = ["# Python", "What the public modules offer. The guides tell how it is used."]
+    for name in PUBLIC_MODULES:
+        module = importlib.import_module(name)
+        parts.append(f"## {name}\n\n{summary(module)}")
+        for public in sorted(module.__all__):
+            parts += documented(public, getattr(module, public))
+    return "\n\n".join(parts) + "\n"
+
+
+def documented(name: str, thing: Any) -> Iterator[str]:
+    """What there is to say about a class or a function."""
+    if not callable(thing):
+        return
+    yield f"### {name}\n\n```\n{signature(name, thing)}\n```\n\n{summary(thing)}".rstrip()
+    if not inspect.isclass(thing) or issubclass(thing, BaseException):
+        return
+    rows = []
+    for method, value in inspect.getmembers(thing):
+        if method.startswith("_") or not summary(value):
+            continue
+        if inspect.isfunction(value):
+            rows.append((f"`{signature(method, value)}`", summary(value)))
+        elif isinstance(value, property):
+            rows.append((f"`{method}`", summary(value)))
+    if rows:
+        yield table(("method", ""), rows).rstrip()
+
+
+def signature(name: str, thing: Any) -> str:
+    """As one would call it; without annotations, which the editor shows."""
+    try:
+        found = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return f"{name}()"
+    plain = [
+        each.replace(annotation=inspect.Parameter.empty)
+        for each in found.parameters.values()
+        if each.name != "self"
+    ]
+    call = found.replace(parameters=plain, return_annotation=inspect.Signature.empty)
+    is_async = "async " if inspect.iscoroutinefunction(thing) else ""
+    return re.sub(r"<([\w.]+) object at 0x\w+>", r"\1()", f"{is_async}{name}{call}")
+
+
+def summary(thing: Any) -> str:
+    """The first paragraph of a docstring, if it says something by itself."""
+    text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    return "" if text.startswith("See ") else text
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Writes a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
@@ -177,8 +205,7 @@ def broken_links(pages: Pages) -> list[str]:
             if re.match(r"[a-z]+:", target):
                 continue  # Links to elsewhere are not followed: a build needs no network.
             path, _, anchor = target.partition("#")
-            folder = Path(name).parent
-            found = resolve(folder / path) if path else name
+            found = resolve(Path(name).parent.as_posix(), path) if path else name
             if found not in pages and not (ROOT / found).exists():
                 problems.append(f"{name}: nothing at {target}")
             elif anchor and anchor not in anchors(pages.get(found, "")):
@@ -186,50 +213,20 @@ def broken_links(pages: Pages) -> list[str]:
     return problems
 
 
-def resolve(path: Path) -> str:
-    """Removes the steps up and down from a relative path."""
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            parts = parts[:-1] if parts else [".."]
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
-
-
 def anchors(text: str) -> set[str]:
     """Gives the anchors of a page's headings, as hosts of Markdown make them."""
     headings = re.findall(r"^#+\s+(.+)$", CODE_BLOCK.sub("", text), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in headings}
-
-
-def render(pages: Pages) -> None:
-    """Writes the site."""
-    shutil.rmtree(SITE, ignore_errors=True)
-    markdown = MarkdownIt("commonmark").enable("table")
-    for name, text in pages.items():
-        target = SITE / Path(name).with_suffix(".html")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        up = "../" * name.count("/")
-        body = re.sub(r'(href="(?!\w+:)[^"#]+)\.md(?=["#])', r"\1.html", markdown.render(text))
-        heading = re.search(r"^# (.+)$", text, re.MULTILINE)
-        title = html.escape(heading[1] if heading else name)
-        navigation = " · ".join(
-            f'<a href="{up}{path}">{label}</a>' for label, path in NAVIGATION.items()
-        )
-        target.write_text(PAGE.format(title=title, navigation=navigation, body=body), "utf-8")
-        for picture in PICTURE.findall(text):
-            path = resolve(Path(name).parent / picture)
-            copy = SITE / path
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / path, copy)
+    return {slug(head) for head in headings}
 
 
 def main() -> int:
     """Builds everything; fails if a link is broken."""
-    pages = written_pages() | reference_pages()
+    reference = reference_pages()
+    for name, text in reference.items():
+        (ROOT / name).write_text(text, "utf-8")
+    pages = written_pages() | reference
     problems = broken_links(pages)
-    render(pages)
+    render(pages, ROOT, SITE)
     print(*problems, sep="\n", end="\n" if problems else "")
     print(f"{len(pages)} pages in {SITE.name}/, {len(problems)} broken links")
     return 1 if problems else 0

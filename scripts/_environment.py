@@ -8,7 +8,7 @@ up to date: another Python makes a new one, another key installs Kaa again (whic
 kernels), a new extra is added to what is there. The stamp is written last, so that an installation
 that was interrupted is done again.
 
-Whoever installs holds a lock on the folder of the repository; other scripts wait for it.
+Anyone who installs holds a lock on the folder of the repository; other scripts wait for it.
 
 Only the standard library is used: this runs before anything is installed.
 """
@@ -42,7 +42,7 @@ class Stamp(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    """Takes the wanted extras; ``--beside PID`` gives up when that process has ended."""
+    """Takes the wanted extras; `--beside PID` gives up when that process has ended."""
     beside_pid = None
     if arguments[:1] == ["--beside"]:
         beside_pid, arguments = int(arguments[1]), arguments[2:]

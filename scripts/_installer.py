@@ -1,7 +1,18 @@
-"""Makes .venv, or brings it up to date (``_environment`` says when).
+"""Makes .venv, or brings it up to date (`_environment` says when).
 
-The package manager runs as a child whose output goes to a log file and is read for progress: on a
-terminal one line is redrawn, elsewhere a line is printed for each tenth of a large download.
+Package managers run as children whose output goes to a log file and is read for progress: on a
+terminal one line is redrawn, elsewhere a line is printed for each tenth of a large download and
+every quarter of a minute.
+
+Where the time goes, and what is done about it:
+
+- Kaa's kernels are compiled (half of the processor time) while the packages are downloaded: two
+  package managers run beside each other, which install different things.
+- pyspark is a source package of 456 MB, most of it jars, that is first made a wheel. Compressing
+  the jars once more took most of its installation; now the wheel just stores them.
+- Nothing is compiled to bytecode beforehand: Python does that at the first import, for the few
+  modules that are used.
+- The package manager of the environment is renewed only if it is too old for the above.
 """
 
 from __future__ import annotations
@@ -15,12 +26,13 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import time
 import tomllib
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scripts._environment import (
     LOG,
@@ -35,12 +47,14 @@ from scripts._environment import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 PYTHON = VENV / "bin" / "python"
 CONSTRAINTS = str(ROOT / "constraints.txt")
 LARGE_DOWNLOAD_BYTES = 20_000_000
-BAR_WIDTH = 30
+BAR_WIDTH = 20
+SIGN_SECONDS = 15
+PIP_MIN = (24, 1)
 LOG_TAIL_LINES = 25
 PARENT_POLL_SECONDS = 0.5
 
@@ -59,10 +73,13 @@ def install(key: str, wanted: set[str], beside_pid: int | None) -> None:
         if is_new:
             _remove_kernel_builds()
             label = ", ".join(["Kaa", *extras])
-            _run_pip(label, ["--editable", str(ROOT), *_requirements(extras)], beside_pid)
+            own = Job("Kaa", ["--no-deps", "--editable", str(ROOT)])
+            with _requirements_file([*_project()["dependencies"], *_requirements(extras)]) as file:
+                _run_pips([own, Job(", ".join(["packages", *extras]), file)], beside_pid)
         elif missing:
             label = ", ".join(missing)
-            _run_pip(label, _requirements(missing), beside_pid)
+            with _requirements_file(_requirements(missing)) as file:
+                _run_pips([Job(label, file)], beside_pid)
         else:
             return  # Another script did it while this one waited for the lock.
         STAMP.write_text(json.dumps(Stamp(key, sys.version, extras)._asdict()), "utf-8")
@@ -95,8 +112,9 @@ def _make_venv() -> None:
         )
     _say(f"Making .venv with Python {sys.version.split()[0]}.")
     base = Path(sys.executable).resolve()  # Not the python of a venv, which --clear would delete.
+    renewed = [] if _has_recent_pip() else ["--upgrade-deps"]
     answer = subprocess.run(
-        [base, "-m", "venv", "--clear", "--upgrade-deps", VENV],
+        [base, "-m", "venv", "--clear", *renewed, VENV],
         capture_output=True,
         check=False,
         env=_pip_environment(),
@@ -106,18 +124,47 @@ def _make_venv() -> None:
         raise SetupError(f"{answer.stdout}{answer.stderr}\nMaking .venv failed, see above.")
 
 
+def _has_recent_pip() -> bool:
+    """Whether the package manager that comes with this Python tells its progress."""
+    import ensurepip
+
+    major, minor = ensurepip.version().split(".")[:2]
+    return (int(major), int(minor)) >= PIP_MIN
+
+
 def _pip_environment() -> dict[str, str]:
     # The pins hold for the build too; which of the two names counts there depends on pip's age.
     return os.environ | {
         "PIP_CONSTRAINT": CONSTRAINTS,
         "PIP_BUILD_CONSTRAINT": CONSTRAINTS,
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_COMPILE": "1",
         "PIP_NO_INPUT": "1",
     }
 
 
+def _project() -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return project
+
+
+@contextmanager
+def _requirements_file(requirements: list[str]) -> Iterator[list[str]]:
+    """The arguments that name a file of requirements, in which each can have options of its own."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+        file.writelines(f"{_with_options(one)}\n" for one in requirements)
+        file.flush()
+        yield ["--requirement", file.name]
+
+
+def _with_options(requirement: str) -> str:
+    if re.match(r"pyspark\b(?!-)", requirement) is None:
+        return requirement
+    return f'{requirement} --config-settings "--build-option=--compression=stored"'
+
+
 def _requirements(extras: list[str]) -> list[str]:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = _project()
     requirements = []
     for extra in extras:
         try:
@@ -162,9 +209,58 @@ def _say_whether_compiled() -> None:
         _say(f"The slower pure-Python kernels are used: compiling failed, {LOG} says why.")
 
 
-def _run_pip(label: str, arguments: list[str], beside_pid: int | None) -> None:
+class Job(NamedTuple):
+    """What one package manager installs."""
+
+    label: str
+    arguments: list[str]
+
+
+Lines = queue.SimpleQueue[tuple[int, str | None]]
+
+
+def _run_pips(jobs: Sequence[Job], beside_pid: int | None) -> None:
+    """Runs a package manager for each job, side by side; the first that fails ends the others."""
+    lines: Lines = queue.SimpleQueue()
+    started = [_start_pip(job, number, lines) for number, job in enumerate(jobs)]
+    screen = Screen([job.label for job in jobs])
+    logs = [LOG, *(LOG.with_suffix(f".{number}.log") for number in range(1, len(jobs)))]
+    try:
+        with ExitStack() as stack:
+            files = [stack.enter_context(path.open("w", encoding="utf-8")) for path in logs]
+            running = len(jobs)
+            while running:
+                try:
+                    number, line = lines.get(timeout=PARENT_POLL_SECONDS)
+                except queue.Empty:
+                    screen.tick()
+                else:
+                    if line is None:
+                        running -= 1
+                        files[number].flush()
+                        _raise_if_failed(jobs[number], started[number][0], logs[number])
+                        screen.end(number)
+                        continue
+                    if not line.startswith("Progress "):
+                        files[number].write(line)
+                    screen.feed(number, line)
+                # Copying files into place is short and must not be cut in two.
+                if beside_pid and not screen.is_copying and not _is_alive(beside_pid):
+                    label = ", ".join(job.label for job in jobs)
+                    raise SetupError(f"Stopped installing {label}; the next run goes on with it.")
+    finally:
+        screen.clear()
+        for process, reader in started:
+            process.terminate()
+            process.wait()
+            reader.join()
+
+
+def _start_pip(
+    job: Job, number: int, lines: Lines
+) -> tuple[subprocess.Popen[str], threading.Thread]:
     process = subprocess.Popen(
-        [PYTHON, "-m", "pip", "install", "-v", "--progress-bar", "raw", *arguments],
+        [PYTHON, "-m", "pip", "install", "-v", "--progress-bar", "raw", *job.arguments],
         env=_pip_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -172,36 +268,23 @@ def _run_pip(label: str, arguments: list[str], beside_pid: int | None) -> None:
         text=True,
         errors="replace",
     )
-    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    threading.Thread(target=_read_lines, args=(process, lines), daemon=True).start()
-    progress = Progress(label)
-    with LOG.open("w", encoding="utf-8") as log:
-        while True:
-            try:
-                line = lines.get(timeout=PARENT_POLL_SECONDS)
-            except queue.Empty:
-                line = ""
-            if line is None:
-                break
-            if not line.startswith("Progress "):
-                log.write(line)
-            progress.feed(line)
-            # Copying files into place is short and must not be cut in two.
-            if beside_pid and not progress.is_copying and not _is_alive(beside_pid):
-                process.terminate()
-                progress.clear()
-                raise SetupError(f"Stopped installing {label}; the next run goes on with it.")
-    progress.clear()
-    if process.wait():
-        tail = LOG.read_text("utf-8").splitlines()[-LOG_TAIL_LINES:]
-        raise SetupError("\n".join([*tail, f"Installing {label} failed, see above and {LOG}."]))
+    reader = threading.Thread(target=_read_lines, args=(process, number, lines), daemon=True)
+    reader.start()
+    return process, reader
 
 
-def _read_lines(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:
+def _read_lines(process: subprocess.Popen[str], number: int, lines: Lines) -> None:
     assert process.stdout is not None
-    for line in process.stdout:
-        lines.put(line)
-    lines.put(None)
+    with process.stdout:
+        for line in process.stdout:
+            lines.put((number, line))
+    lines.put((number, None))
+
+
+def _raise_if_failed(job: Job, process: subprocess.Popen[str], log: Path) -> None:
+    if process.wait():
+        tail = log.read_text("utf-8").splitlines()[-LOG_TAIL_LINES:]
+        raise SetupError("\n".join([*tail, f"Installing {job.label} failed, see above and {log}."]))
 
 
 def _is_alive(pid: int) -> bool:
@@ -214,55 +297,101 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-class Progress:
-    """Shows what the package manager is doing, from the lines that it prints."""
+class Screen:
+    """Shows what all package managers are doing: on a terminal in one line that is redrawn."""
 
-    def __init__(self, label: str) -> None:
-        self.label = label
-        self.is_copying = False
-        self._what = "starting"
-        self._tenths_said = 0
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._progress = [Progress(label) for label in labels]
         self._is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._ended: set[int] = set()
+        self._said_at = time.monotonic()
+        self._started = self._said_at
 
-    def feed(self, line: str) -> None:
-        """Takes one line of output, or an empty one just to redraw."""
-        text = line.strip()
-        if match := re.match(r"Progress (\d+) of (\d+)", text):
-            if not self.is_copying:
-                self._show_download(int(match[1]), int(match[2]))
-        elif match := re.match(r"Downloading (\S+)", text):
-            self._what = "downloading " + match[1].rsplit("/", 1)[-1]
-            self._tenths_said = 0
-        elif match := re.match(r"Collecting ([\w.-]+)", text):
-            self._show(f"looking up {match[1]}")
-        elif match := re.match(r"Building wheels? for (?:collected packages: )?([\w.-]+)", text):
-            self._show(f"building {match[1]}")
-        elif match := re.match(r"Installing collected packages: (.+)", text):
-            self.is_copying = True
-            count = len(match[1].split(","))
-            packages = "1 package" if count == 1 else f"{count} packages"
-            self._show(f"installing {packages}")
-            if not self._is_terminal:
-                _say(f"{self.label}: installing {packages}")
+    @property
+    def is_copying(self) -> bool:
+        """Whether one of them is copying files into place."""
+        return any(one.is_copying for one in self._progress)
+
+    def feed(self, number: int, line: str) -> None:
+        """Takes a line of output of one of them."""
+        told = self._progress[number].feed(line, is_terminal=self._is_terminal)
+        if told is not None and not self._is_terminal:
+            self._said_at = time.monotonic()
+            _say(told)
+        self.tick()
+
+    def end(self, number: int) -> None:
+        """One of them is done."""
+        self._progress[number].is_copying = False
+        self._ended.add(number)
+
+    def tick(self) -> None:
+        """Time has passed; nothing that takes long goes without a sign."""
+        open_ = [one for number, one in enumerate(self._progress) if number not in self._ended]
+        now = time.monotonic()
+        seconds = now - self._started
+        if self._is_terminal:
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+            texts = "; ".join(f"{one.label}: {one.text}" for one in open_)
+            line = f"{seconds:3.0f} s  {texts}"[: columns - 1]
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        elif now - self._said_at >= SIGN_SECONDS:
+            self._said_at = now
+            for one in open_:
+                _say(f"{one.label}: {one.text}, {seconds:.0f} s so far")
 
     def clear(self) -> None:
         """Removes the redrawn line."""
         if self._is_terminal:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
-    def _show_download(self, done: int, total: int) -> None:
-        filled = BAR_WIDTH * done // max(total, 1)
-        bar = "#" * filled + "." * (BAR_WIDTH - filled)
-        size = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB"
-        if self._is_terminal:
-            self._show(f"[{bar}] {size}, {self._what}")
-        elif total >= LARGE_DOWNLOAD_BYTES and 10 * done // total > self._tenths_said:
-            self._tenths_said = 10 * done // total
-            _say(f"{self.label}: {self._what}, {size}")
 
-    def _show(self, text: str) -> None:
-        if self._is_terminal:
-            print(f"\r\x1b[K{self.label}: {text}"[:110], end="", file=sys.stderr, flush=True)
+class Progress:
+    """What one package manager is doing, from the lines that it prints."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.text = "starting"
+        self.is_copying = False
+        self._file = ""
+        self._tenths_said = 0
+
+    def feed(self, line: str, *, is_terminal: bool = False) -> str | None:
+        """Takes one line of output; gives what is worth a line of its own where there is no
+        terminal.
+        """
+        text = line.strip()
+        if match := re.match(r"Progress (\d+) of (\d+)", text):
+            if not self.is_copying:
+                return self._download(int(match[1]), int(match[2]), is_terminal=is_terminal)
+        elif match := re.match(r"Downloading (\S+)", text):
+            self._file = match[1].rsplit("/", 1)[-1]
+            self._tenths_said = 0
+        elif match := re.match(r"Collecting ([\w.-]+)", text):
+            self.text = f"looking up {match[1]}"
+        elif match := re.match(r"\[\d+/\d+\] Cythonizing (\S+)", text):
+            self.text = f"compiling {match[1].rsplit('/', 1)[-1]}"
+        elif match := re.match(r"Building (?:wheels?|editable) for (?:\w+ \w+: )?([\w.-]+)", text):
+            self.text = f"building {match[1]}"
+        elif match := re.match(r"Installing collected packages: (.+)", text):
+            self.is_copying = True
+            count = len(match[1].split(","))
+            self.text = "installing " + ("1 package" if count == 1 else f"{count} packages")
+            return f"{self.label}: {self.text}"
+        return None
+
+    def _download(self, done: int, total: int, *, is_terminal: bool) -> str | None:
+        size = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB"
+        if is_terminal:
+            filled = BAR_WIDTH * done // max(total, 1)
+            bar = "#" * filled + "." * (BAR_WIDTH - filled)
+            self.text = f"[{bar}] {size}, {self._file}"
+            return None
+        self.text = f"downloading {self._file}, {size}"
+        if total >= LARGE_DOWNLOAD_BYTES and 10 * done // total > self._tenths_said:
+            self._tenths_said = 10 * done // total
+            return f"{self.label}: {self.text}"
+        return None
 
 
 def _say(text: str) -> None:

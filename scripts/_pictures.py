@@ -1,9 +1,9 @@
-"""Makes the pictures of terminals in docs/pictures from real runs.
+"""Makes the pictures in docs/pictures: of terminals from real runs, and drawings (`_drawings`).
 
-A playground (``kaa dev``) runs on a free port. Each picture is a list of commands, which run one
-after the other in a terminal of their own (a pty), so that what is shown is what a user sees,
-colours included. The prompt and the address of the broker, which nobody has to see, are the only
-things that are not as they were.
+For terminals, a playground (`kaa dev`) runs on a free port. Each picture is a list of commands,
+which run one after the other in a terminal of their own (a pty), so that what is shown is what a
+user sees, colours included. The prompt and the address of the broker, which nobody has to see, are
+the only things that are not as they were.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from scripts._drawings import drawings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,9 +166,14 @@ def draw(picture: Picture, shown: list[tuple[str, str]]) -> str:
 
 
 def main(names: list[str]) -> int:
-    """Makes all pictures, or those named."""
-    wanted = [picture for picture in PICTURES if not names or picture.name in names]
+    """Makes all pictures, or those named; `drawings` are all that need no broker."""
     FOLDER.mkdir(exist_ok=True)
+    for name, svg in drawings(FOLDER).items():
+        (FOLDER / name).write_text(svg, "utf-8")
+        print(f"docs/pictures/{name}, {len(svg) / 1024:.0f} KiB")
+    wanted = [picture for picture in PICTURES if not names or picture.name in names]
+    if not wanted:
+        return 0
     with playground() as address:
         for picture in wanted:
             shown = [(command, run_in_terminal(command, address)) for command in picture.commands]

@@ -1,7 +1,7 @@
 """Runs what needs time rather than thought: fuzz targets and long tests, each for a while.
 
-A fuzz target is a program ``tests/fuzz/fuzz_NAME.py`` that takes libFuzzer's arguments; a long test
-is a program ``tests/soak/NAME.py`` that takes ``--seconds``. Both end by themselves when their time
+A fuzz target is a program `tests/fuzz/fuzz_NAME.py` that takes libFuzzer's arguments; a long test
+is a program `tests/soak/NAME.py` that takes `--seconds`. Both end by themselves when their time
 is over, and fail by their exit code. What fuzzing finds is kept where the target says.
 """
 
@@ -18,10 +18,12 @@ from scripts._environment import SetupError, ensure
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS_EACH = 60
 # Programs that look for drift or go through many points need more than the others.
-SECONDS_BY_NAME = {"mixed": 600, "spark": 1200}
+SECONDS_BY_NAME = {"chaos": 300, "migration": 300, "mixed": 600, "spark": 1200}
 # What programs need beside the tools of developers.
 EXTRAS_BY_NAME = {"spark": ["spark"]}
 GRACE_SECONDS = 120
+# How long it may take to start, heal and read everything, where that is not all of the work.
+GRACE_SECONDS_BY_NAME = {"chaos": 1200}
 
 
 def programs() -> dict[str, list[str]]:
@@ -34,17 +36,17 @@ def programs() -> dict[str, list[str]]:
     }
 
 
-def run(name: str, command: list[str], seconds: int) -> bool:
+def run(name: str, command: list[str], seconds: int, more: list[str]) -> bool:
     """Runs one program; tells whether it went well."""
     print(f"--- {name}", flush=True)
     started = time.monotonic()
     module, time_argument = command
     try:
         code: int | str = subprocess.run(
-            [sys.executable, "-m", module, time_argument.format(seconds)],
+            [sys.executable, "-m", module, time_argument.format(seconds), *more],
             check=False,
             cwd=ROOT,
-            timeout=seconds + GRACE_SECONDS,
+            timeout=seconds + GRACE_SECONDS_BY_NAME.get(name, GRACE_SECONDS),
         ).returncode
     except subprocess.TimeoutExpired:
         code = "did not end"
@@ -62,13 +64,22 @@ def main(arguments: list[str]) -> int:
         type=int,
         help=f"time of each program; {SECONDS_EACH} unless told, {longer}",
     )
+    parser.add_argument("--hours", type=float, help="the same in hours")
     parser.add_argument("name", nargs="*", help="what to run; all if nothing is named")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--minutes", type=float, help="the same in minutes")
+    # What only a program knows is for it, such as the system of `chaos`.
+    options, more = parser.parse_known_args(arguments)
+    if options.hours is not None:
+        options.seconds = int(options.hours * 3600)
+    elif options.minutes is not None:
+        options.seconds = int(options.minutes * 60)
     found = programs()
     unknown = set(options.name) - set(found)
     if unknown:
         parser.error(f"no such program: {', '.join(sorted(unknown))}; there are {', '.join(found)}")
     names = options.name or list(found)
+    if more and len(names) != 1:
+        parser.error(f"name the one program that takes {' '.join(more)}")
     if extras := {extra for name in names for extra in EXTRAS_BY_NAME.get(name, ())}:
         try:
             ensure(extras)
@@ -76,7 +87,7 @@ def main(arguments: list[str]) -> int:
             print(error)
             return 1
     results = [
-        run(name, found[name], options.seconds or SECONDS_BY_NAME.get(name, SECONDS_EACH))
+        run(name, found[name], options.seconds or SECONDS_BY_NAME.get(name, SECONDS_EACH), more)
         for name in names
     ]
     print(f"{results.count(True)} passed, {results.count(False)} failed")

@@ -1,6 +1,7 @@
 """Runs the tests group by group, each with a budget of time, and sums them up in a table.
 
-With arguments, pytest runs once with just these.
+`quick` runs what one runs all day: the tests that need neither Java nor Spark nor child processes,
+five minutes at most. With other arguments, pytest runs once with just these.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTEST = [sys.executable, "-m", "pytest"]
 # Two workers, as many as the smallest machine that the budgets are meant for has cores.
 PARALLEL = ["-n", "2", "--dist", "loadgroup"]
+# Where the time went, for anyone who has to make room.
+SLOWEST = ["--durations=10", "--durations-min=10"]
 
 
 class Group(NamedTuple):
@@ -53,6 +56,7 @@ GROUPS = (
             "tests/clients",
             "tests/conformance",
             "tests/process",
+            "tests/scale",
             "tests/simulation",
             "tests/transcripts",
             "tests/unit",
@@ -89,6 +93,13 @@ GROUPS = (
 )
 
 
+# Many tests of the client run twice, against Kaa and against Kafka.
+WITHOUT_JAVA = ("-m", "not oracle")
+QUICK = Group("quick", 5, ("tests/unit", "tests/transcripts", "tests/simulation/world"))
+# Spark, and what takes its time on purpose.
+NOT_QUICK = ("tests/unit/oracle", "tests/unit/spark", "tests/unit/testing")
+
+
 class Outcome(NamedTuple):
     """How the tests of a group ended."""
 
@@ -117,12 +128,12 @@ def all_files() -> list[str]:
     return sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))
 
 
-def run(group: Group, files: list[str]) -> Outcome:
-    """Runs the tests of one group."""
+def run(group: Group, files: list[str], *options: str) -> Outcome:
+    """Runs the tests of one group, with more options of pytest."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
-        command = [*PYTEST, *PARALLEL, "-q", f"--junitxml={report}", *files]
+        command = [*PYTEST, *PARALLEL, *SLOWEST, "-q", f"--junitxml={report}", *options, *files]
         exit_code = subprocess.run(command, check=False, cwd=ROOT).returncode
         passed, failed, skipped = counts(report)
     if exit_code and not failed:
@@ -161,8 +172,21 @@ def print_summary(outcomes: list[Outcome]) -> None:
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
 
 
+def quick_files() -> list[str]:
+    """Lists the test files that one runs all day."""
+    return [
+        path
+        for path in all_files()
+        if path.startswith(QUICK.prefixes) and not path.startswith(NOT_QUICK)
+    ]
+
+
 def main(arguments: list[str]) -> int:
     """Runs all groups, or what the arguments name."""
+    if arguments == ["quick"]:
+        outcome = run(QUICK, quick_files(), *WITHOUT_JAVA)
+        print_summary([outcome])
+        return outcome.exit_code
     if arguments:
         os.execv(PYTEST[0], [*PYTEST, *arguments])  # noqa: S606 - there is no shell to use.
     files: dict[str, list[str]] = {group.name: [] for group in GROUPS}
