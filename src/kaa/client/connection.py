@@ -339,8 +339,8 @@ class Connection(asyncio.BufferedProtocol):
             self._pending.append(
                 _Pending(correlation_id, api(request.api_key), version, deadline, future)
             )
-            if self._timer is None:
-                self._timer = self._loop.call_at(deadline, self._check_deadline)
+            if self._timer is None or deadline < self._timer.when():
+                self._watch(deadline)
         else:
             future.set_result(None)
         self._transport.writelines(parts)
@@ -401,17 +401,26 @@ class Connection(asyncio.BufferedProtocol):
         if not pending.future.done():
             pending.future.set_result(response)
 
+    def _watch(self, deadline: float) -> None:
+        """Looks at the deadlines no later than then. The timer may outlive its request, which spares
+        most requests a timer of their own.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._check_deadline)
+
     def _check_deadline(self) -> None:
         self._timer = None
         if not self._pending:
             return
-        oldest = self._pending[0]
-        if oldest.deadline <= self._loop.time():
-            text = f"{self.address} did not answer {oldest.api.name} in time"
+        # Answers come in the order of requests, deadlines need not.
+        first = min(self._pending, key=lambda pending: pending.deadline)
+        if first.deadline <= self._loop.time():
+            text = f"{self.address} did not answer {first.api.name} in time"
             _log.warning("%s; another connection is opened", text)
             self._end(RequestTimeoutError(text))
         else:
-            self._timer = self._loop.call_at(oldest.deadline, self._check_deadline)
+            self._watch(first.deadline)
 
     def _end(self, failure: Exception) -> None:
         if self._failure is not None:

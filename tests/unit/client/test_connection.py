@@ -171,6 +171,27 @@ def test_all_that_wait_fail_with_the_reason(reply: bytes | None, error: type[Exc
     asyncio.run(serve(talk, use))
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_short_deadline_holds_beside_longer_ones(is_first: bool) -> None:
+    """The request for versions, long answered, and another with more time must not hold it up."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answer_versions(reader, writer, 4, Errors.NONE)
+        await reader.read()
+
+    async def use(port: int) -> None:
+        settings = SETTINGS._replace(request_timeout_ms=600_000)
+        connection = await Connection.open(LOOPBACK, port, settings)
+        timeouts_ms = [20, None] if is_first else [None, 20]
+        futures = [connection.send(MetadataRequest(topics=[]), timeout_ms=ms) for ms in timeouts_ms]
+        async with asyncio.timeout(60):
+            for future in futures:
+                with pytest.raises(RequestTimeoutError):
+                    await future
+
+    asyncio.run(serve(talk, use))
+
+
 def test_nobody_listens() -> None:
     async def run() -> None:
         with pytest.raises(UnreachableError, match="check that a broker listens there"):
