@@ -288,6 +288,71 @@ class TestTest:
         _test.print_summary([outcome, outcome])
         assert capsys.readouterr().out.splitlines()[-1] == "2 passed, 4 failed, 2 skipped"
 
+    def test_failures_are_named_as_pytest_finds_them(self, tmp_path: Path) -> None:
+        tests = tmp_path / "test_sample.py"
+        tests.write_text(
+            "import pytest\n"
+            "@pytest.mark.xdist_group('of two')\n"
+            "def test_plain(): assert False\n"
+            "class TestRoom:\n"
+            "    @pytest.mark.xdist_group('of two')\n"
+            "    @pytest.mark.parametrize('given', ['a@b[c]'])\n"
+            "    def test_inside(self, given): assert False\n"
+            "    def test_good(self): pass\n"
+        )
+        options = ("-p", "no:cacheprovider", f"--rootdir={tmp_path}")
+        outcome = _test.run(_test.Group("sample", 1, ()), [str(tests)], *options)
+        assert sorted(outcome.failures) == [
+            "test_sample.py::TestRoom::test_inside[a@b[c]]",
+            "test_sample.py::test_plain",
+        ]
+
+    @pytest.mark.parametrize(
+        ("failures", "exit_code", "has_second_try"),
+        [
+            (["tests/process/test_x.py::test_a"], 1, True),
+            (["tests/process/test_x.py::test_a", "tests/cli/test_x.py::test_b"], 1, True),
+            ([f"tests/process/test_x.py::test_{n}" for n in range(4)], 1, False),
+            (["tests/unit/test_x.py::test_a"], 1, False),
+            (["tests/process/test_x.py::test_a", "tests/simulation/test_x.py::test_b"], 1, False),
+            (["tests/process/test_x.py::test_a"], 2, False),
+            ([], 1, False),
+        ],
+    )
+    def test_few_failures_of_processes_get_a_second_try(
+        self,
+        failures: list[str],
+        exit_code: int,
+        has_second_try: bool,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        tried: list[str] = []
+
+        def passes(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+            tried.append(command[-1])
+            return subprocess.CompletedProcess(command, 0)
+
+        monkeypatch.setattr(_test.subprocess, "run", passes)
+        count = max(1, len(failures))
+        outcome = _test.Outcome("sample", 5, count, 0, 1, 60, exit_code, tuple(failures))
+        (after,), unsteady = _test.try_again([outcome])
+        assert tried == unsteady == (failures if has_second_try else [])
+        if has_second_try:
+            assert (after.passed, after.failed, after.exit_code) == (5 + count, 0, 0)
+        else:
+            assert after == outcome
+        _test.print_summary([after], unsteady)
+        assert capsys.readouterr().out.count("at its second try only") == len(tried)
+
+    def test_what_fails_again_has_failed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fails(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+            return subprocess.CompletedProcess(command, 1)
+
+        monkeypatch.setattr(_test.subprocess, "run", fails)
+        outcome = _test.Outcome("sample", 5, 1, 0, 1, 60, 1, ("tests/process/test_x.py::test_a",))
+        assert _test.try_again([outcome]) == ([outcome], [])
+
     def test_a_run_that_breaks_counts_as_failed(self, tmp_path: Path) -> None:
         outcome = _test.run(_test.Group("sample", 1, ()), [str(tmp_path / "test_nosuch.py")])
         assert outcome.failed == 1
