@@ -18,12 +18,12 @@ from scripts._environment import SetupError, ensure
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS_EACH = 60
 # Programs that look for drift or go through many points need more than the others.
-SECONDS_BY_NAME = {"chaos": 300, "migration": 300, "mixed": 600, "spark": 1200}
+SECONDS_BY_NAME = {"chaos": 300, "migration": 300, "mixed": 600, "spark": 1200, "streams": 600}
 # What programs need beside the tools of developers.
 EXTRAS_BY_NAME = {"spark": ["spark"]}
 GRACE_SECONDS = 120
 # How long it may take to start, heal and read everything, where that is not all of the work.
-GRACE_SECONDS_BY_NAME = {"chaos": 1200}
+GRACE_SECONDS_BY_NAME = {"chaos": 1200, "streams": 900}
 
 
 def programs() -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition
 
 from tests.clients.librdkafka import consumer, create_topic, produce
 from tests.clients.samples import Sample
+from tests.exactly_once.smoke import SECONDS_MAX, SmokeTest
 from tests.support.broker_process import BrokerProcess
 
 if TYPE_CHECKING:
@@ -20,25 +21,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(900)]
 
-SMOKE_TEST = "org.apache.kafka.streams.tests.StreamsSmokeTest"
-TOPICS = [
-    "echo",
-    "data",
-    "min",
-    "min-suppressed",
-    "min-raw",
-    "max",
-    "sum",
-    "sws-raw",
-    "sws-suppressed",
-    "dif",
-    "cnt",
-    "avg",
-    "wcnt",
-    "tagg",
-]
-PARTITIONS = 5
-SECONDS_MAX = 600
 WORD_COUNT = str(Path(__file__).with_name("WordCount.java"))
 WORDS = ("one", "two", "three")
 LINES = 20
@@ -52,24 +34,27 @@ SOON = (
 )
 
 
-def test_smoke_test(java: Java, node: BrokerProcess, tmp_path: Path) -> None:
-    for topic in TOPICS:
-        create_topic(node.bootstrap_servers, topic, PARTITIONS)
-    settings = tmp_path / "streams.properties"
-    settings.write_text(
-        f"bootstrap.servers={node.bootstrap_servers}\n"
-        "processing.guarantee=exactly_once_v2\n"
-        f"state.dir={tmp_path / 'state'}\n"
-    )
-    worker = java.run(SMOKE_TEST, str(settings), "process")
-    driver = java.run(SMOKE_TEST, str(settings), "run")
-    code = driver.end(SECONDS_MAX)
-    assert code == 0, driver.output[-3000:]
-    assert "PROCESSED-MORE-THAN-GENERATED" not in driver.output
-    assert "SUCCESS" in driver.output
-    assert worker.is_running
-    worker.stop()
-    node.check_health()
+def test_smoke_test(java: Java, tmp_path: Path) -> None:
+    """By the classic protocol and as streams groups, at the same time: most of it is waiting."""
+    with (
+        BrokerProcess(tmp_path / "classic") as classic,
+        BrokerProcess(tmp_path / "streams", *SOON) as streams,
+    ):
+        nodes = {"classic": classic, "streams": streams}
+        runs = [
+            SmokeTest(
+                java,
+                node.bootstrap_servers,
+                tmp_path / f"{protocol}-application",
+                protocol=protocol,
+                guarantee="exactly_once_v2",
+            )
+            for protocol, node in nodes.items()
+        ]
+        for one in runs:
+            one.finish()
+        for node in nodes.values():
+            node.check_health()
 
 
 class Counts:
