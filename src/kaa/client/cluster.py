@@ -253,6 +253,9 @@ class Cluster:
             if node_id is None:
                 connection = await self.any_connection()
             else:
+                if node_id not in self.metadata.brokers:
+                    # A broker that is just starting is named by later answers.
+                    await self.fetch_metadata([])
                 connection = await self.connection(node_id)
             return await connection.request(request)
 

@@ -402,8 +402,8 @@ class Connection(asyncio.BufferedProtocol):
             pending.future.set_result(response)
 
     def _watch(self, deadline: float) -> None:
-        """Looks at the deadlines no later than then. The timer may outlive its request, which spares
-        most requests a timer of their own.
+        """Looks at the deadlines no later than then. The timer may outlive its request, so that
+        most requests need none of their own.
         """
         if self._timer is not None:
             self._timer.cancel()

@@ -10,6 +10,7 @@ from kaa.client.errors import ClosedError, KafkaError, RequestTimeoutError, Unre
 from kaa.client.metadata import Broker
 from kaa.config.client import admin_values
 from kaa.wire.errors import Errors
+from kaa.wire.messages.k16_list_groups import ListGroupsRequest
 from tests.support.ports import LOOPBACK, free_port
 
 
@@ -53,6 +54,18 @@ def test_another_broker_passes_on_what_a_lost_controller_cannot_take(bootstrap: 
             cluster.metadata.brokers[lost.node_id] = lost
             cluster.metadata.controller_id = lost.node_id
             assert (await cluster.controller_connection()).address == bootstrap
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_was_not_known_yet_is_asked_for_again(bootstrap: str) -> None:
+    async def run() -> None:
+        async with make(bootstrap) as cluster:
+            await cluster.fetch_metadata([])
+            (node_id,) = cluster.metadata.brokers
+            cluster.metadata.brokers.clear()
+            answer = await cluster.call(ListGroupsRequest(), "groups", 60_000, node_id=node_id)
+            assert answer.error_code == Errors.NONE
 
     asyncio.run(run())
 

@@ -87,7 +87,7 @@ class ConfigAdmin(AdminBase):
         )
         what = f"settings of {resource_type.name.lower()} {name!r}"
         response = await self.cluster.call(
-            request, what, self._timeout_ms, node_id=await self._config_node(resource_type, name)
+            request, what, self._timeout_ms, node_id=_config_node(resource_type, name)
         )
         result = response.results[0]
         check(result.error_code, what, message=result.error_message)
@@ -131,7 +131,7 @@ class ConfigAdmin(AdminBase):
             validate_only=validate_only,
         )
         what = f"cannot change settings of {resource_type.name.lower()} {name!r}"
-        node_id = await self._config_node(resource_type, name)
+        node_id = _config_node(resource_type, name)
         if node_id is None:
             response, _ = await self._change(request, what)
         else:
@@ -139,17 +139,11 @@ class ConfigAdmin(AdminBase):
         for result in response.responses:
             check(result.error_code, what, message=result.error_message)
 
-    async def _config_node(self, resource_type: ResourceType, name: str) -> int | None:
-        """Settings of a broker are known and checked by that broker alone."""
-        if resource_type not in {ResourceType.BROKER, ResourceType.BROKER_LOGGER} or not name:
-            return None
-        if not self.cluster.metadata.brokers:
 
-            async def attempt() -> None:
-                await self.cluster.fetch_metadata([])
-
-            await self.cluster.repeat(attempt, "metadata", self._timeout_ms)
-        return int(name)
+def _config_node(resource_type: ResourceType, name: str) -> int | None:
+    """Settings of a broker are known and checked by that broker alone."""
+    is_broker = resource_type in {ResourceType.BROKER, ResourceType.BROKER_LOGGER}
+    return int(name) if is_broker and name else None
 
 
 def _source(number: int) -> ConfigSource:
