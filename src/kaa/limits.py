@@ -303,6 +303,8 @@ CLIENT_JOIN_EXTRA_MS = 5_000
 CLIENT_TOKEN_BYTES_MAX = 1 << 20
 # Records that threads have handed over and the producer has not yet taken.
 CLIENT_SYNC_SENDS_MAX = 10_000
+# How long the end of a program waits for records of a producer that it did not close.
+CLIENT_EXIT_FLUSH_SECONDS_MAX = 10
 
 # --- testing
 # How long a node of a test may take to start, and to stop.

@@ -7,12 +7,15 @@ connections of its cluster and a task group; what it starts ends with it.
 from __future__ import annotations
 
 import asyncio
+import warnings
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from kaa.client.errors import ClosedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kaa.client.cluster import Cluster
 
 
@@ -65,7 +68,16 @@ class ClientLife:
             )
         return self._tasks
 
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        """Nothing can be done any more; somebody may want to know."""
+        if self.__dict__.get("_is_running"):
+            self._abandoned()
+            warn(f"unclosed {self._noun}", ResourceWarning, source=self, stacklevel=2)
+
     # --- for the client
+
+    def _abandoned(self) -> None:
+        """Says what is lost, because it was not closed."""
 
     def _begin(self, tasks: asyncio.TaskGroup) -> None:
         """Starts what runs in the background."""

@@ -17,6 +17,7 @@ all:
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     Encoded = tuple[Buffer | None, Buffer | None, Sequence[Header]]
 
 __all__ = ["Delivery", "Producer", "RecordMetadata"]
+
+_log = logging.getLogger(__name__)
 
 
 class Producer(ClientLife):
@@ -121,6 +124,13 @@ class Producer(ClientLife):
         # Connections that ended hand back what was under way in the next round of the loop.
         await asyncio.sleep(0)
         self._sender.fail_rest()
+
+    def _abandoned(self) -> None:
+        if not self._accumulator.is_idle:
+            _log.warning(
+                "a producer was not closed, and records that it had not sent are lost: "
+                "use 'async with', or await close()"
+            )
 
     async def _abort_open_transaction(self) -> None:
         """Nobody will commit it, and until it ends readers of committed records wait."""

@@ -14,6 +14,7 @@ by several threads; calls run one at a time on the loop.
 | module | what it owns |
 |---|---|
 | `thread` | the thread and the loop that a client lives on |
+| `at_exit` | what a program left open when it ends |
 | `sends` | records from threads on their way to a producer |
 | `clients` | `Producer` and `Consumer` |
 | `share` | `ShareConsumer` |

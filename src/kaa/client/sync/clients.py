@@ -13,6 +13,7 @@ from kaa.client.consumer import consumer as asynchronous_consumer
 from kaa.client.errors import ClosedError
 from kaa.client.group.membership import RebalanceListener
 from kaa.client.producer import producer as asynchronous_producer
+from kaa.client.sync import at_exit
 from kaa.client.sync.admin import Admin
 from kaa.client.sync.sends import SendQueue
 from kaa.client.sync.thread import ClientThread
@@ -71,9 +72,11 @@ class Producer(ClientThread[asynchronous_producer.Producer]):
         super().__enter__()
         assert self._loop is not None
         self._sends = SendQueue(self.asynchronous.send_encoded, self._loop)
+        at_exit.watch(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
+        at_exit.forget(self)
         try:
             if self._sends is not None and self._thread.is_alive():
                 self._call(self._sends.drain())
@@ -82,9 +85,22 @@ class Producer(ClientThread[asynchronous_producer.Producer]):
 
     def flush(self) -> None:
         """Waits until every record that was handed over is delivered or given up."""
+        self._call(self._flush())
+
+    def finish(self, seconds_max: float) -> bool:
+        """Flushes for so long at most; tells whether everything is delivered or given up.
+
+        The end of a program calls it for producers that are still open.
+        """
+        if not self._thread.is_alive() or self._loop is None:
+            return True
+        flushing = asyncio.run_coroutine_threadsafe(self._flush(), self._loop)
+        return not concurrent.futures.wait([flushing], seconds_max).not_done
+
+    async def _flush(self) -> None:
         if self._sends is not None:
-            self._call(self._sends.drain())
-        self._call(self.asynchronous.flush())
+            await self._sends.drain()
+        await self.asynchronous.flush()
 
     def partitions_for(self, topic: str) -> Topic:
         """The partitions of a topic; it is created where the cluster allows that."""

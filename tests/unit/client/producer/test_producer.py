@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -224,3 +226,25 @@ def test_a_request_that_cannot_be_made_fails_alone(
             assert (await (await producer.send(topic_name, b"v"))).offset == 0
 
     asyncio.run(run())
+
+
+ABANDONED = """
+import asyncio, logging, sys
+from kaa.client import Producer
+
+async def run():
+    producer = await Producer(bootstrap_servers=sys.argv[1], linger_ms=60_000).start()
+    await producer.send(sys.argv[2], "lost")
+
+logging.basicConfig(format="%(message)s")
+asyncio.run(run())
+"""
+
+
+def test_records_of_a_producer_that_was_not_closed_are_spoken_of(
+    bootstrap: str, topic_name: str
+) -> None:
+    command = [sys.executable, "-W", "default", "-c", ABANDONED, bootstrap, topic_name]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert "records that it had not sent are lost" in done.stderr
+    assert "ResourceWarning: unclosed producer" in done.stderr
