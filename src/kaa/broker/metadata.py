@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 
 class NodeMetadata:
-    """See the module. `open`, `start`, and `stop` after everything else."""
+    """The metadata replica of a node with its driver, log and connections. `open`, `start`, and
+    `stop` after everything else has stopped.
+    """
 
     def __init__(
         self,

@@ -156,7 +156,9 @@ def format_cluster(plans: Sequence[NodePlan], now_ms: int) -> bool:
 
 
 class Supervisor:
-    """See the module. `run` it once."""
+    """Starts and watches the processes of several nodes. `run` it once; it gives the exit code when
+    all of them have ended.
+    """
 
     def __init__(self, plans: Sequence[Node], on_exit: OnExit = OnExit.STOP_ALL) -> None:
         self._plans = plans

@@ -43,7 +43,9 @@ STALE_METADATA: Final = frozenset(
 
 
 class BrokerTasks(ABC):
-    """See the module's text."""
+    """The tasks of a sender or a fetcher: `start` them, wake them when something changed, `stop`
+    them. A subclass says what the task of one broker does.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

@@ -56,7 +56,9 @@ _log = logging.getLogger(__name__)
 
 
 class Cluster:
-    """See the module's text. As a context it closes its connections at the end."""
+    """The connections and the metadata of one client. A context that closes the connections at its
+    end. A call that cannot succeed before its deadline raises a KafkaError.
+    """
 
     def __init__(
         self, values: ConfigValues, random: Random | None = None, clock: Clock | None = None

@@ -166,7 +166,9 @@ class FrameReader:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """See the module's text; made by `open`."""
+    """A connection to one broker. Made by `open`; once it has broken it stays broken, and every
+    request that waits fails.
+    """
 
     def __init__(self, address: str, settings: ConnectionSettings) -> None:
         self.address = address

@@ -56,7 +56,9 @@ class Topic(NamedTuple):
 
 
 class Metadata:
-    """See the module's text. Written by `update`, `learn`, `learn_leader` and `forget`."""
+    """What a client knows of the cluster. Written by `update`, `learn`, `learn_leader` and
+    `forget`.
+    """
 
     def __init__(self) -> None:
         self.cluster_id: str | None = None

@@ -53,7 +53,9 @@ def peer_settings(
 
 
 class Peer:
-    """Another node; see the module's text."""
+    """Another node of the cluster. `request` connects where that is needed, and may be called by
+    many at once.
+    """
 
     def __init__(
         self, address: Address, settings: ConnectionSettings, random: RandomSource

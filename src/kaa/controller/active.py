@@ -67,7 +67,9 @@ class _Written(NamedTuple):
 
 
 class ActiveController:
-    """See the module. `run` it in a task; `end` it when the node no longer leads."""
+    """Takes commands while this node leads the quorum. `run` it in a task; `end` it when the node
+    no longer leads, which refuses all that wait.
+    """
 
     def __init__(
         self,

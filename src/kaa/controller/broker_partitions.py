@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 class BrokerPartitions:
-    """See the module."""
+    """The partitions of each broker, indexed. `build` it from an image; from then on records reach
+    that image through `replay`.
+    """
 
     def __init__(self) -> None:
         # By broker; an empty entry is dropped. Insertion order, so that a run can be repeated.

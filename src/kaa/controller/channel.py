@@ -44,7 +44,9 @@ _PRINCIPAL: Final = struct.pack(">h", 0) + DefaultPrincipalData(
 
 
 class ControllerChannel(ControllerPort):
-    """See the module."""
+    """The `ControllerPort` of a node whose controller may be anywhere: finds the active one, and
+    tries again until the deadline.
+    """
 
     def __init__(
         self,

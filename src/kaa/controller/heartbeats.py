@@ -32,7 +32,9 @@ class BrokerState:
 
 
 class Heartbeats:
-    """See the module. Times are monotonic milliseconds."""
+    """The sessions of brokers, kept in memory by the active controller. Times are monotonic
+    milliseconds.
+    """
 
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms

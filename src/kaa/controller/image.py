@@ -229,7 +229,9 @@ class NewPartitions:
 
 
 class ClusterImage:
-    """See the module's text."""
+    """The metadata of the cluster up to one offset. Changed by `replay` alone; values in it may be
+    kept, since they are replaced and never changed.
+    """
 
     def __init__(self) -> None:
         self.features: dict[str, int] = {}

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class MetadataLoader:
-    """Applies snapshots and committed batches; see the module."""
+    """Keeps the committed image. Apply snapshots and committed batches in the order of the log."""
 
     def __init__(self) -> None:
         self.image = ClusterImage()

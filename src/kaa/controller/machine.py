@@ -87,7 +87,9 @@ COMMANDS: Final[
 
 
 class ControllerMachine:
-    """See the module."""
+    """Decides for the cluster. `decide` changes nothing: its records are appended first, and then
+    replayed here.
+    """
 
     def __init__(self, settings: ControllerSettings, random: RandomSource) -> None:
         self.settings = settings

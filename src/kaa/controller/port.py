@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class ControllerPort(ABC):
-    """See the module."""
+    """Submits a request to the active controller, wherever that is, and gives its response."""
 
     @abstractmethod
     async def submit(self, request: Request[Answer], context: ControllerRequestContext) -> Answer:

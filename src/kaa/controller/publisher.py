@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 class ImagePublisher:
-    """See the module."""
+    """Hands committed changes of the image to the parts of the node that subscribed. `committed`
+    returns at once; subscribers are called in later turns of the loop.
+    """
 
     def __init__(
         self,

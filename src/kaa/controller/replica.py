@@ -54,7 +54,9 @@ class MetadataLeader(NamedTuple):
 
 
 class MetadataReplica:
-    """See the module. `open` it, `start` it, and `stop` it at the end."""
+    """The metadata of this node, as the quorum's driver feeds it and everyone else reads it. `open`
+    it, `start` it, and `stop` it at the end.
+    """
 
     def __init__(
         self,

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 class Snapshotter:
-    """See the module."""
+    """Writes snapshots of the committed image. `committed` is called after every commit; `run`
+    writes a snapshot when one is due.
+    """
 
     def __init__(
         self,

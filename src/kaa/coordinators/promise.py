@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class Promise(asyncio.Future[R]):
-    """See the module's text."""
+    """A future of the response to a command, which the shard ends by a result or by `refuse`."""
 
     __slots__ = ("_refused",)
 

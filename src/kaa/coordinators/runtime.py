@@ -54,7 +54,9 @@ def no_effects(effect: object) -> None:
 
 
 class Runtime(Generic[MachineType]):
-    """See the module's text."""
+    """Routes commands to the shards of one coordinator. A key whose partition is not led here is
+    refused with NOT_COORDINATOR; `run` has to be running for shards to load.
+    """
 
     def __init__(
         self,

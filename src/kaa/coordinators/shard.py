@@ -115,7 +115,9 @@ class _Waiting:
 
 
 class Shard(Generic[MachineType]):
-    """See the module's text."""
+    """Runs the machine of one partition: commands in, futures of committed answers out. The runtime
+    makes it, loads it once and closes it.
+    """
 
     def __init__(
         self,

@@ -16,7 +16,9 @@ Event = TypeVar("Event")
 
 
 class Timers(Generic[Event]):
-    """See the module's text. Times are milliseconds of a clock that never jumps."""
+    """The deadlines of one machine. Times are milliseconds of a clock that never jumps; the owner
+    asks for `next_deadline_ms` and comes back with `take_due`.
+    """
 
     __slots__ = ("_heap", "_sequence", "_timers")
 

@@ -172,8 +172,9 @@ class FutureLogs:
         now_ms: int,
         ended: Callable[[LogError | RecordsError | None], None],
     ) -> PendingTruncation:
-        """Puts the future log in the place of its source; see the module. `ended` is called when
-        it is there, or with the reason why not.
+        """Puts the future log in the place of its source, in the five steps above. Nothing may be
+        pending on the future log, nor a compaction run on its source. `ended` is called when it is
+        there, or with the reason why not.
         """
         future = self.logs[source.partition]
         assert future.pending is None

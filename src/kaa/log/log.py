@@ -78,7 +78,9 @@ class ReadResult:
 
 
 class UnifiedLog(LocalLog):
-    """See the module. `kaa.log.recovery.load_log` makes one."""
+    """The log of one replica, as leader or follower. Called from one loop, in order; a second
+    append waits for a pending one to settle. Made by `kaa.log.recovery.load_log`.
+    """
 
     def __init__(
         self,

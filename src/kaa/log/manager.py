@@ -79,7 +79,10 @@ _LEFT_OVERS = {
 
 
 class LogManager:
-    """One owner for all logs; see the module."""
+    """Owns every log of a broker and the directories they are in. Run `start` to its end first,
+    call `tick` about once a second, and end with `shutdown`, or with `abandon`, which writes
+    nothing.
+    """
 
     def __init__(
         self,

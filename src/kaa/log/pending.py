@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class PendingAppend:
-    """See the module. Made, settled and asked on the loop."""
+    """An append that has its offsets but is not in the log until its write is done. Made, settled
+    and asked on the loop; only the write itself runs on a thread.
+    """
 
     __slots__ = ("_now_ms", "_plan", "_waiters", "_work", "error", "is_settled")
 

@@ -52,7 +52,9 @@ def _carry_out(steps: Iterator[Step]) -> None:
 
 
 def truncation_steps(log: UnifiedLog, offset: int, now_ms: int) -> Iterator[Step]:
-    """See the module."""
+    """Cuts a log back to `offset`, one system call per step. The log is consistent, and may be used
+    again, only when the last step is done.
+    """
     if log.segments.first.base_offset > offset:
         yield from restart_steps(log, offset, now_ms, None)
         return
@@ -78,7 +80,9 @@ def truncation_steps(log: UnifiedLog, offset: int, now_ms: int) -> Iterator[Step
 def restart_steps(
     log: UnifiedLog, offset: int, now_ms: int, log_start_offset: int | None
 ) -> Iterator[Step]:
-    """See the module."""
+    """Empties a log, which then goes on at `offset`; one system call per step. Nothing else may be
+    done to the log until the last step.
+    """
     log.generation += 1
     for segment in reversed(list(log.segments)):
         log.segments.remove(segment)
@@ -124,7 +128,9 @@ def _rebuild_producer_state(log: UnifiedLog, now_ms: int) -> Iterator[Step]:
 
 
 class PendingTruncation:
-    """A truncation that is under way. Made, settled and asked on the loop; see the module."""
+    """A truncation that is under way. Made, settled and asked on the loop; its system calls run on
+    the writer thread of the directory, if that has one.
+    """
 
     __slots__ = ("_log", "_steps", "_waiters", "_work", "error", "is_settled")
 

@@ -51,7 +51,9 @@ class _Folder(NamedTuple):
 
 
 class LogUpkeep:
-    """See the module. Owned by the log manager."""
+    """Carries out the periodic duties of all logs. Owned by the log manager, which passes `tick`
+    on.
+    """
 
     def __init__(
         self,

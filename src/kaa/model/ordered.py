@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 
 class OrderedSet(MutableSet[Item]):
-    """See the module's text. Equal to any set with the same items."""
+    """A set that keeps the order of insertion. Equal to any set with the same items."""
 
     __slots__ = ("_items",)
 

@@ -17,7 +17,9 @@ STEP_MS_MIN: Final = 1_000
 
 
 class SteadyDate:
-    """See the module's text. To be asked as often as something may expire."""
+    """The date by which old things expire. Has to be asked as often as something may expire: a jump
+    is measured from one question to the next.
+    """
 
     __slots__ = ("_ahead_since_ms", "_date_ms", "_monotonic_ms")
 

@@ -76,7 +76,9 @@ class Surroundings(Protocol):
 
 
 class Connection:
-    """See the module's text."""
+    """The server's end of one client's connection. The listener makes it; `finish` lets answers
+    under way leave first, `close` does not.
+    """
 
     __slots__ = (
         "_buffer",

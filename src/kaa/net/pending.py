@@ -29,7 +29,9 @@ class Hold(Enum):
 
 
 class Pending(NamedTuple, Generic[R]):
-    """See the module's text."""
+    """An answer that is not known yet: a future of the response, or of another `Pending`, and what
+    the connection holds back until then.
+    """
 
     response: Awaitable[R | Pending[R] | None]
     hold: Hold = Hold.CONNECTION

@@ -29,7 +29,9 @@ class _Connection:
 
 
 class Connections:
-    """The state of requests to other nodes; see the module."""
+    """Which nodes have a request under way, and which are to be left alone for a while. Asked
+    before every request, and about every response before it counts.
+    """
 
     __slots__ = ("_bootstrap", "_busy", "_config", "_random", "last_correlation_id")
 

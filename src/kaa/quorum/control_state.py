@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class ControlState:
-    """See the module."""
+    """The control records of the metadata log, as the driver reads them: fed with every batch and
+    snapshot, and with every truncation, in the order of the log.
+    """
 
     def __init__(self, static_voters: VoterSet) -> None:
         self.voters = VoterSetHistory(static_voters)

@@ -97,7 +97,9 @@ if TYPE_CHECKING:
 
 
 class QuorumDriver:
-    """See the module. `start` it once; then it runs by its loop's callbacks."""
+    """Runs the quorum machine of this node. `start` it once; then it runs by its loop's callbacks.
+    A disk that fails stops it for good, and the node has to stop too.
+    """
 
     def __init__(
         self,

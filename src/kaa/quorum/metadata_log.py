@@ -81,7 +81,9 @@ class MetadataLogConfig(NamedTuple):
 
 
 class MetadataLog:
-    """See the module. Implements `kaa.quorum.LogView`."""
+    """The metadata log of one node, with its snapshots; the `kaa.quorum.LogView` of the machine.
+    Appends are durable only after a flush (`flush_job`, then `complete_flush`).
+    """
 
     def __init__(
         self, log: UnifiedLog, config: MetadataLogConfig, snapshot_sizes: dict[OffsetAndEpoch, int]

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 
 
 class Replica:
-    """See the module."""
+    """The state of this node in the quorum. Event handlers change it only by its methods, which
+    emit the effects that every change needs.
+    """
 
     def __init__(
         self,

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class SharedSync:
-    """See the module."""
+    """Syncs the metadata log, with one sync for all writes that wait. Call `wrote` after each
+    write; `written` is called when it is on disk.
+    """
 
     def __init__(
         self,

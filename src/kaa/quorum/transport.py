@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 class QuorumTransport:
-    """See the module; a `QuorumNetwork`. `close` it after the driver has stopped."""
+    """Sends the quorum's requests to other nodes: the `QuorumNetwork` of a real node. `close` it
+    after the driver has stopped.
+    """
 
     def __init__(
         self,

@@ -47,7 +47,9 @@ class ValueType(type):
 
 
 class Value(metaclass=ValueType):
-    """A frozen value; see the module."""
+    """The base class of immutable values with slots. A subclass declares its fields as annotations,
+    with defaults where it has some; `replace` gives a copy with other fields.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls = type(self)

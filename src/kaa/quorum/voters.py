@@ -156,7 +156,9 @@ class VoterSet(Value):
 
 
 class VoterSetHistory:
-    """The voter sets read from the log, by the offset of their record; see the module."""
+    """The voter sets read from the log, by the offset of their record. With no entry it answers the
+    static set.
+    """
 
     __slots__ = ("_offsets", "_sets", "_static")
 

@@ -39,7 +39,9 @@ _SETTLED: Final = frozenset(
 
 
 class DirectoryAssignments:
-    """See the module. Its driver sends what `next_request` gives, and says how it ended."""
+    """Which replicas still have to be reported, and in which directories. Its driver sends what
+    `next_request` gives, and says how it ended.
+    """
 
     def __init__(self) -> None:
         # By topic id and partition what is to be reported, oldest first.

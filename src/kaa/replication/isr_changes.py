@@ -39,7 +39,9 @@ _Batch = dict[tuple["Uuid", int], tuple["Partition", "IsrProposal"]]
 
 
 class IsrChanges:
-    """See the module's text."""
+    """Sends proposed in-sync sets to the controller and hands its answers to the partitions.
+    `propose` returns at once; `run` sends.
+    """
 
     def __init__(
         self,

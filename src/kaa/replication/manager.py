@@ -93,7 +93,9 @@ class RemoteObserver(Protocol):
 
 
 class ReplicaManager:
-    """See the module's text."""
+    """Holds the partitions of this broker. `find` gives the partition or the error that a client
+    gets; `apply` follows the metadata.
+    """
 
     def __init__(
         self,

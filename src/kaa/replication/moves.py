@@ -109,7 +109,9 @@ class Move:
 
 
 class LogDirectoryMoves:
-    """See the module's text."""
+    """Moves replicas between the directories of this broker. `alter` begins a move, instead of one
+    to another directory, and gives the error for the client; `run` has to be running.
+    """
 
     def __init__(
         self,

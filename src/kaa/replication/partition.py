@@ -96,7 +96,9 @@ class EpochEnd(NamedTuple):
 
 
 class Partition:
-    """See the module's text. The manager makes it and tells it about metadata."""
+    """A replica of one partition, as leader or follower. The manager makes it and hands it the
+    metadata (`update`); everybody else appends, reads and waits.
+    """
 
     __slots__ = (
         "_host",

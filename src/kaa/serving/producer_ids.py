@@ -22,7 +22,7 @@ _VERSION: Final = AllocateProducerIdsRequest.valid_versions.high
 
 
 class ProducerIds:
-    """See the module's text."""
+    """Hands out producer ids, and asks the controller for the next block when one is used up."""
 
     def __init__(
         self, controller: ControllerPort, node_id: int, broker_epoch: Callable[[], int]

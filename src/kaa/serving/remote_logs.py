@@ -64,7 +64,9 @@ def tier_id(partition: Partition) -> TopicIdPartition:
 
 
 class RemoteLogs:
-    """See the module's text."""
+    """Reads records and offsets that are in remote storage, and tells the tier what this broker
+    leads. Errors are those of the API, for one partition each.
+    """
 
     def __init__(
         self,

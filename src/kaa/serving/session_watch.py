@@ -31,7 +31,9 @@ class _Watched(NamedTuple):
 
 
 class SessionWatch:
-    """See the module's text. To those who wait it looks like a partition."""
+    """The partitions of one fetch session that have news. Those who wait for it treat it as a
+    partition: `wait`, then `forget`. `close` it with its session.
+    """
 
     __slots__ = ("_due", "_waiters", "_watched", "all_due_at_ms")
 

@@ -36,7 +36,9 @@ class _Refusal(NamedTuple):
 
 
 class StreamsTopics:
-    """See the module's text."""
+    """Creates the internal topics of streams groups. `create` returns at once, with the reasons why
+    some of them were refused lately.
+    """
 
     def __init__(self, view: NodeView, controller: ControllerPort) -> None:
         self._view = view

@@ -34,7 +34,9 @@ _CREATE_TOPICS_VERSION: Final = CreateTopicsRequest.valid_versions.high
 
 
 class TopicCreation:
-    """See the module's text."""
+    """Creates topics that a request named and nobody had made. `create` returns at once, whether or
+    not the topic will exist.
+    """
 
     def __init__(self, view: NodeView, controller: ControllerPort) -> None:
         self._view = view

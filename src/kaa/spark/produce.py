@@ -54,7 +54,9 @@ class Outgoing(NamedTuple):
 
 
 class Sender:
-    """See the module's text. Its methods run on the loop of the connections."""
+    """Sends the batches of one task to their leaders. Its methods run on the loop of the
+    connections.
+    """
 
     def __init__(
         self, cluster: Cluster, values: ConfigValues, transactional_id: str | None = None

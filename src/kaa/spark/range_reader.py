@@ -67,7 +67,9 @@ def report_loss(options: SourceOptions, what: str) -> None:
 
 
 class RangeReader:
-    """Reads one range; see the module's text."""
+    """Reads one range of offsets. `batches` may be iterated once, and raises where records are lost
+    and `failOnDataLoss` is set.
+    """
 
     def __init__(self, options: SourceOptions, task: Task, columns: tuple[str, ...]) -> None:
         self._options = options

@@ -44,7 +44,7 @@ _ROWS_WITHOUT_LIMIT = 2**63 - 1
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """See the module's text."""
+    """What Spark calls for a streaming query: offsets and plans on the driver, `read` elsewhere."""
 
     def __init__(self, options: SourceOptions, schema: StructType | tuple[str, ...]) -> None:
         self._options = options

@@ -69,7 +69,9 @@ def sink_values(settings: ClientSettings) -> ConfigValues:
 
 
 class RowWriter:
-    """Writes the rows of one task; see the module's text."""
+    """Writes the rows of one task; `write` is called once, and returns when all of them are
+    acknowledged.
+    """
 
     def __init__(
         self,

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 
 class Child:
-    """See the module's text."""
+    """The node of a child process, with the two pipes to its test. `run` it once; it returns when
+    the node has stopped.
+    """
 
     def __init__(self, commands: Connection[Any, Any], events: Connection[Any, Any]) -> None:
         self._commands = commands

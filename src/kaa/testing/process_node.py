@@ -45,7 +45,9 @@ main(commands, events)
 
 
 class ProcessNode:
-    """See the module's text."""
+    """A node in a child process, with real files and a real kill. `launch` and `launch_stop` give
+    futures; `clean_up` removes its folder.
+    """
 
     def __init__(
         self, overrides: Iterable[str], faults: RemoteFaults, data_folder: Path | None = None

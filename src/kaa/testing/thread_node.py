@@ -63,7 +63,9 @@ DEFAULTS = (
 
 
 class ThreadNode:
-    """See the module's text."""
+    """A node on a thread of this process. `launch` and `launch_stop` give futures; `call` runs a
+    function on its loop and waits for the result.
+    """
 
     def __init__(self, overrides: Iterable[str], faults: Faults) -> None:
         self._overrides = tuple(overrides)

@@ -35,7 +35,7 @@ _FIELDS: Final = 3
 
 
 class Deletions(Protocol):
-    """See the module's text."""
+    """Keeps the list of deletions that are under way, also over a restart."""
 
     async def load(self) -> list[TopicIdPartition]:
         """What was under way when this was last saved."""

@@ -161,7 +161,9 @@ def _retention(log: UnifiedLog) -> Retention:
 
 
 class RemoteLogManager:
-    """See the module's text."""
+    """Copies, expires and deletes the remote segments of this broker's partitions. `lead`,
+    `follow`, `stop` and `remove` return at once; `run` does the work.
+    """
 
     def __init__(
         self,

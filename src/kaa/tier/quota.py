@@ -20,7 +20,9 @@ class QuotaWindow(NamedTuple):
 
 
 class ByteRate:
-    """See the module's text; times are of a clock that never jumps."""
+    """The rate of one direction of traffic, measured and compared with its quota. Times are of a
+    clock that never jumps.
+    """
 
     def __init__(self, window: QuotaWindow) -> None:
         self._window = window

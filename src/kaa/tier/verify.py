@@ -62,7 +62,9 @@ async def verify(
     local_start: int,
     deep: bool,
 ) -> AsyncIterator[Finding]:
-    """See the module's text; `deep` reads every object. StoreError if the store does not answer."""
+    """Yields what is wrong with a remote log, by the table above; `deep` reads every object.
+    StoreError if the store does not answer.
+    """
     sizes = {info.name: info.size_bytes async for info in store.list(folder(partition))}
     segments = readable(cache)
     for segment in segments:

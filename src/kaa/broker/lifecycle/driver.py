@@ -64,7 +64,9 @@ class BrokerIdentity(NamedTuple):
 
 
 class BrokerLifecycle:
-    """See the module. `run` it in a task from the start to the end of the node."""
+    """Registers the broker, sends its heartbeats, and takes it out of the cluster. `run` it in a
+    task from the start to the end of the node.
+    """
 
     def __init__(
         self,

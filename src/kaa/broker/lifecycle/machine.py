@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class LifecycleState(Enum):
-    """See the module."""
+    """Where a broker is in its life, as the table above tells."""
 
     STARTING = "starting"
     RECOVERY = "recovery"
@@ -180,7 +180,9 @@ _FINAL: Final = frozenset(
 
 
 class LifecycleMachine:
-    """See the module. `handle` events; `next_deadline_ms` says when to come with a `Tick`."""
+    """Decides which request a broker sends to the controller next. `handle` events;
+    `next_deadline_ms` says when to come with a `Tick`.
+    """
 
     def __init__(self, times: LifecycleTimes, previous_epoch: int, random: RandomSource) -> None:
         self.state = LifecycleState.STARTING

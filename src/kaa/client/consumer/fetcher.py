@@ -55,7 +55,9 @@ _log = logging.getLogger(__name__)
 
 
 class Fetcher(BrokerTasks):
-    """See the module's text."""
+    """Fetches records for a consumer in the background. `assign` says what is read; `take` hands
+    out what has come, and raises what `fail` has noted.
+    """
 
     def __init__(
         self, values: ConfigValues, cluster: Cluster, find_committed: FindCommitted | None

@@ -51,7 +51,7 @@ class Assignor(Protocol):
 
 
 class RangeAssignor:
-    """See the module's text."""
+    """Assigns ranges of partitions, topic by topic (`range`). Has no user data."""
 
     name = "range"
     is_cooperative = False
@@ -74,7 +74,7 @@ class RangeAssignor:
 
 
 class RoundRobinAssignor:
-    """See the module's text."""
+    """Deals the partitions of all topics out in turn (`roundrobin`). Has no user data."""
 
     name = "roundrobin"
     is_cooperative = False

@@ -73,7 +73,9 @@ _REPEATED: Final = MOVED | {
 
 
 class ClassicMember(GroupMember):
-    """See the module's text."""
+    """Decides for a member of a classic group. The driver passes events to `handle` and carries out
+    the effects.
+    """
 
     def __init__(self, settings: ClassicSettings) -> None:
         self._settings = settings

@@ -67,7 +67,9 @@ class ConsumerSettings(NamedTuple):
 
 
 class ConsumerMember(GroupMember):
-    """See the module's text."""
+    """Decides for a member of a group of the newer protocol. The driver passes events to `handle`
+    and carries out the effects.
+    """
 
     def __init__(self, settings: ConsumerSettings) -> None:
         self._settings = settings

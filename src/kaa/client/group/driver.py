@@ -65,7 +65,9 @@ _log = logging.getLogger(__name__)
 
 
 class GroupDriver:
-    """See the module's text."""
+    """Runs the machine of a member. `run` is its task; the consumer passes events in (`handle`,
+    `subscribe`) and takes `for_user` out when it polls. `leave` ends it.
+    """
 
     def __init__(
         self, member: Member, group_id: str, cluster: Cluster, wake_user: Callable[[], None]

@@ -64,7 +64,9 @@ class Step(Enum):
 
 
 class GroupMember(ABC):
-    """See the module's text."""
+    """The base of both kinds of members: `handle` takes an event and returns effects, and is never
+    called from within an effect.
+    """
 
     def __init__(self, group_id: str, max_poll_interval_ms: int, retry_pause_ms: int) -> None:
         self._group_id = group_id

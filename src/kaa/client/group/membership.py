@@ -88,7 +88,9 @@ class GroupMetadata(NamedTuple):
 
 
 class Membership:
-    """See the module's text."""
+    """The group side of a consumer. `poll` has to be called regularly, since rebalances and
+    listeners run in it; `commit` raises CommitFailedError if the consumer is not a member any more.
+    """
 
     def __init__(
         self, values: ConfigValues, cluster: Cluster, fetcher: Fetcher, member_id: str

@@ -41,7 +41,9 @@ Claim = tuple[tuple[TopicPartition, ...], int]
 
 
 class StickyAssignor:
-    """See the module's text."""
+    """Keeps partitions where they are as far as it is fair (`sticky`). Members give everything up
+    before they rejoin, so that claims travel in the user data.
+    """
 
     name = "sticky"
     is_cooperative = False
@@ -65,7 +67,9 @@ class StickyAssignor:
 
 
 class CooperativeStickyAssignor:
-    """See the module's text."""
+    """The same for members that keep what they have during a rebalance (`cooperative-sticky`): a
+    partition that moves is given to its new owner one rebalance later.
+    """
 
     name = "cooperative-sticky"
     is_cooperative = True
@@ -127,7 +131,9 @@ def _cooperative_claim(member: GroupMember) -> Claim:
 def assign_sticky(
     partitions: Mapping[str, int], members: Sequence[GroupMember], claims: Mapping[str, Claim]
 ) -> Assignments:
-    """See the module's text."""
+    """Assigns in the four steps above. `partitions` has the number of each topic, `claims` what
+    each member says that it had.
+    """
     topics = {
         member.member_id: {topic for topic in member.subscription.topics if partitions.get(topic)}
         for member in ordered(members)

@@ -131,7 +131,9 @@ def record_bytes_max(key: Buffer | None, value: Buffer | None, headers: Sequence
 
 
 class Accumulator:
-    """See the module's text."""
+    """Gathers records into batches and numbers them. The sender calls `drain` for batches that may
+    leave, and has to report each by `succeeded` or `failed`.
+    """
 
     def __init__(self, settings: AccumulatorSettings) -> None:
         self.settings = settings

@@ -46,7 +46,9 @@ _RETRIES_IN_SILENCE: Final = 5
 
 
 class Sender(BrokerTasks):
-    """See the module's text."""
+    """Sends what the accumulator has gathered. A record's future ends when its batch is
+    acknowledged or given up; `flush` waits for all of them.
+    """
 
     def __init__(
         self, values: ConfigValues, cluster: Cluster, transaction: TransactionMachine | None

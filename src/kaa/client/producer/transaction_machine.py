@@ -46,7 +46,7 @@ _FENCED: Final = frozenset({Errors.PRODUCER_FENCED, Errors.INVALID_PRODUCER_EPOC
 
 
 class TransactionState(Enum):
-    """See the module's text."""
+    """Where a transactional producer is between two calls, as the drawing above tells."""
 
     UNINITIALIZED = "not initialised"
     READY = "between transactions"
@@ -70,7 +70,9 @@ LEGAL_TRANSITIONS: Final = {
 
 
 class TransactionMachine:
-    """See the module's text."""
+    """Decides which calls of a transactional producer are allowed, and what an error leaves
+    possible. A call out of order raises, and changes nothing.
+    """
 
     def __init__(self, transactional_id: str) -> None:
         self.transactional_id = transactional_id

@@ -59,7 +59,9 @@ _NOT_A_MEMBER: Final = frozenset(
 
 
 class Transactions:
-    """See the module's text."""
+    """Carries out the transactional calls of a producer. Calls wait for each other; each raises
+    when `max.block.ms` has passed, and may then be repeated.
+    """
 
     def __init__(
         self, values: ConfigValues, cluster: Cluster, sender: Sender, machine: TransactionMachine

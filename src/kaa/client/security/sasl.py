@@ -59,7 +59,9 @@ class Credentials(NamedTuple):
 
 
 class Mechanism(Protocol):
-    """See the module's text."""
+    """One authentication, from the client's side: `start` once, then `answer` every challenge until
+    it gives None.
+    """
 
     def start(self) -> bytes: ...
 

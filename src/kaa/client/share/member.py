@@ -28,7 +28,7 @@ _INTERVAL_MS_FIRST: Final = 1_000
 
 
 class ShareMembership:
-    """See the module's text."""
+    """The membership of a share consumer in its group. `run` sends heartbeats until `leave`."""
 
     def __init__(self, cluster: Cluster, group_id: str, member_id: str, rack: str | None) -> None:
         self._cluster = cluster

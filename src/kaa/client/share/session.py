@@ -54,7 +54,9 @@ class FetchLimits(NamedTuple):
 
 
 class NodeSession:
-    """See the module's text."""
+    """The session with one broker: `fetch` or `acknowledge` gives the next request, and `answered`
+    says that the broker took it. One request is under way at a time.
+    """
 
     def __init__(self, group_id: str, member_id: str) -> None:
         self._group_id = group_id

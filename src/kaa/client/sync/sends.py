@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 
 class SendQueue:
-    """See the module's text. `put` is for any thread, the rest for the loop."""
+    """Hands records from any thread to a producer on a loop. `put` is for any thread and waits
+    while the queue is full; the rest is for the loop.
+    """
 
     def __init__(self, send: Send, loop: asyncio.AbstractEventLoop) -> None:
         self._send = send

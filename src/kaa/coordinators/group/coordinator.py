@@ -90,7 +90,9 @@ _CLIENT_MADE_ID_VERSION: Final = 1
 
 
 class GroupCoordinator:
-    """See the module's text."""
+    """The group coordinator as handlers call it. Every call gives a future of the finished
+    response, refusals included.
+    """
 
     def __init__(
         self,

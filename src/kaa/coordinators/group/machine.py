@@ -88,7 +88,9 @@ class CleanupDue:
 
 
 class GroupMachine:
-    """See the module's text."""
+    """Decides for the groups and offsets of one shard. A command returns records with an answer;
+    what is stored changes only when they are replayed.
+    """
 
     def __init__(
         self,

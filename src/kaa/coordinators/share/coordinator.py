@@ -32,7 +32,9 @@ SHARE_FEATURE: Final = "share.version"
 
 
 class ShareCoordinator:
-    """See the module's text."""
+    """The share coordinator as handlers and the persister call it. Every call gives a future, which
+    fails with a CoordinatorError; `run` has to be running.
+    """
 
     def __init__(
         self,

@@ -69,7 +69,9 @@ class StateChange:
 
 
 class ShareMachine:
-    """See the module's text. Every command is about one share partition."""
+    """Decides for the share partitions of one shard. Every command is about one share partition,
+    and returns records with an answer; only `replay` changes state.
+    """
 
     def __init__(
         self,

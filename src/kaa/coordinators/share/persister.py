@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class Persister(Protocol):
-    """See the module's text."""
+    """Keeps the state of share partitions. Every call raises CoordinatorError if it gave up, which
+    never means that there is no state.
+    """
 
     async def initialise(
         self, key: SharePartitionKey, state_epoch: int, start_offset: int

@@ -50,7 +50,9 @@ if TYPE_CHECKING:
 
 
 class TransactionCoordinator:
-    """See the module's text."""
+    """The transaction coordinator as handlers call it. Refusals are raised as CoordinatorError,
+    with the error that the client gets.
+    """
 
     def __init__(
         self,

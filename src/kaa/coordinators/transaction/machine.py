@@ -142,7 +142,9 @@ class OutOfTime:
 
 
 class TransactionMachine:
-    """See the module's text."""
+    """Decides for the transactional ids of one shard. A command returns the record of the next
+    state with an answer; markers to be sent are among its effects.
+    """
 
     def __init__(self, settings: Callable[[], TransactionSettings]) -> None:
         self.timeline = Timeline()

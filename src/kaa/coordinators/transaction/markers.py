@@ -68,7 +68,9 @@ class _Sending:
 
 
 class MarkerSender:
-    """See the module's text."""
+    """Delivers the markers of decided transactions. `send` takes a decision over and returns at
+    once; `run` delivers until the node stops.
+    """
 
     def __init__(
         self,

@@ -26,7 +26,9 @@ FetcherId = tuple[int, int]
 
 
 class ReplicaFetchers:
-    """See the module's text."""
+    """Spreads the partitions that this broker follows over its fetchers. `run` has to be running;
+    `follow` and `unfollow` take effect at once.
+    """
 
     def __init__(
         self,

@@ -61,7 +61,9 @@ class Sources(Protocol):
 
 
 class LocalLeader:
-    """See the module."""
+    """Answers the fetches of future logs out of the logs they copy, in the shape of a remote
+    leader.
+    """
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources

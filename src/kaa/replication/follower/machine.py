@@ -153,7 +153,9 @@ class LogPosition(NamedTuple):
 
 
 class FollowerMachine:
-    """See the module's text."""
+    """Decides what one fetcher asks its leader for, and what to do with the answers. Its driver
+    carries out each effect and reports the result with the stamp of the effect.
+    """
 
     def __init__(
         self,

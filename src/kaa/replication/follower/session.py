@@ -48,7 +48,9 @@ class FetchPlan(NamedTuple):
 
 
 class FetchSession:
-    """See the module's text."""
+    """The follower's half of a fetch session with one leader: `plan` a fetch, then `answered` or
+    `reset`.
+    """
 
     __slots__ = ("_changed", "_epoch", "_forgotten", "_id", "_wanted")
 

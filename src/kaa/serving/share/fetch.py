@@ -66,7 +66,9 @@ class _Readable(NamedTuple):
 
 
 class ShareFetch:
-    """See the module's text."""
+    """One ShareFetch while it is answered. `look` is called at first, after every progress, and
+    when time is up; it acquires records only for the answer that leaves.
+    """
 
     def __init__(
         self,

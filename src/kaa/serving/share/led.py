@@ -95,7 +95,9 @@ class LedHost(Protocol):
 
 
 class LedSharePartition:
-    """See the module's text. The manager makes it, and drops it by `drop`."""
+    """A share partition with its state loaded and its changes written. The manager makes it, and
+    drops it by `drop`; await `load` before anything else.
+    """
 
     def __init__(
         self,

@@ -95,7 +95,9 @@ class _Transitions:
 
 
 class SharePartition:
-    """See the module's text."""
+    """The state of one share partition. Records are acquired at once (`acquisition`); what a member
+    acknowledges counts when `finish` says that it is written.
+    """
 
     def __init__(self, settings: Callable[[], ShareSettings]) -> None:
         self.settings = settings

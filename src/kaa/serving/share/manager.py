@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 
 class SharePartitions:
-    """See the module's text."""
+    """Finds or makes the share partitions that requests are about. `lead` gives an error, and
+    `acknowledge` raises one, where this broker does not lead the partition.
+    """
 
     def __init__(
         self,

@@ -49,7 +49,9 @@ class ShareOffset(NamedTuple):
 
 
 class ShareGroupOffsets:
-    """See the module's text."""
+    """Answers the three requests of administrators about offsets of share groups. Errors are part
+    of the responses.
+    """
 
     def __init__(
         self,

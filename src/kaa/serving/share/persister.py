@@ -48,7 +48,9 @@ _RETRIED: Final = (
 
 
 class ShareStatePersister:
-    """See the module's text."""
+    """The `Persister` of a broker: finds the coordinator of each key and calls it, here or on
+    another node.
+    """
 
     def __init__(
         self,

@@ -50,7 +50,9 @@ class ShareSession:
 
 
 class ShareSessions:
-    """See the module's text."""
+    """The share sessions of this broker. A session that is unknown, refused, or asked for with the
+    wrong epoch raises ShareSessionError, which has the error for the member.
+    """
 
     def __init__(self, count_max: Callable[[], int]) -> None:
         self._count_max = count_max

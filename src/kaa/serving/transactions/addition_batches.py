@@ -37,7 +37,9 @@ class _Waiting:
 
 
 class AdditionBatches:
-    """The questions to one broker; see the module's text."""
+    """The questions to one broker about transactions. `ask` may be called at any time, and shares
+    requests with others who ask.
+    """
 
     def __init__(
         self,

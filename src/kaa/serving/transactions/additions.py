@@ -37,7 +37,7 @@ _FENCED_VERSION: Final = 2
 
 
 class Additions:
-    """See the module's text."""
+    """Answers AddPartitionsToTxn, with an error for each partition."""
 
     def __init__(self, view: NodeView, coordinator: TransactionCoordinator) -> None:
         self._view = view

@@ -64,7 +64,9 @@ class Verified(NamedTuple):
 
 
 class Verification:
-    """Asks the coordinators of transactions; see the module's text."""
+    """Asks the coordinators of transactions whether a producer may write to partitions: `start`
+    says for which of them a coordinator has to be asked, `finish` asks.
+    """
 
     def __init__(
         self,

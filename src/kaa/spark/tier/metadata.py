@@ -52,7 +52,9 @@ def _run(work: Generator[None, None, Done]) -> Done:
 
 
 class RemoteMetadata:
-    """See the module's text."""
+    """The remote segments of a cluster as a driver of Spark knows them. `caches` reads on to the
+    end of the topic before it answers.
+    """
 
     def __init__(self, brokers: Brokers, store: ObjectStore) -> None:
         self._brokers = brokers

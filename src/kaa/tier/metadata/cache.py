@@ -95,7 +95,9 @@ class _Epoch:
 
 
 class RemoteLogCache:
-    """See the module's text. Events are applied in the order of the metadata partition."""
+    """The remote segments of one partition, by epoch and offset. Events are applied in the order of
+    the metadata partition.
+    """
 
     def __init__(self) -> None:
         # Every segment whose deletion is not finished.

@@ -81,7 +81,7 @@ class UserPartition:
 
 
 class MetadataPartition:
-    """See the module's table."""
+    """One partition of the metadata topic: how far it is read, and the user partitions in it."""
 
     __slots__ = ("broken", "position", "target", "users")
 
@@ -125,7 +125,9 @@ class Assignment(NamedTuple):
 
 
 class MetadataMachine:
-    """See the module's text. `partitions` is the count that the topic has, not a setting."""
+    """Gates and answers questions about remote segments. `partitions` is the count that the topic
+    has, not a setting. A question that cannot be trusted raises.
+    """
 
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class RemoteLogMetadata(Protocol):
-    """See the module's text. Questions and changes raise RemoteMetadataError until it is ready."""
+    """Where the metadata of remote segments is kept. Questions and changes raise
+    RemoteMetadataError until it is ready.
+    """
 
     def assign(self, partitions: Iterable[TopicIdPartition]) -> None:
         """This node leads or follows these user partitions too."""

@@ -96,7 +96,9 @@ class _Waiting(NamedTuple):
 
 
 class TopicMetadata:
-    """See the module's text. `folder` is where the snapshot lies."""
+    """The metadata of remote segments, kept in a topic. `folder` has the snapshot; `run` has to be
+    running, and questions are refused until it has caught up.
+    """
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ Key = TypeVar("Key", bound="Hashable")
 
 
 class BytesCache(Generic[Key]):
-    """See the module's text. `fetch` gives what is not there."""
+    """Keeps what `fetch` gave, bounded in bytes. Failures are not kept."""
 
     def __init__(self, bytes_max: int, tasks: asyncio.TaskGroup) -> None:
         self._bytes_max = bytes_max

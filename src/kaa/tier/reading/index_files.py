@@ -50,7 +50,9 @@ class _Kept(NamedTuple):
 
 
 class IndexFiles:
-    """See the module's text. `load` once before anything else."""
+    """Keeps indexes of remote segments in a folder. `load` once before anything else; a failing
+    disk never raises.
+    """
 
     def __init__(
         self,

@@ -78,7 +78,9 @@ def lost_from(segment: SegmentMetadata, epochs: Sequence[EpochStart], offset: in
 
 
 class RemoteReader:
-    """See the module's text. `epochs` are always those of the log that is read for."""
+    """Reads remote logs. `epochs` are always those of the log that is read for. A missing object or
+    a failing store raises for that read alone.
+    """
 
     def __init__(self, segments: SegmentCache) -> None:
         self._segments = segments

@@ -34,7 +34,9 @@ class ObjectInfo(NamedTuple):
 
 
 class ObjectStore(Protocol):
-    """See the module's text. Names have parts separated by slashes."""
+    """A store of objects. Names have parts separated by slashes; a missing object and a failing
+    store are different errors.
+    """
 
     async def put(self, name: str, source: Path | bytes) -> None:
         """Writes an object, from a file without holding it in memory."""

@@ -85,7 +85,9 @@ def checksum(source: Path | bytes) -> Written:
 
 
 class RemoteSegments:
-    """See the module's text."""
+    """Copies, reads and deletes remote segments in a store. A part that is not what was written
+    raises DamagedObjectError.
+    """
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store

@@ -42,7 +42,9 @@ def assign_heterogeneous(spec: GroupSpec) -> Generator[None, None, GroupAssignme
 
 
 class _Balancer:
-    """Finds the members with the fewest and the most partitions; see the module's text."""
+    """Finds the members with the fewest and the most partitions of one topic, without sorting again
+    after every step.
+    """
 
     def __init__(self, sizes: list[int]) -> None:
         # How many partitions each member has in all; changed from outside between two calls.

@@ -155,7 +155,9 @@ class _Process:
 
 
 class _Share:
-    """How many tasks a member may have; see the module's text."""
+    """How many tasks a member may have: what is left to give, divided by the members below their
+    share.
+    """
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks = tasks
@@ -175,7 +177,7 @@ class _Share:
 
 
 class _Assignment:
-    """One run; see the module's text."""
+    """One assignment while it is computed: active tasks first, then standbys."""
 
     def __init__(
         self,

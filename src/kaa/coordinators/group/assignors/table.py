@@ -61,7 +61,9 @@ class GroupSpec(NamedTuple):
 
 
 def assign_range(spec: GroupSpec) -> Generator[None, None, GroupAssignment]:
-    """See the module's text. Static members come first, by their instance ids."""
+    """Gives each member a contiguous range of every topic that it subscribes to. Static members
+    come first, by their instance ids.
+    """
     members = sorted(spec.members.items(), key=_range_order)
     subscribers: dict[Uuid, int] = {}
     for _, member in members:

@@ -122,7 +122,9 @@ class ClassicMember:
 
 
 class ClassicGroup:
-    """See the module's text."""
+    """A group of the classic protocol in memory. `transition_to` is the only way to another state,
+    and refuses one that the table does not have.
+    """
 
     kind: Final = "classic"
 

@@ -83,7 +83,9 @@ Deadline = MemberExpired | InitialDelayOver | JoinPhaseOver | SyncPhaseOver
 
 
 class Rebalances:
-    """See the module's text."""
+    """Takes the classic groups of one shard from one generation to the next. Changes groups in
+    memory; the records of a finished generation are in the results.
+    """
 
     def __init__(self, timers: Timers[object], settings: Callable[[], GroupSettings]) -> None:
         self.timers = timers

@@ -47,7 +47,9 @@ _ID_REQUIRED_VERSION: Final = 4
 
 
 class ClassicMembers:
-    """See the module's text."""
+    """Answers the classic requests of members of consumer groups: each method gives the records and
+    the response.
+    """
 
     def __init__(self, groups: ConsumerGroups) -> None:
         self._groups = groups

@@ -83,7 +83,9 @@ class ResolvedRegex(NamedTuple):
 
 
 class ConsumerGroup:
-    """See the module's text."""
+    """A consumer group in memory. Changed by its `replay_` methods alone; everything else asks or
+    validates.
+    """
 
     kind: Final = "consumer"
 

@@ -49,7 +49,7 @@ class MemberState(IntEnum):
 
 
 class ConsumerMember(NamedTuple):
-    """See the module's text."""
+    """A member of a consumer group. Immutable: methods that change something return a copy."""
 
     member_id: str
     member_epoch: int = 0

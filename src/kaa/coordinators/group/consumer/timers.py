@@ -45,7 +45,9 @@ class WorkDue:
 
 
 class ConsumerTimers:
-    """See the module's text."""
+    """Sets and takes back the deadlines of members of consumer groups. What a deadline leads to is
+    decided by those who handle its event.
+    """
 
     def __init__(self, timers: Timers[object]) -> None:
         self._timers = timers

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class ConsumerWork:
-    """See the module's text. Nothing of it survives a change of coordinator."""
+    """The long computations of the consumer groups of one shard, run in slices. Nothing of it
+    survives a change of coordinator.
+    """
 
     def __init__(self, timers: ConsumerTimers) -> None:
         self._timers = timers

@@ -63,7 +63,7 @@ class InitialisedTopic(NamedTuple):
 
 
 class StatePartitions(NamedTuple):
-    """See the module's text. Never changed in place."""
+    """Partitions by the stage of their share state. Never changed in place."""
 
     initialising: dict[Uuid, InitialisedTopic] = {}  # noqa: RUF012
     initialised: dict[Uuid, InitialisedTopic] = {}  # noqa: RUF012
@@ -71,7 +71,9 @@ class StatePartitions(NamedTuple):
 
 
 class ShareGroup:
-    """See the module's text."""
+    """A share group in memory. Values that are stored are set by replaying records; the
+    `committed_` ones are what a describe may show.
+    """
 
     kind: Final = "share"
     protocol_type: Final = SHARE_PROTOCOL_TYPE

@@ -80,7 +80,9 @@ class InitialiseState(NamedTuple):
 
 
 class ShareGroups:
-    """See the module's text. The groups themselves belong to the machine."""
+    """The commands of share groups: each gives records, an answer, and the partitions that need
+    share state. The groups themselves belong to the machine.
+    """
 
     def __init__(
         self,

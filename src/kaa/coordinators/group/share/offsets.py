@@ -31,7 +31,10 @@ class Alteration(NamedTuple):
 
 
 class ShareOffsets:
-    """See the module's text."""
+    """Alters and deletes offsets of share groups, as far as the records of the group go. The caller
+    has the share coordinator change the state itself (`Alteration`; between `begin_delete` and
+    `finish_delete`).
+    """
 
     def __init__(self, groups: ShareGroups) -> None:
         self._groups = groups

@@ -45,7 +45,9 @@ class StreamsEpochs(NamedTuple):
 
 
 class StreamsGroup:
-    """See the module's text."""
+    """A streams group in memory. What is stored changes by replayed records; the `committed_`
+    values are what a describe may show.
+    """
 
     kind: Final = "streams"
     protocol_type: Final = STREAMS_PROTOCOL_TYPE

@@ -84,7 +84,9 @@ class StreamsHeartbeat(NamedTuple):
 
 
 class StreamsGroups:
-    """See the module's text. The groups themselves belong to the machine."""
+    """The commands of streams groups: each gives records, an answer, and internal topics to create.
+    The groups themselves belong to the machine.
+    """
 
     def __init__(
         self,

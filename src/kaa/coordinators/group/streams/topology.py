@@ -198,7 +198,9 @@ class _ProblemError(Exception):
 
 
 class _Configuration:
-    """One look at the topics of a cluster; see the module's text."""
+    """The numbers of partitions of one topology while they are computed, over the topics that the
+    cluster has at that moment.
+    """
 
     def __init__(self, topology: StreamsTopology, topics: GroupTopics) -> None:
         self._topology = topology

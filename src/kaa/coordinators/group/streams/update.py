@@ -61,7 +61,9 @@ def stored_standby_count(configs: Mapping[str, str]) -> int:
 
 
 class Update:
-    """See the module's text: `member` as it was, `updated` as it becomes."""
+    """One heartbeat while it is handled: `member` as it was, `updated` as it becomes. The steps are
+    called in the order in which they stand here.
+    """
 
     def __init__(
         self,
