@@ -7,8 +7,8 @@ import subprocess
 import pytest
 from click.testing import CliRunner, Result
 
-from kaa.cli.client import EXIT_INTERRUPTED, EXIT_NOT_FOUND, EXIT_USAGE
-from kaa.cli.root import root
+from kaa.cli.client import EXIT_NOT_FOUND, EXIT_USAGE
+from kaa.cli.root import EXIT_INTERRUPTED, root
 from tests.support.broker_process import kaa_command
 from tests.support.children import running
 from tests.support.pace import PATIENCE_SECONDS

@@ -8,7 +8,6 @@ from click.testing import CliRunner, Result
 
 from kaa.cli.client import (
     EXIT_FAILED,
-    EXIT_INTERRUPTED,
     EXIT_NOT_FOUND,
     EXIT_PARTLY,
     EXIT_USAGE,
@@ -21,7 +20,7 @@ from kaa.cli.produce import (
     read_lines,
     written_text,
 )
-from kaa.cli.root import root
+from kaa.cli.root import EXIT_INTERRUPTED, root
 from tests.support.broker_process import BrokerProcess
 from tests.support.terminal import INTERRUPT, shown_and_code, typed_into
 

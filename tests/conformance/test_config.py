@@ -24,7 +24,7 @@ from kaa.config.entity import CLIENT_METRICS, IP, USER, validate_client_metrics
 from kaa.config.environment import environment_settings
 from kaa.config.group import BROKER_SYNONYMS as GROUP_SYNONYMS
 from kaa.config.group import GROUP, validate_group
-from kaa.config.properties import as_mapping, decode_properties, encode_properties
+from kaa.config.properties import as_mapping, decode_properties, format_properties
 from kaa.config.server import BrokerConfig, load_broker_config
 from kaa.config.sources import merge_settings
 from kaa.config.topic import BROKER_SYNONYMS as TOPIC_SYNONYMS
@@ -628,4 +628,4 @@ def test_properties_files_mean_the_same(oracle: Oracle, text: str) -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.text())
 def test_properties_are_written_alike(oracle: Oracle, name: str, value: str) -> None:
     java = oracle.jvm.call_one("config.writeProperties", {"name": name, "value": value})
-    assert encode_properties({name: value}).decode("latin-1") == java
+    assert format_properties({name: value}) == java

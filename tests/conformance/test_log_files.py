@@ -23,7 +23,6 @@ from kaa.log.dirs import LogDirectory
 from kaa.log.errors import LogError
 from kaa.log.files import RealFiles
 from kaa.log.log import FetchIsolation, UnifiedLog
-from kaa.log.lookup import fetch_offset
 from kaa.log.manager import LogManager
 from kaa.log.producer_snapshots import decode_producer_snapshot
 from kaa.log.recovery import LoadOptions, create_log, load_log
@@ -35,6 +34,7 @@ from kaa.records.record import iter_records
 from tests.oracle import JavaError
 from tests.support.ids import uuid
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
+from tests.unit.log.logs import fetch_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,15 +16,14 @@ from kaa.log.compaction import Compaction, CompactionRange
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.dirs import LogDirectory
 from kaa.log.files import RealFiles
-from kaa.log.jobs import run_jobs
 from kaa.log.log import FetchIsolation, UnifiedLog
-from kaa.log.lookup import fetch_offset
 from kaa.log.names import LOG_SUFFIX, file_name
 from kaa.log.recovery import LoadOptions, load_log
 from kaa.model.topics import TopicPartition
 from kaa.records.batch import CompressionType
 from kaa.records.compaction import OffsetMap
 from tests.unit.log.batches import batch
+from tests.unit.log.logs import fetch_offset, run_jobs
 from tests.unit.records.test_legacy import OLD_CODECS, message, wrapped
 
 if TYPE_CHECKING:

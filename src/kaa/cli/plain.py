@@ -32,9 +32,6 @@ _COORDINATOR_MODULES: Final = {
     "transactions": ("transaction_log",),
     "share": ("share_state",),
 }
-DECODERS: Final = ("text", *_COORDINATOR_MODULES, "metadata")
-"""What the records of a log can be taken for."""
-
 _TOPICS: Final = {
     CONSUMER_OFFSETS: "offsets",
     TRANSACTION_STATE: "transactions",

@@ -9,8 +9,7 @@ every three dots become `-`, every two dots become `_`.
 | `KAFKA_LISTENER_NAME_MY__LISTENER_SSL_PROTOCOL` | `listener.name.my_listener.ssl.protocol` |
 | `KAFKA_LISTENER_NAME_MY___LISTENER_SSL_PROTOCOL` | `listener.name.my-listener.ssl.protocol` |
 
-Variables that steer the JVM or the image itself are skipped. `CLUSTER_ID` is not a setting: it is
-the id with which an empty directory is formatted.
+Variables that steer the JVM or the image itself are skipped.
 """
 
 from collections.abc import Mapping
@@ -59,8 +58,3 @@ def environment_settings(environment: Mapping[str, str]) -> list[EnvironmentSett
         if name:
             settings.append(EnvironmentSetting(name, environment[variable], variable))
     return settings
-
-
-def cluster_id(environment: Mapping[str, str]) -> str | None:
-    """The cluster id with which to format an empty directory, if the environment has one."""
-    return environment.get("CLUSTER_ID") or None

@@ -143,11 +143,6 @@ def format_properties(entries: Mapping[str, str], comment: str = "") -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def encode_properties(entries: Mapping[str, str], comment: str = "") -> bytes:
-    """The bytes of a file with these entries. The comment must be Latin-1."""
-    return format_properties(entries, comment).encode("latin-1")
-
-
 def _escape(text: str, *, everywhere: bool) -> str:
     """Escapes a key (every space) or a value (a space at its start)."""
     parts: list[str] = []

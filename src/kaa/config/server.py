@@ -22,7 +22,6 @@ from kaa.config.listeners import Listeners, resolve_listeners
 from kaa.config.reachability import controller_warnings
 from kaa.config.rules import CONSUMER_ASSIGNORS, connection_overrides, rule_problems
 from kaa.config.sources import Setting, Settings
-from kaa.config.topic import topic_default
 from kaa.config.unsupported import (
     INEFFECTIVE,
     is_missing,
@@ -112,31 +111,9 @@ class BrokerConfig(ConfigValues):
         return connection_overrides(self)
 
     @property
-    def log_retention_ms(self) -> int:
-        """How long records are kept; -1 for ever."""
-        return self._topic_default_ms("retention.ms")
-
-    @property
-    def log_roll_ms(self) -> int:
-        return self._topic_default_ms("segment.ms")
-
-    @property
-    def log_roll_jitter_ms(self) -> int:
-        return self._topic_default_ms("segment.jitter.ms")
-
-    @property
-    def log_flush_interval_ms(self) -> int:
-        return self._topic_default_ms("flush.ms")
-
-    @property
     def consumer_assignors(self) -> tuple[str, ...]:
         """`group.consumer.assignors` by their short names."""
         return tuple(CONSUMER_ASSIGNORS[name] for name in self.get_list("group.consumer.assignors"))
-
-    def _topic_default_ms(self, topic_name: str) -> int:
-        value = topic_default(self, topic_name)
-        assert isinstance(value, int)
-        return value
 
     def listener_values(self, listener: str) -> ConfigValues:
         """The settings as one listener sees them, with its `listener.name.<name>.` settings on

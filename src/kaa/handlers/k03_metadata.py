@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaa.controller.image import NO_LEADER
+from kaa.handlers import authorized_operations
 from kaa.handlers.in_slices import in_slices_and_pieces
 from kaa.limits import METADATA_PARTITIONS_PER_SLICE_MAX
 from kaa.model.pieces import mapped
@@ -50,11 +51,6 @@ Item = TypeVar("Item")
 _TOPIC_IDS_VERSION: Final = 12
 # Before it a leader without the client's listener counts as no leader.
 _LISTENER_ERROR_VERSION: Final = 6
-# All that an authorizer-less node allows on a topic or the cluster, as a bit field of AclOperation
-# codes.
-_TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-_CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
-_OPERATIONS_UNKNOWN: Final = -(2**31)
 
 
 def handle(
@@ -196,7 +192,7 @@ def _topic(
 
 def _operations(request: MetadataRequest) -> int:
     wanted = request.include_topic_authorized_operations
-    return _TOPIC_OPERATIONS if wanted else _OPERATIONS_UNKNOWN
+    return authorized_operations.TOPIC if wanted else authorized_operations.NOT_ASKED
 
 
 def _partition(
@@ -249,8 +245,8 @@ def _response(
         ),
         topics=topics,
         cluster_authorized_operations=(
-            _CLUSTER_OPERATIONS
+            authorized_operations.CLUSTER
             if request.include_cluster_authorized_operations
-            else _OPERATIONS_UNKNOWN
+            else authorized_operations.NOT_ASKED
         ),
     )

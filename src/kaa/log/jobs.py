@@ -169,16 +169,3 @@ class RemoveJob:
 
     def failed(self, error: OSError) -> None:
         self.directory.fail(error)
-
-
-def run_jobs(jobs: Iterable[Job | None], now_ms: int) -> None:
-    """Runs jobs on the calling thread, for owners that have nothing else to do."""
-    for job in jobs:
-        if job is None:
-            continue
-        try:
-            job.run()
-        except OSError as error:
-            job.failed(error)
-        else:
-            job.done(now_ms)

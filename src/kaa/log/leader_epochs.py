@@ -68,10 +68,6 @@ class LeaderEpochCache:
     def latest_epoch(self) -> int | None:
         return self._epochs[-1] if self._epochs else None
 
-    @property
-    def earliest_entry(self) -> EpochEntry | None:
-        return EpochEntry(self._epochs[0], self._starts[0]) if self._epochs else None
-
     def assign(self, epoch: int, start_offset: int) -> None:
         """Notes that `epoch` starts here, unless it is known already.
 

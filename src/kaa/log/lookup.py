@@ -56,26 +56,14 @@ class BatchSearch(NamedTuple):
         return self.batch.last_offset + 1
 
 
-def fetch_offset(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
-    """The answer to a timestamp or to one of the questions above; None if no record fits.
-
-    LATEST is the log end; the part that serves clients replaces it by what they may see.
-    """
-    found = look_up(log, timestamp)
-    while isinstance(found, BatchSearch):
-        answer = found.run()
-        if answer is not None:
-            return answer
-        found = look_up(log, timestamp, found.next_offset)
-    return found
-
-
 def look_up(
     log: UnifiedLog, timestamp: int, start_offset: int = 0
 ) -> TimestampAndOffset | BatchSearch | None:
-    """As `fetch_offset`, with the batch instead of what has to be searched for in it.
+    """The answer to a timestamp or to one of the questions above; None if no record fits.
 
-    StorageError if the disk cannot be read.
+    Where a batch has to be searched, it is given instead, to be run wherever that may take long; if
+    it holds no answer, the look-up goes on at its `next_offset`. LATEST is the log end; the part
+    that serves clients replaces it by what they may see. StorageError if the disk cannot be read.
     """
     epochs = log.leader_epochs
     if timestamp in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:

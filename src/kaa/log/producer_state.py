@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 BATCHES_RETAINED = 5
 NO_OFFSET = -1
-LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
 
 
 class BatchMetadata(NamedTuple):
@@ -379,10 +378,6 @@ class ProducerState:
     # --- offsets
 
     @property
-    def first_undecided_offset(self) -> int | None:
-        return next(iter(self.ongoing), None)
-
-    @property
     def first_unstable_offset(self) -> int | None:
         """First offset of the oldest transaction that is open or not known to be replicated."""
         first = next(iter(self.ongoing), None)
@@ -398,16 +393,6 @@ class ProducerState:
             self.unreplicated = {
                 first: last for first, last in self.unreplicated.items() if last >= high_watermark
             }
-
-    def has_late_transaction(self, now_ms: int, transaction_timeout_ms_max: int) -> bool:
-        """Whether the oldest open transaction is silent for longer than any may last."""
-        oldest = next(iter(self.ongoing.values()), None)
-        entry = self.producers.get(oldest) if oldest is not None else None
-        if entry is None or entry.last_timestamp <= 0:
-            return False
-        return now_ms - entry.last_timestamp > (
-            transaction_timeout_ms_max + LATE_TRANSACTION_BUFFER_MS
-        )
 
     # --- verification of transactions
 

@@ -79,7 +79,6 @@ class RecoveryProgress(NamedTuple):
     """Where the recovery of a log is; handed out often enough for a loop to stay responsive."""
 
     partition: TopicPartition
-    segments_remaining: int
     offset: int
 
 
@@ -324,7 +323,7 @@ class _Loader:
                 self._remove(unflushed[number:])
                 return
             for offset in self._recover_segment(segment):
-                yield RecoveryProgress(self._partition, len(unflushed) - number, offset)
+                yield RecoveryProgress(self._partition, offset)
             if self._has_overflowed:
                 # Once more from the start, with segments that fit.
                 self._has_overflowed = False
@@ -345,7 +344,7 @@ class _Loader:
             self._state, self._snapshots, start_offset, offset, self._options.now_ms
         )
         for end in replay_segments(self._state, self._segments, start_offset, offset):
-            yield RecoveryProgress(self._partition, 0, end)
+            yield RecoveryProgress(self._partition, end)
 
     def _recover_segment(self, segment: Segment) -> Iterator[int]:
         """Takes over the valid batches of a segment; yields offsets on the way."""
@@ -409,7 +408,7 @@ class _Loader:
                 self._state, self._snapshots, start_offset, end, self._options.now_ms
             )
             for offset in replay_segments(self._state, self._segments, start_offset, end):
-                yield RecoveryProgress(self._partition, 0, offset)
+                yield RecoveryProgress(self._partition, offset)
         if end > (self._snapshots.offsets[-1] if self._snapshots.offsets else start_offset):
             self._write_snapshot()
 

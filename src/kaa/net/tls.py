@@ -47,11 +47,6 @@ class TlsTransport:
         return self._fileno
 
     @property
-    def peer_certificate(self) -> bytes | None:
-        """The client's certificate in DER form, once the handshake is done and if it sent one."""
-        return self._tls.getpeercert(binary_form=True) if self._is_done else None
-
-    @property
     def wants_write(self) -> bool:
         return bool(self._unsent) or self._outgoing.pending > 0
 

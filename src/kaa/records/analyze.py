@@ -25,7 +25,6 @@ class AppendableExtent(NamedTuple):
 
     # Base offset of the first batch; of magic 0 and 1 it is not known without expanding.
     first_offset: int = NO_OFFSET
-    last_offset_of_first_batch: int = NO_OFFSET
     last_offset: int = NO_OFFSET
     last_leader_epoch: int | None = None
     max_timestamp: int = NO_TIMESTAMP
@@ -59,7 +58,7 @@ def _analyze(records: Buffer, leader_epoch: int, *, is_raft_leader: bool) -> App
             raise CorruptRecordsError(f"wrong checksum at offset {last_offset}")
         if info.batch_count == 0:
             first_offset = batch.base_offset if batch.magic > 1 else NO_OFFSET
-            info = AppendableExtent(first_offset, last_offset_of_first_batch=last_offset)
+            info = AppendableExtent(first_offset)
         if last_offset <= info.last_offset:
             raise InvalidRecordError(f"offset {last_offset} follows {info.last_offset}")
         info = info._replace(

@@ -141,10 +141,6 @@ class OffsetMap:
             self.latest_offset,
         )
 
-    @property
-    def utilization(self) -> float:
-        return self.size / self.slots
-
     def clear(self) -> None:
         self.size = 0
         self.latest_offset = -1

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from kaa.replication.partition import Partition
 
-LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 

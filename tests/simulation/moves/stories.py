@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kaa.log.errors import LogError, StorageError
 from kaa.log.log import FetchIsolation
-from kaa.log.lookup import MAX_TIMESTAMP, fetch_offset
+from kaa.log.lookup import MAX_TIMESTAMP
 from kaa.log.producer_snapshots import encode_producer_snapshot
 from kaa.log.sim_files import CrashError, Fault
 from kaa.model.kinds import AppendOrigin
@@ -42,6 +42,7 @@ from tests.simulation.moves.bench import (
     directory_id,
 )
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
+from tests.unit.log.logs import fetch_offset
 from tests.unit.replication.movers import contents
 
 if TYPE_CHECKING:

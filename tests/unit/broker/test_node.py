@@ -8,6 +8,7 @@ import pytest
 
 from kaa.broker.directories import StartError
 from kaa.broker.node import Broker, running
+from kaa.config.topic import topic_default
 from kaa.controller.state import ControllerRequestContext
 from kaa.log.files import read_whole
 from kaa.log.manager import LogManager
@@ -170,7 +171,7 @@ def test_settings_change_while_the_node_runs() -> None:
             resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[change])
             request = IncrementalAlterConfigsRequest(resources=[resource])
             await broker.services.controller.submit(request, ControllerRequestContext(1))
-            assert broker.services.config.log_retention_ms == 12345
+            assert topic_default(broker.services.config, "retention.ms") == 12345
 
     asyncio.run(main())
 

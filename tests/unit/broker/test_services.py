@@ -6,6 +6,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 import pytest
 
 from kaa.config.dynamic import apply_dynamic
+from kaa.config.topic import topic_default
 from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, load_handlers
 from kaa.serving.services import NodeServices, Services
 from tests.unit.handlers.support import Node
@@ -29,7 +30,7 @@ def test_parts_see_what_is_in_force_now(node: Node) -> None:
     services = node.services
     partitions = services.groups.partition_for("g")
     services.view.config = apply_dynamic(node.config, {}, {"log.retention.ms": "77"})
-    assert services.config.log_retention_ms == 77
+    assert topic_default(services.config, "retention.ms") == 77
     assert replace(services, remote_logs=None).view is services.view
     assert services.groups.partition_for("g") == partitions
 

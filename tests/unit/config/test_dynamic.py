@@ -12,6 +12,7 @@ from kaa.config.dynamic import (
     validate_update,
 )
 from kaa.config.server import BrokerConfig, load_broker_config
+from kaa.config.topic import topic_default
 
 
 def node(*overrides: str) -> BrokerConfig:
@@ -31,13 +32,13 @@ def test_layers() -> None:
 def test_a_dynamic_setting_replaces_its_synonyms() -> None:
     config = node("log.retention.ms=5", "log.roll.hours=3", "log.flush.scheduler.interval.ms=8")
     changed = apply_dynamic(config, {"log.retention.ms": "7"}, {"log.roll.ms": "9"})
-    assert changed.log_retention_ms == 7
-    assert changed.log_roll_ms == 9
+    assert topic_default(changed, "retention.ms") == 7
+    assert topic_default(changed, "segment.ms") == 9
     assert changed.get_int("log.roll.hours") == 168
-    assert changed.log_flush_interval_ms == 8
+    assert topic_default(changed, "flush.ms") == 8
     # A lower layer's setting gives way as well.
     both = apply_dynamic(config, {"log.retention.ms": "7"}, {"log.retention.ms": "8"})
-    assert both.log_retention_ms == 8
+    assert topic_default(both, "retention.ms") == 8
 
 
 def test_synonyms() -> None:
@@ -85,7 +86,7 @@ def test_good_updates() -> None:
         "a.plugin.setting": "1",
     }
     config = validate_update(node(), changes, per_broker=False)
-    assert config.log_retention_ms == 9
+    assert topic_default(config, "retention.ms") == 9
     assert config.listener_values("PLAINTEXT").get_int("max.connections") == 5
     own = {"listeners": "PLAINTEXT://127.0.0.1:9999,CONTROLLER://127.0.0.1:0"}
     assert validate_update(config, own, per_broker=True).listeners.broker[0].port == 9999

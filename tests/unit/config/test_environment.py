@@ -5,7 +5,6 @@ import pytest
 from kaa.config.environment import (
     RESERVED,
     EnvironmentSetting,
-    cluster_id,
     environment_settings,
     setting_name,
 )
@@ -44,9 +43,3 @@ def test_settings_come_in_a_fixed_order_with_their_variable() -> None:
         EnvironmentSetting("log.dirs", "/d", "KAFKA_LOG_DIRS"),
         EnvironmentSetting("node.id", "1", "KAFKA_NODE_ID"),
     ]
-
-
-def test_cluster_id() -> None:
-    assert cluster_id({"CLUSTER_ID": "abc"}) == "abc"
-    assert cluster_id({"CLUSTER_ID": ""}) is None
-    assert cluster_id({}) is None

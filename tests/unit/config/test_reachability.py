@@ -41,7 +41,7 @@ def test_a_controller_that_others_cannot_connect_to(
 def test_a_controller_that_sends_others_to_themselves() -> None:
     more = "advertised.listeners=CONTROLLER://localhost:9093"
     _, warning = warnings(DYNAMIC, MACHINES, "10.0.0.1:9093", more)
-    assert "told to connect to CONTROLLER://localhost:9093" in warning
+    assert "address for other controllers is CONTROLLER://localhost:9093" in warning
     assert "set advertised.listeners" in warning
 
 

@@ -13,6 +13,7 @@ from kaa.config.server import (
     with_id_synonym,
 )
 from kaa.config.sources import Settings, merge_settings
+from kaa.config.topic import topic_default
 
 # What an operator of a single node writes, in the style of the sample that comes with Kafka.
 SERVER_PROPERTIES = """
@@ -73,7 +74,7 @@ def test_an_unmodified_file_loads() -> None:
     assert [str(each) for each in node.listeners.advertised_controller] == [
         "CONTROLLER://localhost:9093"
     ]
-    assert node.log_retention_ms == 168 * 3_600_000
+    assert topic_default(node, "retention.ms") == 168 * 3_600_000
     assert node.consumer_assignors == ("uniform", "range")
     assert loaded.unknown_names == ()
     assert loaded.ineffective_names == ("num.io.threads", "num.network.threads")
@@ -165,10 +166,10 @@ def test_worked_out_values() -> None:
         "max.connections.per.ip.overrides=10.0.0.1:7",
         "controller.quorum.voters=1@h:9093",
     )
-    assert node.log_retention_ms == 300_000
-    assert node.log_roll_ms == 100
-    assert node.log_roll_jitter_ms == 3_600_000
-    assert node.log_flush_interval_ms == 9
+    assert topic_default(node, "retention.ms") == 300_000
+    assert topic_default(node, "segment.ms") == 100
+    assert topic_default(node, "segment.jitter.ms") == 3_600_000
+    assert topic_default(node, "flush.ms") == 9
     assert node.cordoned_log_dirs == ("/var/lib/data",)
     assert node.metadata_log_dir == "/m"
     assert node.max_connections_per_ip_overrides == {"10.0.0.1": 7}

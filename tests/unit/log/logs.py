@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.dirs import LogDirectory
 from kaa.log.log import FetchIsolation
+from kaa.log.lookup import BatchSearch, look_up
 from kaa.log.names import RECOVERY_POINT_CHECKPOINT_FILE, folder_name
 from kaa.log.recovery import LoadOptions, create_log, load_log
 from kaa.log.sim_files import SimFiles
@@ -17,7 +18,11 @@ from kaa.records.record import Record, iter_records
 from tests.support.ids import uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kaa.log.jobs import Job
     from kaa.log.log import UnifiedLog
+    from kaa.log.lookup import TimestampAndOffset
 
 ROOT = "/data"
 PARTITION = TopicPartition("topic", 0)
@@ -101,3 +106,27 @@ def stored_batches(log: UnifiedLog, start_offset: int | None = None) -> list[Rec
 
 def stored_records(log: UnifiedLog) -> list[Record]:
     return [record for batch in stored_batches(log) for record in iter_records(batch)]
+
+
+def run_jobs(jobs: Iterable[Job | None], now_ms: int) -> None:
+    """Runs jobs on the calling thread."""
+    for job in jobs:
+        if job is None:
+            continue
+        try:
+            job.run()
+        except OSError as error:
+            job.failed(error)
+        else:
+            job.done(now_ms)
+
+
+def fetch_offset(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
+    """The answer to a timestamp or a question, after as many searches as it takes."""
+    found = look_up(log, timestamp)
+    while isinstance(found, BatchSearch):
+        answer = found.run()
+        if answer is not None:
+            return answer
+        found = look_up(log, timestamp, found.next_offset)
+    return found

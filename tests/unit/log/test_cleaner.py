@@ -13,13 +13,12 @@ from kaa.log.cleaner import LogToClean, offset_map_bytes
 from kaa.log.compaction import CompactionRange
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.files import read_whole
-from kaa.log.jobs import run_jobs
 from kaa.log.manager import LogManager
 from kaa.log.sim_files import Fault, SimFiles
 from kaa.model.kinds import AppendOrigin
 from kaa.model.topics import TopicPartition
 from tests.unit.log.batches import ABORT, batch, marker
-from tests.unit.log.logs import SMALL, stored_records
+from tests.unit.log.logs import SMALL, run_jobs, stored_records
 
 if TYPE_CHECKING:
     from kaa.log.log import UnifiedLog

@@ -16,7 +16,7 @@ from kaa.log.compaction import (
     group_segments,
 )
 from kaa.log.errors import StorageError
-from kaa.log.jobs import SyncJob, run_jobs
+from kaa.log.jobs import SyncJob
 from kaa.log.log import FetchIsolation
 from kaa.log.sim_files import CrashError, Fault, SimFiles
 from kaa.model.kinds import AppendOrigin
@@ -25,7 +25,7 @@ from kaa.records.compaction import OffsetMap
 from kaa.records.errors import CorruptRecordsError
 from kaa.records.record import iter_records
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
-from tests.unit.log.logs import SMALL, new_disk, new_log, reload, stored_batches
+from tests.unit.log.logs import SMALL, new_disk, new_log, reload, run_jobs, stored_batches
 
 if TYPE_CHECKING:
     from kaa.log.log import UnifiedLog

@@ -6,20 +6,12 @@ import pytest
 
 from kaa.log.dirs import LogDirectory
 from kaa.log.files import read_whole
-from kaa.log.jobs import (
-    CheckpointJob,
-    FlushLogJob,
-    Job,
-    RemoveJob,
-    SyncJob,
-    WorkJob,
-    run_jobs,
-)
+from kaa.log.jobs import CheckpointJob, FlushLogJob, Job, RemoveJob, SyncJob, WorkJob
 from kaa.log.sim_files import Fault, Operation, SimFiles
 from kaa.model.topics import TopicPartition
 from kaa.records.errors import CorruptRecordsError
 from tests.unit.log.batches import batch
-from tests.unit.log.logs import ROOT, new_disk, new_log
+from tests.unit.log.logs import ROOT, new_disk, new_log, run_jobs
 
 
 def _prepared() -> tuple[SimFiles, LogDirectory]:

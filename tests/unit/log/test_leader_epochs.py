@@ -62,7 +62,6 @@ def test_epochs_of_offsets() -> None:
     assert cache.previous_epoch(4) == 2
     assert cache.previous_epoch(9) == 4
     assert cache.latest_epoch == 4
-    assert cache.earliest_entry == EpochEntry(2, 5)
 
 
 def test_truncation_from_the_end() -> None:

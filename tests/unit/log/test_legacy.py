@@ -9,9 +9,8 @@ import pytest
 from kaa.limits import SCAN_WINDOW_BYTES, SEEK_WINDOW_BYTES
 from kaa.log.compaction import Compaction, CompactionRange
 from kaa.log.files import write_new
-from kaa.log.jobs import run_jobs
 from kaa.log.log import UnifiedLog
-from kaa.log.lookup import MAX_TIMESTAMP, TimestampAndOffset, fetch_offset
+from kaa.log.lookup import MAX_TIMESTAMP, TimestampAndOffset
 from kaa.log.names import LOG_SUFFIX, file_name, folder_name
 from kaa.log.scan import BatchExtent, StoredLegacyBatch, find_batch, iter_headers, iter_valid
 from kaa.log.sim_files import SimFiles
@@ -21,7 +20,7 @@ from kaa.records.errors import CorruptRecordsError
 from kaa.records.legacy import LegacyBatch, iter_any_batches, iter_legacy_records
 from kaa.records.record import iter_records
 from tests.unit.log.batches import batch
-from tests.unit.log.logs import PARTITION, ROOT, new_disk, reload
+from tests.unit.log.logs import PARTITION, ROOT, fetch_offset, new_disk, reload, run_jobs
 from tests.unit.records.test_legacy import message, wrapped
 
 FOLDER = f"{ROOT}/{folder_name(PARTITION)}"

@@ -14,11 +14,10 @@ from kaa.log.lookup import (
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
     TimestampAndOffset,
-    fetch_offset,
 )
 from kaa.log.sim_files import Fault, Inspection, SimFiles
 from tests.unit.log.batches import batch
-from tests.unit.log.logs import new_disk, new_log, reload
+from tests.unit.log.logs import fetch_offset, new_disk, new_log, reload
 
 
 def _filled(files: SimFiles | None = None) -> UnifiedLog:

@@ -12,7 +12,7 @@ from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import CorruptFileError, LogError, StorageError
 from kaa.log.files import read_whole
-from kaa.log.jobs import Job, run_jobs
+from kaa.log.jobs import Job
 from kaa.log.log import UnifiedLog
 from kaa.log.manager import LogManager
 from kaa.log.sim_files import CrashError, Fault, Inspection, SimFiles
@@ -20,7 +20,7 @@ from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
 from tests.support.ids import uuid
 from tests.unit.log.batches import batch
-from tests.unit.log.logs import SMALL, stored_batches
+from tests.unit.log.logs import SMALL, run_jobs, stored_batches
 
 A, B = "/a", "/b"
 TOPIC_ID = uuid(5)

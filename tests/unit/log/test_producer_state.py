@@ -184,9 +184,8 @@ def test_the_oldest_undecided_transaction_is_unstable() -> None:
     state.write(0, offset=10, transactional=True)
     state.write(0, offset=11, transactional=True, producer_id=8)
     state.write(1, offset=12, transactional=True)
-    assert state.first_undecided_offset == state.first_unstable_offset == 10
+    assert state.first_unstable_offset == 10
     assert state.end(offset=13) == CompletedTransaction(7, 10, 13, is_aborted=False)
-    assert state.first_undecided_offset == 11
     assert state.first_unstable_offset == 10
     state.replicated_to(13)
     assert state.first_unstable_offset == 10
@@ -252,14 +251,6 @@ def test_markers_of_version_2_need_a_newer_epoch() -> None:
     state.write(0, epoch=4, transactional=True)
     with pytest.raises(LogError):
         state.end(epoch=4, version=2)
-
-
-def test_late_transactions() -> None:
-    state = _State()
-    state.write(0, transactional=True)
-    assert not state.has_late_transaction(1_000 + 300_000 + 50, 50)
-    assert state.has_late_transaction(1_000 + 300_000 + 51, 50)
-    assert not _State().has_late_transaction(10**9, 50)
 
 
 # --- verification

@@ -11,14 +11,14 @@ import pytest
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.dirs import LogDirectory
 from kaa.log.files import read_whole
-from kaa.log.jobs import FlushLogJob, Job, run_jobs
+from kaa.log.jobs import FlushLogJob, Job
 from kaa.log.log import UnifiedLog
 from kaa.log.manager import LogManager
 from kaa.log.sim_files import Fault, SimFiles
 from kaa.model.topics import TopicPartition
 from tests.support.ids import uuid
 from tests.unit.log.batches import batch
-from tests.unit.log.logs import SMALL, stored_batches
+from tests.unit.log.logs import SMALL, run_jobs, stored_batches
 
 A, B = "/a", "/b"
 TOPIC_ID = uuid(5)

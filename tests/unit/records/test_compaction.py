@@ -84,7 +84,6 @@ def test_the_latest_offset_of_each_key(codec: CompressionType) -> None:
     assert not offset_map.scan(batch_of((b"b", b"2"), base_offset=10, last_offset=17, codec=codec))
     assert [offset_map.get(key) for key in (b"a", b"b", b"c", b"")] == [3, 10, -1, -1]
     assert (offset_map.size, offset_map.latest_offset) == (2, 17)
-    assert offset_map.utilization == 2 / 100
     offset_map.clear()
     assert (offset_map.size, offset_map.latest_offset, offset_map.get(b"a")) == (0, -1, -1)
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from kaa.client.connection import Connection
 
 _NO_OFFSET: Final = -1
-_NO_PRODUCER_ID: Final = -1
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 # The first versions that can filter by age and by pattern, and that know of two-phase commit.
 _LIST_DURATION_VERSION: Final = 1

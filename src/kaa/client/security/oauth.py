@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from kaa.config.definition import ConfigValues
 
-MECHANISM: Final = "OAUTHBEARER"
 _SEPARATOR: Final = "\x01"
 _LIFETIME_SECONDS: Final = 3_600
 _USED_SHARE: Final = 0.8
@@ -144,8 +143,8 @@ class TokenSource:
                 reason = getattr(error, "reason", None) or error
                 if isinstance(reason, ssl.SSLCertVerificationError):
                     raise AuthenticationError(
-                        f"{url} gave no token: {reason.verify_message}: nobody vouches for its "
-                        "certificate; set ssl.truststore.location to the one who does"
+                        f"{url} gave no token: {reason.verify_message}: its "
+                        "certificate is not trusted; set ssl.truststore.location to its issuer's"
                     ) from error
                 if attempt == _ATTEMPTS_MAX:
                     raise AuthenticationError(

@@ -190,13 +190,6 @@ class RemoteLogCache:
         segment = self._segments[segment_id]
         return segment if offset <= segment.end_of_epoch(epoch) else None
 
-    def next_with_txn_index(self, epoch: int, offset: int) -> SegmentMetadata | None:
-        """The first segment from `offset` of `epoch` on that has aborted transactions."""
-        segment = self.find(epoch, offset)
-        while segment is not None and segment.is_txn_index_empty:
-            segment = self.find(epoch, segment.end_offset + 1)
-        return segment
-
     def highest_offset(self, epoch: int) -> int | None:
         """The last offset of `epoch` that was ever readable, if any."""
         found = self._epochs.get(epoch)

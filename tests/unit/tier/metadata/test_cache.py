@@ -85,16 +85,6 @@ def test_events_out_of_order_change_nothing() -> None:
         cache.announce(segment(2, 0, 9)._replace(state=FINISHED))
 
 
-def test_the_next_segment_with_aborted_transactions() -> None:
-    cache = copied(
-        segment(1, 0, 9, txn_index=False), segment(2, 10, 19, txn_index=False), segment(3, 20, 29)
-    )
-    one = cache.next_with_txn_index(0, 3)
-    assert one is not None
-    assert one.segment_id == segment_id(3)
-    assert cache.next_with_txn_index(0, 30) is None
-
-
 def test_a_snapshot_restores_the_same_answers() -> None:
     cache = RemoteLogCache()
     # The longer one is finished first, and one with a higher end is long gone.

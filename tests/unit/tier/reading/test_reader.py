@@ -8,14 +8,13 @@ from random import Random
 import pytest
 
 from kaa.log.log import FetchIsolation, UnifiedLog
-from kaa.log.lookup import fetch_offset
 from kaa.records.batch import iter_batches
 from kaa.tier.metadata.model import EpochStart
 from kaa.tier.reading.reader import OffsetNotRemoteError, epoch_of, lost_from
 from kaa.tier.store.layout import Part, object_name
 from kaa.tier.store.segments import DamagedObjectError
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
-from tests.unit.log.logs import SMALL, new_disk, new_log
+from tests.unit.log.logs import SMALL, fetch_offset, new_disk, new_log
 from tests.unit.tier.metadata.samples import segment
 from tests.unit.tier.remote_logs import Tier, epochs_of
 

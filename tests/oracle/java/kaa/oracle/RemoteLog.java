@@ -57,12 +57,10 @@ final class RemoteLog {
     private static void ask(RemoteLogMetadataCache cache, JsonNode item, ObjectNode answer)
             throws Exception {
         ArrayNode found = answer.putArray("found");
-        ArrayNode indexed = answer.putArray("indexed");
         for (JsonNode question : item.get("questions")) {
             int epoch = question.get(0).asInt();
             long offset = question.get(1).asLong();
             found.add(id((Optional<?>) call(cache, "remoteLogSegmentMetadata", epoch, offset)));
-            indexed.add(id((Optional<?>) call(cache, "nextSegmentWithTxnIndex", epoch, offset)));
         }
         ArrayNode highest = answer.putArray("highest");
         ArrayNode lists = answer.putArray("lists");
