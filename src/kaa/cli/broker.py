@@ -62,7 +62,7 @@ def command() -> None:
     help="Where data goes if no configuration file is given.",
 )
 def start(config_file: Path | None, overrides: tuple[str, ...], data_dir: Path) -> None:
-    """Start a node and serve until it is told to stop.
+    """Start a node and serve until it is stopped.
 
     Without CONFIG_FILE: a node for development on 127.0.0.1:9092, whose data folder is formatted by
     itself. With a server.properties of Kafka: what that file says, with Kafka's defaults; its
@@ -202,7 +202,7 @@ async def _serve(
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def told() -> None:
+    def asked_to_stop() -> None:
         if stop.is_set():
             say("stopping at once: what was not flushed is recovered at the next start")
             os._exit(EXIT_FAILED)
@@ -213,10 +213,10 @@ async def _serve(
     def hung_up() -> None:
         # The system and the shell may both say that the terminal is gone, which forces nothing.
         if not stop.is_set():
-            told()
+            asked_to_stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told)
+        loop.add_signal_handler(number, asked_to_stop)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         # Otherwise it was started by nohup.
         loop.add_signal_handler(signal.SIGHUP, hung_up)

@@ -123,7 +123,7 @@ def problems(found: QuorumDescription) -> list[str]:
 
 # --- changes
 
-_yes = click.option("--yes", "--execute", "yes", is_flag=True, help="Do it without a question.")
+_yes = click.option("--yes", "--execute", "yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 class _Voter(NamedTuple):
@@ -182,7 +182,9 @@ def add(session: Session, controller: str | None, config_file: Path | None, yes:
 
 @command.command()
 @click.argument("controller_id", type=click.IntRange(0), metavar="ID")
-@click.option("--directory-id", help="Of the controller.  [default: what the quorum knows]")
+@click.option(
+    "--directory-id", help="The controller's directory id.  [default: what the quorum knows]"
+)
 @_yes
 @client_options
 def remove(session: Session, controller_id: int, directory_id: str | None, yes: bool) -> None:

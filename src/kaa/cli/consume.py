@@ -46,16 +46,18 @@ _POLLED_MAX = 1000
 @click.option(
     "--from", "start_at", default="start", show_default=True, help="Where to start; see above."
 )
-@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
-@click.option("-e", "--exit-at-end", is_flag=True, help="Stop at what was the end at the start.")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after this many records.")
+@click.option("-e", "--exit-at-end", is_flag=True, help="Stop at the end as it is now.")
 @partitions_option
 @click.option("-f", "--format", "format_", metavar="FORMAT", help="As in kcat: %t %p %o %k %s ...")
 @click.option("-Z", "--null", default="NULL", show_default=True, help="How null is printed.")
-@click.option("--grep", metavar="PATTERN", help="Only records in whose key, value or header it is.")
+@click.option(
+    "--grep", metavar="PATTERN", help="Only records whose key, value or headers contain it."
+)
 @click.option("-r", "--regex", is_flag=True, help="The topics are patterns.")
 @registry_option
-@click.option("-g", "--group", type=GROUP, help="As a member of this group, which remembers.")
-@click.option("--share", type=GROUP, metavar="GROUP", help="As one of this share group.")
+@click.option("-g", "--group", type=GROUP, help="Read as a member of this group, and commit.")
+@click.option("--share", type=GROUP, metavar="GROUP", help="Read as a member of this share group.")
 @client_options
 def command(
     session: Session,
@@ -123,8 +125,8 @@ def command(
             finally:
                 out.write(writer.end())
                 out.flush()
-                if decoder is not None and (told := decoder.summary()):
-                    say(told)
+                if decoder is not None and (summary := decoder.summary()):
+                    say(summary)
 
     run(session, work)
 

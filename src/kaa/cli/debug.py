@@ -40,7 +40,7 @@ def command() -> None:
 @command.command("dump-log")
 @click.argument("paths", nargs=-1, required=True, type=_PATHS)
 @click.option("-r", "--records", "with_records", is_flag=True, help="Every record, not batches.")
-@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many rows.")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after this many rows.")
 @click.option(
     "--decode",
     type=click.Choice(["auto", *_DECODERS]),

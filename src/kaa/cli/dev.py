@@ -45,7 +45,7 @@ _READ_AT_ONCE: Final = 20
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
-    help="Keep the data here.  [default: a folder that goes at the end]",
+    help="Keep the data here.  [default: a temporary folder]",
 )
 @click.option(
     "--rate",
@@ -54,7 +54,7 @@ _READ_AT_ONCE: Final = 20
     show_default=True,
     help="Events in the shop per second; 0 for none.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the made-up data.")
+@click.option("--seed", type=int, default=1, show_default=True, help="The seed of the sample data.")
 @click.option(
     "--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of the broker."
 )

@@ -33,7 +33,7 @@ _COLUMNS = [
 ]
 
 _throttle_option = click.option(
-    "--throttle", type=ByteCount(), metavar="BYTES", help="Copy at most so much a second: 50MB."
+    "--throttle", type=ByteCount(), metavar="BYTES", help="Copy at most this much per second: 50MB."
 )
 
 # A replica that moves: its broker and its partition.
@@ -111,10 +111,10 @@ def _sizes(found: list[LogDir]) -> dict[_Key, int]:
 @click.argument("name", metavar="TOPIC[:PARTITION]", type=TOPIC)
 @click.option("--to", "path", metavar="DIR", help="The log directory to move to.")
 @click.option(
-    "--broker", type=int, help="Only on this broker; else on all that have the directory."
+    "--broker", type=int, help="Only on this broker.  [default: all that have the directory]"
 )
 @_throttle_option
-@click.option("--cancel", is_flag=True, help="End the moves that are under way.")
+@click.option("--cancel", is_flag=True, help="Cancel the moves under way.")
 @click.option("--watch", is_flag=True, help="Wait until everything has moved, and show how far.")
 @client_options
 def move(session: Session, name: str, path: str | None, **wish: Any) -> None:
@@ -157,8 +157,10 @@ def move(session: Session, name: str, path: str | None, **wish: Any) -> None:
 @click.command(cls=Verb, name="balance-dirs")
 @click.option("--broker", type=int, help="Only on this broker.")
 @_throttle_option
-@click.option("--cancel", is_flag=True, help="End all moves that are under way.")
-@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+@click.option("--cancel", is_flag=True, help="Cancel all moves under way.")
+@click.option(
+    "--yes", "--execute", "yes", is_flag=True, help="Do it; otherwise only the plan is shown."
+)
 @client_options
 def balance_dirs(session: Session, **wish: Any) -> None:
     """Even out the bytes in the log directories of each broker.

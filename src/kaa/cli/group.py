@@ -221,7 +221,9 @@ _NOTHING_TO_DELETE = "see which groups there are (kaa group list); this one is g
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=GROUP)
-@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+@click.option(
+    "--yes", "--execute", "yes", is_flag=True, help="Do it; otherwise only the plan is shown."
+)
 @client_options
 def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
     """Delete groups without members, with their offsets.

@@ -50,7 +50,9 @@ if TYPE_CHECKING:
     metavar="TOPIC[:0,1]",
     help="Only this topic, or these partitions of it.  [default: all that the group committed]",
 )
-@click.option("--execute", "--yes", "execute", is_flag=True, help="Do it; without, plan alone.")
+@click.option(
+    "--execute", "--yes", "execute", is_flag=True, help="Do it; otherwise only the plan is shown."
+)
 @client_options
 def seek(
     session: Session,
@@ -61,7 +63,7 @@ def seek(
     topics: tuple[str, ...],
     execute: bool,
 ) -> None:
-    """Move the offsets of a group; without --execute, show the plan alone.
+    """Move the offsets of a group; without --execute, only show the plan.
 
     --to takes the points of kaa consume --from: start, end, an offset, +N after the first, -N
     before the end, @TIME (2026-01-31T10:00:00, -10m). The group must have no members meanwhile.
@@ -148,7 +150,9 @@ async def _seek(
     metavar="TOPIC[:0,1]",
     help="The topic, or partitions of it.",
 )
-@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+@click.option(
+    "--yes", "--execute", "yes", is_flag=True, help="Do it; otherwise only the plan is shown."
+)
 @client_options
 def delete_offsets(session: Session, name: str, topics: tuple[str, ...], yes: bool) -> None:
     """Delete the offsets of a group in topics that no member reads.

@@ -84,7 +84,7 @@ def command() -> None:
     help="Set or replace a setting of every node; may be given many times.",
 )
 def start(config_file: Path, brokers: int, overrides: tuple[str, ...]) -> None:
-    """Start the nodes and keep them until told to stop.
+    """Start the nodes and keep them running until stopped.
 
     A node that ends by itself is started again, after a pause that doubles while it keeps failing.
     SIGHUP restarts one node after the other.

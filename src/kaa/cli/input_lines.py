@@ -2,8 +2,8 @@
 
 A thread reads what is there: a line that somebody has typed, or a large piece of a file. It is a
 daemon and has its own short queue, so that Ctrl-C need not wait for a line that nobody types. It
-reads below Python's buffer: who waits there for a line holds the lock of the buffer, and an
-interpreter that ends meanwhile aborts.
+reads below Python's buffer: a thread that waits there for a line holds the lock of the buffer, and
+an interpreter that ends meanwhile aborts.
 """
 
 from __future__ import annotations

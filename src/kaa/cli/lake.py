@@ -147,7 +147,7 @@ def guarded(work: Callable[[], None]) -> None:
         from kaa.spark.lake.table import ConflictError, LakeError
 
         if isinstance(error, ConflictError):
-            complain("somebody else committed to the table meanwhile; try again")
+            complain("another writer committed to the table meanwhile; try again")
             sys.exit(EXIT_FAILED)
         if isinstance(error, ClientError):
             tell(error)
@@ -175,7 +175,7 @@ def run(
     interval: float | None,
     **given: Any,
 ) -> None:
-    """Land a topic in a table, once or from now on.
+    """Land a topic in a table, once or continuously.
 
     \b
     Examples:
@@ -297,7 +297,7 @@ def _maintenance(
         function.__doc__ = (
             f"{text}\n\n    \b\n    Examples:\n      {example}\n      {example} --yes\n"
         )
-        yes = click.option("--yes", is_flag=True, help="Do it; without this the plan is shown.")
+        yes = click.option("--yes", is_flag=True, help="Do it; otherwise only the plan is shown.")
         return command.command(name)(table_options(spark_options(yes(more(function)))))
 
     return decorate
@@ -367,9 +367,9 @@ def _expire(settings: LakeSettings, runner: Runner, given: dict[str, Any], *, ye
     "start",
     required=True,
     metavar="rows|earliest|latest|JSON",
-    help="""Behind the rows that are there, at an end of the topic, or {"0": 12, "1": 7}.""",
+    help="""After the rows that are there, at an end of the topic, or {"0": 12, "1": 7}.""",
 )
-@click.option("--yes", is_flag=True, help="Do it; without this the plan is shown.")
+@click.option("--yes", is_flag=True, help="Do it; otherwise only the plan is shown.")
 def resume(session: Session, topic: str, start: str, yes: bool, **given: Any) -> None:
     """Say where a table goes on that was rolled back.
 
@@ -401,7 +401,7 @@ def resume(session: Session, topic: str, start: str, yes: bool, **given: Any) ->
 
 @command.command()
 @table_options
-@click.option("--yes", is_flag=True, help="Do it; without this the plan is shown.")
+@click.option("--yes", is_flag=True, help="Do it; otherwise only the plan is shown.")
 def alter(session: Session, topic: str, yes: bool, **given: Any) -> None:
     """Change what a table keeps of its settings.
 

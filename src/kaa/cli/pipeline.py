@@ -94,7 +94,9 @@ def _read(file: Path) -> Pipeline:
 @command.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--sdp", is_flag=True, help="A project of Spark Declarative Pipelines.")
-@click.option("--from", "file", type=click.Path(path_type=Path), help="With --sdp: of this file.")
+@click.option(
+    "--from", "file", type=click.Path(path_type=Path), help="With --sdp: convert this file."
+)
 @click.option("--servers", default="localhost:9092", show_default=True)
 @click.option("--topic", default="events", show_default=True, help="The topic of the sample.")
 @local_options
@@ -201,7 +203,7 @@ def _source_row(pipeline: Pipeline, source: Any) -> dict[str, Any]:
 @command.command()
 @_FILE
 @click.option("--once", is_flag=True, help="Read what is there now, then end.")
-@click.option("--master", metavar="URL", help="The Spark master, stronger than that of the file.")
+@click.option("--master", metavar="URL", help="The Spark master; overrides that of the file.")
 @local_options
 def run(output: str, file: Path, once: bool, master: str | None) -> None:
     """Run a pipeline, and show how it moves.

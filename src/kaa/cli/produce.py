@@ -140,7 +140,9 @@ def _bytes(value: Any) -> bytes | None:
 @click.option("-Z", "--null", "empty_is_null", is_flag=True, help="Empty means null (tombstone).")
 @click.option("--json", "is_json", is_flag=True, help="Lines are JSON objects.")
 @click.option("--no-create", is_flag=True, help="Fail if the topic is not there.")
-@click.option("--acks", type=click.Choice(["all", "0", "1"]), help="Who must have the records.")
+@click.option(
+    "--acks", type=click.Choice(["all", "0", "1"]), help="Which replicas must have the records."
+)
 @click.option(
     "-z",
     "--compression",

@@ -100,7 +100,13 @@ def list_profiles(output: str) -> None:
 
 @command.command()
 @click.argument("name")
-@click.option("-b", "--bootstrap-server", "servers", metavar="HOST:PORT,...", help="Its brokers.")
+@click.option(
+    "-b",
+    "--bootstrap-server",
+    "servers",
+    metavar="HOST:PORT,...",
+    help="The brokers of the cluster.",
+)
 @click.option("-X", "properties", multiple=True, metavar="NAME=VALUE", help="A client property.")
 @click.option(
     "--from-file",
@@ -108,7 +114,9 @@ def list_profiles(output: str) -> None:
     metavar="FILE",
     help="Take over a client.properties.",
 )
-@click.option("--use/--no-use", default=None, help="Use it from now on.  [default: if it is alone]")
+@click.option(
+    "--use/--no-use", default=None, help="Use it from now on.  [default: if it is the only one]"
+)
 @click.option("--force", is_flag=True, help="Replace a profile of that name.")
 @local_options
 @tells_problems
@@ -200,7 +208,7 @@ def print_profile(output: str, name: str | None) -> None:
 @command.command()
 @click.argument("name", type=PROFILE)
 @click.argument("settings", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--unset", multiple=True, metavar="NAME", help="Take a setting away.")
+@click.option("--unset", multiple=True, metavar="NAME", help="Remove a setting.")
 @local_options
 @tells_problems
 def edit(output: str, name: str, settings: tuple[str, ...], unset: tuple[str, ...]) -> None:

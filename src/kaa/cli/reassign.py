@@ -48,10 +48,12 @@ class _Brokers(StringType):
         return tuple(int(part) for part in parts)
 
 
-_yes = click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+_yes = click.option(
+    "--yes", "--execute", "yes", is_flag=True, help="Do it; otherwise only the plan is shown."
+)
 _wait = click.option("--wait", is_flag=True, help="Wait until everything has moved.")
 _throttle = click.option(
-    "--throttle", type=ByteCount(), metavar="BYTES", help="Copy at most so much a second: 50MB."
+    "--throttle", type=ByteCount(), metavar="BYTES", help="Copy at most this much per second: 50MB."
 )
 
 
@@ -63,12 +65,19 @@ _throttle = click.option(
     help="A plan as kafka-reassign-partitions.sh has it, in JSON.",
 )
 @click.option("--balance", type=click.Choice(["count", "bytes"]), help="Even out the brokers.")
-@click.option("--factor", type=click.IntRange(min=1), help="Give partitions so many replicas.")
-@click.option("-t", "--topic", "topics", multiple=True, type=TOPIC, help="Only these; * matches.")
+@click.option("--factor", type=click.IntRange(min=1), help="Give partitions this many replicas.")
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    type=TOPIC,
+    help="Only these topics; * matches any text.",
+)
 @click.option("--to", "brokers", type=_Brokers(), metavar="ID,...", help="Only to these brokers.")
-@click.option("--status", is_flag=True, help="Show what is on its way, and how far.")
-@click.option("--cancel", is_flag=True, help="Take back what is on its way.")
-@click.option("--unthrottle", is_flag=True, help="Take throttles away.")
+@click.option("--status", is_flag=True, help="Show the moves under way, and how far they are.")
+@click.option("--cancel", is_flag=True, help="Cancel the moves under way.")
+@click.option("--unthrottle", is_flag=True, help="Remove throttles.")
 @_throttle
 @_wait
 @_yes

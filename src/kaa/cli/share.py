@@ -133,10 +133,10 @@ def offsets(session: Session, name: str) -> None:
 @click.option(
     "-t", "--topic", "topics", multiple=True, type=TOPIC, help="Topics; all that it has read."
 )
-@click.option("--execute", is_flag=True, help="Do it; without, show the plan alone.")
+@click.option("--execute", is_flag=True, help="Do it; otherwise only the plan is shown.")
 @client_options
 def reset(session: Session, name: str, target: str, topics: tuple[str, ...], execute: bool) -> None:
-    """Move a share group without members; without --execute, show the plan alone.
+    """Move a share group without members; without --execute, only show the plan.
 
     --to takes the points of kaa consume --from: start, end, an offset, +N after the first, -N
     before the end, @TIME (2026-01-31T10:00:00, -10m).
@@ -211,7 +211,9 @@ async def _plan(
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=GROUP)
-@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+@click.option(
+    "--yes", "--execute", "yes", is_flag=True, help="Do it; otherwise only the plan is shown."
+)
 @client_options
 def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
     """Delete share groups without members, with all that they have read.

@@ -98,7 +98,7 @@ def command() -> None:
     help=f"The release whose feature levels to use [default: {METADATA_VERSION_MAX}].",
 )
 @click.option(
-    "-g", "--ignore-formatted", is_flag=True, help="Pass over directories that are formatted."
+    "-g", "--ignore-formatted", is_flag=True, help="Skip directories that are already formatted."
 )
 @click.option(
     "-S",

@@ -168,40 +168,40 @@ class Supervisor:
         # Nodes that were asked to end, to be started again at once.
         self._rolling: set[int] = set()
         self._asked_to_roll = asyncio.Event()
-        self._told_to_stop = asyncio.Event()
+        self._is_to_stop = asyncio.Event()
 
     async def run(self, beside: Callable[[], Awaitable[None]] | None = None) -> int:
         """Serves until it is asked to stop; `beside` runs once every node is ready."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._told)
+            loop.add_signal_handler(number, self._asked_to_stop)
         loop.add_signal_handler(signal.SIGHUP, self._asked_to_roll.set)
         try:
             async with asyncio.TaskGroup() as tasks:
                 keepers = [tasks.create_task(self._keep(plan)) for plan in self._plans]
                 guests = [tasks.create_task(self._play(beside)), tasks.create_task(self._roll())]
                 await asyncio.wait(
-                    [*keepers, tasks.create_task(self._told_to_stop.wait())],
+                    [*keepers, tasks.create_task(self._is_to_stop.wait())],
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                was_told = self._told_to_stop.is_set()
-                self._told_to_stop.set()
+                was_asked = self._is_to_stop.is_set()
+                self._is_to_stop.set()
                 for guest in guests:
                     guest.cancel()
                 self._signal(signal.SIGTERM)
                 codes = await asyncio.gather(*keepers)
         finally:
             self._signal(signal.SIGKILL)
-        if not was_told:
+        if not was_asked:
             say("a node ended by itself, and so the cluster did")
         say("stopped")
-        return 0 if was_told and not any(codes) else EXIT_FAILED
+        return 0 if was_asked and not any(codes) else EXIT_FAILED
 
-    def _told(self) -> None:
-        if self._told_to_stop.is_set():
+    def _asked_to_stop(self) -> None:
+        if self._is_to_stop.is_set():
             say("ending the nodes at once")
             self._signal(signal.SIGKILL)
-        self._told_to_stop.set()
+        self._is_to_stop.set()
 
     def _signal(self, number: signal.Signals) -> None:
         for process in self._nodes.values():
@@ -243,7 +243,7 @@ class Supervisor:
             self._ready[plan.node_id].clear()
             is_rolling = plan.node_id in self._rolling
             self._rolling.discard(plan.node_id)
-            if self._told_to_stop.is_set():
+            if self._is_to_stop.is_set():
                 return code
             if is_rolling:
                 continue
@@ -258,7 +258,7 @@ class Supervisor:
 
     async def _stopped_within(self, seconds: float) -> bool:
         try:
-            await asyncio.wait_for(self._told_to_stop.wait(), seconds)
+            await asyncio.wait_for(self._is_to_stop.wait(), seconds)
         except TimeoutError:
             return False
         return True
@@ -275,7 +275,7 @@ class Supervisor:
             start_new_session=True,
         )
         self._nodes[plan.node_id] = process
-        if self._told_to_stop.is_set():
+        if self._is_to_stop.is_set():
             # The signal came while the node was being started.
             process.terminate()
         assert process.stderr is not None

@@ -80,9 +80,11 @@ class Throttle:
 @click.command(cls=Verb)
 @click.argument("topics", nargs=-1, required=True, type=TOPIC)
 @click.option("--from", "start_at", default="end", show_default=True, help="As in kaa consume.")
-@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after this many records.")
 @click.option("-f", "--format", "format_", metavar="FORMAT", help="As in kcat: %t %p %o %k %s ...")
-@click.option("--grep", metavar="PATTERN", help="Only records in whose key, value or header it is.")
+@click.option(
+    "--grep", metavar="PATTERN", help="Only records whose key, value or headers contain it."
+)
 @click.option("-r", "--regex", is_flag=True, help="The topics are patterns.")
 @registry_option
 @click.option(
@@ -90,9 +92,11 @@ class Throttle:
     type=click.IntRange(min=1),
     default=100,
     show_default=True,
-    help="Print at most so many per second; the rest is counted.",
+    help="Print at most this many per second; the rest is counted.",
 )
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after so long.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this long."
+)
 @client_options
 def command(
     session: Session,

@@ -331,7 +331,7 @@ def alter(
 @command.command("add-partitions")
 @click.argument("name", type=TOPIC)
 @click.option("--add", "added", type=int, help="How many more.")
-@click.option("--total", type=int, help="How many there shall be.")
+@click.option("--total", type=int, help="The new number of partitions.")
 @click.option("--dry-run", is_flag=True, help="Let the cluster check it and change nothing.")
 @client_options
 def add_partitions(

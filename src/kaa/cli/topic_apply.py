@@ -183,7 +183,9 @@ def _config_text(value: Any) -> str:
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--strict", is_flag=True, help="Take back settings that the file does not name.")
 @click.option("--check", is_flag=True, help="Change nothing; exit code 7 if there is a difference.")
-@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+@click.option(
+    "--yes", "--execute", "yes", is_flag=True, help="Do it; otherwise only the plan is shown."
+)
 @client_options
 def apply(session: Session, file: Path, strict: bool, check: bool, yes: bool) -> None:
     """Create and change topics as a file says: YAML, TOML or JSON.

@@ -34,7 +34,9 @@ _NOTHING_TO_DELETE = "see which topics there are (kaa topic list); this one is g
 @click.argument("names", nargs=-1, required=True, type=TOPIC)
 @click.option("-r", "--regex", is_flag=True, help="NAMES are patterns of whole names.")
 @click.option("--count", "expected", type=int, help="With --regex --yes: how many must match.")
-@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+@click.option(
+    "--yes", "--execute", "yes", is_flag=True, help="Do it; otherwise only the plan is shown."
+)
 @client_options
 def delete(
     session: Session, names: tuple[str, ...], regex: bool, expected: int | None, yes: bool
@@ -94,7 +96,9 @@ def delete(
 @click.argument("name", type=TOPIC)
 @click.option("--before", required=True, metavar="OFFSET|end", help="The first offset to keep.")
 @partitions_option
-@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+@click.option(
+    "--yes", "--execute", "yes", is_flag=True, help="Do it; otherwise only the plan is shown."
+)
 @client_options
 def trim(session: Session, name: str, before: str, partitions: tuple[int, ...], yes: bool) -> None:
     """Delete the records of a topic before an offset.

@@ -224,7 +224,9 @@ def find_hanging(
     help="Of a transaction that hangs: its partition.",
 )
 @click.option("--start-offset", type=int, help="Of a transaction that hangs: its first offset.")
-@click.option("--yes", "--execute", "yes", is_flag=True, help="Do it; without, plan alone.")
+@click.option(
+    "--yes", "--execute", "yes", is_flag=True, help="Do it; otherwise only the plan is shown."
+)
 @client_options
 def abort(
     session: Session,

@@ -267,7 +267,7 @@ class Connection(asyncio.BufferedProtocol):
                 raise ProtocolError(f"{what}: {error}") from error
         lifetime_ms = answer.session_lifetime_ms or 0
         if lifetime_ms > 0:
-            # The broker ends the connection then; who needs one takes another before.
+            # The broker ends the connection then; callers take another one before that.
             self._renew_at = self._loop.time() + lifetime_ms / 1000 * _SESSION_SHARE
 
     @property

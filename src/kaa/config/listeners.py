@@ -227,14 +227,14 @@ def _early_start_names(
 def _advertised_controllers(
     values: ConfigValues, opened: tuple[Endpoint, ...], advertised: tuple[Endpoint, ...]
 ) -> tuple[Endpoint, ...]:
-    told = {endpoint.listener: endpoint for endpoint in advertised}
+    advertised_by_name = {endpoint.listener: endpoint for endpoint in advertised}
     bound = {endpoint.listener: endpoint for endpoint in opened}
     endpoints = []
     for position, name in enumerate(values.get_list("controller.listener.names")):
-        endpoint = told.get(name) or bound.get(name)
+        endpoint = advertised_by_name.get(name) or bound.get(name)
         if endpoint is None:
             continue
-        if name not in told and (not endpoint.host or is_wildcard(endpoint.host)):
+        if name not in advertised_by_name and (not endpoint.host or is_wildcard(endpoint.host)):
             voter = _own_voter(values) if position == 0 else None
             host, port = (voter.host, voter.port) if voter else ("", endpoint.port)
             endpoint = endpoint._replace(host=host, port=port)
@@ -248,7 +248,7 @@ def _own_voter(values: ConfigValues) -> Voter | None:
         if is_wildcard(voter.host):
             raise _SettingError(
                 "controller.quorum.voters",
-                f"controller.quorum.voters has {shown(entry)}, which nobody can reach: "
+                f"controller.quorum.voters has {shown(entry)}, which other nodes cannot reach: "
                 f"write a host name or address instead of {voter.host}.",
             )
         if voter.node_id == values.get_int("node.id"):
@@ -281,8 +281,8 @@ def _role_problems(values: ConfigValues, listeners: Listeners) -> Iterator[Confi
         if is_wildcard(endpoint.host):
             yield ConfigProblem(
                 "advertised.listeners",
-                f"{endpoint} would be advertised, and nobody can connect to {endpoint.host}: set "
-                "advertised.listeners to an address that clients can reach.",
+                f"{endpoint} would be advertised, and clients cannot connect to {endpoint.host}: "
+                "set advertised.listeners to an address that clients can reach.",
             )
             break
 

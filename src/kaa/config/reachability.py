@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def controller_warnings(listeners: Listeners, controllers: Collection[HostPort]) -> Iterator[str]:
     """`controllers` are all that the settings name, this node perhaps among them."""
     elsewhere = [str(each) for each in controllers if not is_loopback(each.host)]
-    told = {endpoint.listener: endpoint for endpoint in listeners.advertised_controller}
+    advertised_by = {one.listener: one for one in listeners.advertised_controller}
     for bound in listeners.controller:
-        advertised = told.get(bound.listener, bound)
+        advertised = advertised_by.get(bound.listener, bound)
         if not is_loopback(bound.host):
             if bound.security_protocol == SecurityProtocol.PLAINTEXT:
                 yield (
@@ -37,7 +37,7 @@ def controller_warnings(listeners: Listeners, controllers: Collection[HostPort])
             )
         if elsewhere and is_loopback(advertised.host) and not is_loopback(bound.host):
             yield (
-                f"Other controllers are told to connect to {advertised}, which is their own "
-                f"machine, and controllers are expected at {', '.join(elsewhere)}: set "
+                f"The address for other controllers is {advertised}, which is their own machine, "
+                f"and controllers are expected at {', '.join(elsewhere)}: set "
                 "advertised.listeners to an address that they can connect to."
             )

@@ -177,7 +177,7 @@ def _connections_per_ip(values: ConfigValues) -> Iterator[ConfigProblem]:
     if values.get_int("max.connections.per.ip") == 0 and not overrides:
         yield ConfigProblem(
             "max.connections.per.ip",
-            "max.connections.per.ip=0 lets nobody in: raise it, or name addresses in "
+            "max.connections.per.ip=0 refuses every connection: raise it, or name addresses in "
             "max.connections.per.ip.overrides.",
         )
 

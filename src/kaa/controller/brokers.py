@@ -178,7 +178,8 @@ def _checked_features(
         _check_feature(name, finalized.get(name, 0), low, high)
     if METADATA_VERSION not in ranges:
         raise ControllerError(
-            Errors.INVALID_REGISTRATION, "the broker does not tell its metadata.version"
+            Errors.INVALID_REGISTRATION,
+            "the broker does not say which levels of metadata.version it supports",
         )
     for name, level in finalized.items():
         if level and name not in ranges:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 # What clients get when an append fails: the error of the log means nothing to them.
-_TOLD: Final = {
+_FOR_CLIENTS: Final = {
     Errors.UNKNOWN_TOPIC_OR_PARTITION: Errors.COORDINATOR_NOT_AVAILABLE,
     Errors.NOT_ENOUGH_REPLICAS: Errors.COORDINATOR_NOT_AVAILABLE,
     Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,
@@ -42,9 +42,9 @@ _TOLD: Final = {
 }
 
 
-def told(error: Errors) -> Errors:
+def error_for_clients(error: Errors) -> Errors:
     """The error of an operation as its client gets it."""
-    return _TOLD.get(error, error)
+    return _FOR_CLIENTS.get(error, error)
 
 
 class Moment(NamedTuple):
@@ -62,11 +62,11 @@ class CoordinatorError(Exception):
         self.error = error
         self.message = message
 
-    def told(self) -> CoordinatorError:
+    def for_clients(self) -> CoordinatorError:
         """The refusal as its client gets it, with its words. An error of the log means nothing to a
         client: it becomes another, without words.
         """
-        error = told(self.error)
+        error = error_for_clients(self.error)
         if error is not self.error:
             return CoordinatorError(error)
         return CoordinatorError(error, self.message or error.message)

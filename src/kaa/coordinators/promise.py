@@ -38,4 +38,4 @@ class Promise(asyncio.Future[R]):
         if self._refused is None:
             self.set_exception(error)
         else:
-            self.set_result(self._refused(error.told()))
+            self.set_result(self._refused(error.for_clients()))

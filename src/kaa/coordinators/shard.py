@@ -571,7 +571,7 @@ class Shard(Generic[MachineType]):
         except LogError as error:
             self._append_failed(error.error)
             return error.error
-        assert first_offset == self._batch_offset, "somebody else writes to this partition"
+        assert first_offset == self._batch_offset, "another writer appended to this partition"
         self._progress()
         return None
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.transaction.machine import Initialisation
 from kaa.coordinators.transaction.state import NO_TIMEOUT_MS
-from kaa.serving.transactions.additions import told_fenced
+from kaa.serving.transactions.additions import fenced_for_client
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k22_init_producer_id import InitProducerIdResponse
 
@@ -68,7 +68,7 @@ async def _init(
     try:
         producer = await services.transactions.init_producer(wish)
     except CoordinatorError as refusal:
-        return _refused(told_fenced(refusal.error, is_known=is_fenced_known))
+        return _refused(fenced_for_client(refusal.error, is_known=is_fenced_known))
     return InitProducerIdResponse(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.model.topics import CONSUMER_OFFSETS
-from kaa.serving.transactions.additions import told_fenced
+from kaa.serving.transactions.additions import fenced_for_client
 from kaa.wire.messages.k25_add_offsets_to_txn import AddOffsetsToTxnResponse
 
 if TYPE_CHECKING:
@@ -30,4 +30,4 @@ async def handle(
         0,
     )
     is_known = context.api_version >= _FENCED_VERSION
-    return AddOffsetsToTxnResponse(error_code=told_fenced(error, is_known=is_known))
+    return AddOffsetsToTxnResponse(error_code=fenced_for_client(error, is_known=is_known))

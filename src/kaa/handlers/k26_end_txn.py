@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.transaction.machine import End
-from kaa.serving.transactions.additions import told_fenced
+from kaa.serving.transactions.additions import fenced_for_client
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k26_end_txn import EndTxnResponse
 
@@ -39,6 +39,6 @@ async def handle(
     try:
         producer = await services.transactions.end(wish)
     except CoordinatorError as refusal:
-        error = told_fenced(refusal.error, is_known=version >= _FENCED_VERSION)
+        error = fenced_for_client(refusal.error, is_known=version >= _FENCED_VERSION)
         return EndTxnResponse(error_code=error)
     return EndTxnResponse(producer_id=producer.producer_id, producer_epoch=producer.producer_epoch)

@@ -61,9 +61,9 @@ async def _group(
         if refusal.error is Errors.GROUP_ID_NOT_FOUND:
             # A group that is not there has read nothing.
             return DescribeShareGroupOffsetsResponseGroup(group_id=group_id)
-        told = refusal.told()
+        shown = refusal.for_clients()
         return DescribeShareGroupOffsetsResponseGroup(
-            group_id=group_id, error_code=told.error, error_message=told.message
+            group_id=group_id, error_code=shown.error, error_message=shown.message
         )
     described = await offsets.describe(group_id, topics)
     turns = Turns(GROUPS_DESCRIBED_PER_SLICE_MAX)

@@ -44,8 +44,8 @@ async def handle(
 
 
 def _refused(refusal: CoordinatorError) -> AlterShareGroupOffsetsResponse:
-    told = refusal.told()
-    return AlterShareGroupOffsetsResponse(error_code=told.error, error_message=told.message)
+    shown = refusal.for_clients()
+    return AlterShareGroupOffsetsResponse(error_code=shown.error, error_message=shown.message)
 
 
 def _topic(

@@ -37,8 +37,8 @@ async def handle(
 
 
 def _refused(refusal: CoordinatorError) -> DeleteShareGroupOffsetsResponse:
-    told = refusal.told()
-    return DeleteShareGroupOffsetsResponse(error_code=told.error, error_message=told.message)
+    shown = refusal.for_clients()
+    return DeleteShareGroupOffsetsResponse(error_code=shown.error, error_message=shown.message)
 
 
 def _topic(

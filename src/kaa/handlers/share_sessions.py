@@ -74,13 +74,13 @@ class Acknowledging:
             if one.number not in topic.partitions:
                 self._outcomes[one] = AcknowledgeOutcome(Errors.UNKNOWN_TOPIC_OR_PARTITION)
                 continue
-            told = [
+            acknowledged = [
                 Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
                 for batch in some
             ]
             try:
                 self._outcomes[one] = services.share_partitions.acknowledge(
-                    group_id, member_id, one, told
+                    group_id, member_id, one, acknowledged
                 )
             except RefusedError as refusal:
                 self._outcomes[one] = AcknowledgeOutcome(refusal.error, str(refusal))

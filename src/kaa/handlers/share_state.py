@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from kaa.coordinators.machine import CoordinatorError, told
+from kaa.coordinators.machine import CoordinatorError, error_for_clients
 from kaa.coordinators.share.state import SharePartitionKey
 from kaa.wire.errors import Errors
 
@@ -95,5 +95,5 @@ def _outcome(number: int, call: asyncio.Future[Any]) -> StateOutcome:
         return StateOutcome(number, Errors.NONE, None, call.result())
     except CoordinatorError as refusal:
         # Without a message it comes from the log, not from the coordinator.
-        error = told(refusal.error) if refusal.message is None else refusal.error
+        error = error_for_clients(refusal.error) if refusal.message is None else refusal.error
         return StateOutcome(number, error, refusal.message or error.message, None)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 BEAT_SECONDS: Final = 0.05
 LOOK_SECONDS: Final = 0.002
 AGAIN_SECONDS: Final = 60.0
-_FRAMES_TOLD: Final = 8
+_FRAMES_SHOWN: Final = 8
 _PACKAGE: Final = __file__.replace("\\", "/").rpartition("observe/")[0]
 # What runs the turns of a loop.
 _LOOP_FILES: Final = ("asyncio/events.py", "asyncio/runners.py", "uvloop/__init__.py")
@@ -103,14 +103,14 @@ class LoopGuard:
 
     def _tell(self, stacks: Counter[Stack], held_ms: float, cpu_ms: float) -> None:
         now = time.monotonic()
-        for told, at in tuple(self._reported.items()):
+        for stack, at in tuple(self._reported.items()):
             if now - at >= AGAIN_SECONDS:
-                del self._reported[told]
+                del self._reported[stack]
         functions, line = _culprit(stacks)
         if functions in self._reported:
             return
         self._reported[functions] = now
-        place, *callers = functions[: -_FRAMES_TOLD - 1 : -1]
+        place, *callers = functions[: -_FRAMES_SHOWN - 1 : -1]
         path, _, name = place.partition(" ")
         who = " < ".join([f"{path}:{line} {name}", *callers])
         text = f"the loop was held for {held_ms:.0f} ms ({cpu_ms:.0f} of the processor) by {who}"

@@ -264,7 +264,7 @@ def _membership_request(replica: Replica, state: Follower) -> Request | None:
     is_dynamic = replica.kraft_version() > NO_KRAFT_VERSION
     local, voter = replica.local_voter, replica.voter_set.get(replica.local.id)
     if replica.is_voter:
-        is_known = voter == local if is_dynamic else state.has_told_leader
+        is_known = voter == local if is_dynamic else state.has_informed_leader
         if is_known or not local.endpoints:
             return None
         return UpdateVoterRequest(replica.cluster_id, replica.epoch, local)

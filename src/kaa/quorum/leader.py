@@ -96,9 +96,9 @@ class Leader:
         "local",
         "observers",
         "parked_fetches",
+        "reported_voters",
         "resign_requested",
         "settled_voters",
-        "told_voters",
         "voter_change",
         "voters",
     )
@@ -147,7 +147,7 @@ class Leader:
         # The change of the voters under way, if any; one at a time.
         self.voter_change: VoterChange | None = None
         # What static voters reported about themselves in this epoch, by id.
-        self.told_voters: dict[int, VoterNode] = {}
+        self.reported_voters: dict[int, VoterNode] = {}
 
     @property
     def leader_id(self) -> int | None:

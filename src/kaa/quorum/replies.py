@@ -122,7 +122,7 @@ def _handle_leader_response(replica: Replica, node_id: int, response: LeaderResp
         _handle_begin_quorum_epoch_response(replica, node_id)
     elif isinstance(response, UpdateVoterResponse):
         if isinstance(replica.state, Follower):
-            replica.state.has_told_leader = True
+            replica.state.has_informed_leader = True
     elif isinstance(replica.state, Resigned):
         replica.state.unacknowledged.discard(node_id)
     return True

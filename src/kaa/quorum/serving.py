@@ -200,7 +200,9 @@ def follow_if_newer(
         # Only this replica can make itself the leader.
         is_known = state.epoch == epoch and isinstance(state, Leader | Resigned)
         if not is_known:
-            replica.report(f"told that it leads epoch {epoch}; it is {type(state).__name__}")
+            replica.report(
+                f"a request calls it the leader of epoch {epoch}; it is {type(state).__name__}"
+            )
         return is_known
     if epoch > state.epoch:
         if leader_id is None or not endpoints:
@@ -211,7 +213,9 @@ def follow_if_newer(
     if epoch < state.epoch or leader_id is None:
         return True
     if state.leader_id is not None and state.leader_id != leader_id:
-        replica.report(f"told that {leader_id} leads epoch {epoch}, which {state.leader_id} leads")
+        replica.report(
+            f"a request calls {leader_id} the leader of epoch {epoch}; it is {state.leader_id}"
+        )
         return False
     if endpoints and (state.leader_id is None or len(endpoints) > len(state.leader_endpoints)):
         replica.become_follower(epoch, leader_id, endpoints)
@@ -224,8 +228,8 @@ def succession_delay_ms(
     """How long a voter waits after the leader resigned: the first not at all, each next one twice
     as long.
 
-    With N successors the second waits `backoff_max_ms` / 2^(N-1); who is not in the list waits the
-    longest.
+    With N successors the second waits `backoff_max_ms` / 2^(N-1); a voter that is not in the list
+    waits the longest.
     """
     position = next(
         (index for index, key in enumerate(successors) if key.matches(local)), len(successors)

@@ -159,7 +159,7 @@ class Follower:
         "epoch",
         "fetch_deadline_ms",
         "has_fetched",
-        "has_told_leader",
+        "has_informed_leader",
         "high_watermark",
         "leader_endpoints",
         "leader_high_watermark",
@@ -197,7 +197,7 @@ class Follower:
         # after it began to follow at the earliest, so that it has fetched by then.
         self.membership_deadline_ms = fetch_deadline_ms
         # Whether the leader knows all about this voter.
-        self.has_told_leader = False
+        self.has_informed_leader = False
         # The snapshot under way, or None. While it is set, no Fetch is sent.
         self.download: SnapshotDownload | None = None
 

@@ -127,7 +127,7 @@ def handle_update_voter(replica: Replica, request_id: int, request: UpdateVoterR
     state = replica.state
     if error is Errors.NONE and isinstance(state, Leader):
         if replica.kraft_version() == NO_KRAFT_VERSION:
-            state.told_voters[request.voter.key.id] = request.voter
+            state.reported_voters[request.voter.key.id] = request.voter
         else:
             updated = replica.voter_set.update(request.voter)
             assert updated is not None
@@ -282,7 +282,7 @@ def settle_voter_change(replica: Replica, leader: Leader) -> None:
     if last_offset is None or high_watermark > last_offset:
         leader.settled_voters = last_offset
         if not replica.is_voter:
-            replica.report(f"resigns from epoch {leader.epoch}: it is not a voter any more")
+            replica.report(f"resigns from epoch {leader.epoch}: it is no longer a voter")
             leader.resign_requested = True
 
 
@@ -290,7 +290,7 @@ def forsake_voter_change(replica: Replica, leader: Leader) -> None:
     """The leadership is over; whether the change counts is up to the next leader."""
     change = leader.voter_change
     if change is not None:
-        message = "this controller does not lead the quorum any more"
+        message = "this controller no longer leads the quorum"
         _answer(replica, change, Errors.NOT_LEADER_OR_FOLLOWER, message)
         leader.voter_change = None
 
@@ -303,10 +303,10 @@ def known_voters(replica: Replica, local: VoterNode, level: int) -> VoterSet | N
     voters = replica.voter_set
     for voter in replica.voter_set.voters:
         is_local = voter.key.id == local.key.id
-        told = local if is_local else leader.told_voters.get(voter.key.id)
-        if told is None or told.supported_kraft_version.max < level:
+        reported = local if is_local else leader.reported_voters.get(voter.key.id)
+        if reported is None or reported.supported_kraft_version.max < level:
             return None
-        updated = voters.update(told)
+        updated = voters.update(reported)
         assert updated is not None
         voters = updated
     return voters

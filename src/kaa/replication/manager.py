@@ -459,8 +459,8 @@ class ReplicaManager:
         image = partition.image
         assigned = assigned_directory(image, self.node_id)
         found = None if partition.log is None else partition.log.directory.directory_id
-        told = None if self.moves is None else self.moves.told_directory(partition)
-        found = told or found
+        reported = None if self.moves is None else self.moves.reported_directory(partition)
+        found = reported or found
         if found is None and assigned is None and has_other_copy(image, self.node_id):
             # It is in a directory that is offline, if anywhere: another replica has to lead.
             found = LOST if partition.log is None else None

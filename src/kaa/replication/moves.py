@@ -91,7 +91,7 @@ def next_stage(progress: MoveProgress) -> Stage:
 class Move:
     """One replica on its way. Made and ended by `LogDirectoryMoves`."""
 
-    __slots__ = ("follower", "future", "is_flushed", "is_told", "partition")
+    __slots__ = ("follower", "future", "is_flushed", "is_reported", "partition")
 
     def __init__(self, partition: Partition, future: UnifiedLog, follower: Partition) -> None:
         self.partition = partition
@@ -101,7 +101,7 @@ class Move:
         # Whether what was copied first was made durable.
         self.is_flushed = False
         # Whether the controller knows the target.
-        self.is_told = False
+        self.is_reported = False
 
     @property
     def target(self) -> LogDirectory:
@@ -243,7 +243,7 @@ class LogDirectoryMoves:
         follower.log = future
         move = Move(partition, future, follower)
         assigned = assigned_directory(partition.image, partition.node_id)
-        move.is_told = assigned is not None and assigned == future.directory.directory_id
+        move.is_reported = assigned is not None and assigned == future.directory.directory_id
         self._moves[partition.topic_id, partition.number] = move
         partition.wait(self._wake, Awaited.LOG_END)
         partition.wait(self._wake, Awaited.HIGH_WATERMARK)
@@ -261,8 +261,8 @@ class LogDirectoryMoves:
             return
         self._end(move)
         self._logs.futures.drop(move.future.partition, self._clock.wall_ms())
-        if move.is_told and partition.log is not None:
-            self.tell_directory(partition)
+        if move.is_reported and partition.log is not None:
+            self.report_directory(partition)
 
     def leave(self, partition: Partition) -> None:
         """The source is lost: the move ends, and its future log, which may be the last copy of
@@ -272,17 +272,17 @@ class LogDirectoryMoves:
         if move is not None:
             self._end(move)
 
-    def tell_directory(self, partition: Partition) -> None:
+    def report_directory(self, partition: Partition) -> None:
         """Has the controller know where the replica is now."""
         if self._tells_controller():
             directory = partition.leader_log().directory.directory_id
             is_right = directory == assigned_directory(partition.image, partition.node_id)
             self._assigned(partition.topic_id, partition.number, None if is_right else directory)
 
-    def told_directory(self, partition: Partition) -> Uuid | None:
+    def reported_directory(self, partition: Partition) -> Uuid | None:
         """The directory that the controller was notified of, while a move is about to end."""
         move = self._moves.get((partition.topic_id, partition.number))
-        return move.target.directory_id if move is not None and move.is_told else None
+        return move.target.directory_id if move is not None and move.is_reported else None
 
     def _end(self, move: Move) -> None:
         partition = move.partition
@@ -354,7 +354,7 @@ class LogDirectoryMoves:
         if stage is Stage.FLUSH:
             await self._flush(move)
         elif stage is Stage.ASSIGN:
-            move.is_told = True
+            move.is_reported = True
             partition = move.partition
             self._assigned(partition.topic_id, partition.number, move.target.directory_id)
         elif stage is Stage.SWAP:
@@ -423,7 +423,7 @@ class LogDirectoryMoves:
         self._report(f"{name} stays where it is, it could not be moved: {error}")
         self._logs.futures.drop(move.future.partition, self._clock.wall_ms())
         if partition.log is not None and partition.log.directory.is_online:
-            self.tell_directory(partition)
+            self.report_directory(partition)
 
 
 def _settle_flush(job: FlushLogJob, work: asyncio.Future[None], now_ms: int) -> None:

@@ -55,7 +55,7 @@ class Position(NamedTuple):
     log_start_offset: int = -1
 
 
-class Told(NamedTuple):
+class Sent(NamedTuple):
     """What the last answer said of a partition."""
 
     high_watermark: int = -1
@@ -71,7 +71,7 @@ class Session:
         "id",
         "is_follower",
         "positions",
-        "told",
+        "sent",
         "used_ms",
         "uses_ids",
         "watch",
@@ -86,7 +86,7 @@ class Session:
         self.created_ms = now_ms
         self.used_ms = now_ms
         self.positions: dict[PartitionKey, Position] = {}
-        self.told: dict[PartitionKey, Told] = {}
+        self.sent: dict[PartitionKey, Sent] = {}
         # Which partitions have news for a follower.
         self.watch = SessionWatch() if is_follower else None
 
@@ -100,7 +100,7 @@ class Session:
                 watch.note(key)
         for key in forgotten:
             self.positions.pop(key, None)
-            self.told.pop(key, None)
+            self.sent.pop(key, None)
             if watch is not None:
                 watch.leave(key)
 
@@ -131,10 +131,6 @@ class FetchContext:
     def session_id(self) -> int:
         return NO_SESSION if self._session is None else self._session.id
 
-    @property
-    def is_incremental(self) -> bool:
-        return self._session is not None
-
     def is_news(
         self, key: PartitionKey, *, has_data: bool, high_watermark: int, log_start_offset: int
     ) -> bool:
@@ -146,10 +142,10 @@ class FetchContext:
         session = self._session
         if session is None:
             return True
-        told = Told(high_watermark, log_start_offset)
-        if not has_data and session.told.get(key) == told:
+        sent = Sent(high_watermark, log_start_offset)
+        if not has_data and session.sent.get(key) == sent:
             return False
-        session.told[key] = told
+        session.sent[key] = sent
         if has_data and key in session.positions:
             session.positions[key] = session.positions.pop(key)
         return True

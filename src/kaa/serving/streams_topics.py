@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kaa.serving.view import NodeView
 
 _CREATE_TOPICS_VERSION: Final = CreateTopicsRequest.valid_versions.high
-_TOLD_MAX: Final = 3
+_NAMED_MAX: Final = 3
 
 
 class _Refusal(NamedTuple):
@@ -63,10 +63,10 @@ class StreamsTopics:
             task = asyncio.get_running_loop().create_task(self._create(wanted, ttl_ms))
             self._tasks[task] = None
             task.add_done_callback(self._tasks.pop)
-        told = ", ".join(f"{name} ({why})" for name, why in list(refused.items())[:_TOLD_MAX])
-        if len(refused) > _TOLD_MAX:
-            told += f" and {len(refused) - _TOLD_MAX} more"
-        return told
+        reasons = ", ".join(f"{name} ({why})" for name, why in list(refused.items())[:_NAMED_MAX])
+        if len(refused) > _NAMED_MAX:
+            reasons += f" and {len(refused) - _NAMED_MAX} more"
+        return reasons
 
     def _refused(self, names: Iterable[str]) -> dict[str, str]:
         now_ms = self._view.clock.monotonic_ms()

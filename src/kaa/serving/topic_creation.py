@@ -54,10 +54,10 @@ class TopicCreation:
 
     async def create(self, names: Iterable[str]) -> dict[str, Errors]:
         """Begins to create topics; gives what the client learns about each of them."""
-        told = {name: self.name_error(name) for name in names}
+        answers = {name: self.name_error(name) for name in names}
         wanted = [
             name
-            for name, error in told.items()
+            for name, error in answers.items()
             if error is not Errors.INVALID_TOPIC_EXCEPTION and name not in self._under_way
         ]
         if wanted:
@@ -65,7 +65,7 @@ class TopicCreation:
             task = asyncio.get_running_loop().create_task(self._create(wanted))
             self._tasks[task] = None
             task.add_done_callback(self._tasks.pop)
-        return told
+        return answers
 
     async def _create(self, names: list[str]) -> None:
         config = self._view.config

@@ -13,7 +13,7 @@ have no view, nor have those that begin with `__kaa_`.
 Names. A view has the name of its topic, with `_` for every character that SQL wants quoted:
 `orders.eu-1` is `orders_eu_1`. A table has `lake_` before its name, and its namespace if that is
 not the usual one. Where several topics would have one name, the topic that has it exactly gets it,
-and the others get four characters of a digest of their names behind it.
+and the others get four characters of a digest of their names after it.
 
 Spark plans a DataFrame once, and a view is one: it shows what there was when it was first used,
 until `refresh`, which also looks for new topics, tables and columns.

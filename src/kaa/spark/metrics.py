@@ -124,15 +124,15 @@ class Board:
                 for metric, labels, value in _samples(query):
                     shown = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
                     lines[metric].append(f"{metric.name}{{{shown}}} {value:.10g}")
-        told = []
+        text: list[str] = []
         for metric, samples in lines.items():
             if samples:
-                told += [
+                text += [
                     f"# HELP {metric.name} {metric.help}",
                     f"# TYPE {metric.name} {metric.kind}",
                 ]
-                told += samples
-        return "".join(f"{line}\n" for line in told)
+                text += samples
+        return "".join(f"{line}\n" for line in text)
 
 
 def _samples(query: _Query) -> Iterator[tuple[_Metric, dict[str, str], float]]:

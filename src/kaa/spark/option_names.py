@@ -58,13 +58,13 @@ def check_names(
     """Raises OptionError for a name that is not known; gives warnings."""
     known = tuple(known)
     lower = {name.lower(): name for name in known}
-    told: list[str] = []
+    notes: list[str] = []
     for name in names:
         small = name.lower()
         if small.startswith(_KAFKA):
-            told += _about_client(small.removeprefix(_KAFKA))
+            notes += _about_client(small.removeprefix(_KAFKA))
         elif small in {one.lower() for one in _WITHOUT_EFFECT}:
-            told.append(f"option {name} has no effect")
+            notes.append(f"option {name} has no effect")
         elif not (
             small in lower
             or small in _OF_SPARK
@@ -73,7 +73,7 @@ def check_names(
             near = get_close_matches(small, lower, 1)
             hint = f"; {lower[near[0]]} is meant, perhaps" if near else ""
             raise OptionError(f"there is no option {name}{hint}")
-    return told
+    return notes
 
 
 def _about_client(name: str) -> Iterator[str]:

@@ -236,7 +236,7 @@ class _Given:
 def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
     """The options of a query that reads; raises OptionError."""
     given = _Given(options)
-    told = check_names(options, (*SOURCE, *FORMAT_OPTIONS), (STORE_PREFIX,))
+    notes = check_names(options, (*SOURCE, *FORMAT_OPTIONS), (STORE_PREFIX,))
     settings = given.settings(_REFUSED_FOR_SOURCE)
     isolation_level = _isolation_level(given, settings)
     start = _start(given, is_stream=is_stream)
@@ -288,7 +288,7 @@ def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
         metadata_ttl_ms=-1 if metadata_ttl_ms is None else metadata_ttl_ms,
         fetch_bytes=given.integer("kafka.max.partition.fetch.bytes", low=1) or SPARK_FETCH_BYTES,
         checks_crcs=given.flag("kafka.check.crcs", default=True),
-        warnings=(*told, *_without_effect(given, is_stream=is_stream)),
+        warnings=(*notes, *_without_effect(given, is_stream=is_stream)),
     )
 
 
@@ -319,7 +319,7 @@ def _without_effect(given: _Given, *, is_stream: bool) -> list[str]:
 def sink_options(options: Mapping[str, str]) -> SinkOptions:
     """The options of a query that writes; raises OptionError."""
     given = _Given(options)
-    told = check_names(options, SINK)
+    notes = check_names(options, SINK)
     settings = given.settings(_REFUSED_FOR_SINK)
     application_id = _name(given, "txnAppId")
     application_version = given.integer("txnVersion", low=0)
@@ -338,7 +338,7 @@ def sink_options(options: Mapping[str, str]) -> SinkOptions:
         application_id=application_id,
         application_version=application_version,
         checkpoint_location=given.text("checkpointLocation"),
-        warnings=tuple(told),
+        warnings=tuple(notes),
     )
 
 

@@ -95,8 +95,8 @@ class _Rows:
         Tasks that failed or were killed tell nothing, perhaps all of them: then the given query is
         the one whose transactions may be open.
         """
-        told, entries = _entries(messages)
-        query = told or query_id
+        written_by, entries = _entries(messages)
+        query = written_by or query_id
         if not (self.options.is_exactly_once and query):
             return
         has_lost_tasks = any(message is None for message in messages)
@@ -176,7 +176,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         properties = [task.getLocalProperty(name) for name in (_QUERY_ID, _RUN_ID, _BATCH_ID)]
         query_id, run_id, batch_id = properties
         if query_id is None or batch_id is None:
-            raise SparkSourceError("Spark does not tell which query and batch this task is of")
+            raise SparkSourceError("Spark does not say which query and batch this task belongs to")
         run = (run_id or "").replace("-", "")[:_RUN_LETTERS]
         return TaskNames(query_id, run, task.partitionId(), task.attemptNumber(), int(batch_id))
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from kaa.spark.plan import OffsetRange
 
 _LOG = logging.getLogger(__name__)
-_TOLD: set[str] = set()
+_SAID: set[str] = set()
 
 
 def tell_warnings(texts: tuple[str, ...]) -> None:
     """Logs what a user should know of the options, once in each process."""
     for text in texts:
-        if text not in _TOLD:
-            _TOLD.add(text)
+        if text not in _SAID:
+            _SAID.add(text)
             _LOG.warning("%s", text)
 
 

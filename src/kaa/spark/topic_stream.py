@@ -116,11 +116,11 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Spark has no place for metrics of a Python source, and shows this in the progress of each
         batch. It is not an offset: no batch begins or ends with it.
         """
-        told: dict[str, Any] = {LAG: self._lag_rows}
+        report: dict[str, Any] = {LAG: self._lag_rows}
         size = self._batch_rows * (self._bytes_of_record() or 0)
         if size or not self._batch_rows:
-            told[BYTES] = round(size)
-        return told | nested(self._latest)
+            report[BYTES] = round(size)
+        return report | nested(self._latest)
 
     def _bytes_of_record(self) -> float | None:
         """Looked up now and then; a cluster that does not tell sizes is asked no further."""

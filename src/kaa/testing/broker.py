@@ -455,8 +455,8 @@ class Broker:
         if isinstance(self._node, ThreadNode | ProcessNode):
             return self._node
         raise RuntimeError(
-            "a cluster that somebody else runs is neither killed nor restarted, takes no rules "
-            "about requests, versions or time, and does not say what is delivered or in flight"
+            "an external cluster cannot be killed or restarted, takes no rules about requests, "
+            "versions or time, and does not report what is delivered or in flight"
         )
 
     # --- the client of the helpers

@@ -98,7 +98,7 @@ class MemoryNode:
         self.broker: Broker | None = None
         self._thread: threading.Thread | None = None
         self._loop: CutLoop | None = None
-        self._told_to_stop = asyncio.Event()
+        self._is_to_stop = asyncio.Event()
         self._unreachable: frozenset[int] = frozenset()
         # Set when a paused node may go on; None while it runs.
         self._go_on: threading.Event | None = None
@@ -126,7 +126,7 @@ class MemoryNode:
 
     def stop(self) -> None:
         self.resume()
-        self._on_loop(self._told_to_stop.set)
+        self._on_loop(self._is_to_stop.set)
         self._join()
 
     def kill(self, *, keep_unflushed: bool) -> None:
@@ -144,7 +144,7 @@ class MemoryNode:
             if self.broker is not None:
                 self.broker.sever()
             left.append(self.files.left_by(mode))
-            self._told_to_stop.set()
+            self._is_to_stop.set()
 
         self._on_loop(end)
         self._join()
@@ -205,13 +205,13 @@ class MemoryNode:
             self._loop = self.broker = None
 
     async def _serve(self, overrides: list[str], ready: Future[None]) -> None:
-        self._told_to_stop = asyncio.Event()
+        self._is_to_stop = asyncio.Event()
         config = load_broker_config(development_settings(DATA_FOLDER, overrides=overrides)).config
         broker = Broker(config, files=self.files, report=self.reports.append)
         async with running(broker):
             self.broker = broker
             ready.set_result(None)
-            await self._told_to_stop.wait()
+            await self._is_to_stop.wait()
 
 
 class ChildNode:

@@ -49,13 +49,13 @@ def fail(fault: Fault, handle: Handle, services: Any, request: Any, context: Any
         if not failed.rows:
             return handle(services, request, context)
         fault.acted()
-        return then(handle(services, failed.rest(), context), failed.told)
+        return then(handle(services, failed.rest(), context), failed.with_refusals)
     rest, refused = refuse(request, response, context.api_version, error, matches)
     if refused is None:
         return handle(services, request, context)
     fault.acted()
     if rest is None and getattr(request, "acks", None) == 0:
-        # Who wants no answer learns of a failure by losing the connection, as with Kafka.
+        # A client that wants no answer learns of a failure by losing the connection, as with Kafka.
         return context.connection.close("a produce without answer failed")
     if rest is None:
         return refused

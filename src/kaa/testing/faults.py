@@ -32,7 +32,7 @@ from kaa.testing.client import CLIENT_ID
 from kaa.testing.deliveries import Deliveries
 from kaa.testing.fault_actions import ACTIONS, kept
 from kaa.testing.refusals import WRITTEN_OVER
-from kaa.testing.request_parts import group_ids, parts, told, topic_name
+from kaa.testing.request_parts import description, group_ids, parts, topic_name
 from kaa.testing.share_refusals import SESSION_APIS
 from kaa.testing.state_calls import watched
 from kaa.wire.errors import Errors
@@ -317,7 +317,7 @@ class Faults:
         def look_first(services: Any, request: Any, context: RequestContext) -> Any:
             if context.client_id == CLIENT_ID:
                 return handle(services, request, context)
-            seen = Seen(key, context.api_version, context.client_id, told(services, request))
+            seen = Seen(key, context.api_version, context.client_id, description(services, request))
             self.seen.append(seen)
             acting = self.acting(key, services, request, context)
             if acting is None:

@@ -79,11 +79,11 @@ class Child:
         self._cut(self._unreachable)
         stop = asyncio.Event()
 
-        def told() -> None:
+        def asked_to_stop() -> None:
             stop.set()
             broker.interrupt_start()
 
-        self._loop.add_signal_handler(signal.SIGTERM, told)
+        self._loop.add_signal_handler(signal.SIGTERM, asked_to_stop)
         # From now on it notices the end of the other process.
         threading.Thread(target=self._read, daemon=True).start()
         async with running(broker):

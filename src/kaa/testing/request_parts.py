@@ -60,7 +60,7 @@ def topic_name(services: Any, row: Any) -> str | None:
     return name
 
 
-def told(services: Any, request: Any) -> str:
+def description(services: Any, request: Any) -> str:
     """The topics and partitions of a request in a few words."""
     words = []
     for row, partitions in parts(request):

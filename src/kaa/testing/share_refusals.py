@@ -80,7 +80,7 @@ class Refused:
     def _fails(self, topic: Any, row: Any) -> bool:
         return PartitionId(topic.topic_id, row.partition_index) in self.rows
 
-    def told(self, answer: Any) -> Response:
+    def with_refusals(self, answer: Any) -> Response:
         """The answer to the rest, with them in it; the session has them again."""
         fetched = isinstance(self._request, k78.ShareFetchRequest)
         if fetched and self._request.share_session_epoch != FINAL_EPOCH:
@@ -95,11 +95,11 @@ class Refused:
                 topics[one.topic_id] = topic
                 answer.responses.append(topic)
             rows: list[Any] = topics[one.topic_id].partitions
-            rows.append(self._told(one, row, fetched=fetched))
+            rows.append(self._refused_row(one, row, fetched=fetched))
         found: Response = answer
         return found
 
-    def _told(self, one: PartitionId, row: Any, *, fetched: bool) -> Any:
+    def _refused_row(self, one: PartitionId, row: Any, *, fetched: bool) -> Any:
         if not fetched:
             return k79.PartitionData(partition_index=one.number, error_code=self._error)
         says = row is not None and bool(row.acknowledgement_batches)

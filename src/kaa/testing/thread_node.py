@@ -80,7 +80,7 @@ class ThreadNode:
         self._thread: threading.Thread | None = None
         self._broker: Broker | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._told_to_stop: asyncio.Event | None = None
+        self._is_to_stop: asyncio.Event | None = None
         # What the node said about itself.
         self.reports: list[str] = []
 
@@ -114,9 +114,9 @@ class ThreadNode:
             stopped.set_result(None)
             return stopped
         assert self._loop is not None
-        assert self._told_to_stop is not None
+        assert self._is_to_stop is not None
         self._stopped = stopped
-        self._loop.call_soon_threadsafe(self._told_to_stop.set)
+        self._loop.call_soon_threadsafe(self._is_to_stop.set)
         return stopped
 
     def join(self) -> None:
@@ -188,7 +188,7 @@ class ThreadNode:
 
     async def _serve(self, ready: Future[None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._told_to_stop = asyncio.Event()
+        self._is_to_stop = asyncio.Event()
         config = self._config()
         format_if_empty(config, self._files, SystemRandom(), self.clock.wall_ms())
         broker = Broker(config, files=self._files, clock=self.clock, report=self.reports.append)
@@ -197,7 +197,7 @@ class ThreadNode:
             self._port = int(broker.bootstrap_servers.rpartition(":")[2])
             self._faults.install(broker)
             ready.set_result(None)
-            await self._told_to_stop.wait()
+            await self._is_to_stop.wait()
         self._broker = None
 
     def _config(self) -> BrokerConfig:

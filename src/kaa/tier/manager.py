@@ -287,7 +287,7 @@ class RemoteLogManager:
         except NotAssignedError:
             return True
         except Exception as error:  # noqa: BLE001  It costs this partition alone.
-            self._say(led, f"remote log of {led.name}: {_told(error)}")
+            self._say(led, f"remote log of {led.name}: {_reason(error)}")
             return False
         return True
 
@@ -509,7 +509,7 @@ class RemoteLogManager:
                 self._removed.pop(partition, None)
                 await self._deletions.save(self._removed)
             except Exception as error:  # noqa: BLE001  It costs this partition alone.
-                text = f"remote log of {partition.topic}-{partition.partition}: {_told(error)}"
+                text = f"remote log of {partition.topic}-{partition.partition}: {_reason(error)}"
                 if text != said and not isinstance(error, NotReadyError):
                     self._report(text)
                     said = text
@@ -555,5 +555,5 @@ class RemoteLogManager:
         return counts
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, _FAILURES) else f"unexpected, tried again: {error!r}"

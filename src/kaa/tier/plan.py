@@ -47,7 +47,7 @@ class Reason(Enum):
     START = "it ends below the log start offset"
     SIZE = "the log is larger than retention.bytes"
     TIME = "it is older than retention.ms"
-    EPOCH = "its leader epochs are not in the log any more"
+    EPOCH = "its leader epochs are no longer in the log"
     LEFTOVER = "its copy or deletion was interrupted"
 
 

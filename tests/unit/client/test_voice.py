@@ -152,7 +152,7 @@ def test_records_that_are_gone(caplog: pytest.LogCaptureFixture) -> None:
         broker.topic("t").seed(["a"])
         asyncio.run(run(broker))
     (warning,) = warnings_of(caplog)
-    assert warning.startswith("offset 100 of t-0 is not there any more; going on")
+    assert warning.startswith("offset 100 of t-0 no longer exists; resetting the position")
 
 
 def test_a_member_that_polls_too_seldom(caplog: pytest.LogCaptureFixture) -> None:

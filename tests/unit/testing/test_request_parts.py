@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from kaa.testing.request_parts import group_ids, parts, told, topic_name
+from kaa.testing.request_parts import description, group_ids, parts, topic_name
 from kaa.wire.messages.k00_produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -32,13 +32,13 @@ def test_topics_and_partitions() -> None:
     ((row, partitions),) = parts(produce("t"))
     assert partitions == [0, 2]
     assert topic_name(SERVICES, row) == "t"
-    assert told(SERVICES, produce("t")) == "t[0,2]"
-    assert told(SERVICES, DeleteTopicsRequest(topic_names=["a", "b"])) == "a b"
+    assert description(SERVICES, produce("t")) == "t[0,2]"
+    assert description(SERVICES, DeleteTopicsRequest(topic_names=["a", "b"])) == "a b"
 
 
 def test_topics_by_id() -> None:
-    assert told(SERVICES, produce("")) == "by-id[0,2]"
-    assert told(SERVICES, produce("", Uuid(bytes(16)))) == "?[0,2]"
+    assert description(SERVICES, produce("")) == "by-id[0,2]"
+    assert description(SERVICES, produce("", Uuid(bytes(16)))) == "?[0,2]"
 
 
 def test_groups_wherever_they_are_named() -> None:
@@ -47,6 +47,6 @@ def test_groups_wherever_they_are_named() -> None:
     topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[1])]
     asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)])
     assert group_ids(asked) == ["g"]
-    assert told(SERVICES, asked) == "t[1]"
-    assert told(SERVICES, HeartbeatRequest(group_id="g")) == "group=g"
+    assert description(SERVICES, asked) == "t[1]"
+    assert description(SERVICES, HeartbeatRequest(group_id="g")) == "group=g"
     assert group_ids(produce("t")) == []

@@ -53,7 +53,7 @@ def test_a_partition_that_only_the_session_knows_is_refused_and_stays_in_it() ->
     there = k78.ShareFetchableTopicResponse(
         topic_id=ID, partitions=[k78.PartitionData(partition_index=0, records=b"some")]
     )
-    answer: Any = refused.told(k78.ShareFetchResponse(responses=[there]))
+    answer: Any = refused.with_refusals(k78.ShareFetchResponse(responses=[there]))
     (topic,) = answer.responses
     assert [(row.partition_index, row.error_code) for row in topic.partitions] == [
         (0, 0),
@@ -67,7 +67,7 @@ def test_what_is_acknowledged_with_a_refused_fetch_is_refused_too() -> None:
     request = fetch((ID, 0, [BATCH]), (OTHER, 0, [BATCH]))
     refused = Refused(services(), request, ERROR, lambda row, _: row.topic_id == ID)
     assert [topic.topic_id for topic in refused.rest().topics] == [OTHER]
-    answer: Any = refused.told(k78.ShareFetchResponse())
+    answer: Any = refused.with_refusals(k78.ShareFetchResponse())
     assert answer.responses[0].partitions[0].acknowledge_error_code == ERROR
 
 
@@ -84,7 +84,7 @@ def test_a_refused_acknowledgement_counts_for_its_session() -> None:
     assert refused.rest() == k79.ShareAcknowledgeRequest(
         group_id="g", member_id="m", share_session_epoch=1
     )
-    answer: Any = refused.told(k79.ShareAcknowledgeResponse())
+    answer: Any = refused.with_refusals(k79.ShareAcknowledgeResponse())
     assert answer.responses[0].partitions[0].error_code == ERROR
 
 

@@ -281,7 +281,7 @@ class Fetcher(BrokerTasks):
             self._wake_fetchers()
         elif error is Errors.OFFSET_OUT_OF_RANGE and self._reset_time() is not None:
             _log.warning(
-                "offset %d of %s is not there any more; going on where auto.offset.reset=%s says",
+                "offset %d of %s no longer exists; resetting the position (auto.offset.reset=%s)",
                 state.fetch_offset,
                 partition,
                 self.values.get_string("auto.offset.reset"),

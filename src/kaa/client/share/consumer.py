@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from random import Random
 
-    from kaa.client.share.session import Told
+    from kaa.client.share.session import Acknowledged
     from kaa.model.seams import Clock
     from kaa.wire.messages.k78_share_fetch import ShareFetchResponse
 
@@ -182,8 +182,8 @@ class ShareConsumer(ClientLife):
         if self._is_explicit:
             if self._held:
                 raise ClientError(
-                    f"the last poll gave {count_text(len(self._held), 'record')} that nobody has "
-                    "acknowledged; say what became of each by acknowledge() before the next poll"
+                    f"the last poll gave {count_text(len(self._held), 'record')} that were "
+                    "not acknowledged; call acknowledge() for each of them before the next poll"
                 )
             return
         self._accept_all()
@@ -304,7 +304,7 @@ class ShareConsumer(ClientLife):
         return self._note(sent, codes)
 
     def _lose(
-        self, node_id: int, sent: dict[PartitionId, Told], error: KafkaError
+        self, node_id: int, sent: dict[PartitionId, Acknowledged], error: KafkaError
     ) -> dict[TopicPartition, KafkaError | None]:
         """The session is gone, what was said in it, and what was held: others get it now."""
         self._ready = deque(one for one in self._ready if one[2] != node_id)
@@ -312,10 +312,12 @@ class ShareConsumer(ClientLife):
         return self._note(lost, dict.fromkeys(lost, (error.error, error.message)))
 
     def _note(
-        self, sent: Mapping[PartitionId, Told], codes: Mapping[PartitionId, tuple[int, str | None]]
+        self,
+        sent: Mapping[PartitionId, Acknowledged],
+        codes: Mapping[PartitionId, tuple[int, str | None]],
     ) -> dict[TopicPartition, KafkaError | None]:
         outcomes: dict[TopicPartition, KafkaError | None] = {}
-        for one, told in sent.items():
+        for one, acknowledged in sent.items():
             name = self.cluster.metadata.topic_names.get(one.topic_id, "")
             partition = TopicPartition(name, one.number)
             code, message = codes.get(one, (Errors.NONE, None))
@@ -324,7 +326,7 @@ class ShareConsumer(ClientLife):
                 what = f"acknowledgements of {name}-{one.number}"
                 error = KafkaError(Errors.of(code), what, message=message)
             outcomes[partition] = error
-            offsets = frozenset(offset for offset, kind in told.items() if kind != GAP)
+            offsets = frozenset(offset for offset, kind in acknowledged.items() if kind != GAP)
             if self._committed is not None and offsets:
                 self._committed(partition, offsets, error)
         return outcomes
@@ -379,7 +381,7 @@ class ShareConsumer(ClientLife):
         session = self._sessions.get(node_id)
         if session is None:
             session = self._sessions[node_id] = NodeSession(self._group_id, self.member_id)
-        sent: dict[PartitionId, Told] = {}
+        sent: dict[PartitionId, Acknowledged] = {}
         try:
             if session.is_open and has_renewals(session.pending):
                 await self._send(node_id)
@@ -407,7 +409,7 @@ class ShareConsumer(ClientLife):
         session: NodeSession,
         node_id: int,
         response: ShareFetchResponse,
-        sent: dict[PartitionId, Told],
+        sent: dict[PartitionId, Acknowledged],
     ) -> None:
         if response.error_code:
             error = KafkaError(

@@ -37,7 +37,7 @@ class ShareMembership:
         self._rack = rack
         self._timeout_ms = cluster.values.get_int("default.api.timeout.ms")
         self._topics: tuple[str, ...] = ()
-        self._is_told = False
+        self._is_subscription_known = False
         self._epoch = _JOIN
         self._interval_ms = _INTERVAL_MS_FIRST
         self._due = asyncio.Event()
@@ -49,7 +49,7 @@ class ShareMembership:
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
         self._topics = topics
-        self._is_told = False
+        self._is_subscription_known = False
         self._due.set()
 
     async def run(self) -> None:
@@ -59,7 +59,7 @@ class ShareMembership:
                 await self._beat()
             except KafkaError as error:
                 if error.error in _AGAIN:
-                    self._epoch, self._is_told, self.assigned = _JOIN, False, ()
+                    self._epoch, self._is_subscription_known, self.assigned = _JOIN, False, ()
                     continue
                 if not error.retriable:
                     self.error = error
@@ -77,7 +77,7 @@ class ShareMembership:
 
     async def _beat(self) -> None:
         answer = await self._ask(self._epoch, self._timeout_ms)
-        self._epoch, self._is_told = answer.member_epoch, True
+        self._epoch, self._is_subscription_known = answer.member_epoch, True
         self._interval_ms = answer.heartbeat_interval_ms
         if answer.assignment is not None:
             self.assigned = tuple(
@@ -87,7 +87,7 @@ class ShareMembership:
             )
 
     async def _ask(self, epoch: int, timeout_ms: int) -> Any:
-        is_whole = epoch == _JOIN or (not self._is_told and epoch != _LEAVE)
+        is_whole = epoch == _JOIN or (not self._is_subscription_known and epoch != _LEAVE)
         request = ShareGroupHeartbeatRequest(
             group_id=self._group_id,
             member_id=self.member_id,

@@ -40,7 +40,7 @@ class AcknowledgeType(IntEnum):
 
 
 # What became of records, by offset.
-Told = dict[int, int]
+Acknowledged = dict[int, int]
 
 
 class FetchLimits(NamedTuple):
@@ -63,7 +63,7 @@ class NodeSession:
         self._member_id = member_id
         self._epoch = _OPENING
         self._partitions: dict[PartitionId, None] = {}
-        self.pending: dict[PartitionId, Told] = {}
+        self.pending: dict[PartitionId, Acknowledged] = {}
 
     @property
     def is_open(self) -> bool:
@@ -72,7 +72,7 @@ class NodeSession:
     def tell(self, one: PartitionId, offset: int, kind: int) -> None:
         self.pending.setdefault(one, {})[offset] = kind
 
-    def reset(self) -> dict[PartitionId, Told]:
+    def reset(self) -> dict[PartitionId, Acknowledged]:
         """The session is lost; gives what nobody will hear any more."""
         self._epoch = _OPENING
         self._partitions = {}
@@ -85,7 +85,7 @@ class NodeSession:
 
     def fetch(
         self, wanted: Iterable[PartitionId], limits: FetchLimits
-    ) -> tuple[k78.ShareFetchRequest, dict[PartitionId, Told]]:
+    ) -> tuple[k78.ShareFetchRequest, dict[PartitionId, Acknowledged]]:
         """The next request, and what it acknowledges. Nothing may be pending that is renewed."""
         sent, self.pending = self.pending, {}
         now = dict.fromkeys(wanted)
@@ -121,13 +121,13 @@ class NodeSession:
 
     def acknowledge(
         self, *, is_last: bool = False
-    ) -> tuple[k79.ShareAcknowledgeRequest, dict[PartitionId, Told]]:
+    ) -> tuple[k79.ShareAcknowledgeRequest, dict[PartitionId, Acknowledged]]:
         """A request without a fetch, and what it acknowledges; the last one ends the session."""
         sent, self.pending = self.pending, {}
         topics: dict[Uuid, k79.AcknowledgeTopic] = {}
-        for one, told in sent.items():
+        for one, acknowledged in sent.items():
             topic = topics.setdefault(one.topic_id, k79.AcknowledgeTopic(topic_id=one.topic_id))
-            batches = [k79.AcknowledgementBatch(**found) for found in ranges(told)]
+            batches = [k79.AcknowledgementBatch(**found) for found in ranges(acknowledged)]
             topic.partitions.append(
                 k79.AcknowledgePartition(
                     partition_index=one.number, acknowledgement_batches=batches
@@ -143,18 +143,18 @@ class NodeSession:
         return request, sent
 
 
-def has_renewals(told: Mapping[PartitionId, Told]) -> bool:
-    return any(AcknowledgeType.RENEW in some.values() for some in told.values())
+def has_renewals(acknowledged: Mapping[PartitionId, Acknowledged]) -> bool:
+    return any(AcknowledgeType.RENEW in some.values() for some in acknowledged.values())
 
 
-def ranges(told: Told) -> list[dict[str, Any]]:
+def ranges(acknowledged: Acknowledged) -> list[dict[str, Any]]:
     """Ranges of offsets with what is said of each: one word for all where it is the same."""
     found: list[tuple[int, list[int]]] = []
-    for offset in sorted(told):
+    for offset in sorted(acknowledged):
         if found and offset == found[-1][0] + len(found[-1][1]):
-            found[-1][1].append(told[offset])
+            found[-1][1].append(acknowledged[offset])
         else:
-            found.append((offset, [told[offset]]))
+            found.append((offset, [acknowledged[offset]]))
     return [
         {
             "first_offset": first,

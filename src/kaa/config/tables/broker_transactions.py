@@ -18,7 +18,7 @@ from kaa.config.tables.vocabulary import (
 KEYS = (
     key("transactional.id.expiration.ms", INT, 604_800_000, HIGH,
         "How long a transactional id without an open transaction is remembered. After that its "
-        "producer has to be initialised anew.",
+        "producer has to be initialised again.",
         at_least(1)),
     key("transaction.max.timeout.ms", INT, 900_000, HIGH,
         "Longest time for which a client may ask to keep a transaction open; more is refused.",

@@ -19,7 +19,7 @@ COMMON_KEYS = (
     key("client.dns.lookup", STRING, "use_all_dns_ips", MEDIUM,
         "What a name in the bootstrap list stands for: `use_all_dns_ips` tries all its "
         "addresses in turn, `resolve_canonical_bootstrap_servers_only` replaces it by the names "
-        "behind them.",
+        "that these addresses have.",
         one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
     key("metadata.max.age.ms", LONG, 300_000, LOW,
         "Age at which metadata is fetched again even if nothing asks for it, to see new brokers "

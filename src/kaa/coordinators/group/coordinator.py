@@ -311,7 +311,7 @@ class GroupCoordinator:
                     await self._persister.delete(SharePartitionKey(group_id, topic_id, number))
         except CoordinatorError as refusal:
             if refusal.error is not Errors.UNKNOWN_TOPIC_OR_PARTITION:
-                return refusal.told().error
+                return refusal.for_clients().error
         return Errors.NONE
 
     # --- streams groups

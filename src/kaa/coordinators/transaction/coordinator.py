@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kaa.coordinators.machine import CoordinatorError, told
+from kaa.coordinators.machine import CoordinatorError, error_for_clients
 from kaa.coordinators.runtime import Runtime, partition_for
 from kaa.coordinators.shard import ShardState
 from kaa.coordinators.transaction.machine import (
@@ -86,7 +86,7 @@ class TransactionCoordinator:
         try:
             return await self.runtime.write(self.partition_for(transactional_id), command)
         except CoordinatorError as refusal:
-            raise CoordinatorError(told(refusal.error), refusal.message) from None
+            raise CoordinatorError(error_for_clients(refusal.error), refusal.message) from None
 
     async def _write_with_id(
         self,

@@ -330,8 +330,8 @@ class TransactionMachine:
             if wish.keeps_prepared:
                 return self._take_over(transactional_id, transaction, new_producer_id, now)
             # The client asks again, and finds the transaction aborted.
-            told = Errors.CONCURRENT_TRANSACTIONS
-            return self._fence(transactional_id, transaction, new_producer_id, now, told)
+            answer = Errors.CONCURRENT_TRANSACTIONS
+            return self._fence(transactional_id, transaction, new_producer_id, now, answer)
         return self._start(wish, transaction, new_producer_id, now)
 
     def _start(

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kaa.serving.view import NodeView
 
 # What the share coordinator answers, as a member gets it.
-_TOLD: Final = {
+_FOR_MEMBERS: Final = {
     Errors.NOT_COORDINATOR: Errors.COORDINATOR_NOT_AVAILABLE,
     Errors.COORDINATOR_NOT_AVAILABLE: Errors.COORDINATOR_NOT_AVAILABLE,
     Errors.COORDINATOR_LOAD_IN_PROGRESS: Errors.COORDINATOR_NOT_AVAILABLE,
@@ -67,9 +67,9 @@ _FENCED: Final = frozenset(
 )
 
 
-def told(error: Errors) -> Errors:
+def error_for_members(error: Errors) -> Errors:
     """An answer of the share coordinator as a member gets it."""
-    return _TOLD.get(error, Errors.UNKNOWN_SERVER_ERROR)
+    return _FOR_MEMBERS.get(error, Errors.UNKNOWN_SERVER_ERROR)
 
 
 class _Unwritten(NamedTuple):
@@ -147,7 +147,7 @@ class LedSharePartition:
             self._state_epoch = state.state_epoch
             self.machine.load(begin, state.batches)
         except CoordinatorError as refusal:
-            error = told(refusal.error)
+            error = error_for_members(refusal.error)
             if error is Errors.COORDINATOR_NOT_AVAILABLE:
                 # Clients know it from coordinators alone; of this one they try again.
                 error = Errors.REPLICA_NOT_AVAILABLE
@@ -236,7 +236,7 @@ class LedSharePartition:
         return Errors.NONE
 
     def _written(self, some: list[_Unwritten], outcome: Errors) -> None:
-        error = outcome if outcome is Errors.NONE else told(outcome)
+        error = outcome if outcome is Errors.NONE else error_for_members(outcome)
         if self.error is not None:
             # Dropped meanwhile. What was written was written under an epoch that counted.
             for one in some:

@@ -511,5 +511,5 @@ class SharePartition:
 
 def _not_held() -> RefusedError:
     return RefusedError(
-        Errors.INVALID_RECORD_STATE, "The member does not hold the records, or not any more."
+        Errors.INVALID_RECORD_STATE, "The member does not hold the records, or no longer does."
     )

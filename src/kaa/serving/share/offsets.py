@@ -161,7 +161,7 @@ class ShareGroupOffsets:
         try:
             await self._persister.initialise(key, epoch, offset)
         except CoordinatorError as refusal:
-            return refusal.told().error
+            return refusal.for_clients().error
         return Errors.NONE
 
     async def delete(self, group_id: str, names: Iterable[str]) -> dict[Uuid, Errors]:
@@ -191,7 +191,7 @@ class ShareGroupOffsets:
         try:
             await self._persister.delete(key)
         except CoordinatorError as refusal:
-            return refusal.told().error
+            return refusal.for_clients().error
         return Errors.NONE
 
     def _write(

@@ -5,8 +5,8 @@ the epoch that follows. Epoch -1 ends the session. A session belongs to the conn
 it and ends with that: what the member holds goes back to the others at once, not when its locks run
 out.
 
-There are at most `group.share.max.share.sessions`. Nobody is put out for somebody new: who comes
-too late is refused, after a short wait, so that it does not come again at once.
+There are at most `group.share.max.share.sessions`. No session is evicted for a new one: a member
+that comes too late is refused, after a short wait, so that it does not come again at once.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Additions:
             frozenset(names),
             2 if version >= _BATCH_VERSION else 0,
         )
-        return dict.fromkeys(names, told_fenced(error, is_known=version >= _FENCED_VERSION))
+        return dict.fromkeys(names, fenced_for_client(error, is_known=version >= _FENCED_VERSION))
 
     def _missing(self, names: Sequence[PartitionName]) -> Pieces[list[PartitionName]]:
         missing = []
@@ -108,7 +108,7 @@ class Additions:
         return missing
 
 
-def told_fenced(error: Errors, *, is_known: bool) -> Errors:
+def fenced_for_client(error: Errors, *, is_known: bool) -> Errors:
     """Old clients know a fenced producer by another error."""
     if error is Errors.PRODUCER_FENCED and not is_known:
         return Errors.INVALID_PRODUCER_EPOCH

@@ -161,7 +161,7 @@ class Verification:
             except ConnectionError:
                 return dict.fromkeys(names, Errors.NETWORK_EXCEPTION)
         return {
-            name: _told(error, operation)
+            name: _error_for_producer(error, operation)
             for name, error in errors.items()
             if error is not Errors.NONE
         }
@@ -187,7 +187,7 @@ def _asked(
     )
 
 
-def _told(error: Errors, operation: TransactionOperation) -> Errors:
+def _error_for_producer(error: Errors, operation: TransactionOperation) -> Errors:
     if error is Errors.PRODUCER_FENCED:
         return Errors.INVALID_PRODUCER_EPOCH
     if error is Errors.TRANSACTION_ABORTABLE and operation is TransactionOperation.VERIFY_OLD:

@@ -76,7 +76,9 @@ def _division(table: LakeTable, text: str) -> str:
     if table.settings.mode == "upsert":
         raise LakeError("a table with one row per key stays divided by its key")
     if isinstance(table, FolderLake):
-        raise LakeError("a folder of Parquet files cannot be divided anew; Iceberg tables can")
+        raise LakeError(
+            "the partitioning of a folder of Parquet files is fixed; only Iceberg tables change it"
+        )
     terms = parse_terms(text)
     check_terms(terms, table.schema())
     return ", ".join(map(str, terms))

@@ -122,14 +122,14 @@ def _files(
 def _behind(lineage: Sequence[Version], start: str, head: str) -> list[Version]:
     names = [one.snapshot for one in lineage]
     if head not in names:
-        raise LakeError(f"snapshot {head} is not in the history of the table any more")
+        raise LakeError(f"snapshot {head} is no longer in the history of the table")
     known = list(lineage[: names.index(head) + 1])
     if start == BEFORE_ALL:
         return known
     if start not in names:
         raise LakeError(
-            f"snapshot {start}, up to which the stream has read, is not in the history of the "
-            "table any more: it was expired, or the table was rolled back; start with a new "
+            f"snapshot {start}, up to which the stream has read, is no longer in the history of "
+            "the table: it was expired, or the table was rolled back; start with a new "
             "checkpoint"
         )
     return known[names.index(start) + 1 :]
@@ -165,4 +165,4 @@ def files_between(
             found.append(file)
         if after == end:
             return found
-    raise LakeError("the files of a batch that is repeated are not in the table any more")
+    raise LakeError("the files of a batch that is repeated are no longer in the table")

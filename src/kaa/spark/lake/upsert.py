@@ -217,7 +217,7 @@ def _look_up(task: BucketTask, files: list[DataFileInfo], news: Table) -> tuple[
     tables, size = [numbered.empty_table()], 0
     keys = sorted(news.column("key").to_pylist())
     for number, file in enumerate(files):
-        assert isinstance(task.reader, IcebergReader), "folders are written anew"
+        assert isinstance(task.reader, IcebergReader), "folders are rewritten"
         found = task.reader.find(file, schema, names["key"], keys)
         size += found.read_bytes
         if found.rows.num_rows:

@@ -226,7 +226,7 @@ def _check_open(batch_id: int, entries: Sequence[Entry], last: Decision | None) 
     for entry in entries:
         if states.get(entry.transactional_id) != (True, *entry[1:]) or entry in swept:
             raise LostTransactionError(
-                f"transaction {entry.transactional_id} of batch {batch_id} is not open any more: "
+                f"transaction {entry.transactional_id} of batch {batch_id} is no longer open: "
                 "it timed out, or another run of the query aborts it. Nothing of the batch is "
                 "visible; restart the query, and raise transactionTimeoutMs if batches take longer "
                 "than that"

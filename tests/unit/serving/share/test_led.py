@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.serving.share.acquisition import Fetched, FetchedBatch, acquire
-from kaa.serving.share.led import LedSharePartition, told
+from kaa.serving.share.led import LedSharePartition, error_for_members
 from kaa.serving.share.machine import ACCEPT, RELEASE, Acknowledgement, RefusedError
 from kaa.wire.errors import Errors
 from tests.unit.serving.share.leading import Leading, leading, turns
@@ -247,8 +247,8 @@ def test_renewing_writes_nothing() -> None:
 
 
 def test_what_the_coordinator_says_means_something_to_members() -> None:
-    assert told(Errors.NOT_COORDINATOR) is Errors.COORDINATOR_NOT_AVAILABLE
-    assert told(Errors.MESSAGE_TOO_LARGE) is Errors.UNKNOWN_SERVER_ERROR
+    assert error_for_members(Errors.NOT_COORDINATOR) is Errors.COORDINATOR_NOT_AVAILABLE
+    assert error_for_members(Errors.MESSAGE_TOO_LARGE) is Errors.UNKNOWN_SERVER_ERROR
 
 
 def test_the_last_session_takes_it_along() -> None:

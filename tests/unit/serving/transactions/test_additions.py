@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.serving.transactions.additions import told_fenced
+from kaa.serving.transactions.additions import fenced_for_client
 from kaa.wire.errors import Errors
 
 
@@ -17,4 +17,4 @@ from kaa.wire.errors import Errors
     ],
 )
 def test_fenced(error: Errors, is_known: bool, told: Errors) -> None:
-    assert told_fenced(error, is_known=is_known) is told
+    assert fenced_for_client(error, is_known=is_known) is told

@@ -92,7 +92,7 @@ def test_changes_are_the_users_choice() -> None:
 def test_a_history_that_is_gone_is_told() -> None:
     with pytest.raises(LakeError, match="snapshot 9, up to which the stream has read"):
         end_of_batch(HISTORY, StreamPosition("9"), "4", "fail", Limits())
-    with pytest.raises(LakeError, match="snapshot 9 is not in the history"):
+    with pytest.raises(LakeError, match="snapshot 9 is no longer in the history"):
         end_of_batch(HISTORY, StreamPosition("1"), "9", "fail", Limits())
 
 

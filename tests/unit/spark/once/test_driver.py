@@ -141,7 +141,7 @@ def test_an_abort_takes_back_what_is_not_decided(query: Query) -> None:
     entries = [query.write("run", 0)]
     Driver(query.options, query.topic).run(abort_batch(0, entries))
     assert query.ongoing() == []
-    with pytest.raises(LostTransactionError, match="is not open any more"):
+    with pytest.raises(LostTransactionError, match="is no longer open"):
         query.commit(0, entries)
     query.commit(0, [query.write("again", 0)])
     Driver(query.options, query.topic).run(abort_batch(0, entries))

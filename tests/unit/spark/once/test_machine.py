@@ -457,7 +457,7 @@ def test_a_transaction_that_timed_out_before_the_decision() -> None:
     world = World()
     entries = write_batch(world, 0, 0, 2)
     world.init(entries[1].transactional_id)
-    with pytest.raises(LostTransactionError, match="is not open any more"):
+    with pytest.raises(LostTransactionError, match="is no longer open"):
         drive(world, 0, commit_batch(0, entries), None, False)
     assert world.visible == []
     assert world.decisions == []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # What a member has or shall have: numbers of partitions by topic id.
 Assignment = dict["Uuid", frozenset[int]]
-# The assignment of every member by its id; who has nothing may be missing.
+# The assignment of every member by its id; a member that has nothing may be missing.
 GroupAssignment = dict[str, Assignment]
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kaa.coordinators.group.classic.group import ClassicGroupState, ClassicMember
 from kaa.coordinators.group.classic.rebalance import joined_without_members
 from kaa.coordinators.group.classic.records import group_record
-from kaa.coordinators.machine import CoordinatorError, told
+from kaa.coordinators.machine import CoordinatorError, error_for_clients
 from kaa.limits import CLASSIC_GROUP_NEW_MEMBER_JOIN_MS
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k11_join_group import JoinGroupResponse
@@ -270,7 +270,9 @@ def static_member_stored(
         rebalances.forget_member(group, event.new_member_id)
         old = group.replace_static_member(event.new_member_id, event.old_member_id)
         rebalances.expect_heartbeat(group, old, now)
-        response = joined_without_members(group, "", event.leader_before, error=told(error))
+        response = joined_without_members(
+            group, "", event.leader_before, error=error_for_clients(error)
+        )
         outcome.reply(waiter, response)
         return
     if group.generation_id != event.generation_id or not group.is_in(_STABLE):

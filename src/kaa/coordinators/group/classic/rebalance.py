@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from kaa.coordinators.group.classic.group import ClassicGroupState
 from kaa.coordinators.group.classic.records import group_record
-from kaa.coordinators.machine import told
+from kaa.coordinators.machine import error_for_clients
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k11_join_group import JoinGroupResponse, JoinGroupResponseMember
 from kaa.wire.messages.k14_sync_group import SyncGroupResponse
@@ -293,7 +293,7 @@ class Rebalances:
             self.propagate(group, event.assignments, Errors.NONE, now, outcome)
             group.transition_to(_STABLE, now.wall_ms)
         else:
-            self.propagate(group, {}, told(error), now, outcome)
+            self.propagate(group, {}, error_for_clients(error), now, outcome)
             self.prepare_or_complete(group, now, outcome)
 
     def propagate(

@@ -143,14 +143,14 @@ class ConsumerGroups:
             heartbeat_interval_ms=times.heartbeat_interval_ms,
         )
         is_changed = updated.assigned != member.assigned
-        if self._is_told(request, updated, now, is_changed=is_changed):
+        if self._gets_assignment(request, updated, now, is_changed=is_changed):
             response.assignment = _assignment(updated.assigned)
         before = self._groups.get(group.group_id)
         if isinstance(before, ClassicGroup):
             turn_away(before, outcome)
         return outcome.result(response)
 
-    def _is_told(
+    def _gets_assignment(
         self,
         request: ConsumerGroupHeartbeatRequest,
         member: ConsumerMember,
@@ -165,15 +165,15 @@ class ConsumerGroups:
         if has_reported:
             self.timers.has_reported(group_id, member_id)
         interval_ms = self.times(group_id).heartbeat_interval_ms
-        is_told = (
+        gets_assignment = (
             request.member_epoch == JOIN_EPOCH
             or _is_full(request)
             or is_changed
             or self.timers.is_report_missing(group_id, member_id, interval_ms, now)
         )
-        if is_told and not has_reported:
-            self.timers.told(group_id, member_id, now)
-        return is_told
+        if gets_assignment and not has_reported:
+            self.timers.assignment_sent(group_id, member_id, now)
+        return gets_assignment
 
     def surroundings(self, group: ConsumerGroup, now: Moment) -> GroupSurroundings:
         return GroupSurroundings(

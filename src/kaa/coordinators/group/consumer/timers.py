@@ -52,21 +52,21 @@ class ConsumerTimers:
     def __init__(self, timers: Timers[object]) -> None:
         self._timers = timers
         # By group and member.
-        self._told_ms: dict[tuple[str, str], int] = {}
+        self._sent_ms: dict[tuple[str, str], int] = {}
 
-    def told(self, group_id: str, member_id: str, now: Moment) -> None:
+    def assignment_sent(self, group_id: str, member_id: str, now: Moment) -> None:
         """The member is sent what it has, and is to report it."""
-        self._told_ms[group_id, member_id] = now.monotonic_ms
+        self._sent_ms[group_id, member_id] = now.monotonic_ms
 
     def has_reported(self, group_id: str, member_id: str) -> None:
-        self._told_ms.pop((group_id, member_id), None)
+        self._sent_ms.pop((group_id, member_id), None)
 
     def is_report_missing(
         self, group_id: str, member_id: str, heartbeat_interval_ms: int, now: Moment
     ) -> bool:
-        told_ms = self._told_ms.get((group_id, member_id))
+        sent_ms = self._sent_ms.get((group_id, member_id))
         patience_ms = _HEARTBEATS_WITHOUT_REPORT * heartbeat_interval_ms
-        return told_ms is not None and now.monotonic_ms - told_ms >= patience_ms
+        return sent_ms is not None and now.monotonic_ms - sent_ms >= patience_ms
 
     def expect_heartbeat(self, group_id: str, member_id: str, timeout_ms: int, now: Moment) -> None:
         self._schedule("session", ConsumerExpired(group_id, member_id), timeout_ms, now)

@@ -124,7 +124,7 @@ class TableRows:
 
     def commit(self, messages: Messages, batch_id: int) -> None:
         """Runs on the driver, when all tasks are done."""
-        query_id, files = _told(messages)
+        query_id, files = _written(messages)
         if not query_id and not files and not self._is_overwrite:
             return
         table = self._open()
@@ -169,7 +169,7 @@ class TableRows:
         """Runs on the driver, after a task or the commit failed: also after a commit that came
         through, whose files are the table's.
         """
-        _, files = _told(messages)
+        _, files = _written(messages)
         kept = {one.url for one in self._open().files()}
         delete_files(self._place, [one.url for one in files if one.url not in kept])
 
@@ -184,9 +184,11 @@ def _own_settings(asked: LakeSettings) -> LakeSettings:
     return folder.own_settings(asked)
 
 
-def _told(messages: Messages) -> tuple[str, list[WrittenFile]]:
-    told = [one for one in messages if isinstance(one, WrittenFiles)]
-    return next((one.query_id for one in told), ""), [file for one in told for file in one.files]
+def _written(messages: Messages) -> tuple[str, list[WrittenFile]]:
+    written = [one for one in messages if isinstance(one, WrittenFiles)]
+    return next((one.query_id for one in written), ""), [
+        file for one in written for file in one.files
+    ]
 
 
 class TableWriter(DataSourceArrowWriter):
@@ -223,7 +225,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
                  for name in (_QUERY_ID, _BATCH_ID)]  # fmt: skip
         query_id, batch_id = found
         if query_id is None or batch_id is None:
-            raise LakeError("Spark does not tell which query and batch this task is of")
+            raise LakeError("Spark does not say which query and batch this task belongs to")
         return self._rows.write(iterator, query_id, int(batch_id))
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803  Spark's name.

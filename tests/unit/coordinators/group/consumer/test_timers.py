@@ -49,12 +49,12 @@ def test_a_report_is_missing_after_two_heartbeats() -> None:
         return consumer.is_report_missing("g", "m", 10, Moment(1_000 + now_ms, now_ms))
 
     assert not is_missing(100)
-    consumer.told("g", "m", NOW)
+    consumer.assignment_sent("g", "m", NOW)
     assert [is_missing(now_ms) for now_ms in (0, 19, 20, 90)] == [False, False, True, True]
-    consumer.told("g", "m", Moment(1_020, 20))
+    consumer.assignment_sent("g", "m", Moment(1_020, 20))
     assert not is_missing(39)
     consumer.has_reported("g", "m")
     assert not is_missing(90)
-    consumer.told("g", "m", NOW)
+    consumer.assignment_sent("g", "m", NOW)
     consumer.forget("g", "m")
     assert not is_missing(90)
