@@ -231,7 +231,7 @@ def _is_wanted(
     *,
     yes: bool,
 ) -> bool:
-    """Shows the plan; asks where somebody can answer."""
+    """Shows the plan; asks where a person can answer."""
     row = {
         "change": verb,
         "id": voter.id,

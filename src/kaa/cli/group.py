@@ -266,7 +266,7 @@ def delete(session: Session, names: tuple[str, ...], yes: bool) -> None:
     metavar="SECONDS",
     help="How often to look.",
 )
-@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many looks.")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after this many looks.")
 @client_options
 def watch(session: Session, name: str, interval_s: float, count: int | None) -> None:
     """Watch how far a group is: lag, rates, time behind and where it is going.

@@ -24,7 +24,7 @@ class SeekError(Exception):
 
 
 class Step(NamedTuple):
-    """A partition of the group, where it is and where it shall be."""
+    """A partition of the group, where it is and where it is to be."""
 
     partition: TopicPartition
     committed: int | None

@@ -1,6 +1,6 @@
 """Lines of standard input as they come, without holding up the event loop.
 
-A thread reads what is there: a line that somebody has typed, or a large piece of a file. It is a
+A thread reads what is there: a line that was typed, or a large piece of a file. It is a
 daemon and has its own short queue, so that Ctrl-C need not wait for a line that nobody types. It
 reads below Python's buffer: a thread that waits there for a line holds the lock of the buffer, and
 an interpreter that ends meanwhile aborts.

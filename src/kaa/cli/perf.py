@@ -65,7 +65,7 @@ def summary(latencies_ms: Sequence[float]) -> dict[str, float]:
 
 
 def histogram(latencies_ms: Sequence[float]) -> list[tuple[float, int]]:
-    """How many took at most so many milliseconds, in steps that double."""
+    """How many took at most that many milliseconds, in steps that double."""
     counts: dict[float, int] = {}
     for latency in latencies_ms:
         edge = 0.125

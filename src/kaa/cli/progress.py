@@ -36,7 +36,7 @@ def is_welcome(stream: IO[str], environment: Mapping[str, str] = os.environ) -> 
 def progress_line(
     what: str, unit: str, done: int, total: int | None, seconds: float, columns: int
 ) -> str:
-    """What is shown after so many seconds, in at most so many columns."""
+    """What is shown after this many seconds, in at most this many columns."""
     rate = done / seconds if seconds > 0 else 0.0
     if not total:
         counted = unit.removesuffix("s") if done == 1 else unit

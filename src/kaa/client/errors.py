@@ -211,7 +211,7 @@ def check(code: int, what: str, *, message: str | None = None, node: str | None 
 
 
 class CommitFailedError(KafkaError):
-    """Offsets were not committed because the consumer is not a member any more: others go on."""
+    """Offsets were not committed because the consumer is no longer a member: others read on."""
 
 
 class ProducerFencedError(KafkaError):

@@ -470,8 +470,8 @@ class ReplicaManager:
     def _report_strays(self) -> None:
         for folder in self.logs.strays:
             self._report(
-                f"{folder} is the log of a partition that this broker does not have (any more): "
-                "it is kept aside and not served. Delete the folder when nobody needs its records"
+                f"{folder} is the log of a partition that this broker does not have, or no longer: "
+                "it is kept aside and not served. Delete the folder if its records are not needed"
             )
 
     def _report_missing(self) -> None:

@@ -169,7 +169,7 @@ class ShareGroup(AnyGroup):
     def reset(
         self, topic: Topic | str, to: str | int | Mapping[int, int] = "earliest"
     ) -> dict[int, int]:
-        """Lets a group without members begin anew in a topic: at its `earliest` or `latest`
+        """Lets a group without members start over in a topic: at its `earliest` or `latest`
         records, at an offset, or at one for each partition. Returns the offsets.
         """
         found = topic if isinstance(topic, Topic) else self._topic(topic)

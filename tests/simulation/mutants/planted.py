@@ -188,7 +188,10 @@ MUTANTS = (
     ),
     # --- followers
     Mutant(
-        "divergence is not told", FETCH, "        if diverging is not None:", "        if False:"
+        "divergence is not reported",
+        FETCH,
+        "        if diverging is not None:",
+        "        if False:",
     ),
     Mutant(
         "followers cut to their high watermark",
@@ -336,7 +339,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "aborted transactions are not told",
+        "aborted transactions are not listed",
         LOG,
         "aborted = self._aborted_in(start_offset, region) if region is not None else []",
         "aborted = []",

@@ -15,7 +15,7 @@ SIX = (
     ("acks=all is answered after the append", 1),
     ("fenced brokers stay in the ISR", 1),
     ("the leader commits alone", 1),
-    ("aborted transactions are not told", 1),
+    ("aborted transactions are not listed", 1),
     ("acknowledgements are answered before they are written", 1),
 )
 

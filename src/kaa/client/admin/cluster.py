@@ -47,7 +47,7 @@ class LogDirReplica(NamedTuple):
 
 
 class LogDir(NamedTuple):
-    """A log directory of a broker; total and usable are -1 where the broker does not tell."""
+    """A log directory of a broker; total and usable are -1 where the broker does not say them."""
 
     broker_id: int
     path: str

@@ -290,7 +290,7 @@ class Consumer(ClientLife):
     async def poll(
         self, timeout_ms: int | None = None, max_records: int | None = None
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """The next records by partition; waits for the first, at most so long (None: for ever).
+        """The next records by partition; waits at most `timeout_ms` (None: for ever).
 
         Raises NotSubscribedError before `subscribe` or `assign`, as there is nothing to wait for.
         """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record went; offset -1 where the broker does not tell (acks=0, a duplicate)."""
+    """Where a record went; offset -1 where the broker does not say it (acks=0, a duplicate)."""
 
     topic: str
     partition: int

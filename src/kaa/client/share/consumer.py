@@ -149,7 +149,7 @@ class ShareConsumer(ClientLife):
     # --- records
 
     async def poll(self, timeout_ms: int | None = None) -> list[ShareRecord]:
-        """The next records; waits for the first, at most so long (None: for ever).
+        """The next records; waits at most `timeout_ms` (None: for ever).
 
         With implicit acknowledgement the records of the poll before are accepted.
         """

@@ -295,7 +295,7 @@ class Consumer(ClientThread[asynchronous_consumer.Consumer]):
     def poll(
         self, timeout_ms: int | None = None, max_records: int | None = None
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """The next records by partition; waits for the first, at most so long (None: for ever)."""
+        """The next records by partition; waits at most `timeout_ms` (None: for ever)."""
         return self._call_with_listener(self.asynchronous.poll(timeout_ms, max_records))
 
     def fetch_batches(

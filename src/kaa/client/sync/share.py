@@ -38,7 +38,7 @@ class ShareConsumer(ClientThread[asynchronous.ShareConsumer]):
         return self.asynchronous.subscription
 
     def poll(self, timeout_ms: int | None = None) -> list[ShareRecord]:
-        """The next records that the group gives; waits at most so long (None: for ever)."""
+        """The next records that the group gives; waits at most `timeout_ms` (None: for ever)."""
         return self._call(self.asynchronous.poll(timeout_ms))
 
     def acknowledge(

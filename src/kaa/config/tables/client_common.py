@@ -26,7 +26,7 @@ COMMON_KEYS = (
         "and partitions.",
         at_least(0)),
     key("metadata.recovery.strategy", STRING, "rebootstrap", LOW,
-        "What to do when no known broker answers any more: `rebootstrap` starts again from the "
+        "What to do when no known broker answers: `rebootstrap` starts again from the "
         "bootstrap list, `none` gives up.",
         one_of_any_case("REBOOTSTRAP", "NONE")),
     key("metadata.recovery.rebootstrap.trigger.ms", LONG, 300_000, LOW,
