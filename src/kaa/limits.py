@@ -3,78 +3,98 @@
 A bound protects a process from its input: a frame, a count, a queue or a cache that could otherwise
 grow without end. Settings that an operator may change live in `kaa.config`; what stands here is
 what Kaa itself promises never to exceed, whatever the settings say.
+
+The order is that of the data: a frame comes in and is decoded, records are judged, appended,
+replicated and read; then the coordinators, the metadata and the tier beside that path; then those
+who talk to a node: clients, commands, Spark, tests. Two reasons give most sizes:
+
+- A node has one loop. What is done in one turn of it aims at a millisecond or two, so that nobody
+  waits long for others: names with PER_TURN, PER_SLICE, PER_PIECE and ON_LOOP say how much that is
+  of one kind of work.
+- Memory. A cache or a queue holds so many entries that it stays a small part of a node of 100 MB.
 """
 
-# --- wire
+# --- the loop
+# How much processor time one turn may use before it is reported (slices aim at half of it, or
+# less), and how long it may stand still: clients notice a second.
+LOOP_HELD_MS_MAX = 10
+LOOP_BLOCKED_MS_MAX = 1_000
+# Records that a controller, a quorum or a coordinator decides, encodes or applies at once; then
+# others are served before the operation goes on. A millisecond or two.
+RECORDS_PER_PIECE = 100
+# Pause before a duty of a node is begun again that failed in a way nobody expected: short enough to
+# mend itself unseen, long enough not to fill the log.
+DUTY_RETRY_SECONDS = 1.0
+
+# --- connections
+# Input is read into one buffer shared by the connections of a listener: large enough for
+# one system call to bring most requests whole.
+NET_SCRATCH_BYTES = 1 << 18
+# The first size of a connection's own buffer, for a frame that did not arrive in one piece: a page.
+NET_FRAME_BUFFER_BYTES_MIN = 1 << 12
+# Frames of one connection that are dispatched before others have their turn: small ones take some
+# 50 us each.
+NET_FRAMES_PER_TURN_MAX = 32
+# Answers of one connection that are not known yet, or wait for such; then its socket is not read.
+# Java's producer has five under way.
+NET_PARKED_ANSWERS_MAX = 1_000
+# Bytes of answers that one connection has not taken; then its socket is not read. A few fetches.
+NET_QUEUED_BYTES_MAX = 8 << 20
+# Bytes of answers that one connection is sent before others have their turn, a millisecond or two:
+# a client that reads as fast as it is written to would take the whole of a large answer at once.
+NET_SENT_PER_TURN_BYTES_MAX = 1 << 20
+# Regions of files up to this size are copied rather than sent by `sendfile`: the copy costs less
+# than the second system call.
+NET_COPIED_REGION_BYTES_MAX = 8 << 10
+# How long a client may take to send its first request, and how long it may take to finish a request
+# that it has begun, which grows with what it has sent: a client that sends at this pace is kept.
+# Both let through what a slow or lossy line needs, and end those who only hold a descriptor.
+NET_FIRST_REQUEST_SECONDS_MAX = 30.0
+NET_FRAME_SECONDS_MAX = 30.0
+NET_FRAME_BYTES_PER_SECOND_MIN = 16 << 10
+# How long a listener that ran out of descriptors does not accept: time for some to be closed.
+NET_ACCEPT_PAUSE_SECONDS = 0.2
+
+# --- frames and messages
 # Elements of all arrays of one message together, and tagged fields of one section. Each element
 # costs an object far larger than its bytes, so the remaining length alone does not bound memory
-# (CVE-2026-111108, -111115).
+# (CVE-2026-111108, -111115). A million partitions fit a request; answers of brokers are trusted
+# more.
 WIRE_REQUEST_ELEMENTS_MAX = 1_000_000
 WIRE_RESPONSE_ELEMENTS_MAX = 16_000_000
 WIRE_TAGGED_FIELDS_MAX = 10_000
 # The same before a connection is authenticated, when only ApiVersions and the SASL requests are
-# decoded.
+# decoded, which have a handful.
 WIRE_UNAUTHENTICATED_ELEMENTS_MAX = 256
 WIRE_UNAUTHENTICATED_TAGGED_FIELDS_MAX = 64
-# Kafka's own bound on a string in either encoding.
-WIRE_STRING_BYTES_MAX = 32_767
 # A request header: two int16, one int32, one int16-prefixed client id, and its tagged fields.
 WIRE_HEADER_TAGGED_FIELDS_MAX = 64
-
-# --- log
-# Buffers of one vectored write; the systems we run on take 1,024 and refuse more.
-WRITE_VECTORS_MAX = 1_024
-# A checkpoint names each partition of a log directory once: 200,000 of the longest names.
-CHECKPOINT_FILE_BYTES_MAX = 64 * 1024 * 1024
-# Entries of an index in memory: at most this much unwritten, and as much of the last lookup.
-INDEX_BLOCK_BYTES = 4_096
-# Producer state of one partition, as a file: ten million producers at 46 bytes.
-PRODUCER_SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024
-# What a walk over a segment reads at once: to find one batch, and to scan them all.
-SEEK_WINDOW_BYTES = 8_192
-SCAN_WINDOW_BYTES = 1024 * 1024
-# Batch starts that a log remembers, so that reads at its end need no index.
-LOG_RECENT_POSITIONS_MAX = 64
-# Different settings of topics that are kept for the logs that share them.
-LOG_CONFIGS_KEPT_MAX = 1_000
-# Logs that one tick of the log manager looks at for due flushes and removals.
-TICK_LOGS_MAX = 1_000
-# Logs that are looked at before others have a turn, and those the cleaner examines.
-LOGS_PER_SLICE_MAX = 500
-LOGS_EXAMINED_PER_SLICE_MAX = 100
-# Producers that are looked at before others have a turn, and those of which a snapshot is written
-# on the loop; one of more is written with the next flush.
-PRODUCERS_PER_SLICE_MAX = 5_000
-PRODUCERS_WRITTEN_ON_LOOP_MAX = 500
-# Logs that one task of a clean stop closes, and threads that do so.
-LOGS_PER_CLOSE_TASK = 50
-LOG_CLOSING_THREADS = 16
-# Segments of a log that are taken out of it in one turn of the loop; each is a handful of files to
-# rename.
-SEGMENTS_REMOVED_PER_TURN_MAX = 20
-# Logs whose old segments, or idle producers, one tick of the log manager looks for; then the next
-# tick goes on.
-TICK_RETAINED_LOGS_MAX = 200
-
-# --- config
-# A properties file, the settings in it, and one setting. A PEM chain in a setting is the longest
-# honest value.
-CONFIG_FILE_BYTES_MAX = 4 * 1024 * 1024
-CONFIG_SETTINGS_MAX = 20_000
-CONFIG_VALUE_CHARACTERS_MAX = 1024 * 1024
-CONFIG_LIST_ENTRIES_MAX = 10_000
-# How much of a refused value a message repeats.
-CONFIG_SHOWN_CHARACTERS_MAX = 512
+# Kafka's own bound on a string in either encoding.
+WIRE_STRING_BYTES_MAX = 32_767
+# Bytes of a request above which it is decoded off the loop: what follows is some thousand entries,
+# or a few large values. A produce of any size has few entries beside its records.
+REQUEST_BYTES_ON_LOOP_MAX = 16 * 1024
+# Entries of an answer above which it is encoded off the loop: a millisecond of encoding.
+RESPONSE_ITEMS_ON_LOOP_MAX = 200
 
 # --- records
 # Streamed decompression hands out at most this much at a time where the codec leaves the choice
 # (an lz4 block may have 4 MiB, a snappy block 64/3 times its input), from input slices this long.
 DECOMPRESSION_CHUNK_BYTES = 64 * 1024
+DECOMPRESSION_INPUT_SLICE_BYTES = 16 * 1024
 # What a thread keeps of zstd between two batches; Kafka's levels need a window of 2 MiB.
 DECOMPRESSOR_KEPT_BYTES_MAX = 8 * 1024 * 1024
-DECOMPRESSION_INPUT_SLICE_BYTES = 16 * 1024
-# A batch or a record expanded in memory as a whole. Validation never does that.
+# A batch or a record expanded in memory as a whole. Validation never does that. Five times what
+# Kafka's largest request holds by default.
 BATCH_EXPANDED_BYTES_MAX = 512 * 1024 * 1024
+# Refused records that one answer names; the error of the batch stands without them.
+RECORD_ERRORS_MAX = 10_000
+# Records turned into objects before the first of them is handed out: a caller that wants one record
+# does not pay for a batch of thousands.
+RECORDS_DECODED_AT_ONCE = 256
+# Kernel work of this size and above runs without the interpreter lock; below, dropping and taking
+# the lock again costs more than it gives.
+KERNEL_UNLOCKED_BYTES_MIN = 32 * 1024
 # One read of record batches as Arrow columns; a caller may ask for less. A column of int32 offsets
 # ends at 2 GiB, and both bounds together keep every column below it.
 ARROW_READ_ROWS_MAX = 16 * 1024 * 1024
@@ -83,101 +103,8 @@ ARROW_READ_BYTES_MAX = 2**31 - 1
 ARROW_ENCODE_CHUNK_BYTES = 8 * 1024 * 1024
 # The map of a log cleaner; Kafka's dedupe buffer has the same bound per thread.
 OFFSET_MAP_BYTES_MAX = 2**31 - 1
-# Refused records that one answer names; the error of the batch stands without them.
-RECORD_ERRORS_MAX = 10_000
-# Records turned into objects before the first of them is handed out.
-RECORDS_DECODED_AT_ONCE = 256
-# Kernel work of this size and above runs without the interpreter lock; below, dropping and taking
-# the lock again costs more than it gives.
-KERNEL_UNLOCKED_BYTES_MIN = 32 * 1024
 
-# --- quorum
-# Voters of the metadata quorum; more than a handful make it slower and no safer.
-QUORUM_VOTERS_MAX = 128
-# Replicas that fetch the metadata log without voting and are remembered for DescribeQuorum, and how
-# long one is remembered after its last fetch (Kafka's session time).
-QUORUM_OBSERVERS_MAX = 10_000
-QUORUM_OBSERVER_SESSION_MS = 300_000
-# Fetches that wait at the leader for records; one more is answered empty at once.
-QUORUM_PARKED_FETCHES_MAX = 10_000
-# Transitions kept to explain a fault.
-QUORUM_STORY_LINES_MAX = 64
-# Transitions that one event may lead to before the machine hands its effects out.
-QUORUM_TRANSITIONS_PER_EVENT_MAX = 16
-
-# --- net
-# Input is read into one buffer shared by the connections of a listener.
-NET_SCRATCH_BYTES = 1 << 18
-# The first size of a connection's own buffer, for a frame that did not arrive in one piece.
-NET_FRAME_BUFFER_BYTES_MIN = 1 << 12
-# Answers of one connection that are not known yet, or wait for such; then its socket is not read.
-NET_PARKED_ANSWERS_MAX = 1_000
-# Bytes of answers that one connection has not taken; then its socket is not read.
-NET_QUEUED_BYTES_MAX = 8 << 20
-# Bytes of answers that one connection is sent before others have their turn, a millisecond or two:
-# a client that reads as fast as it is written to would take the whole of a large answer at once.
-NET_SENT_PER_TURN_BYTES_MAX = 1 << 20
-# Regions of files up to this size are copied rather than sent by `sendfile`.
-NET_COPIED_REGION_BYTES_MAX = 8 << 10
-# Frames of one connection that are dispatched before others have their turn.
-NET_FRAMES_PER_TURN_MAX = 32
-# How long a client may take to send its first request, and how long it may take to finish a request
-# that it has begun, which grows with what it has sent: a client that sends at this pace is kept.
-NET_FIRST_REQUEST_SECONDS_MAX = 30.0
-NET_FRAME_SECONDS_MAX = 30.0
-NET_FRAME_BYTES_PER_SECOND_MIN = 16 << 10
-# How long a listener that ran out of descriptors does not accept.
-NET_ACCEPT_PAUSE_SECONDS = 0.2
-
-# --- pieces
-# Records that a controller, a quorum or a coordinator decides, encodes or applies at once, a
-# millisecond or two; then others are served before the operation goes on.
-RECORDS_PER_PIECE = 100
-
-# --- metadata
-# A batch of the metadata log, as in Kafka, and the records of one operation of the controller.
-METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024
-METADATA_RECORDS_PER_OPERATION_MAX = 10_000
-# Between two dials of a node that cannot be reached; doubled each time, as Kafka's controllers do.
-PEER_RECONNECT_PAUSE_MS = 50
-PEER_RECONNECT_PAUSE_MS_MAX = 500
-# Between two questions for a controller that is not active, or not known.
-CONTROLLER_RETRY_PAUSE_MS = 50
-CONTROLLER_RETRY_PAUSE_MS_MAX = 1_000
-# How long ago a replica may have had everything to be made a voter, as in Kafka.
-QUORUM_CAUGHT_UP_MS_MAX = 3_600_000
-# Before a controller asks again to become a voter, after a refusal that only an operator can mend.
-QUORUM_JOIN_REFUSED_PAUSE_MS = 60_000
-# Partitions whose leader is chosen anew before others are served.
-METADATA_ELECTIONS_PER_PIECE = 100
-# Resources whose settings are judged before others are served.
-METADATA_CONFIGS_PER_PIECE = 50
-# Topics that are judged before others are served.
-METADATA_TOPICS_PER_PIECE = 20
-# Bytes of a request above which it is decoded off the loop: what follows is some thousand entries,
-# or a few large values. A produce of any size has few entries beside its records.
-REQUEST_BYTES_ON_LOOP_MAX = 16 * 1024
-# Reports of the settings of new topics that a controller keeps, each of some forty settings.
-METADATA_TOPIC_REPORTS_MAX = 20
-# Entries of an answer above which it is encoded off the loop.
-RESPONSE_ITEMS_ON_LOOP_MAX = 200
-# A batch of a snapshot is closed when it has this much; what writes it pauses there.
-METADATA_SNAPSHOT_BATCH_BYTES = 1024 * 1024
-# A snapshot is read as a whole: five million partitions at 200 bytes.
-METADATA_SNAPSHOT_BYTES_MAX = 1024 * 1024 * 1024
-# What a replay of the metadata log reads at once.
-METADATA_READ_BYTES = 1024 * 1024
-# A value of a setting that the cluster keeps: a string of the wire format cannot be longer.
-METADATA_CONFIG_VALUE_CHARACTERS_MAX = 32_767
-# Partitions that one request may create, as in Kafka.
-METADATA_PARTITIONS_PER_REQUEST_MAX = 10_000
-# Partitions that a timer gives another leader at once, as in Kafka.
-METADATA_ELECTIONS_PER_ROUND_MAX = 1_000
-
-# --- serving
-# A fetch session is safe from displacement until it was idle, or has lived, this long. Fixed in
-# Kafka.
-FETCH_SESSION_EVICTION_MS = 120_000
+# --- produce
 # Batches of a produce request that expand to more are validated off the loop: a small batch can
 # expand to gigabytes.
 PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX = 2 * 1024 * 1024
@@ -190,10 +117,48 @@ PRODUCE_BATCHES_AT_ONCE_MAX = 50
 PRODUCE_BATCHES_PER_TURN_MAX = 25
 # Partitions of one answer that are looked at for their replicas before others have a turn.
 REPLICATION_LOOKS_PER_TURN_MAX = 500
-# How much processor time one turn of the loop may use before it is reported (slices aim at half of
-# it), and how long it may stand still.
-LOOP_HELD_MS_MAX = 10
-LOOP_BLOCKED_MS_MAX = 1_000
+
+# --- logs
+# Buffers of one vectored write; the systems we run on take 1,024 and refuse more.
+WRITE_VECTORS_MAX = 1_024
+# Batch starts that a log remembers, so that reads at its end need no index: consumers that keep up
+# are rarely further back.
+LOG_RECENT_POSITIONS_MAX = 64
+# Entries of an index in memory: at most this much unwritten, and as much of the last lookup. A
+# page.
+INDEX_BLOCK_BYTES = 4_096
+# What a walk over a segment reads at once: to find one batch, of which an index entry is at most
+# 4 KiB away by default, and to scan them all.
+SEEK_WINDOW_BYTES = 8_192
+SCAN_WINDOW_BYTES = 1024 * 1024
+# A checkpoint names each partition of a log directory once: 200,000 of the longest names.
+CHECKPOINT_FILE_BYTES_MAX = 64 * 1024 * 1024
+# Producer state of one partition, as a file: ten million producers at 46 bytes.
+PRODUCER_SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024
+# Different settings of topics that are kept for the logs that share them; most topics have the
+# same.
+LOG_CONFIGS_KEPT_MAX = 1_000
+# Producers that are looked at before others have a turn, and those of which a snapshot is written
+# on the loop; one of more is written with the next flush.
+PRODUCERS_PER_SLICE_MAX = 5_000
+PRODUCERS_WRITTEN_ON_LOOP_MAX = 500
+# Segments of a log that are taken out of it in one turn of the loop; each is a handful of files to
+# rename.
+SEGMENTS_REMOVED_PER_TURN_MAX = 20
+# Logs that are looked at before others have a turn, and those the cleaner examines, which costs
+# several times as much.
+LOGS_PER_SLICE_MAX = 500
+LOGS_EXAMINED_PER_SLICE_MAX = 100
+# Logs that one tick of the log manager looks at for due flushes and removals, and those whose old
+# segments or idle producers it looks for; then the next tick goes on. A tick comes every second.
+TICK_LOGS_MAX = 1_000
+TICK_RETAINED_LOGS_MAX = 200
+# Logs that one task of a clean stop closes, and threads that do so: closing waits for the disk, and
+# a disk takes some requests at once.
+LOGS_PER_CLOSE_TASK = 50
+LOG_CLOSING_THREADS = 16
+
+# --- partitions and directories
 # New partitions that get their logs in one turn of the loop; each is a millisecond or two of the
 # disk.
 PARTITIONS_MADE_PER_TURN_MAX = 1
@@ -201,20 +166,21 @@ PARTITIONS_MADE_PER_TURN_MAX = 1
 # settings.
 PARTITIONS_CHANGED_PER_TURN_MAX = 20
 TOPIC_CONFIGS_PER_TURN_MAX = 5
-# Partitions that are not here yet and for which a directory was asked for (AlterReplicaLogDirs).
+# Changed partitions that a node follows in one turn of the loop.
+PUBLISHED_PARTITIONS_PER_TURN_MAX = 150
+# Partitions that are not here yet and for which a directory was asked for (AlterReplicaLogDirs):
+# some 10 MB.
 PREFERRED_DIRECTORIES_MAX = 100_000
 # A move between directories: what is copied at once, and the tail that is copied while appends are
-# held off. Logs whose moves one request begins or ends before others have a turn.
+# held off, a few milliseconds. Logs whose moves one request begins or ends before others have a
+# turn.
 MOVE_PIECE_BYTES = 1024 * 1024
 MOVE_TAIL_BYTES_MAX = 256 * 1024
 MOVES_BEGUN_PER_SLICE_MAX = 2
 # Replicas in one AssignReplicasToDirs, as in Kafka.
 DIRECTORY_ASSIGNMENTS_PER_REQUEST_MAX = 2_250
-# In-sync sets that one AlterPartition asks for, and the pause before a failed one is sent again.
-ISR_CHANGES_PER_REQUEST_MAX = 2_000
-ISR_RETRY_MS = 50
-# Partitions that are looked at for replicas that fell behind before others have a turn.
-ISR_CHECKS_PER_TURN_MAX = 500
+
+# --- replication
 # What a follower appends in one turn of the loop, in bytes and in batches (each one is checked);
 # above the first bound the writer thread of the directory does the writing.
 FOLLOWER_ON_LOOP_BYTES_MAX = 64 * 1024
@@ -222,15 +188,29 @@ FOLLOWER_PIECE_BYTES_MAX = 1024 * 1024
 FOLLOWER_PIECE_BATCHES_MAX = 200
 # Partitions whose state a follower takes over from an answer before others have a turn.
 FOLLOWER_PARTITIONS_PER_TURN_MAX = 200
-# Changed partitions that a node follows in one turn of the loop.
-PUBLISHED_PARTITIONS_PER_TURN_MAX = 150
 # How often a leader reads all partitions of a follower's session while the follower may be behind;
-# in between it reads those with something new.
+# in between it reads those with something new. Six times in `replica.lag.time.max.ms` keep a
+# follower that is there in the in-sync set.
 FOLLOWER_FULL_READS_PER_LAG = 6
+# In-sync sets that one AlterPartition asks for, and the pause before a failed one is
+# sent again.
+ISR_CHANGES_PER_REQUEST_MAX = 2_000
+ISR_RETRY_MS = 50
+# Partitions that are looked at for replicas that fell behind before others have a turn.
+ISR_CHECKS_PER_TURN_MAX = 500
+
+# --- fetch and look-ups
+# A fetch session is safe from displacement until it was idle, or has lived, this long. Fixed in
+# Kafka.
+FETCH_SESSION_EVICTION_MS = 120_000
 # Partitions of a fetch that are read before others have a turn, a millisecond or two of work.
 FETCH_PARTITIONS_PER_TURN_MAX = 250
-# Partitions of a metadata answer, resources whose settings are given, and logs that are given with
-# their directories, in one turn of the loop: about two milliseconds of work each.
+# Batches that are larger, or compressed, are looked through for a timestamp off the loop.
+SEARCH_ON_LOOP_BYTES_MAX = 64 * 1024
+# Partitions of a metadata answer, resources whose settings are given (of some forty or three
+# hundred settings each), logs that are given with their directories, partitions whose offsets are
+# looked up, and groups that are described, in one turn of the loop: about two milliseconds of work
+# each.
 METADATA_PARTITIONS_PER_SLICE_MAX = 250
 CONFIG_RESOURCES_PER_SLICE_MAX = 2
 DESCRIBED_LOGS_PER_SLICE_MAX = 200
@@ -238,18 +218,15 @@ OFFSETS_LISTED_PER_SLICE_MAX = 150
 GROUPS_DESCRIBED_PER_SLICE_MAX = 50
 # Requests to coordinators that one request of a client begins before others have a turn.
 PARTS_BEGUN_PER_TURN_MAX = 50
-# Batches that are larger, or compressed, are looked through for a timestamp off the loop.
-SEARCH_ON_LOOP_BYTES_MAX = 64 * 1024
 
 # --- coordinators
-# Changes of memory that are marked as committed before the loop serves others.
-COORDINATOR_CHANGES_COMMITTED_PER_TURN_MAX = 2_000
-# Hashes of groups, transactional ids and share partitions that are kept, some 100 bytes each.
-COORDINATOR_KEY_HASHES_MAX = 10_000
-# The pause before a partition that could not be loaded is loaded again; it doubles each time.
+# The pause before a partition that could not be loaded is loaded again; it doubles each time. A
+# slow disk is tried soon, a broken one does not fill the log.
 COORDINATOR_LOAD_RETRY_SECONDS_MIN = 1.0
 COORDINATOR_LOAD_RETRY_SECONDS_MAX = 60.0
-# Deadlines that a machine acts on before the loop serves others.
+# Changes of memory that are marked as committed, and deadlines that a machine acts on, before the
+# loop serves others. A change is a step of a loop; a deadline may rebalance a group.
+COORDINATOR_CHANGES_COMMITTED_PER_TURN_MAX = 2_000
 COORDINATOR_DEADLINES_PER_TURN_MAX = 10
 # A coordinator that comes later than this to its deadlines has not read its clients either, and
 # gives the loop this long to do so before it believes that they are gone.
@@ -257,6 +234,10 @@ COORDINATOR_LATE_MS_MAX = 250
 COORDINATOR_PATIENCE_MS = 50
 # What a record costs in a batch besides its key and value: varints and attributes.
 COORDINATOR_RECORD_OVERHEAD_BYTES_MAX = 32
+# Hashes of groups, transactional ids and share partitions that are kept, some 100 bytes each.
+COORDINATOR_KEY_HASHES_MAX = 10_000
+
+# --- groups
 # How long a member whose first JoinGroup waits is kept without a sign of life. Fixed in Kafka.
 CLASSIC_GROUP_NEW_MEMBER_JOIN_MS = 300_000
 # Steps of an assignor that run at once, in the heartbeat that asks for it; a step takes well below
@@ -271,68 +252,173 @@ CONSUMER_GROUP_ASSIGNOR_PAUSE_MS = 1
 CONSUMER_GROUP_REGEX_REFRESH_MS_MIN = 10_000
 # Topics that are matched against the expressions of a group in one go.
 CONSUMER_GROUP_REGEX_TOPICS_PER_SLICE_MAX = 500
-# Memory that compiling one regular expression of a client may take.
+# Memory that compiling one regular expression of a client may take: the default of RE2.
 CONSUMER_GROUP_REGEX_BYTES_MAX = 8 << 20
 # Hashes of the topics of groups that are remembered, and those of topics that are made before the
 # loop serves others; each takes some ten microseconds.
 GROUP_HASHES_MAX = 1_000
 GROUP_TOPIC_HASHES_PER_PIECE = 100
-# Hashes of member ids that are remembered.
+# Hashes of member ids that are remembered, some 100 bytes each.
 GROUP_MEMBER_HASHES_MAX = 10_000
-# Internal topics of streams groups of which it is remembered why they were refused.
+# Internal topics of streams groups of which it is remembered why they were refused, until their
+# members have asked again.
 STREAMS_TOPIC_REFUSALS_MAX = 1_000
+
+# --- transactions
+# Partitions whose markers one request to a broker carries, or twice as many: what waits is taken
+# until there are enough. The broker writes them in slices, and clients wait for all of a request.
+TRANSACTION_MARKERS_PER_REQUEST_MAX = 500
+# Markers that are written before others have a turn; each is an append to a log.
+TRANSACTION_MARKERS_PER_TURN_MAX = 10
+# The pause before a marker is sent again that a partition could not take: leaders change within
+# some tenths of a second.
+TRANSACTION_MARKER_RETRY_SECONDS = 0.1
+# Partitions of a transaction that are looked at before others have a turn.
+TRANSACTION_PARTITIONS_PER_TURN_MAX = 1_000
+# Transactions that one request to a coordinator adds partitions to, or asks about.
+TRANSACTION_ADDITIONS_PER_REQUEST_MAX = 1_000
+
+# --- share groups
+# How often a call to the share coordinator is tried while that moves or loads, and the pauses: five
+# seconds in all, in which a coordinator has moved.
+SHARE_STATE_ATTEMPTS_MAX = 8
+SHARE_STATE_RETRY_SECONDS_MIN = 0.05
+SHARE_STATE_RETRY_SECONDS_MAX = 2.0
+# Bytes of one partition that one fetch of a share group reads; members get at most some hundreds of
+# records at a time, and the read happens on the loop.
+SHARE_READ_BYTES_MAX = 1_048_576
+# Partitions of a share session that are looked at, or answered, before others have a turn.
+SHARE_PARTITIONS_PER_TURN_MAX = 200
+
+# --- quorum
+# Voters of the metadata quorum; more than a handful make it slower and no safer.
+QUORUM_VOTERS_MAX = 128
+# Replicas that fetch the metadata log without voting and are remembered for DescribeQuorum, and how
+# long one is remembered after its last fetch (Kafka's session time).
+QUORUM_OBSERVERS_MAX = 10_000
+QUORUM_OBSERVER_SESSION_MS = 300_000
+# Fetches that wait at the leader for records, one of each observer; one more is answered empty at
+# once.
+QUORUM_PARKED_FETCHES_MAX = 10_000
+# How long ago a replica may have had everything to be made a voter, as in Kafka.
+QUORUM_CAUGHT_UP_MS_MAX = 3_600_000
+# Before a controller asks again to become a voter, after a refusal that only an operator can mend.
+QUORUM_JOIN_REFUSED_PAUSE_MS = 60_000
+# Transitions kept to explain a fault: the last few elections.
+QUORUM_STORY_LINES_MAX = 64
+# Transitions that one event may lead to before the machine hands its effects out. More is a
+# fault of the machine, which must not hang the node.
+QUORUM_TRANSITIONS_PER_EVENT_MAX = 16
+# Between two dials of a node that cannot be reached; doubled each time, as Kafka's controllers do.
+PEER_RECONNECT_PAUSE_MS = 50
+PEER_RECONNECT_PAUSE_MS_MAX = 500
+
+# --- metadata
+# A batch of the metadata log, as in Kafka, and the records of one operation of the controller.
+METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024
+METADATA_RECORDS_PER_OPERATION_MAX = 10_000
+# Partitions that one request may create, and those that a timer gives another leader at once, as in
+# Kafka.
+METADATA_PARTITIONS_PER_REQUEST_MAX = 10_000
+METADATA_ELECTIONS_PER_ROUND_MAX = 1_000
+# Partitions whose leader is chosen again, resources whose settings are judged, and topics that are
+# judged, before others are served.
+METADATA_ELECTIONS_PER_PIECE = 100
+METADATA_CONFIGS_PER_PIECE = 50
+METADATA_TOPICS_PER_PIECE = 20
+# Reports of the settings of new topics that a controller keeps, each of some forty settings: topics
+# that are created together have the same.
+METADATA_TOPIC_REPORTS_MAX = 20
+# A value of a setting that the cluster keeps: a string of the wire format cannot be longer.
+METADATA_CONFIG_VALUE_CHARACTERS_MAX = 32_767
+# A batch of a snapshot is closed when it has this much; what writes it pauses there.
+METADATA_SNAPSHOT_BATCH_BYTES = 1024 * 1024
+# A snapshot is read as a whole: five million partitions at 200 bytes.
+METADATA_SNAPSHOT_BYTES_MAX = 1024 * 1024 * 1024
+# What a replay of the metadata log reads at once.
+METADATA_READ_BYTES = 1024 * 1024
+# Between two questions for a controller that is not active, or not known: an election takes a
+# second or two.
+CONTROLLER_RETRY_PAUSE_MS = 50
+CONTROLLER_RETRY_PAUSE_MS_MAX = 1_000
+
+# --- tier
+# One part of a multipart upload, and how many of them travel at a time for one object. S3 takes
+# parts from 5 MiB on, and 10,000 of them: enough for a segment of any size.
+TIER_PART_BYTES = 8 * 1024 * 1024
+TIER_PARTS_IN_FLIGHT_MAX = 4
+# What a walk over a whole remote object reads at once.
+TIER_READ_BYTES = 8 * 1024 * 1024
+# How often a request to a store is sent again, and for how long; then the round fails, and the next
+# one tries.
+TIER_STORE_RETRIES_MAX = 8
+TIER_STORE_RETRY_SECONDS_MAX = 60.0
+# Objects of one page of a listing: the most that S3 gives.
+TIER_LISTED_OBJECTS = 1_000
+# How long the reader of the remote log metadata waits for records before it looks for other work
+# and for an answer of another kind, how many records it applies before others have their turn, and
+# the longest pause after a failure.
+TIER_METADATA_POLL_MS = 500
+TIER_METADATA_ANSWER_SECONDS = 5.0
+TIER_METADATA_RECORDS_PER_TURN = 200
+TIER_METADATA_RETRY_SECONDS_MAX = 10.0
+# Pieces in which remote logs are read and kept, and what is read at once to find a batch in one.
+TIER_CHUNK_BYTES = 4 * 1024 * 1024
+TIER_SEEK_BYTES = 64 * 1024
+# What of remote logs and their indexes is kept in memory: 16 pieces, and the indexes of
+# some segments, which have 5 MB for one of a GiB.
+TIER_CHUNK_CACHE_BYTES_MAX = 64 * 1024 * 1024
+TIER_INDEX_CACHE_BYTES_MAX = 32 * 1024 * 1024
+# How soon those who wait for a quota look whether it was raised.
+TIER_QUOTA_PAUSE_MS_MAX = 1_000
+
+# --- configuration
+# A properties file, the settings in it, and one setting. A PEM chain in a setting is the longest
+# honest value.
+CONFIG_FILE_BYTES_MAX = 4 * 1024 * 1024
+CONFIG_SETTINGS_MAX = 20_000
+CONFIG_VALUE_CHARACTERS_MAX = 1024 * 1024
+CONFIG_LIST_ENTRIES_MAX = 10_000
+# How much of a refused value a message repeats: enough to find it in the file.
+CONFIG_SHOWN_CHARACTERS_MAX = 512
 
 # --- client
 # The largest answer that a client takes: a fetch answer may be one batch above `fetch.max.bytes`.
 CLIENT_FRAME_BYTES_MAX = 512 * 1024 * 1024
 # Input of a connection is read in such pieces until the size of a large answer is known.
 CLIENT_SCRATCH_BYTES = 1 << 16
-# Requests of one connection that were sent and not answered.
+# Requests of one connection that were sent and not answered; a producer has five.
 CLIENT_IN_FLIGHT_REQUESTS_MAX = 1_000
-# Pause between two warnings of a client about the same trouble while it lasts.
-CLIENT_COMPLAINT_INTERVAL_MS = 30_000
-# Troubles that a client remembers to have spoken of.
-CLIENT_COMPLAINTS_MAX = 1_000
-# Fetch answers per partition that wait for a poll; then the partition is not fetched.
+# Fetch answers per partition that wait for a poll; then the partition is not fetched. One is taken
+# while the next one waits.
 CLIENT_FETCHED_CHUNKS_MAX = 2
-# How often a producer looks for batches that ran out of time.
+# How often a producer looks for batches that ran out of time: precise enough for time limits of
+# seconds.
 CLIENT_EXPIRY_INTERVAL_MS = 100
-# How much longer than a rebalance may take a member waits for the answer to JoinGroup.
+# How much longer than a rebalance may take a member waits for the answer to JoinGroup, as in Java's
+# client.
 CLIENT_JOIN_EXTRA_MS = 5_000
-# The largest token, or answer of its provider, that a client takes.
-CLIENT_TOKEN_BYTES_MAX = 1 << 20
 # Records that threads have handed over and the producer has not yet taken.
 CLIENT_SYNC_SENDS_MAX = 10_000
 # How long the end of a program waits for records of a producer that it did not close.
 CLIENT_EXIT_FLUSH_SECONDS_MAX = 10
+# The largest token, or answer of its provider, that a client takes; usual ones have some kilobytes.
+CLIENT_TOKEN_BYTES_MAX = 1 << 20
+# Pause between two warnings of a client about the same trouble while it lasts, and troubles that it
+# remembers to have spoken of.
+CLIENT_COMPLAINT_INTERVAL_MS = 30_000
+CLIENT_COMPLAINTS_MAX = 1_000
 
-# --- testing
-# How long a node of a test may take to start, and to stop.
-TESTING_START_SECONDS_MAX = 30.0
-TESTING_STOP_SECONDS_MAX = 30.0
-# Rows of a stream that a test gets as a list.
-TESTING_ROWS_MAX = 100_000
-# How long a helper waits for one answer of the node.
-TESTING_ANSWER_SECONDS_MAX = 30.0
-# Between two looks at something that is waited for.
-TESTING_POLL_SECONDS = 0.01
-# Requests that are remembered for the report of a failed test, and those it shows.
-TESTING_REQUESTS_REMEMBERED_MAX = 1_000
-TESTING_REQUESTS_SHOWN_MAX = 30
-# Deliveries to members of share groups that are remembered, each of some records.
-TESTING_DELIVERIES_REMEMBERED_MAX = 100_000
-# Records at the end of each topic, and topics, that such a report shows.
-TESTING_RECORDS_SHOWN_MAX = 5
-TESTING_TOPICS_SHOWN_MAX = 10
-# Characters of a key or value in a report or a difference.
-TESTING_SHOWN_CHARACTERS_MAX = 100
-# How far the clock of a broker is moved at once; after 24 days it would count as lost.
-TESTING_ADVANCE_DAYS_MAX = 20
-# What a helper asks for in one fetch.
-TESTING_FETCH_BYTES_MAX = 16 * 1024 * 1024
+# --- commands
+# Partitions that one command line may name: a range such as 0-2000000000 must not fill memory.
+CLI_PARTITIONS_NAMED_MAX = 10_000
+# Nodes that a supervisor keeps: the pause before one that ended by itself starts again, which
+# doubles while it keeps failing.
+RESTART_PAUSE_SECONDS_MIN = 1.0
+RESTART_PAUSE_SECONDS_MAX = 60.0
 
-# --- formats and tables
-# How deep a schema of values may be nested.
+# --- formats
+# How deep a schema of values may be nested: one that refers to itself has to end somewhere.
 FORMAT_SCHEMA_DEPTH_MAX = 64
 # Schemas of a registry that a process remembers, and how long it takes the latest one for granted.
 REGISTRY_SCHEMAS_CACHED_MAX = 10_000
@@ -341,9 +427,10 @@ REGISTRY_LATEST_SECONDS = 60.0
 REGISTRY_ANSWER_BYTES_MAX = 16 * 1024 * 1024
 REGISTRY_ANSWER_SECONDS_MAX = 30.0
 REGISTRY_ATTEMPTS_MAX = 3
-# Characters of the reason why a value could not be decoded.
+# Characters of the reason why a value could not be decoded: it is a column of every such row.
 FORMAT_REASON_CHARACTERS_MAX = 500
-# Columns of JSON that nobody has described: how deep, and how many names of one object.
+# Columns of JSON that nobody has described: how deep, and how many names of one object. Objects
+# with more are maps whose keys are data.
 FORMAT_INFERRED_DEPTH_MAX = 16
 FORMAT_INFERRED_FIELDS_MAX = 1_000
 # What is looked at of a topic to find them, and of how many of its partitions.
@@ -352,23 +439,27 @@ FORMAT_SAMPLE_BYTES_MAX = 4 * 1024 * 1024
 FORMAT_SAMPLED_PARTITIONS_MAX = 16
 
 # --- Spark
-# What a task asks for in one fetch, and the rows and bytes of one Arrow batch that it hands over.
+# What a task asks for in one fetch, and the rows and bytes of one Arrow batch that it hands over:
+# large enough for the cost of a batch not to count, small enough to overlap reading and decoding.
 SPARK_FETCH_BYTES = 4 * 1024 * 1024
 SPARK_BATCH_ROWS_MAX = 20_000
 SPARK_BATCH_BYTES_MAX = 4 * 1024 * 1024
-# Clusters, with other settings each, that a Python worker keeps connections to.
-SPARK_CLUSTERS_CONNECTED_MAX = 8
 # How long one fetch waits at the broker when a task is at the end of what there is.
 SPARK_FETCH_WAIT_MS = 500
+# Clusters, with other settings each, that a Python worker keeps connections to.
+SPARK_CLUSTERS_CONNECTED_MAX = 8
 # What is fetched to learn how large the batches of a partition are, and from how many partitions.
 SPARK_SAMPLE_BYTES = 64 * 1024
 SPARK_SAMPLED_PARTITIONS_MAX = 100
 # How long the mean size of the records of topics is taken for granted.
 SPARK_SIZES_SECONDS = 30.0
-# Queries whose metrics are served, and how often the server looks whether its session has ended.
+# Queries whose metrics are served, how often the server looks whether its session has ended, and
+# how long it serves one request.
 SPARK_METRICS_QUERIES_MAX = 1_000
 SPARK_METRICS_LOOK_SECONDS = 0.5
 SPARK_METRICS_REQUEST_SECONDS_MAX = 10.0
+
+# --- Spark, exactly once
 # How often a driver looks whether a decision of the exactly-once sink was taken.
 SPARK_DECISION_ATTEMPTS_MAX = 10
 # Partitions of the topic of decisions, and names that a task of that sink tries.
@@ -383,8 +474,10 @@ SPARK_MARKERS_WAIT_MS = 30_000
 # After a failure, how often a driver looks for what killed tasks left open, and the pause between.
 SPARK_ABORT_SWEEPS = 3
 SPARK_KILLED_TASKS_PAUSE_MS = 500
-# What a task reads from the store of tiered segments, about; one get of it, and how many are under
-# way at a time for one task.
+
+# --- Spark on the tier
+# What a task reads from the store of tiered segments, about: the size of Spark's own file splits.
+# One get of it, and how many are under way at a time for one task.
 SPARK_TIER_TASK_BYTES = 128 * 1024 * 1024
 SPARK_TIER_GET_BYTES = 8 * 1024 * 1024
 SPARK_TIER_GETS_IN_FLIGHT_MAX = 3
@@ -392,31 +485,20 @@ SPARK_TIER_GETS_IN_FLIGHT_MAX = 3
 SPARK_TIER_GET_SECONDS_MAX = 120.0
 SPARK_TIER_GET_ATTEMPTS_MAX = 4
 SPARK_TIER_GET_PAUSE_SECONDS = 0.25
-# An audit calls segments below this size small.
+# An audit calls segments below this size small: each costs several requests to read.
 SPARK_TIER_SMALL_SEGMENT_BYTES = 16 * 1024 * 1024
 # Transaction indexes that a driver reads at once.
 SPARK_TIER_INDEXES_IN_FLIGHT_MAX = 16
 # After so many records of a metadata partition a driver leaves a snapshot for the next one.
 SPARK_TIER_SNAPSHOT_RECORDS = 2_000
 
-# --- transactions
-# Partitions whose markers one request to a broker carries, or twice as many: what waits is taken
-# until there are enough.
-TRANSACTION_MARKERS_PER_REQUEST_MAX = 500
-# Markers that are written before others have a turn; each is an append to a log.
-TRANSACTION_MARKERS_PER_TURN_MAX = 10
-# Partitions of a transaction that are looked at before others have a turn.
-TRANSACTION_PARTITIONS_PER_TURN_MAX = 1_000
-# Transactions that one request to a coordinator adds partitions to, or asks about.
-TRANSACTION_ADDITIONS_PER_REQUEST_MAX = 1_000
-# The pause before a marker is sent again that a partition could not take.
-TRANSACTION_MARKER_RETRY_SECONDS = 0.1
-# Pause before a duty of a node is begun again that failed in a way nobody expected.
-DUTY_RETRY_SECONDS = 1.0
-
 # --- tables
 # Rounds of a table that may fail in a row before the committer gives up.
 LAKE_ATTEMPTS_MAX = 5
+# Between two rounds of a committer that has read all there was; upserts look keys up, which costs
+# more the more often it is done.
+LAKE_ROUND_SECONDS = 10.0
+LAKE_UPSERT_ROUND_SECONDS = 60.0
 # Records that one round reads at most by default, and those worth a task.
 LAKE_ROUND_ROWS = 5_000_000
 LAKE_TASK_ROWS_MIN = 50_000
@@ -426,19 +508,18 @@ LAKE_ROW_GROUP_ROWS_MAX = 1_000_000
 LAKE_ROW_GROUP_BYTES = 64 * 1024 * 1024
 # Row groups of files that are sorted by a key, small so that few bytes are read to find one.
 LAKE_KEYED_ROW_GROUP_ROWS = 20_000
-# A bucket of an upsert table is written anew when this share of its rows is deleted, and small
+# Files that one task has open at once, each with a row group in memory; more parts than that make
+# it close the oldest.
+LAKE_OPEN_FILES_MAX = 64
+# A bucket of an upsert table is rewritten when this share of its rows is deleted, and small
 # files of it are written together when there are so many, up to one this many times their size.
 LAKE_DELETED_SHARE_MAX = 0.25
 LAKE_BUCKET_FILES_MAX = 8
-LAKE_BUCKET_GROWTH = 4
-# Files that one task has open at once; more parts than that make it close the oldest.
-LAKE_OPEN_FILES_MAX = 64
-# Manifests of a Parquet folder between two that list all its files.
-LAKE_FULL_MANIFEST_INTERVAL = 50
-# Between two rounds of a committer that has read all there was; upserts look keys up.
-LAKE_ROUND_SECONDS = 10.0
-LAKE_UPSERT_ROUND_SECONDS = 60.0
-# Files that no commit names are left alone for this long: their commit may be on its way.
+LAKE_BUCKET_GROWTH_FACTOR = 4
+# Versions of a Parquet folder from one manifest that lists all its files to the next one.
+LAKE_FULL_MANIFEST_VERSIONS = 50
+# Files that no commit names are left alone for this long: their commit may be on its way. A day is
+# longer than any round.
 LAKE_ORPHAN_AGE_SECONDS = 86_400.0
 # Files smaller than this share of the wanted size are worth compacting.
 LAKE_SMALL_FILE_SHARE = 0.5
@@ -447,7 +528,7 @@ LAKE_COMMIT_GROUPS = 16
 # Care of a committer for its table: how often it looks, how many files, files with deletes or
 # manifests are many, and the share of time that care may take.
 LAKE_CARE_SECONDS = 300.0
-LAKE_CARE_MANY = 100
+LAKE_CARE_FILES_MAX = 100
 LAKE_CARE_SHARE_MAX = 0.2
 # What the expiry of tables keeps: the newest versions, and those of a week.
 LAKE_KEEP_VERSIONS = 10
@@ -460,47 +541,26 @@ PIPELINE_STALE_SECONDS = 30.0
 # Between two looks at the sizes of topics, from which rates in bytes are estimated.
 PIPELINE_SIZES_SECONDS = 30.0
 
-# --- tier
-# One part of a multipart upload, and how many of them travel at a time for one object.
-TIER_PART_BYTES = 8 * 1024 * 1024
-TIER_PARTS_IN_FLIGHT_MAX = 4
-# What a walk over a whole remote object reads at once.
-TIER_READ_BYTES = 8 * 1024 * 1024
-# How often a request to a store is sent again, and for how long.
-TIER_STORE_RETRIES_MAX = 8
-TIER_STORE_RETRY_SECONDS_MAX = 60.0
-# Objects of one page of a listing.
-TIER_LISTED_OBJECTS = 1_000
-# How long the reader of the remote log metadata waits for records before it looks for other work
-# and for an answer of another kind, how many records it applies before others have their turn, and
-# the longest pause after a failure.
-TIER_METADATA_POLL_MS = 500
-TIER_METADATA_ANSWER_SECONDS = 5.0
-TIER_METADATA_RECORDS_PER_TURN = 200
-TIER_METADATA_RETRY_SECONDS_MAX = 10.0
-# Pieces in which remote logs are read and kept, and what is read at once to find a batch in one.
-TIER_CHUNK_BYTES = 4 * 1024 * 1024
-TIER_SEEK_BYTES = 64 * 1024
-# What of remote logs and their indexes is kept in memory.
-TIER_CHUNK_CACHE_BYTES_MAX = 64 * 1024 * 1024
-TIER_INDEX_CACHE_BYTES_MAX = 32 * 1024 * 1024
-# How soon those who wait for a quota look whether it was raised.
-TIER_QUOTA_PAUSE_MS_MAX = 1_000
-
-# How often a call to the share coordinator is tried while that moves or loads, and the pauses.
-SHARE_STATE_ATTEMPTS_MAX = 8
-SHARE_STATE_RETRY_SECONDS_MIN = 0.05
-SHARE_STATE_RETRY_SECONDS_MAX = 2.0
-# Bytes of one partition that one fetch of a share group reads; members get at most some hundreds of
-# records at a time, and the read happens on the loop.
-SHARE_READ_BYTES_MAX = 1_048_576
-# Partitions of a share session that are looked at, or answered, before others have a turn.
-SHARE_PARTITIONS_PER_TURN_MAX = 200
-
-# Partitions that one command line may name.
-CLI_PARTITIONS_NAMED_MAX = 10_000
-
-# Nodes that a supervisor keeps: the pause before one that ended by itself starts again, which
-# doubles while it keeps failing.
-RESTART_PAUSE_SECONDS_MIN = 1.0
-RESTART_PAUSE_SECONDS_MAX = 60.0
+# --- testing
+# How long a node of a test may take to start, and to stop, and how long a helper waits for one
+# answer of it: on a crowded machine too.
+TESTING_START_SECONDS_MAX = 30.0
+TESTING_STOP_SECONDS_MAX = 30.0
+TESTING_ANSWER_SECONDS_MAX = 30.0
+# Between two looks at something that is waited for: tests take milliseconds.
+TESTING_POLL_SECONDS = 0.01
+# What a helper asks for in one fetch, and rows of a stream that a test gets as a list.
+TESTING_FETCH_BYTES_MAX = 16 * 1024 * 1024
+TESTING_ROWS_MAX = 100_000
+# How far the clock of a broker is moved at once; after 24 days it would count as lost.
+TESTING_ADVANCE_DAYS_MAX = 20
+# Requests that are remembered for the report of a failed test, and those it shows: a screen.
+TESTING_REQUESTS_REMEMBERED_MAX = 1_000
+TESTING_REQUESTS_SHOWN_MAX = 30
+# Records at the end of each topic, and topics, that such a report shows.
+TESTING_RECORDS_SHOWN_MAX = 5
+TESTING_TOPICS_SHOWN_MAX = 10
+# Characters of a key or value in a report or a difference: a line.
+TESTING_SHOWN_CHARACTERS_MAX = 100
+# Deliveries to members of share groups that are remembered, each of some records.
+TESTING_DELIVERIES_REMEMBERED_MAX = 100_000

@@ -391,6 +391,28 @@ def test_comments_have_one_form() -> None:
     report(search(re.compile(r"^ *#[:]"), CODE, "write a plain comment above the field"))
 
 
+LIMIT = re.compile(r"^([A-Z][A-Z_0-9]+) = ", re.MULTILINE)
+# A limit says what it counts in the plural; these have nothing to count.
+WITHOUT_UNIT = {"SHARE", "FACTOR", "DEPTH"}
+
+
+def test_limits_are_used_and_have_units() -> None:
+    names = LIMIT.findall((SOURCE / "limits.py").read_text("utf-8"))
+    used = {
+        word
+        for path, text in CODE
+        if path.is_relative_to(SOURCE) and path.name != "limits.py"
+        for word in re.findall(r"\b[A-Z][A-Z_0-9]+\b", text)
+    }
+    report([f"src/kaa/limits.py: nothing uses {name}" for name in names if name not in used])
+    without = [
+        name
+        for name in names
+        if not any(part.endswith("S") or part in WITHOUT_UNIT for part in name.split("_"))
+    ]
+    assert without == []
+
+
 def modules() -> list[str]:
     return sorted(
         path.relative_to(SOURCE).as_posix()

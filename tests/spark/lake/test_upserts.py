@@ -256,7 +256,7 @@ def test_compaction_over_the_commits_of_others(broker: Broker, tmp_path: Path, m
 def test_a_committer_looks_after_its_table(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kaa.spark.lake.caring.LAKE_CARE_MANY", 2)
+    monkeypatch.setattr("kaa.spark.lake.caring.LAKE_CARE_FILES_MAX", 2)
     topic = broker.topic(partitions=1)
     settings = settings_of(broker, topic, tmp_path, mode="append", maintenance="off")
     for one in range(3):

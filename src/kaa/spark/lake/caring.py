@@ -22,7 +22,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kaa.limits import (
-    LAKE_CARE_MANY,
+    LAKE_CARE_FILES_MAX,
     LAKE_CARE_SECONDS,
     LAKE_CARE_SHARE_MAX,
     LAKE_COMMIT_GROUPS,
@@ -83,11 +83,11 @@ class Caretaker:
     def _care(self, now: float) -> list[str]:
         table, done = self._table, []
         files, deletes = count_files(table)
-        if files > LAKE_CARE_MANY or deletes > LAKE_CARE_MANY:
+        if files > LAKE_CARE_FILES_MAX or deletes > LAKE_CARE_FILES_MAX:
             plan = plan_compaction(table)[:LAKE_COMMIT_GROUPS]
             if compact(table, plan, self._runner):
                 done.append("compact")
-        if count_manifests(table) > LAKE_CARE_MANY and rewrite_manifests(table):
+        if count_manifests(table) > LAKE_CARE_FILES_MAX and rewrite_manifests(table):
             done.append("manifests")
         versions = plan_expiry(table, keep=LAKE_KEEP_VERSIONS, older_than_seconds=LAKE_KEEP_SECONDS)
         if expire(table, versions):

@@ -36,7 +36,7 @@ import time
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.limits import LAKE_FULL_MANIFEST_INTERVAL
+from kaa.limits import LAKE_FULL_MANIFEST_VERSIONS
 from kaa.spark.formats.conform import widened
 from kaa.spark.formats.untyped import pa
 from kaa.spark.lake.files import FolderReader
@@ -131,7 +131,7 @@ class FolderLake:
             for one in commit.added
         ]
         removed = [self.store.relative(one.url) for one in commit.removed]
-        is_full = number % LAKE_FULL_MANIFEST_INTERVAL == 0
+        is_full = number % LAKE_FULL_MANIFEST_VERSIONS == 0
         if is_full:
             gone = set(removed)
             before = self._entries(int(version)) if number else []
@@ -224,7 +224,7 @@ class FolderLake:
         return _read(self.store, number)
 
     def _full_before(self, number: int) -> int:
-        return number - number % LAKE_FULL_MANIFEST_INTERVAL
+        return number - number % LAKE_FULL_MANIFEST_VERSIONS
 
     def _entries(self, number: int) -> list[dict[str, Any]]:
         entries: dict[str, dict[str, Any]] = {}

@@ -35,7 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.limits import LAKE_BUCKET_FILES_MAX, LAKE_BUCKET_GROWTH, LAKE_DELETED_SHARE_MAX
+from kaa.limits import LAKE_BUCKET_FILES_MAX, LAKE_BUCKET_GROWTH_FACTOR, LAKE_DELETED_SHARE_MAX
 from kaa.spark.formats.untyped import pa, pc
 from kaa.spark.lake.files import POSITION, FolderReader, IcebergReader, read_all
 from kaa.spark.lake.iceberg.deletes import write_deletes
@@ -176,7 +176,7 @@ def worth_rewriting(files: Sequence[DataFileInfo]) -> list[DataFileInfo]:
     if len(files) > LAKE_BUCKET_FILES_MAX:
         size = 0
         for one in sorted(files, key=lambda file: file.size_bytes):
-            if size and one.size_bytes > LAKE_BUCKET_GROWTH * size:
+            if size and one.size_bytes > LAKE_BUCKET_GROWTH_FACTOR * size:
                 break
             size += one.size_bytes
             if one not in chosen:
