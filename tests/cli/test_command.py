@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from kaa.cli.command import SHARED_SECTION, ByteCount, Name, Noun
 from kaa.cli.root import root
-from kaa.cli.topic import command as topic
+from kaa.cli.topic.topic import command as topic
 
 
 def test_shared_options_come_last() -> None:

@@ -58,7 +58,7 @@ WITHOUT_OWN_TEST = {
     "cli/completion_scripts.py": "run by the shells themselves in tests/cli/test_completion.py",
     "cli/tier_jobs.py": "commands of `kaa tier`, run by tests/cli/test_tier.py",
     "cli/broker.py": "run as a process, with its signals and refusals, by tests/process",
-    "cli/topic_tier.py": "run on a tiered topic by tests/cli/test_tier.py",
+    "cli/topic/tier.py": "run on a tiered topic by tests/cli/test_tier.py",
     "config/tables/*": "tables of settings, compared with Kafka's own as a whole",
     "controller/active.py": "lives in a replica, and is tested in it by controller/test_replica.py",
     "coordinators/share/persister.py": "an interface; tests/unit/serving/share has the real one",

@@ -1,4 +1,4 @@
-"""The command line: `kaa NOUN VERB`, one module per noun, loaded only when it is used.
+"""The command line: `kaa NOUN VERB`, one module or package per noun, loaded only when it is used.
 
 | module | what it owns |
 |---|---|
@@ -6,8 +6,6 @@
 | `bundle` | `kaa debug bundle`: one file to hand over when something is wrong |
 | `client` | what commands that talk to a cluster share: options, errors and exit codes |
 | `cluster` | `kaa cluster`: what a cluster is made of, and whether it is well |
-| `cluster_nodes` | `kaa cluster brokers` and `controllers`: nodes by what they do |
-| `cluster_quorum` | `kaa cluster quorum`: who votes on the metadata, and changes of that |
 | `completion` | `kaa completion`: scripts for shells |
 | `completion_scripts` | the scripts of `kaa completion`, one function for each shell |
 | `config` | `kaa config`: settings of topics, brokers and groups |
@@ -21,9 +19,6 @@
 | `dump` | what stands in the files of a partition: rows for `kaa debug` |
 | `extras` | what a command needs beyond the core, and which extra brings it |
 | `group` | `kaa group`: consumer groups, how far they are, and how to move them |
-| `group_offsets` | `kaa group seek` and `delete-offsets`: what changes how far a group is |
-| `group_seek` | the plan of `kaa group seek`: which offset each partition of a group gets |
-| `group_watch` | `kaa group watch`: two looks at a group make rates, time behind and a direction |
 | `host` | several nodes on this machine as one cluster, kept by one supervisor |
 | `input_lines` | lines of standard input as they come, without holding up the event loop |
 | `lake` | `kaa lake`: tables that are made of topics |
@@ -40,12 +35,8 @@
 | `profiles` | profiles: the settings of clusters under names, in a TOML file of the user's own |
 | `progress` | progress of what takes long: one line on a terminal, with rate and time left |
 | `reading` | what `consume`, `tail` and others share: which partitions, from where, up to where |
-| `reassign` | `kaa cluster reassign`, `drain` and `elect`: where replicas are |
-| `reassign_plan` | where replicas should go: plans that move as little as they can |
-| `reassign_throttle` | throttles of reassignments (KIP-73), as settings of brokers and topics |
 | `record_format` | format strings for records, with kcat's letters and rpk's braces |
 | `registry` | records that were written with a schema registry, decoded for people |
-| `replica_health` | what is wrong with the replicas of partitions, the worst first |
 | `root` | the program `kaa`: a table of its commands, each loaded when it is called |
 | `samples` | made-up data for the playground: a small shop, drawn from a seed |
 | `secrets` | takes secrets out of text that is handed to others |
@@ -58,10 +49,6 @@
 | `tier` | `kaa tier`: remote storage, compared with what the cluster says of it |
 | `tier_jobs` | `kaa tier audit`, `kaa tier convert`: jobs over remote storage |
 | `topic` | `kaa topic`: topics of any Kafka cluster |
-| `topic_apply` | `kaa topic apply`: topics as a file says, with a plan first |
-| `topic_delete` | `kaa topic delete` and `trim`: what destroys records |
-| `topic_names` | which topics are meant: patterns of a shell, or regular expressions |
-| `topic_tier` | `kaa topic tier`: how much of topics is in remote storage |
 | `txn` | `kaa txn`: transactions, which of them are open, and how to end those that nobody will |
 | `version` | `kaa version` |
 | `visible` | text of others on a terminal: what would steer it is printed escaped |

@@ -9,7 +9,7 @@ import click
 
 from kaa.cli.client import admin_settings, say
 from kaa.cli.partitions import refuse_absent
-from kaa.cli.topic_names import matcher
+from kaa.cli.topic.names import matcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

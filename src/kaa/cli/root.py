@@ -30,7 +30,8 @@ class Entry(NamedTuple):
 COMMANDS = {
     "broker": Entry("kaa.cli.broker", "Run a node: a broker and its controller in one process."),
     "cluster": Entry(
-        "kaa.cli.cluster", "Show brokers, health, quorum and features; move replicas and leaders."
+        "kaa.cli.cluster.cluster",
+        "Show brokers, health, quorum and features; move replicas and leaders.",
     ),
     "completion": Entry("kaa.cli.completion", "Print the script that completes words in a shell."),
     "config": Entry(
@@ -43,7 +44,7 @@ COMMANDS = {
     ),
     "doctor": Entry("kaa.cli.doctor", "Say what this installation has and what it lacks."),
     "group": Entry(
-        "kaa.cli.group",
+        "kaa.cli.group.group",
         "List, describe, move, watch and delete groups: classic, consumer, share and streams.",
     ),
     "host": Entry(
@@ -67,7 +68,7 @@ COMMANDS = {
         "kaa.cli.tier",
         "Compare remote storage with what the cluster says of it, and read it on Spark.",
     ),
-    "topic": Entry("kaa.cli.topic", "List, create, describe, change and delete topics."),
+    "topic": Entry("kaa.cli.topic.topic", "List, create, describe, change and delete topics."),
     "txn": Entry("kaa.cli.txn", "List, describe and abort transactions, and find those that hang."),
     "version": Entry("kaa.cli.version", "Print the versions of Kaa, Kafka and Python."),
 }

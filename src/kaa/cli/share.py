@@ -178,7 +178,7 @@ async def _plan(
     admin: Admin, name: str, target: str, topics: tuple[str, ...]
 ) -> dict[Any, tuple[int, int]]:
     """By partition, where the group goes, and the end."""
-    from kaa.cli.group_seek import SeekError, parse_target
+    from kaa.cli.group.seek import SeekError, parse_target
     from kaa.client.consumer.offsets import EARLIEST, LATEST
     from kaa.model.topics import TopicPartition
 

@@ -10,7 +10,7 @@ from kaa.cli.client import EXIT_UNHEALTHY, client_options, pairs, run, say
 from kaa.cli.command import TOPIC, Noun
 from kaa.cli.output import show
 from kaa.cli.tier_jobs import audit, convert
-from kaa.cli.topic_tier import bounds_of, tiered_partitions
+from kaa.cli.topic.tier import bounds_of, tiered_partitions
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:

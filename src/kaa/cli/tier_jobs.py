@@ -110,7 +110,7 @@ def audit(
 
 
 async def _segments(session: Session, topics: tuple[str, ...]) -> list[SegmentMetadata]:
-    from kaa.cli.topic_tier import tiered_partitions
+    from kaa.cli.topic.tier import tiered_partitions
     from kaa.client.admin.admin import Admin
     from kaa.tier.verify import readable
 

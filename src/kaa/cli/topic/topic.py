@@ -14,14 +14,14 @@ from kaa.cli.client import (
     say,
     show_outcome,
 )
+from kaa.cli.cluster.replica_health import min_insync_replicas, problem_of
 from kaa.cli.command import TOPIC, TOPIC_SETTING, Noun
 from kaa.cli.directories import move
 from kaa.cli.output import print_rows, show, styled
-from kaa.cli.replica_health import min_insync_replicas, problem_of
-from kaa.cli.topic_apply import apply
-from kaa.cli.topic_delete import delete, trim
-from kaa.cli.topic_names import matcher
-from kaa.cli.topic_tier import tier
+from kaa.cli.topic.apply import apply
+from kaa.cli.topic.delete import delete, trim
+from kaa.cli.topic.names import matcher
+from kaa.cli.topic.tier import tier
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:

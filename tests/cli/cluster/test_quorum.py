@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kaa.cli.cluster_quorum import problems
+from kaa.cli.cluster.quorum import problems
 from kaa.cli.root import root
 from kaa.client.admin.quorum import QuorumDescription, QuorumReplica
 from kaa.testing import Cluster

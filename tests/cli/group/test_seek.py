@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.cli.group_seek import SeekError, parse_target, read_targets, read_topics
+from kaa.cli.group.seek import SeekError, parse_target, read_targets, read_topics
 from kaa.cli.offset_range import Point
 
 

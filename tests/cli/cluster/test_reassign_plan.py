@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from kaa.cli.reassign_plan import Placed, PlanError, Planner
+from kaa.cli.cluster.reassign_plan import Placed, PlanError, Planner
 from kaa.model.topics import TopicPartition
 
 

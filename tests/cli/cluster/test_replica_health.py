@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.cli.replica_health import problem_of
+from kaa.cli.cluster.replica_health import problem_of
 from kaa.client.metadata import Partition
 
 

@@ -19,7 +19,7 @@ from kaa.cli.client import (
 from kaa.cli.command import TOPIC, Verb
 from kaa.cli.output import show
 from kaa.cli.partitions import partitions_option, refuse_absent
-from kaa.cli.topic_names import matcher
+from kaa.cli.topic.names import matcher
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kaa.cli.reassign_throttle import set_throttle, unthrottle
+from kaa.cli.cluster.reassign_throttle import set_throttle, unthrottle
 from kaa.client.admin.admin import Admin, NewTopic, ResourceType
 from kaa.model.topics import TopicPartition
 from tests.unit.client.waiting import until

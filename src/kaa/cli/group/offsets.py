@@ -76,7 +76,7 @@ def seek(
       kaa group seek billing --to end -o csv > offsets.csv
       kaa group seek other --from-file offsets.csv --execute
     """
-    from kaa.cli.group_seek import SeekError, make_plan, read_targets, read_topics
+    from kaa.cli.group.seek import SeekError, make_plan, read_targets, read_topics
 
     if (target is not None) + (shift is not None) + (from_file is not None) != 1:
         raise click.UsageError("give one of --to, --by and --from-file")
@@ -162,7 +162,7 @@ def delete_offsets(session: Session, name: str, topics: tuple[str, ...], yes: bo
       kaa group delete-offsets billing -t orders
       kaa group delete-offsets billing -t orders:0,1 --yes
     """
-    from kaa.cli.group_seek import SeekError, read_topics
+    from kaa.cli.group.seek import SeekError, read_topics
 
     try:
         wanted = read_topics(topics)

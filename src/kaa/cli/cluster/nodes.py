@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kaa.cli.client import client_options, run
-from kaa.cli.cluster_quorum import directory_text, lag, role
+from kaa.cli.cluster.quorum import directory_text, lag, role
 from kaa.cli.command import Verb
 from kaa.cli.output import show
 

@@ -70,7 +70,7 @@ async def watch_group(
     admin: Admin, name: str, output: str, interval_s: float, count: int | None
 ) -> None:
     """Looks again and again; on a terminal in place, else one table after the other."""
-    from kaa.cli.group import known_lag
+    from kaa.cli.group.group import known_lag
 
     before: Look | None = None
     looks = 0

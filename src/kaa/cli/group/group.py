@@ -15,7 +15,7 @@ from kaa.cli.client import (
     show_outcome,
 )
 from kaa.cli.command import GROUP, Noun
-from kaa.cli.group_offsets import delete_offsets, seek
+from kaa.cli.group.offsets import delete_offsets, seek
 from kaa.cli.output import print_rows, show, styled
 from kaa.model.words import count_text
 
@@ -278,7 +278,7 @@ def watch(session: Session, name: str, interval_s: float, count: int | None) -> 
     """
 
     async def work() -> int:
-        from kaa.cli.group_watch import watch_group
+        from kaa.cli.group.watch import watch_group
         from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:

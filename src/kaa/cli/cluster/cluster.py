@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kaa.cli import cluster_nodes, cluster_quorum
 from kaa.cli.client import EXIT_UNHEALTHY, client_options, run
+from kaa.cli.cluster import nodes, quorum
+from kaa.cli.cluster.reassign import drain, elect, reassign
+from kaa.cli.cluster.replica_health import min_insync_replicas, problem_of
 from kaa.cli.command import Noun
 from kaa.cli.directories import balance_dirs, dirs
 from kaa.cli.output import print_rows, show
-from kaa.cli.reassign import drain, elect, reassign
-from kaa.cli.replica_health import min_insync_replicas, problem_of
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def command() -> None:
     """
 
 
-command.add_command(cluster_nodes.brokers)
-command.add_command(cluster_nodes.controllers)
-command.add_command(cluster_quorum.command)
+command.add_command(nodes.brokers)
+command.add_command(nodes.controllers)
+command.add_command(quorum.command)
 
 
 @command.command()
@@ -144,7 +144,7 @@ async def _others(admin: Admin) -> list[str]:
     cluster = await admin.describe_cluster(include_fenced=True)
     found = [f"broker {one.node_id} is fenced" for one in cluster.brokers if one.is_fenced]
     try:
-        return found + cluster_quorum.problems(await admin.describe_quorum())
+        return found + quorum.problems(await admin.describe_quorum())
     except KafkaError as error:
         if error.error in {Errors.CLUSTER_AUTHORIZATION_FAILED, Errors.UNSUPPORTED_VERSION}:
             return found

@@ -3,7 +3,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from kaa.cli.topic_names import matcher, pattern_of
+from kaa.cli.topic.names import matcher, pattern_of
 
 NAMES = ["orders", "orders-1", "orders-x", "payments"]
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kaa.cli.client import EXIT_USAGE, client_options, complain, outcome_code, run, say
+from kaa.cli.cluster.reassign_plan import Placed, PlanError, Planner
+from kaa.cli.cluster.reassign_throttle import set_throttle, unthrottle
 from kaa.cli.command import TOPIC, ByteCount, StringType, Verb
 from kaa.cli.output import show
 from kaa.cli.progress import Progress
-from kaa.cli.reassign_plan import Placed, PlanError, Planner
-from kaa.cli.reassign_throttle import set_throttle, unthrottle
-from kaa.cli.topic_names import matcher
+from kaa.cli.topic.names import matcher
 from kaa.model.topics import TopicPartition
 from kaa.model.words import count_text
 

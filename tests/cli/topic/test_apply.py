@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from kaa.cli.client import EXIT_FAILED, EXIT_PARTLY, EXIT_UNHEALTHY, EXIT_USAGE
 from kaa.cli.root import root
-from kaa.cli.topic_apply import Change, FileError, Present, Wanted, plan, read_wanted
+from kaa.cli.topic.apply import Change, FileError, Present, Wanted, plan, read_wanted
 
 
 def kaa(bootstrap: str, *arguments: str, stdin: str | None = None) -> Result:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kaa.cli.group_watch import Look, movement
+from kaa.cli.group.watch import Look, movement
 from kaa.client.admin.groups import PartitionLag
 from kaa.model.topics import TopicPartition
 
