@@ -28,6 +28,7 @@ class DirectoryMove(NamedTuple):
 
 
 def balance(found: Iterable[LogDir]) -> list[DirectoryMove]:
+    """The moves that even the directories of each broker out; failed directories are left alone."""
     by_broker: dict[int, list[LogDir]] = {}
     for one in found:
         if not one.error:

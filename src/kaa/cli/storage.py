@@ -209,6 +209,7 @@ def _format(request: FormatRequest, output: str) -> None:
 
 
 def read_config(config_file: Path) -> BrokerConfig:
+    """The configuration in a file; a problem ends the command with its text."""
     try:
         settings = file_settings(config_file.read_bytes(), str(config_file))
         return load_broker_config(settings).config

@@ -33,4 +33,5 @@ class Backoff:
         return pause_ms * (1 - _JITTER + 2 * _JITTER * self._random.random())
 
     def reset(self) -> None:
+        """The next pause is the shortest again, after a success."""
         self.failures = 0

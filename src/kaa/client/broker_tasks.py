@@ -58,10 +58,12 @@ class BrokerTasks(ABC):
         self._is_closed = False
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Begins to keep house in `tasks`, where the tasks of brokers are started too."""
         self._tasks = tasks
         self._running.append(tasks.create_task(self._keep_house()))
 
     def stop(self) -> None:
+        """Cancels every task; what they were about to do is not done."""
         self._is_closed = True
         for task in self._running:
             task.cancel()

@@ -99,6 +99,7 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
+        """Closes every connection for good; requests under way fail."""
         self._is_closed = True
         for connection in self._connections.values():
             connection.close()
@@ -113,6 +114,7 @@ class Cluster:
         )
 
     def reconnect_backoff(self) -> Backoff:
+        """The pauses before a node is connected to again."""
         return Backoff(
             self.values.get_int("reconnect.backoff.ms"),
             self.values.get_int("reconnect.backoff.max.ms"),
@@ -174,6 +176,7 @@ class Cluster:
         raise UnreachableError(f"node {node_id}", "its address is not known")
 
     def address_of(self, node_id: int) -> str:
+        """The address of a node for messages; its number if it is not known."""
         broker = self.metadata.brokers.get(node_id)
         return f"node {node_id}" if broker is None else broker.address
 

@@ -119,6 +119,7 @@ class FrameReader:
         self._frame_end = 0
 
     def buffer(self) -> memoryview:
+        """Where the next bytes of the socket go."""
         if self._frame is not None:
             return memoryview(self._frame)[self._frame_end :]
         return self._view[self._end :]

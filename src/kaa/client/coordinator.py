@@ -95,6 +95,7 @@ class Coordinators:
             raise
 
     def forget(self, kind: CoordinatorType, key: str) -> None:
+        """Looks the coordinator up again when it is needed next."""
         self._nodes.pop((kind, key), None)
 
     async def _ask(

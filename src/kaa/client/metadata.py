@@ -144,6 +144,7 @@ class Metadata:
             self.topic_names.pop(topic.topic_id, None)
 
     def partition(self, topic: str, index: int) -> Partition | None:
+        """The partition, if it is known."""
         found = self.topics.get(topic)
         if found is None or not 0 <= index < len(found.partitions):
             return None

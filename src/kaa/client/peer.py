@@ -140,6 +140,7 @@ class Peers:
         self._peers: dict[int, Peer] = {}
 
     def at(self, node_id: int, host: str, port: int) -> Peer:
+        """The node at this address; one that moved is connected to anew."""
         address = Address(host, port)
         known = self._peers.get(node_id)
         if known is None or known.address != address:
@@ -149,5 +150,6 @@ class Peers:
         return known
 
     def close(self) -> None:
+        """Closes every connection."""
         for peer in self._peers.values():
             peer.close()

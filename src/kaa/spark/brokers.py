@@ -106,6 +106,7 @@ class Brokers(Loop):
         return self.cluster.metadata.cluster_id
 
     def close(self) -> None:
+        """Closes the connections; the loop goes on for others."""
         self._loop.call_soon_threadsafe(self.cluster.close)
         if self._admin is not None:
             self._loop.call_soon_threadsafe(self._admin.cluster.close)

@@ -42,6 +42,7 @@ def _decodes(options: Mapping[str, str]) -> bool:
 
 
 def reader_of(options: Mapping[str, str], schema: StructType) -> TopicReader:
+    """The reader of a query over what is there now."""
     from kaa.spark.topic_reader import TopicReader
 
     source = source_options(options, is_stream=False)
@@ -54,6 +55,7 @@ def reader_of(options: Mapping[str, str], schema: StructType) -> TopicReader:
 
 
 def stream_reader_of(options: Mapping[str, str], schema: StructType) -> TopicStreamReader:
+    """The reader of a streaming query."""
     from kaa.spark.topic_stream import TopicStreamReader
 
     source = source_options(options, is_stream=True)
@@ -66,6 +68,7 @@ def stream_reader_of(options: Mapping[str, str], schema: StructType) -> TopicStr
 
 
 def writer_of(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> TopicWriter:
+    """The writer of a query that runs once; OptionError for a mode other than append."""
     from kaa.spark.sink import TopicWriter
 
     if overwrite:

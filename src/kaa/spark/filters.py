@@ -47,6 +47,7 @@ class Span(NamedTuple):
     high: float = inf
 
     def both(self, other: Span) -> Span:
+        """What lies in both spans."""
         return Span(max(self.low, other.low), min(self.high, other.high))
 
 
@@ -68,6 +69,7 @@ class Bounds:
         return is_named and self.partition.low <= partition < self.partition.high
 
     def both(self, other: Bounds) -> Bounds:
+        """What satisfies both bounds."""
         sets = [one for one in (self.partitions, other.partitions) if one is not None]
         return Bounds(
             frozenset.intersection(*sets) if sets else None,

@@ -142,9 +142,11 @@ class Lookup:
         return {partition: answer.offset for partition, answer in found.items()}
 
     def latest(self, partitions: Iterable[TopicPartition]) -> PartitionOffsets:
+        """Where partitions end now."""
         return self.offsets(dict.fromkeys(partitions, LATEST))
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> PartitionOffsets:
+        """Where partitions start now."""
         return self.offsets(dict.fromkeys(partitions, EARLIEST))
 
     def resolve(self, bound: Bound, partitions: list[TopicPartition]) -> PartitionOffsets:

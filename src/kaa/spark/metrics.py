@@ -85,6 +85,7 @@ class Board:
         self._lock = threading.Lock()
 
     def started(self, query_id: str, name: str | None) -> None:
+        """A query runs; the oldest of those that ended go when there are too many."""
         with self._lock:
             query = self._queries.setdefault(query_id, _Query(name or query_id))
             query.is_up = True
@@ -108,6 +109,7 @@ class Board:
                     query.lag[number, topic] = lag
 
     def ended(self, query_id: str, *, has_failed: bool) -> None:
+        """A query has ended, and its last values stay."""
         with self._lock:
             query = self._queries.get(query_id)
             if query is not None:

@@ -110,6 +110,7 @@ def least(one: PartitionOffsets, other: PartitionOffsets) -> PartitionOffsets:
 
 
 def waiting_rows(start: PartitionOffsets, latest: PartitionOffsets) -> int:
+    """How many offsets lie between two points, over all partitions."""
     return sum(_waiting(start, latest).values())
 
 

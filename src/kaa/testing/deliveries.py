@@ -40,9 +40,11 @@ class Deliveries:
         )
 
     def of_group(self, group_id: str) -> list[Handed]:
+        """What members of a group were handed, in order."""
         return [handed for group, handed in tuple(self._handed) if group == group_id]
 
     def clear(self) -> None:
+        """Forgets everything."""
         self._handed.clear()
 
     def watching(self, handle: Handle) -> Handle:

@@ -31,6 +31,7 @@ class Figure(NamedTuple):
 
 
 def at_most(found: int | None, wanted: int) -> bool:
+    """Whether a number is known and no larger."""
     return found is not None and found <= wanted
 
 

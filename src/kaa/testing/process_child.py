@@ -55,6 +55,7 @@ class Child:
         self._asked: dict[int, asyncio.Future[tuple[str | None, bytes | None]]] = {}
 
     def tell(self, *event: Any) -> None:
+        """Sends an event to the test; any thread may."""
         with self._lock:
             self._events.send(event)
 

@@ -124,6 +124,7 @@ class ProcessNode:
         self.clock.attach(self._control)
 
     def launch_stop(self) -> Future[None]:
+        """Begins to stop; the future says when the process has ended."""
         return _in_thread(self._stop)
 
     def _stop(self) -> None:
@@ -158,6 +159,7 @@ class ProcessNode:
         return None if self._process is None else self._process.pid
 
     def send_signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the process, if there is one."""
         if self._process is not None:
             self._process.send_signal(number)
 
@@ -192,6 +194,7 @@ class ProcessNode:
         return found
 
     def cap(self, versions: Mapping[ApiKey, int]) -> None:
+        """Has the node claim no more than these versions."""
         self._faults.cap(versions)
 
     def join(self) -> None:

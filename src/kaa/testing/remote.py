@@ -84,6 +84,7 @@ class Control:
         self._reader.start()
 
     def send(self, *command: Any) -> None:
+        """Sends a command without waiting for its end."""
         with self._lock:
             self._commands.send(command)
 

@@ -48,6 +48,7 @@ def _partitions(row: Any) -> list[int | None]:
 
 
 def topic_name(services: Any, row: Any) -> str | None:
+    """The name of the topic that a row of a request is about, if it has one."""
     if isinstance(row, str):
         return row
     name: str | None = next(

@@ -163,6 +163,7 @@ class ThreadNode:
         return self.call(look)
 
     def cap(self, versions: Mapping[ApiKey, int]) -> None:
+        """Has the node claim no more than these versions."""
         self.call(lambda: self._faults.cap(versions))
 
     # --- the thread

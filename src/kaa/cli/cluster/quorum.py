@@ -87,6 +87,7 @@ def _row(found: QuorumDescription, one: QuorumReplica) -> dict[str, Any]:
 
 
 def role(found: QuorumDescription, one: QuorumReplica) -> str:
+    """What a replica is in the quorum: leader, voter or observer."""
     if one not in found.voters:
         return "observer"
     return "leader" if one.node_id == found.leader_id else "voter"
@@ -99,6 +100,7 @@ def lag(found: QuorumDescription, one: QuorumReplica) -> int:
 
 
 def directory_text(directory_id: Uuid) -> str | None:
+    """A directory id for people; None where it is not known."""
     return str(directory_id) if any(directory_id) else None
 
 

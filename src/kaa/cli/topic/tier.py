@@ -34,6 +34,7 @@ class Bounds(NamedTuple):
 async def bounds_of(
     admin: Admin, partitions: list[TopicIdPartition]
 ) -> dict[TopicIdPartition, Bounds]:
+    """Where partitions start and end, on disk and in remote storage."""
     from kaa.model.topics import TopicPartition
 
     names = {one: TopicPartition(one.topic, one.partition) for one in partitions}

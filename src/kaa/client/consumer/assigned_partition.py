@@ -54,6 +54,7 @@ class AssignedPartition:
         return self.held[0].offset if self.held else self.position
 
     def forget_position(self) -> None:
+        """Drops what was fetched; a new position has to be found."""
         self.position = None
         self.chunks.clear()
         self.held.clear()
@@ -71,6 +72,7 @@ class AssignedPartition:
     # --- the nearer replica (KIP-392)
 
     def go_to_replica(self, node_id: int, until: float) -> None:
+        """Fetches from a replica that is nearer than the leader, until the given time."""
         self._replica_id = node_id
         self._replica_until = until
 

@@ -34,6 +34,7 @@ class AbortedTransactions:
         self._open: set[int] = set()
 
     def hides(self, batch: RecordBatch) -> bool:
+        """Whether the batch belongs to an aborted transaction. Batches have to come in order."""
         while self._starts and self._starts[0][0] <= batch.last_offset:
             self._open.add(heappop(self._starts)[1])
         if not batch.is_transactional or batch.producer_id not in self._open:

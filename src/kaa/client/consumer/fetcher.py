@@ -102,6 +102,7 @@ class Fetcher(BrokerTasks):
         self.wake()
 
     def state(self, partition: TopicPartition) -> AssignedPartition:
+        """The state of an assigned partition; ClientError if it is not assigned."""
         state = self.assigned.get(partition)
         if state is None:
             raise ClientError(
@@ -113,11 +114,15 @@ class Fetcher(BrokerTasks):
     async def list_offsets(
         self, wanted: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        """The offsets at times, or at the ends, of partitions, as this consumer may read them."""
         return await list_offsets(self.cluster, wanted, self._timeout_ms, self.isolation_level)
 
     # --- records
 
     def take(self, count_max: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """At most `count_max` records that have come, by partition, in turns. Raises a failure
+        once.
+        """
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -292,6 +297,7 @@ class Fetcher(BrokerTasks):
             self.fail(KafkaError(error, what, node=address))
 
     def fail(self, error: Exception) -> None:
+        """Has the next `take` raise the error."""
         self._failure = error
         self.arrived.set()
 
@@ -400,5 +406,6 @@ def _take_of(
 
 
 def damaged(partition: TopicPartition, offset: int, error: RecordsError) -> KafkaError:
+    """The error for records that cannot be decoded."""
     what = f"records of {partition} from offset {offset} on cannot be read"
     return KafkaError(Errors.CORRUPT_MESSAGE, what, message=str(error))

@@ -108,6 +108,7 @@ def sync_request(
 def heartbeat_request(
     settings: ClassicSettings, member_id: str, generation_id: int
 ) -> HeartbeatRequest:
+    """A sign of life for one generation."""
     return HeartbeatRequest(
         group_id=settings.group_id,
         generation_id=generation_id,
@@ -117,5 +118,6 @@ def heartbeat_request(
 
 
 def leave_request(settings: ClassicSettings, member_id: str, reason: str) -> LeaveGroupRequest:
+    """The request of a member that leaves, with its reason (KIP-800)."""
     identity = MemberIdentity(member_id=member_id, reason=reason)
     return LeaveGroupRequest(group_id=settings.group_id, members=[identity])

@@ -46,6 +46,7 @@ class Assignment(NamedTuple):
 
 
 def encode_subscription(given: Subscription) -> bytes:
+    """The bytes that a member sends with JoinGroup."""
     message = ConsumerProtocolSubscription(
         topics=sorted(given.topics),
         user_data=given.user_data,
@@ -78,6 +79,7 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def encode_assignment(given: Assignment) -> bytes:
+    """The bytes that the leader sends to a member with SyncGroup."""
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
             AssignmentTopicPartition(topic=topic, partitions=partitions)

@@ -54,11 +54,17 @@ class Member(Protocol):
     owned: tuple[TopicPartition, ...]
     watched: frozenset[str]
 
-    def handle(self, event: Event, now_ms: float) -> list[Effect]: ...
+    def handle(self, event: Event, now_ms: float) -> list[Effect]:
+        """Takes an event in, and gives what is to be done, in order."""
+        ...
 
-    def deadline_ms(self) -> float | None: ...
+    def deadline_ms(self) -> float | None:
+        """When a `Tick` is due at the latest; None if nothing is awaited."""
+        ...
 
-    def commit_refused(self, error: Errors, now_ms: float) -> list[Effect]: ...
+    def commit_refused(self, error: Errors, now_ms: float) -> list[Effect]:
+        """What a refused commit means for the membership."""
+        ...
 
 
 _log = logging.getLogger(__name__)
@@ -94,9 +100,11 @@ class GroupDriver:
     # --- events
 
     def handle(self, event: Event) -> None:
+        """Passes an event to the machine, and takes its effects over."""
         self._take(self.member.handle(event, self._cluster.clock.monotonic_ms()))
 
     def commit_refused(self, error: Errors) -> None:
+        """Has the machine decide what a refused commit means."""
         self._take(self.member.commit_refused(error, self._cluster.clock.monotonic_ms()))
 
     def subscribe(
@@ -141,6 +149,7 @@ class GroupDriver:
     # --- the task
 
     async def run(self) -> None:
+        """Sends and waits, until `leave`."""
         while not self._is_leaving:
             self._woken.clear()
             if self._work:

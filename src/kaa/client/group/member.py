@@ -91,6 +91,7 @@ class GroupMember(ABC):
     # --- what happens
 
     def handle(self, event: Event, now_ms: float) -> list[Effect]:
+        """Takes an event in, and gives what is to be done, in order."""
         match event:
             case Poll():
                 self._polled_ms = now_ms

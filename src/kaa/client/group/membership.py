@@ -125,6 +125,7 @@ class Membership:
         pattern: str | None,
         listener: RebalanceListener | None,
     ) -> None:
+        """Replaces what is subscribed to; the first time the member's task begins in `tasks`."""
         self._listener = listener
         self.is_subscribed = True
         self._commit_at_ms = self._cluster.clock.monotonic_ms() + self._commit_interval_ms
@@ -165,6 +166,7 @@ class Membership:
         return Membership(self._values, self._cluster, self._fetcher, self._member.member_id)
 
     def metadata(self) -> GroupMetadata:
+        """Who this member is for a transaction that commits its offsets."""
         member = self._member
         if isinstance(member, ConsumerMember):
             epoch = member.epoch or -1
@@ -301,6 +303,7 @@ class Membership:
             ) from error
 
     async def commit_once(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """One attempt at a commit; raises the error of the first partition that was refused."""
         coordinators = self._cluster.coordinators
         metadata = self.metadata() if self.is_subscribed else GroupMetadata(self.group_id)
         if self.is_subscribed and metadata.generation_id < 0:

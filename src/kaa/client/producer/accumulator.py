@@ -203,6 +203,7 @@ class Accumulator:
         return not self.settings.is_idempotent or self.producer_id != NO_PRODUCER_ID
 
     def waiting_partitions(self) -> Iterable[TopicPartition]:
+        """Partitions with batches that were not sent, or have to be sent again."""
         return self._busy.keys()
 
     def ready_ms(self, partition: TopicPartition, now_ms: float) -> float | None:
@@ -282,6 +283,7 @@ class Accumulator:
     # --- answers
 
     def succeeded(self, batch: ProducerBatch) -> None:
+        """The leader has the batch; its memory is free."""
         self._landed(batch)
         self._free(batch)
 

@@ -113,6 +113,7 @@ class Sender(BrokerTasks):
     # --- one task per broker
 
     def wake_sender(self, partition: TopicPartition) -> None:
+        """Something may be sent to this partition now."""
         if self.transaction is not None and self.transaction.new:
             self._housekeeping.set()
         leader = self.cluster.metadata.leader_of(*partition)

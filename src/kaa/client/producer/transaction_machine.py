@@ -115,13 +115,16 @@ class TransactionMachine:
     # --- steps
 
     def initialized(self) -> None:
+        """The coordinator has given the producer its id and epoch."""
         self._go(_S.READY, "cannot initialise transactions")
 
     def check_uninitialized(self) -> None:
+        """Raises if transactions were initialised before."""
         if self.state is not _S.UNINITIALIZED:
             self._go(_S.UNINITIALIZED, "cannot initialise transactions again")
 
     def begin(self, version: int) -> None:
+        """Begins a transaction under the version that the cluster has now."""
         self._go(_S.IN_TRANSACTION, "cannot begin a transaction")
         self.version = version
 
@@ -143,6 +146,7 @@ class TransactionMachine:
         self._go(_S.COMMITTING, "cannot commit")
 
     def abort(self) -> None:
+        """Begins to abort; partitions that were not added yet are left out."""
         self._go(_S.ABORTING, "cannot abort")
         self.new.clear()
 
@@ -182,6 +186,7 @@ class TransactionMachine:
         return taken
 
     def partitions_added(self, partitions: Iterable[TopicPartition]) -> None:
+        """The coordinator knows of these partitions: their batches may leave."""
         for partition in partitions:
             self.pending.discard(partition)
             self.added.add(partition)

@@ -79,6 +79,7 @@ class Transactions:
     # --- life
 
     async def init(self) -> None:
+        """Gets an id and an epoch for the producer, which fences those before it."""
         self._machine.check_uninitialized()
         async with self._turn:
             await self._new_epoch(-1, -1)
@@ -98,9 +99,11 @@ class Transactions:
         self._sender.accumulator.begin_epoch(response.producer_id, response.producer_epoch)
 
     def begin(self) -> None:
+        """Begins a transaction; no broker is asked."""
         self._machine.begin(self._version)
 
     async def commit(self) -> None:
+        """Sends everything, then commits; raises if a record could not be delivered."""
         self._machine.commit()
         await self._sender.flush()
         if self._machine.state is TransactionState.COMMITTING:
@@ -110,6 +113,7 @@ class Transactions:
             raise self._machine.error
 
     async def abort(self) -> None:
+        """Drops what was not sent, then aborts."""
         self._machine.abort()
         self._sender.abort()
         await self._sender.flush()
@@ -170,6 +174,7 @@ class Transactions:
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> None:
+        """Makes offsets of a group part of the transaction."""
         self._machine.check_open("cannot send offsets to the transaction")
         if not offsets:
             return

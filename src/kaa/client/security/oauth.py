@@ -51,6 +51,7 @@ class Token(NamedTuple):
     end: float | None
 
     def is_fresh(self, now: float) -> bool:
+        """Whether it need not be replaced yet, which it is in good time before its end."""
         return self.end is None or now < self.start + (self.end - self.start) * _USED_SHARE
 
     def __repr__(self) -> str:

@@ -63,9 +63,15 @@ class Mechanism(Protocol):
     it gives None.
     """
 
-    def start(self) -> bytes: ...
+    def start(self) -> bytes:
+        """The first message."""
+        ...
 
-    def answer(self, challenge: bytes) -> bytes | None: ...
+    def answer(self, challenge: bytes) -> bytes | None:
+        """The answer to a challenge; None when the server has proved itself. SaslError if it
+        cannot.
+        """
+        ...
 
 
 def credentials(values: ConfigValues) -> Credentials | None:

@@ -46,6 +46,7 @@ class Held(NamedTuple):
 
 
 def held(data: Buffer, acquired: Iterable[AcquiredRecords], *, checks_crcs: bool) -> Held:
+    """The records of an answer that were acquired, and the acquired offsets without a record."""
     counts = {
         offset: one.delivery_count
         for one in acquired

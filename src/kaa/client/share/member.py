@@ -48,11 +48,13 @@ class ShareMembership:
         self.error: ClientError | None = None
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Replaces the topics; the next heartbeat, which is due at once, says so."""
         self._topics = topics
         self._is_subscription_known = False
         self._due.set()
 
     async def run(self) -> None:
+        """Sends heartbeats until an error that only the application can handle."""
         while self.error is None:
             self._due.clear()
             try:
@@ -70,6 +72,7 @@ class ShareMembership:
             await wait_for_event(self._due, self._interval_ms)
 
     async def leave(self) -> None:
+        """Leaves the group, if it was joined; failures do not matter."""
         if self._epoch > _JOIN:
             # The group finds out by itself if this fails.
             with suppress(ClientError):

@@ -70,6 +70,7 @@ class NodeSession:
         return self._epoch != _OPENING
 
     def tell(self, one: PartitionId, offset: int, kind: int) -> None:
+        """Notes what became of a record, for the next request."""
         self.pending.setdefault(one, {})[offset] = kind
 
     def reset(self) -> dict[PartitionId, Acknowledged]:
@@ -144,6 +145,7 @@ class NodeSession:
 
 
 def has_renewals(acknowledged: Mapping[PartitionId, Acknowledged]) -> bool:
+    """Whether something among it asks for more time."""
     return any(AcknowledgeType.RENEW in some.values() for some in acknowledged.values())
 
 

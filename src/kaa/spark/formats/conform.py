@@ -26,6 +26,7 @@ def list_of(item: DataType) -> DataType:
 
 
 def struct_of(fields: Mapping[str, DataType]) -> StructType:
+    """A struct of these fields, in their order."""
     return pa.struct([pa.field(name, kind) for name, kind in fields.items()])
 
 

@@ -165,6 +165,7 @@ class DecodingStreamReader(TopicStreamReader):
 def stream_reader(
     options: SourceOptions, schema: StructType, plan: FormatPlan
 ) -> DecodingStreamReader:
+    """The reader of a streaming query whose values are decoded."""
     present = tuple(one.name for one in _record_part(schema).fields)
     names = [one.name for one in schema.fields]
     return DecodingStreamReader(options, _read_columns(present, plan), names, plan)

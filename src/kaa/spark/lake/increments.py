@@ -47,6 +47,7 @@ class StreamPosition:
 
     @staticmethod
     def read(given: Mapping[str, Any]) -> StreamPosition | None:
+        """The position in an offset of Spark; None where it has none."""
         if "snapshot" not in given:
             return None
         return StreamPosition(str(given["snapshot"]), int(given["index"]), bool(given["whole"]))

@@ -184,6 +184,7 @@ class Committer(Generic[Files]):
         self.rounds_committed = 0
 
     def start(self) -> list[object]:
+        """The first effects; then `handle` gives what follows from each event."""
         return [LoadTable()]
 
     def handle(self, event: object) -> list[object]:

@@ -140,6 +140,7 @@ class Store:
             raise ExistsError(self.join(path)) from error
 
     def read(self, path: str) -> bytes:
+        """A whole object."""
         import obstore
 
         return bytes(obstore.get(self.objects(), path).bytes())

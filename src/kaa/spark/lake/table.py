@@ -143,6 +143,7 @@ class WritePlace:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def source_of(self, name: str) -> str:
+        """The column of the rows that a column of the table is made of."""
         return self.sources.get(name, name)
 
     @property

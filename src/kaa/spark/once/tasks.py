@@ -52,6 +52,7 @@ class TaskNames(NamedTuple):
     batch_id: int
 
     def transactional_id(self, options: SinkOptions, attempt: int) -> str:
+        """The name that an attempt of this task uses."""
         name = name_of_query(options, self.query_id)
         number = self.batch_id % _NAMES_PER_TASK
         return f"{name}{self.run}.{self.partition}.{attempt}.{number}"

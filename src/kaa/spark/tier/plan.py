@@ -67,6 +67,7 @@ class Part(NamedTuple):
     pieces: tuple[Piece, ...] = ()
 
     def clipped(self, range_: OffsetRange) -> Part:
+        """What of it lies within a range."""
         kept = (
             one._replace(start=max(one.start, range_.start), end=min(one.end, range_.end))
             for one in self.pieces

@@ -36,6 +36,7 @@ def part_of(file: Any) -> Part:
 
 
 def transform_of(term: Term) -> Any:
+    """The transform of a term, as pyiceberg has it."""
     from pyiceberg import transforms
 
     if term.transform == "bucket":

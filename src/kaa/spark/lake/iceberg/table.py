@@ -238,6 +238,7 @@ class IcebergTable:
         ]
 
     def files(self, version: str | None = None) -> list[DataFileInfo]:
+        """The data files of a version, or of the newest one."""
         table = self.handle
         self._check_format(table)
         if version == _NO_VERSION or (version is None and table.current_snapshot() is None):
@@ -312,6 +313,7 @@ class IcebergTable:
         return str(max(before, key=lambda one: one.timestamp_ms).snapshot_id)
 
     def reader(self) -> IcebergReader:
+        """What tasks read its files with."""
         return iceberg_reader(self.handle)
 
     @property

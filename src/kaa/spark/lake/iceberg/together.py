@@ -94,6 +94,7 @@ class Staged:
         return (*self.expected, same, divided)
 
     def is_in(self, catalog: Any) -> bool:
+        """Whether its snapshot has reached the catalog, for a commit whose answer was lost."""
         try:
             metadata = catalog.load_table(self.identifier).metadata
         except NoSuchTableError:
