@@ -18,30 +18,29 @@ modules, in the order a test meets them:
 | `group` | `Group`: committed offsets, lag, state |
 | `share_group` | `ShareGroup`: records acknowledged, given up, in flight; expect, reset |
 | `faults` | what goes wrong on demand: `broker.on(...)`; the requests that were seen |
-| `fault_actions` | what the verbs of a rule do; `request_parts`: what a request is about |
+| `fault_actions` | what the verbs of a rule do |
+| `request_parts` | what a request is about |
 | `refusals` | the answer that says no, for any API |
 | `differences` | expected against found, and the text that shows it |
 | `client` | a small blocking client, so that helpers need no other package |
-| `thread_node` | a node on a thread of this process; `memory_files` is its disk |
-| `cluster` | `Cluster`: several nodes as one cluster; `cluster_nodes`: threads or processes |
+| `thread_node` | a node on a thread of this process |
+| `memory_files` | its disk |
+| `cluster` | `Cluster`: several nodes as one cluster |
+| `cluster_nodes` | its nodes: threads or processes |
 | `cuts` | a loop that cannot reach some ports: how two nodes lose each other |
 | `clock` | its time, which a test can move |
 | `spark` | Spark in a test: a session, and streams that end |
 | `registry` | `Registry`: a schema registry in memory |
 | `process_node` | a node as a child process, and a cluster that somebody else runs |
-| `remote` | the rules and the time of such a child; `process_child` is its program |
+| `remote` | the rules and the time of such a child |
+| `process_child` | its program |
 | `deliveries` | what a node hands to members of share groups: every delivery, what is in flight |
 | `share_outcomes` | what a share group is done with, read from the records of its coordinator |
 | `share_refusals` | a refused partition in ShareFetch and ShareAcknowledge |
 | `state_calls` | rules about the calls with which a broker keeps the state of share groups |
 | `report` | what a failed test shows of its broker: last requests, ends of topics, groups |
-| `cluster_nodes` | the nodes of a cluster in a test |
-| `memory_files` | the disk of a node inside a test |
-| `process_child` | the program of a child process |
-| `request_parts` | what a request is about |
 
 Importing this package imports nothing else: names are found when they are first used.
-
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class ClusterNode(Protocol):
         ...
 
     def kill(self, *, keep_unflushed: bool) -> None:
-        """Ends it at once; without `keep_unflushed` its disk in memory is left as by a power cut."""
+        """Ends it at once; without `keep_unflushed` a disk in memory is left as by a power cut."""
         ...
 
     def pause(self) -> None:
