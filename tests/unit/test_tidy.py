@@ -302,6 +302,8 @@ def test_pages_are_plain_english() -> None:
 def test_comments_and_pages_are_plain_english() -> None:
     files = [(path, text) for path, text in FILES if path.suffix in {".md", ".py"}]
     report(search(NEVER, files, "write it as a native reader would"))
+    source = [(path, text) for path, text in files if path.is_relative_to(SOURCE)]
+    report(search(re.compile(r"\b(anew|shall)\b"), source, "write again, over, is to"))
 
 
 POINTERS = re.compile(r"\"\"\"\W*[Ss]ee (the (module|class|package|text)|above|below)\b")

@@ -1,8 +1,8 @@
 """The connection from one node of a cluster to another: kept, opened again, one per address.
 
 Consensus, heartbeats, forwarding, markers, verification and replication all talk through a `Peer`.
-It connects when it is first needed, resolving the name anew at every dial, and keeps the connection
-until it breaks. After a failed dial it refuses for a moment, longer each time and with some chance
+It connects when it is first needed, resolves the name at every dial, and keeps the connection until
+it breaks. After a failed dial it refuses for a moment, longer each time and with some chance
 in it, so that nodes that lost one together do not all come back at once. Callers who come while it
 connects wait for the same connection. Every request has a deadline, which covers connecting too.
 
@@ -140,7 +140,7 @@ class Peers:
         self._peers: dict[int, Peer] = {}
 
     def at(self, node_id: int, host: str, port: int) -> Peer:
-        """The node at this address; one that moved is connected to anew."""
+        """The node at this address; one that moved is connected to again."""
         address = Address(host, port)
         known = self._peers.get(node_id)
         if known is None or known.address != address:

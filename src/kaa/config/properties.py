@@ -80,7 +80,7 @@ def _logical_lines(text: str) -> Iterable[tuple[int, str]]:
                 continue
             pending, first = "", number
         elif not line and not pending:
-            # Only backslashes so far: nothing is pending, the next line begins anew.
+            # Only backslashes so far: nothing is pending, the next line is a new entry.
             continued = False
             continue
         continued = _ends_with_continuation(line)

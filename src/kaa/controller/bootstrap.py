@@ -4,7 +4,7 @@ Formatting a node leaves the records of a new cluster in `bootstrap.checkpoint`:
 every feature, perhaps SCRAM credentials. The first active controller finds a log without a
 metadata.version and writes them, inside a metadata transaction, so that a crash in between leaves
 nothing half done: the next active controller finds a transaction without an end, aborts it and
-starts anew.
+starts over.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class BrokerPartitions:
             yield image.topics_by_id[topic_id], number
 
     def build(self, image: ClusterImage) -> Pieces[None]:
-        """Starts anew from an image."""
+        """Starts over from an image."""
         self._partitions.clear()
         self._led_counts.clear()
         count = 0

@@ -2,7 +2,7 @@
 
 What is read is a region of a segment file, which the connection sends without this process seeing
 the bytes. If there is less than `min_bytes`, nothing is held meanwhile: the wait hears of
-progress and everything is read anew. A fetch of very many partitions is served in turns, between
+progress and everything is read again. A fetch of very many partitions is served in turns, between
 which others have theirs; the connection's next request waits as ever. What is not on this disk any
 more is read from remote storage (`k01_fetch_remote`).
 
@@ -281,7 +281,7 @@ class _Fetch:
         self, key: PartitionKey, position: Position, room: int, partition: Partition
     ) -> PartitionData:
         """An answer without records, which come from remote storage before it is sent. One that is
-        read while it waits is sent without them, and the client asks anew.
+        read while it waits is sent without them, and the client asks again.
         """
         log = partition.leader_log()
         result = PartitionData(

@@ -1,4 +1,4 @@
-"""ElectLeaders, key 43: the preferred replica, or any that is alive, shall lead partitions
+"""ElectLeaders, key 43: the preferred replica, or any that is alive, is to lead partitions
 (KIP-183); the active controller decides.
 
 Version 1 brought elections of replicas that are not in sync (KIP-460). A null list of partitions

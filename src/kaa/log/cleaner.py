@@ -186,7 +186,7 @@ class LogCleaner:
         directory.write_checkpoint(CLEANER_OFFSET_CHECKPOINT_FILE, self._offsets(directory))
 
     def forget(self, partition: TopicPartition) -> None:
-        """A log was deleted; one of the same name starts anew."""
+        """A log was deleted; one of the same name starts over."""
         self.uncleanable.discard(partition)
         self._first_dirty.pop(partition, None)
 

@@ -4,7 +4,7 @@
 on any thread, `UnifiedLog.complete_flush` moves the recovery point. Below the recovery point all
 data is durable, and so are the leader epochs that start there.
 
-The indexes of the active segment are not synced with it, since recovery builds them anew in any
+The indexes of the active segment are not synced with it, since recovery rebuilds them in any
 case; they are synced when the segment has been sealed, and at a clean stop. Recovery must therefore
 never start after a segment whose indexes are not synced: what goes into the checkpoint is
 `UnifiedLog.recovery_checkpoint`, which lies inside the oldest such segment.

@@ -116,7 +116,7 @@ class LogManager:
         self._upkeep = LogUpkeep(
             self.logs, self.directories, config, self.cleaner, self.futures.logs
         )
-        # Where a log shall be made that is not here yet, because somebody asked for it.
+        # Where a log is to be made that is not here yet, by request.
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self._is_locked = False
 

@@ -1,7 +1,7 @@
 """A log that goes on where remote storage ends: what a follower does when its leader has not got on
 its disk what the follower lacks.
 
-Everything local goes, and the log begins anew after a remote segment. What records before it would
+Everything local goes, and the log starts over after a remote segment. What records before it would
 have said comes with that segment: the leader epochs up to it, and the producers with their last
 sequence numbers and open transactions. The log starts where the leader's does, far below the first
 local segment.

@@ -9,7 +9,7 @@ and producer state from the snapshot taken at the stop. Otherwise:
    files are complete and replace the segments in the range that they span: those are deleted, then
    the swap files renamed. Every step can be repeated: a crash during recovery is one more crash.
 2. Every segment from the one that holds the recovery point on is scanned: each batch is checked
-   (size, magic, checksum, rising offsets), indexes are built anew, producer state and leader epochs
+   (size, magic, checksum, rising offsets), indexes are rebuilt, producer state and leader epochs
    brought up to date. The first batch that fails ends the log there: the file is cut, and later
    segments are removed. The same happens at a gap between two segments (the tail of the first was
    lost and the second was not), except in compacted logs, where gaps are natural.

@@ -8,7 +8,7 @@ Appending writes the bytes first; size, index entries and the greatest timestamp
 (`commit`). A crash in between leaves bytes beyond `size`, which the recovery scan either takes
 as the valid batches they are or cuts off. Index entries point at the start of a batch and carry its
 last offset, so a reader can tell a damaged index: the batch found there has another last offset.
-The index is then built anew from the log.
+The index is then rebuilt from the log.
 
 Readers get a `SegmentRegion`, which counts as a reference. The descriptor is closed when the
 segment is closed and the last reference is released, never under a reader.
@@ -276,7 +276,7 @@ class Segment:
         self.seal()
 
     def reset_indexes(self) -> None:
-        """Starts the offset and time index anew; what is committed from now on fills them."""
+        """Starts the offset and time index over; what is committed from now on fills them."""
         self._new_indexes()
         self._bytes_since_index_entry = 0
         self._max_timestamp = NO_TIMESTAMP

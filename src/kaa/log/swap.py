@@ -8,7 +8,7 @@
 5. After `file.delete.delay.ms` the old files are unlinked.
 
 Why the order of the renames matters: a log file without its indexes is read anyway, since indexes
-are built anew where they are missing, but an index without a log file is rubbish. Recovery
+are rebuilt where they are missing, but an index without a log file is rubbish. Recovery
 (`kaa.log.recovery`) has the other half of this contract.
 """
 

@@ -18,7 +18,7 @@ transaction that began before that is decided in an earlier entry.
 
 The file exists only once there is an entry. Entries are few and are written at once. A length that
 is not a multiple of 34, another version, or a last offset that does not rise is corrupt; the
-segment is then scanned anew.
+segment is then scanned again.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class TransactionIndex:
         self.changes += 1
 
     def reset(self) -> None:
-        """Starts anew, without a file."""
+        """Starts over, without a file."""
         self.close()
         self.changes += unlink_if_exists(self._files, self.path)
         self._entries = []

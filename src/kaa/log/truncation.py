@@ -9,7 +9,7 @@ All of it is durable before anything is appended. Were the cut not synced, a pow
 pages of the old tail between pages of the new one, each batch valid by its checksum: a history that
 never was. And what is written over the cut is not durable yet, so recovery has to look at it.
 
-Much of it waits for the disk, and the producer state is read anew, which may take long; and after a
+Much of it waits for the disk, and reading the producer state again may take long; and after a
 failover there may be many logs to cut. So both come in steps, which a thread may carry out
 (`PendingTruncation`): a step is a system call, or None, a moment to let others have their turn. The
 log has its new end before the first step, so that nobody reads beyond it, and until the last one

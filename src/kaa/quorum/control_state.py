@@ -62,7 +62,7 @@ class ControlState:
     def take_snapshot(
         self, snapshot_id: OffsetAndEpoch, content: SnapshotContent
     ) -> tuple[int, VoterSet] | None:
-        """Starts anew from a snapshot; returns its voter set and the offset it counts for."""
+        """Starts over from a snapshot; returns its voter set and the offset it counts for."""
         offset = snapshot_id.offset - 1
         self._levels = [(offset, content.kraft_version)]
         return None if content.voters is None else (offset, content.voters)

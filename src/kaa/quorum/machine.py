@@ -101,7 +101,7 @@ class QuorumMachine:
             kraft_version=kraft_version,
             joins_by_itself=joins_by_itself,
         )
-        # When `handle` must be called at the latest, None for never; answered anew by every event.
+        # When `handle` must be called at the latest, None for never; every event sets it.
         self._next_deadline_ms: int | None = None
         # Set once, by `Stopped`.
         self._is_stopped = False

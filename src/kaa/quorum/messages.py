@@ -105,7 +105,7 @@ class AddVoterRequest(Value):
 
 
 class RemoveVoterRequest(Value):
-    """A voter shall no longer vote."""
+    """A voter is to vote no longer."""
 
     cluster_id: str | None
     key: ReplicaKey

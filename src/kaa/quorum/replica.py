@@ -327,13 +327,13 @@ class Replica:
         )
 
     def election_deadline_ms(self) -> int:
-        """An election timeout from now, drawn anew so that replicas do not all stand at once."""
+        """An election timeout from now, drawn again so that replicas do not all stand at once."""
         timeout_ms = self.config.election_timeout_ms
         jitter_ms = self._random.randrange(timeout_ms) if timeout_ms > 0 else 0
         return self.now_ms + timeout_ms + jitter_ms
 
     def _become_leader(self, granting_voters: tuple[int, ...]) -> None:
-        # The high watermark is not taken along: it starts anew when a record of this epoch is
+        # The high watermark is not taken along: it starts over when a record of this epoch is
         # committed.
         epoch_start_offset = self.log.end().offset
         leader = Leader(

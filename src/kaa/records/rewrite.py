@@ -1,4 +1,4 @@
-"""Writes a batch anew with another codec, for topics whose `compression.type` says so.
+"""Rewrites a batch with another codec, for topics whose `compression.type` says so.
 
 The records of nearly every batch are already as Java's builder would write them: shortest varints,
 attributes 0, the first timestamp as base, header keys in UTF-8. Such records are copied from one
@@ -66,7 +66,7 @@ class BatchRewriter:
     ) -> RecordBatch | None:
         """The new batch; None if it is larger than allowed.
 
-        Unless the copied bytes may stand as they are (`is_copy`), all records are encoded anew.
+        Unless the copied bytes may stand as they are (`is_copy`), all records are encoded again.
         """
         self._check_producer_state()
         if not is_copy or self._batch.timestamp_type is TimestampType.LOG_APPEND_TIME:

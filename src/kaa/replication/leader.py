@@ -217,7 +217,7 @@ class Leadership:
         }
 
     def brokers_changed(self) -> None:
-        """Forgets the progress of brokers that registered anew since they fetched."""
+        """Forgets the progress of brokers that registered again since they fetched."""
         for broker_id, replica in self.replicas.items():
             broker = self.view.broker(broker_id)
             known = replica.broker_epoch

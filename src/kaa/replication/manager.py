@@ -188,7 +188,7 @@ class ReplicaManager:
         return None if self._image is None else self._image.brokers.get(broker_id)
 
     def _brokers_changed(self) -> None:
-        """Leaders look at their replicas anew, in turns of the loop if they are many."""
+        """Leaders look at their replicas again, in turns of the loop if they are many."""
         if self._call_soon is None:
             for partition in self._partitions.values():
                 partition.brokers_changed()

@@ -46,7 +46,7 @@ class SessionWatch:
         self.all_due_at_ms = 0
 
     def watch(self, key: PartitionKey, partition: Partition) -> None:
-        """To be called before each read: a topic that was made anew has another partition."""
+        """To be called before each read: a topic that was made again has another partition."""
         known = self._watched.get(key)
         if known is not None:
             if known.partition is partition:

@@ -70,7 +70,7 @@ class Lookup:
     # --- partitions
 
     def partitions(self) -> Found:
-        """What the query reads, asked anew unless the cache of metadata is on."""
+        """What the query reads, asked again unless the cache of metadata is on."""
         now = time.monotonic()
         if (
             self._found is not None

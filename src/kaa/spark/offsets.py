@@ -14,7 +14,7 @@ and in what the progress of a query shows as its latest offsets, which is in no 
 `@lag`      records that the batch leaves unread
 `@bytes`    the stored bytes of what it reads, estimated by the mean size of records
 
-Spark asks for an initial offset more than once, does not keep it, and takes it anew when the first
+Spark asks for an initial offset more than once, does not keep it, and takes it again when the first
 batch has to be repeated. So the initial offset says nothing (`{}`), and the first batch carries
 the start that was resolved for it. It differs from the initial offset even where there is no
 record yet, so that Spark always writes it down. Offsets without any of these keys are taken as

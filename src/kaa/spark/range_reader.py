@@ -207,7 +207,7 @@ class RangeReader:
 
     def _skip_to(self, log_start: int) -> None:
         if log_start <= self._position:
-            # The log ends before this offset: it was truncated, or the topic was made anew.
+            # The log ends before this offset: it was truncated, or the topic was made again.
             report_loss(
                 self._options,
                 f"{self._partition} ends before offset {self._position}, up to {self._end} was "

@@ -201,7 +201,7 @@ class ProcessNode:
         """Nothing is left to wait for."""
 
     def clean_up(self) -> None:
-        """Removes the folder; the next start would begin anew."""
+        """Removes the folder; the next start begins with an empty one."""
         atexit.unregister(self.kill)
         if self._folder is not None and self._pid == os.getpid():
             self._folder.cleanup()

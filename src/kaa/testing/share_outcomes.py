@@ -5,7 +5,7 @@ and moves the start of the group over it only afterwards. So one reads the whole
 as any client may, of a broker of one's own or of another's. It begins where the coordinator has
 deleted what it does not need any more, which takes minutes: longer than a test.
 
-What an administrator moved begins anew with another state epoch, and what was deleted is forgotten.
+What an administrator moved starts over with another state epoch, and what was deleted is forgotten.
 """
 
 from __future__ import annotations

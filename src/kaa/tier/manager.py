@@ -252,7 +252,7 @@ class RemoteLogManager:
             for partition in list(self._removed):
                 tasks.create_task(self._remove(partition))
             for partition in await self._deletions.load():
-                # One that is tiered again begins anew, and expires what is before its start.
+                # One that is tiered again starts over, and expires what is before its start.
                 if partition not in self._led:
                     self.remove(partition)
             await asyncio.get_running_loop().create_future()

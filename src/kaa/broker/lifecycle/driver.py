@@ -56,7 +56,7 @@ class BrokerIdentity(NamedTuple):
 
     cluster_id: str
     incarnation_id: Uuid
-    # The addresses that clients and other brokers shall use.
+    # The addresses that clients and other brokers are to use.
     endpoints: Sequence[Endpoint]
     directories: Sequence[Uuid]
     # From a clean stop; -1 without one.

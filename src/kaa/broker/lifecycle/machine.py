@@ -99,7 +99,7 @@ class Ready(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """The broker shall leave the cluster, and is not waited for longer than this."""
+    """The broker is to leave the cluster, and is not waited for longer than this."""
 
     timeout_ms: int
 

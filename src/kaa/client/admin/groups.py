@@ -85,7 +85,7 @@ class MemberDescription(NamedTuple):
     topics: tuple[str, ...] = ()
     topic_regex: str | None = None
     rack_id: str | None = None
-    # Of the newer protocol alone: what it shall have, and the epoch of what it has.
+    # Of the newer protocol alone: what it is to have, and the epoch of what it has.
     target_assignment: tuple[TopicPartition, ...] | None = None
     epoch: int | None = None
     is_classic: bool = True

@@ -7,7 +7,7 @@
     STABLE, heartbeats in between --REBALANCE_IN_PROGRESS or other topics--> rejoins at a Poll
 
 *Eager* members give everything up before they rejoin. *Cooperative* ones keep what they have, tell
-the leader of it, and give up after SyncGroup what they shall not have any more; if that was
+the leader of it, and give up after SyncGroup what they are no longer to have; if that was
 something, they rejoin at once, so that others can get it.
 
 A member that was away too long (`max.poll.interval.ms` without a poll) leaves, since others

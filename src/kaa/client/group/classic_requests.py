@@ -88,7 +88,7 @@ def sync_request(
     protocol: str,
     assignments: Mapping[str, Sequence[TopicPartition]],
 ) -> SyncGroupRequest:
-    """Asks for what the member shall have; the leader says what everybody shall have."""
+    """Asks for what the member is to have; the leader says what everybody is to have."""
     return SyncGroupRequest(
         group_id=settings.group_id,
         generation_id=generation_id,

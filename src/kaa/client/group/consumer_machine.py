@@ -1,11 +1,11 @@
 """A member of a group of the newer protocol (KIP-848): the broker assigns. The machine.
 
 There is one request, ConsumerGroupHeartbeat. It says what changed since the last one and is
-answered with the epoch of the member and, when it changed, with what the member shall have:
+answered with the epoch of the member and, when it changed, with what the member is to have:
 
     UNJOINED --Poll--> JOINING: heartbeat with epoch 0 and everything the member wants
     answered --> STABLE, or with an assignment RECONCILING:
-        Revoke what it has and shall not have --Done--> Assign the rest --Done-->
+        Revoke what it has and is not to have --Done--> Assign the rest --Done-->
         heartbeat at once that says what it has now --> STABLE
     FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID: what it has is lost, it joins again with epoch 0
     any other refusal: likewise, after the application was notified
@@ -212,7 +212,7 @@ class ConsumerMember(GroupMember):
         self._heartbeat_at_ms = at_ms
         self._says_topics = self._says_owned = True
 
-    # --- having what it shall have
+    # --- having what it is to have
 
     def _reconcile(self, now_ms: float) -> list[Effect]:
         if self._target is None or self._after is not Step.NOTHING:

@@ -28,9 +28,9 @@ class MemberState(Enum):
     UNJOINED = "unjoined"
     # Its request to join is under way, and for a classic member what follows it.
     JOINING = "joining"
-    # A member; what it shall have and what it has may differ, and the application works on it.
+    # A member; what it is to have and what it has may differ, and the application works on it.
     RECONCILING = "reconciling"
-    # A member that has what it shall have.
+    # A member that has what it is to have.
     STABLE = "stable"
 
 

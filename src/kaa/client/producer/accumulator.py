@@ -15,7 +15,7 @@ A batch that is given up leaves a gap in the numbers, which a broker would refus
 partitions wait until nothing is under way, the epoch of the producer rises, and numbers start again
 at 0 (`needs_new_epoch`, `may_begin_epoch`, `begin_epoch`). A batch that was sent and not answered
 may be in the log: under a new number it would be there twice. It is sent again under the old one
-first, and is numbered anew only if the broker says that the numbers before it are missing: then
+first, and is numbered again only if the broker says that the numbers before it are missing: then
 neither it nor anything after it was stored.
 """
 

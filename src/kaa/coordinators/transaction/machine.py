@@ -77,7 +77,7 @@ class Initialisation(NamedTuple):
 
     transactional_id: str
     timeout_ms: int
-    # What the producer believes to have; -1 if it starts anew.
+    # What the producer believes to have; -1 if it starts over.
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_EPOCH
     keeps_prepared: bool = False

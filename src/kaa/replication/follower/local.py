@@ -189,7 +189,7 @@ class LocalLeader:
 
 
 def _lacks_remote_state(log: UnifiedLog, position: FetchPosition) -> bool:
-    """Whether the copy of a tiered log has to begin anew where the disk of its source does, with
+    """Whether the copy of a tiered log has to start over where the disk of its source does, with
     what the segments before it tell: it ends before, or knows of no epoch yet.
     """
     start = log.local_log_start_offset

@@ -19,7 +19,7 @@ What an answer may hold for a partition:
   above it may be acknowledged.
 - OFFSET_OUT_OF_RANGE. The leader is asked where its log begins and ends. If it ends before this
   one, an unclean election lost records, and this log is cut to the leader's end. If it begins after
-  the end of this one, nothing of this log is left there, and it starts anew at the leader's start.
+  the end of this one, nothing of this log is left there, and it starts over at the leader's start.
   Otherwise the leader's log moved meanwhile, and the fetch is just repeated.
 - OFFSET_MOVED_TO_TIERED_STORAGE: the leader has the records in remote storage alone. The log is
   rebuilt from there, and goes on where the leader's disk begins (`kaa.log.rebuild`).
@@ -129,7 +129,7 @@ class AskOffsets(NamedTuple):
 
 
 class Rebuild(NamedTuple):
-    """Begin anew after what is in remote storage."""
+    """Start over after what is in remote storage."""
 
     target: Target
 
@@ -249,7 +249,7 @@ class FollowerMachine:
             for data in topic.partitions:
                 partition = (topic.topic_id, data.partition_index)
                 followed = self.partitions.get(partition)
-                # One that was given up, or followed anew, while the fetch was under way is not
+                # One that was given up, or followed again, while the fetch was under way is not
                 # what the answer is about.
                 if (
                     followed is not None
@@ -386,7 +386,7 @@ class FollowerMachine:
         self._changed(partition)
 
 
-# The session is begun anew, at once.
+# The session is started over, at once.
 _SESSION_ERRORS: Final = frozenset(
     {
         Errors.FETCH_SESSION_ID_NOT_FOUND,

@@ -61,7 +61,7 @@ _FENCED: Final = frozenset(
         Errors.FENCED_STATE_EPOCH,
         Errors.GROUP_ID_NOT_FOUND,
         Errors.UNKNOWN_TOPIC_OR_PARTITION,
-        # It has none: the group was deleted, and may have begun anew under its name.
+        # It has none: the group was deleted, and may have started over under its name.
         Errors.INVALID_REQUEST,
     }
 )

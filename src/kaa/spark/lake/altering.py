@@ -2,7 +2,7 @@
 
 - `partitionBy`: Iceberg's own rule: new files are divided the new way, old ones stay as they are
   until compaction comes to them. Tables with one row per key and folders of Parquet files cannot be
-  divided anew.
+  divided again.
 - `columns`: more of them; rows that are there are null in the new ones.
 - `targetFileBytes`, `compression`: how files are written from now on.
 - `maintenance`: whether a committer looks after the table.

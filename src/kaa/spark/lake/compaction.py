@@ -83,7 +83,7 @@ def plan_compaction(table: LakeTable) -> list[Rewrite]:
     wanted = table.settings.file_bytes
     for file in table.files():
         if file.deletes or file.size_bytes < wanted * LAKE_SMALL_FILE_SHARE:
-            # Files of an earlier partitioning are divided anew, so any of them may be together.
+            # Files of an earlier partitioning are divided again, so any of them may be together.
             small.setdefault(file.part if file.is_current else None, []).append(file)
     return [
         Rewrite(part, tuple(group))

@@ -296,7 +296,7 @@ class LakeDriver:
             self._table.commit(effect.version, commit)
         except ConflictError:
             if merged is not None:
-                # Merged files are for one version of the table; the next attempt merges anew.
+                # Merged files are for one version of the table; the next attempt merges again.
                 delete_files(self._place, merged.urls)
             return machine.Conflict()
         except UnknownOutcomeError:

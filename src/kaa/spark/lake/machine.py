@@ -16,7 +16,7 @@ it is still at that version. The machine never commits the same files twice with
   could make them part of the table. Maintenance removes them when they are a day old.
 - *A crash* leaves files that no commit names, and nothing else.
 
-A round that could not be written is planned anew, a limited number of times in a row; so is a
+A round that could not be written is planned again, a limited number of times in a row; so is a
 commit without an answer repeated.
 
 A committer that keeps running rests after a round that has read all there was, so that what comes

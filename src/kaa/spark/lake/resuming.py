@@ -1,4 +1,4 @@
-"""Says anew where a table goes on, after somebody rolled it back or lost its offsets.
+"""Says where a table goes on after it was rolled back or lost its offsets.
 
 `rows` looks at what is there: each partition goes on after its highest offset. Rows that were
 deleted from the end of a partition come again that way. `earliest` and `latest` ask the topic,

@@ -29,7 +29,7 @@ class UnknownOutcomeError(Exception):
 
 
 class StaleRoundError(Exception):
-    """The files of a round cannot be committed any more; it has to be written anew."""
+    """The files of a round can no longer be committed; they have to be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class FileReader(Protocol):
 
 
 class LakeTable(Protocol):
-    """One table with its dead letters. Every method looks at the table anew."""
+    """One table with its dead letters. Every method looks at the table as it is then."""
 
     # What the table keeps stands in them, whatever was asked for.
     settings: LakeSettings

@@ -14,19 +14,19 @@ that the round touches, which
 All of a round becomes one snapshot, so a reader sees it as a whole. What it costs follows the keys
 that changed, not the size of the table. A bucket is kept from falling to pieces in passing:
 
-- when more than a quarter of its rows is deleted, its files with deleted rows are written anew;
+- when more than a quarter of its rows is deleted, its files with deleted rows are rewritten;
 - when it has more than eight files, the small ones are written together, up to one that is more
   than four times as large as all before it. So a row is written again about as often as the bucket
   grew by that factor.
 
-A folder of Parquet files has no deleted positions: there the touched buckets are written anew.
+A folder of Parquet files has no deleted positions: there the touched buckets are rewritten.
 
 A record without a key is a dead letter: keys are what identifies rows. All records of a key
 are in one partition, where offsets say which is the last. A key can be in two partitions if the
 topic got more of them, or if producers divide it in different ways: then the record with the later
 timestamp wins.
 
-A task has in memory the news of its bucket, and what it writes anew: choose buckets so that one has
+A task has in memory the news of its bucket, and what it rewrites: choose buckets so that one has
 at most some hundred megabytes.
 """
 
@@ -86,7 +86,7 @@ class BucketTask:
 
     news: tuple[DataFileInfo, ...]
     old: tuple[DataFileInfo, ...]
-    # Those of the old ones that are written anew.
+    # Those of the old ones that are rewritten.
     rewritten: frozenset[str]
     reader: FileReader = field(repr=False)
     where: RowsPlace
@@ -168,7 +168,7 @@ def _tasks(
 
 
 def worth_rewriting(files: Sequence[DataFileInfo]) -> list[DataFileInfo]:
-    """Which files of a bucket a round writes anew, by what its manifests say."""
+    """Which files of a bucket a round rewrites, by what its manifests say."""
     chosen = []
     deletes = {one.file_path: one.record_count for file in files for one in file.deletes}
     if sum(deletes.values()) > LAKE_DELETED_SHARE_MAX * sum(one.rows for one in files):
@@ -194,10 +194,10 @@ def merge_bucket(task: BucketTask) -> BucketMerge:
     found, size = _look_up(task, kept, news)
     is_won, positions = _compare(found, news)
     winners = news.filter(is_won)
-    anew = [one for one in task.old if one.url in task.rewritten]
-    size += sum(one.size_bytes for one in anew)
-    old = _by_source(read_all(task.reader, anew, place.schema), place)
-    rows = latest_per_key(old, winners) if anew else _without_tombstones(winners)
+    rewritten = [one for one in task.old if one.url in task.rewritten]
+    size += sum(one.size_bytes for one in rewritten)
+    old = _by_source(read_all(task.reader, rewritten, place.schema), place)
+    rows = latest_per_key(old, winners) if rewritten else _without_tombstones(winners)
     rows = rows.sort_by([("key", "ascending")])
     added = write_rows(_by_table(rows, place), task.where)
     deletes = None

@@ -1,6 +1,6 @@
 """What a run tells: a table on the terminal, and a file in its storage for other terminals.
 
-The file `_status.json` is written anew and moved into place, so that a reader never sees half of
+The file `_status.json` is rewritten and moved into place, so that a reader never sees half of
 it. It says when it was written: a run that is older than a few seconds and says that it runs was
 killed.
 """

@@ -220,7 +220,7 @@ def _batch_writer(options: dict[str, str], checkpoint: Path) -> Callable[[Any, i
     """Writes the batches of a mode that Spark lets no Python sink have.
 
     Exactly once needs a name for each batch: the id of the query, which a new checkpoint makes
-    anew, and the number of the batch.
+    again, and the number of the batch.
     """
     is_exactly_once = options.get("exactlyOnce", "false").lower() == "true"
 

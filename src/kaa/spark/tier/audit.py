@@ -9,7 +9,7 @@
 | index | an entry of the offset index does not lead to a batch |
 
 Offsets without a record, which compaction and aborted appends leave, are counted, not as faults.
-Segments are never written anew: the metadata has no way to replace one in the middle of a history.
+Segments are never rewritten: the metadata has no way to replace one in the middle of a history.
 Small ones are counted, since the settings of the topic can keep them from being made.
 """
 

@@ -104,7 +104,7 @@ class MetadataPartition:
             if deletion_can_follow(user.deletion, event.state):
                 user.deletion = event.state
             if user.deletion == PartitionDeleteState.DELETE_PARTITION_FINISHED:
-                # A topic that left the tier may come back to it, and begins anew.
+                # A topic that left the tier may come back to it, and starts over.
                 del self.users[key]
         elif not isinstance(event, SegmentMetadata):
             try:

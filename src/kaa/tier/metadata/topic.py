@@ -285,7 +285,7 @@ class TopicMetadata:
             return
         consumer.assign(TopicPartition(TOPIC, number) for number in wanted)
         for number, state in wanted.items():
-            # One that was given up and taken again begins anew.
+            # One that was given up and taken again starts over.
             if placed.get(number) is not state:
                 consumer.seek(TopicPartition(TOPIC, number), state.position)
         placed.clear()

@@ -118,7 +118,7 @@ class ConsumerGroupTargetAssignmentMemberValue(
     versions="0",
     flexible="0+",
 ):
-    """What the member shall own."""
+    """What the member is to own."""
 
     topic_partitions: list[TopicPartition] = field("0+")
 

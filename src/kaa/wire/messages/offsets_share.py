@@ -69,7 +69,7 @@ class ShareGroupTargetAssignmentMemberValue(
     versions="0",
     flexible="0+",
 ):
-    """What the member shall read."""
+    """What the member is to read."""
 
     topic_partitions: list[TopicPartition] = field("0+")
 

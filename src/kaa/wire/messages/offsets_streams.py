@@ -105,7 +105,7 @@ class StreamsGroupTargetAssignmentMemberValue(
     versions="0",
     flexible="0+",
 ):
-    """The tasks that the member shall run."""
+    """The tasks that the member is to run."""
 
     active_tasks: list[TargetAssignmentMemberTaskIds] = field("0+")
     standby_tasks: list[TargetAssignmentMemberTaskIds] = field("0+")

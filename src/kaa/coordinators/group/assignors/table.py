@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kaa.wire.primitives import Uuid
 
-# What a member has or shall have: numbers of partitions by topic id.
+# What a member has or is to have: numbers of partitions by topic id.
 Assignment = dict["Uuid", frozenset[int]]
 # The assignment of every member by its id; a member that has nothing may be missing.
 GroupAssignment = dict[str, Assignment]

@@ -282,6 +282,6 @@ def static_member_stored(
         is_leader = group.is_leader(event.new_member_id)
         response = rebalances.joined(group, member, skip_assignment=is_leader)
     else:
-        # The leader before version 9 must not think that it is one: it would assign anew.
+        # The leader before version 9 must not think that it is one: it would assign again.
         response = joined_without_members(group, event.new_member_id, event.leader_before)
     outcome.reply(group.take_waiting_join(member), response)

@@ -1,6 +1,6 @@
 """Offsets of share groups as administrators change them: only while a group has no members.
 
-To alter an offset begins the state of a partition anew, with the epoch of the group, which fences
+To alter an offset starts the state of a partition over, with the epoch of the group, which fences
 a leader that still writes with an older one. To delete the offsets of a topic deletes its state; in
 between the topic is noted as one that is being deleted, so that a deletion which failed half-way
 can be asked for again.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Alteration(NamedTuple):
-    """State that is to begin anew: the offsets of partitions by topic id."""
+    """State that is to start over: the offsets of partitions by topic id."""
 
     state_epoch: int
     offsets: dict[Uuid, dict[int, int]]

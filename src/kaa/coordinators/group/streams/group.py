@@ -8,7 +8,7 @@
     Dead         the group is gone
 
 What is configured of the topology, who asked for a shutdown, and the epoch of the endpoints are not
-stored: a new leader of the partition finds the first again, and the others begin anew.
+stored: a new leader of the partition finds the first again, and the others start over.
 """
 
 from __future__ import annotations

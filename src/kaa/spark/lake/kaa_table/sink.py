@@ -9,7 +9,7 @@ query with a new checkpoint has another id and is refused.
 A batch write has no number. It is appended, or takes the place of all rows, once; one that must be
 repeatable is named by `txnAppId` and `txnVersion`, as with topics.
 
-Tasks write Parquet files and tell about them; the driver commits. Every writer is made anew for
+Tasks write Parquet files and tell about them; the driver commits. A new writer is made for
 each batch, once for the tasks and once more for the commit, so nothing is kept between the two but
 what the tasks tell.
 """
