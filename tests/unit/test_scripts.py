@@ -333,7 +333,7 @@ class TestTest:
             tried.append(command[-1])
             return subprocess.CompletedProcess(command, 0)
 
-        monkeypatch.setattr(_test.subprocess, "run", passes)
+        monkeypatch.setattr(subprocess, "run", passes)
         count = max(1, len(failures))
         outcome = _test.Outcome("sample", 5, count, 0, 1, 60, exit_code, tuple(failures))
         (after,), unsteady = _test.try_again([outcome])
@@ -349,7 +349,7 @@ class TestTest:
         def fails(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
             return subprocess.CompletedProcess(command, 1)
 
-        monkeypatch.setattr(_test.subprocess, "run", fails)
+        monkeypatch.setattr(subprocess, "run", fails)
         outcome = _test.Outcome("sample", 5, 1, 0, 1, 60, 1, ("tests/process/test_x.py::test_a",))
         assert _test.try_again([outcome]) == ([outcome], [])
 
