@@ -92,7 +92,7 @@ def batches(path: Path, content: memoryview) -> Iterator[tuple[dict[str, Any], R
 def _batch_at(content: memoryview, position: int) -> RecordBatch:
     left = len(content) - position
     if left > _MAGIC_POSITION and content[position + _MAGIC_POSITION] < MAGIC_V2:
-        raise CorruptRecordsError("a message of the format before Kafka 0.11, or no batch")
+        raise CorruptRecordsError("a message of the format before Kafka 0.11, or not a batch")
     if left >= _LOG_OVERHEAD_BYTES:
         length = _LENGTH.unpack_from(content, position + 8)[0]
         if length + _LOG_OVERHEAD_BYTES > left:

@@ -385,7 +385,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _answer(self, frame: bytes | bytearray) -> None:
         if not self._pending:
-            raise ProtocolError("an answer that nobody asked for")
+            raise ProtocolError("an answer without a request")
         pending = self._pending.popleft()
         version = pending.version
         if pending.api.key is ApiKey.API_VERSIONS and frame[

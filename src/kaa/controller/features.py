@@ -91,9 +91,9 @@ def _update(
         raise _refusal(name, level, "a level is not negative")
     _check_supported(state, name, level)
     if level < current and kind == UpgradeType.UPGRADE:
-        raise _refusal(name, level, f"it is at {current}; going down has to be asked for")
+        raise _refusal(name, level, f"it is at {current}; a downgrade has to be requested as one")
     if level > current and kind != UpgradeType.UPGRADE:
-        raise _refusal(name, level, f"it is at {current}; that is not down")
+        raise _refusal(name, level, f"it is at {current}; a downgrade needs a lower level")
     if name == METADATA_VERSION:
         return _update_metadata_version(current, level)
     if name == KRAFT_VERSION:

@@ -71,7 +71,7 @@ def check_names(
             or small.startswith(("spark.", "__", *(one.lower() for one in prefixes)))
         ):
             near = get_close_matches(small, lower, 1)
-            hint = f"; {lower[near[0]]} is meant, perhaps" if near else ""
+            hint = f"; did you mean {lower[near[0]]}?" if near else ""
             raise OptionError(f"there is no option {name}{hint}")
     return notes
 

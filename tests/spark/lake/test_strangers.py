@@ -130,7 +130,7 @@ def test_what_a_table_keeps_is_altered_with_a_plan(place: Place) -> None:
     for name, value in (("mode", "upsert"), ("topic", "other"), ("buckets", "4")):
         with pytest.raises(LakeError, match=f"{name} cannot be changed"):
             plan_alter(table, {name: value})
-    with pytest.raises(LakeError, match="offset, timestamp would be gone"):
+    with pytest.raises(LakeError, match="offset, timestamp would be removed"):
         plan_alter(table, {"columns": "partition,key"})
     wanted = {
         "partitionBy": "hour(timestamp),partition",

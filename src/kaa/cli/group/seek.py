@@ -40,7 +40,7 @@ def read_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
         if not topic:
             raise SeekError(f"{text!r} names no topic; write orders or orders:0,1")
         if topic in found and (not separator or found[topic] is None):
-            raise SeekError(f"{topic} is named as a whole and once more; name it once")
+            raise SeekError(f"{topic} is named as a whole and by partitions; name it once")
         if not separator:
             found[topic] = None
             continue
@@ -73,7 +73,7 @@ def read_targets(text: str) -> dict[tuple[str, int], int]:
                 f"row {number} has no topic, partition and offset: {','.join(line)}"
             ) from error
         if place in found:
-            raise SeekError(f"row {number} names a partition once more: {','.join(line)}")
+            raise SeekError(f"row {number} names a partition again: {','.join(line)}")
         found[place] = offset
     return found
 

@@ -146,13 +146,13 @@ class Scram:
         if self._signature is None:
             return self._prove(challenge.decode(), fields)
         if not hmac.compare_digest(b64decode(fields.get("v", "")), self._signature):
-            raise SaslError("the server does not know the password either")
+            raise SaslError("the server did not prove that it knows the password")
         return None
 
     def _prove(self, challenge: str, fields: dict[str, str]) -> bytes:
         nonce, iterations = fields.get("r", ""), int(fields.get("i", "0"))
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise SaslError("the server answers another exchange")
+            raise SaslError("the answer of the server belongs to another exchange")
         if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
             raise SaslError(f"the server asks for {iterations} iterations")
         salt = b64decode(fields.get("s", ""))

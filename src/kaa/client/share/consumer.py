@@ -159,7 +159,7 @@ class ShareConsumer(ClientLife):
     async def _wait_for_records(self, timeout_ms: int | None) -> None:
         tasks = self._running()
         if not self._topics:
-            raise NotSubscribedError("the consumer takes nothing yet; call subscribe([topic])")
+            raise NotSubscribedError("the consumer is not subscribed yet; call subscribe([topic])")
         self._finish_last_poll()
         loop = asyncio.get_running_loop()
         deadline = None if timeout_ms is None else loop.time() + timeout_ms / 1000

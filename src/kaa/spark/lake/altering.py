@@ -56,7 +56,9 @@ def plan_alter(table: LakeTable, wanted: Mapping[str, str]) -> list[Change]:
     for given, after in wanted.items():
         name = known.get(given.lower())
         if name is None:
-            raise LakeError(f"{given} is nothing that a table keeps; it keeps {', '.join(OWNED)}")
+            raise LakeError(
+                f"{given} is not a setting that a table keeps; it keeps {', '.join(OWNED)}"
+            )
         if name not in ALTERABLE:
             raise LakeError(
                 f"{name} cannot be changed, since rows of both kinds would be in one table; "
@@ -74,7 +76,7 @@ def plan_alter(table: LakeTable, wanted: Mapping[str, str]) -> list[Change]:
 
 def _division(table: LakeTable, text: str) -> str:
     if table.settings.mode == "upsert":
-        raise LakeError("a table with one row per key stays divided by its key")
+        raise LakeError("a table with one row per key must stay partitioned by its key")
     if isinstance(table, FolderLake):
         raise LakeError(
             "the partitioning of a folder of Parquet files is fixed; only Iceberg tables change it"
@@ -88,7 +90,7 @@ def _columns(table: LakeTable, text: str) -> str:
     wanted = normal_columns(text, table.settings.mode)
     gone = [one for one in table.settings.columns if one not in wanted]
     if gone:
-        raise LakeError(f"columns can only become more; {', '.join(gone)} would be gone")
+        raise LakeError(f"columns can only be added; {', '.join(gone)} would be removed")
     return ",".join(wanted)
 
 

@@ -201,7 +201,7 @@ def _replace(
             break
         return len(made)
     else:
-        raise LakeError("others commit so often that no compaction comes through")
+        raise LakeError("other writers commit too often for a compaction to succeed")
     delete_files(place, [one.url for some in made.values() for one in some])
     return 0
 

@@ -156,7 +156,7 @@ class _Staging:
             wanted.difference_update(one.data_file.file_path for one in found)
         lost = sorted(set().union(*missing.values()))
         if lost:
-            raise ConflictError(f"{lost[0]} belongs to the table no more")
+            raise ConflictError(f"{lost[0]} no longer belongs to the table")
         for kind, entries in gone.items():
             deleted = [_with_status(one, ManifestEntryStatus.DELETED, self._id) for one in entries]
             kept.append(self._write(*kind, deleted))
