@@ -114,3 +114,25 @@ def test_who_interrupts_it_is_told_how_to_go_on(bootstrap: str, filled: str) -> 
     assert process.returncode == EXIT_INTERRUPTED
     assert "stopped after 8 records\n" in told
     assert told.endswith(f"{filled}-0 goes on with --from 10 -p 0\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_it_as_an_interrupt_does(
+    bootstrap: str, filled: str, number: signal.Signals
+) -> None:
+    """As `timeout 10 kaa consume ...` does: offsets are committed and the group is left."""
+    group = f"{filled}-{number.name}"
+    command = kaa_command("consume", filled, "-g", group, "-o", "json", "-b", bootstrap)
+    with running(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        shown = "".join(process.stdout.readline() for _ in range(2))
+        process.send_signal(number)
+        shown += process.stdout.read()
+        process.wait(PATIENCE_SECONDS)
+    assert process.returncode == 128 + number
+    count = len(json.loads(shown))
+    assert count > 0
+    described = json.loads(kaa(bootstrap, "group", "describe", group, "-o", "json").stdout)
+    assert described[0]["members"] == []
+    lag = json.loads(kaa(bootstrap, "group", "lag", group, "-o", "json").stdout)
+    assert [row["lag"] for row in lag] == [10 - count]

@@ -37,6 +37,19 @@ def test_what_is_no_offset(text: str) -> None:
         parse_range(text, NOW_MS)
 
 
+@pytest.mark.parametrize("text", ["5:3", "-2:-5", "@-1h:-2h"])
+def test_ranges_do_not_go_backwards(text: str) -> None:
+    with pytest.raises(ValueError, match="ends before it starts"):
+        parse_range(text, NOW_MS)
+
+
+def test_offsets_outside_the_partition_are_remarked_on() -> None:
+    assert Point("offset", 99).remark(2, 8) == "offset 99 is outside 2 to 8; 8"
+    assert Point("offset", 1).remark(2, 8) == "offset 1 is outside 2 to 8; 2"
+    assert [Point("offset", value).remark(2, 8) for value in (2, 8)] == [None, None]
+    assert Point("end", -99).remark(2, 8) is None
+
+
 def test_points_stay_inside_the_partition() -> None:
     assert Point("start", 3).offset(10, 20, None) == 13
     assert Point("end", -100).offset(10, 20, None) == 10

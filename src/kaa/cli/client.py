@@ -35,6 +35,8 @@ EXIT_NOT_FOUND: Final = 4
 EXIT_NOT_ALLOWED: Final = 5
 EXIT_UNREACHABLE: Final = 6
 EXIT_UNHEALTHY: Final = 7
+# The number of the signal that ended a command is added.
+EXIT_SIGNAL: Final = 128
 
 DEFAULT_SERVERS: Final = "localhost:9092"
 DEFAULT_TIMEOUT_MS: Final = 15_000
@@ -288,7 +290,7 @@ def run(session: Session, work: Callable[[], Coroutine[Any, Any, int | None]]) -
         # A command tells of its errors itself, and of slips in `-X`.
         log.setLevel(logging.ERROR)
     try:
-        code = asyncio.run(work()) or 0
+        code = asyncio.run(_until_ended(work)) or 0
         sys.stdout.flush()
     except ClientError as error:
         if session.is_verbose:
@@ -305,6 +307,36 @@ def run(session: Session, work: Callable[[], Coroutine[Any, Any, int | None]]) -
     finally:
         log.setLevel(level)
     sys.exit(code)
+
+
+async def _until_ended(work: Callable[[], Coroutine[Any, Any, int | None]]) -> int | None:
+    """SIGTERM, as of `timeout`, and SIGHUP end a command as Ctrl-C does: groups are left, what is
+    shown is completed. The code is that of a command which the signal ended by itself.
+    """
+    import asyncio
+    import signal
+    import threading
+
+    code: int | None = None
+    ended_by: list[int] = []
+    task = asyncio.current_task()
+    assert task is not None
+
+    def end(number: int) -> None:
+        ended_by.append(number)
+        task.cancel()
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # One that is ignored, as by `nohup`, stays so.
+            if signal.getsignal(number) is signal.SIG_DFL:
+                asyncio.get_running_loop().add_signal_handler(number, end, number)
+    try:
+        code = await work()
+    except asyncio.CancelledError:
+        if not ended_by:
+            raise
+    return EXIT_SIGNAL + ended_by[0] if ended_by else code
 
 
 def pacify_output() -> None:

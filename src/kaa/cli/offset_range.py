@@ -40,6 +40,12 @@ class Point(NamedTuple):
         base = {"offset": 0, "start": first, "end": end}[self.kind]
         return min(max(base + self.value, first), max(first, end))
 
+    def remark(self, first: int, end: int) -> str | None:
+        """What to say of an offset that the partition does not have; None if it has it."""
+        if self.kind != "offset" or first <= self.value <= max(first, end):
+            return None
+        return f"offset {self.value} is outside {first} to {end}; {self.offset(first, end, None)}"
+
 
 class Range(NamedTuple):
     """What to read: up to `stop`, or for ever."""
@@ -62,6 +68,8 @@ def parse_range(text: str, now_ms: int) -> Range:
             right = f"@{right}"
         stop = _parse_point(right, now_ms)
         if stop is not None:
+            if start.kind == stop.kind and stop.value < start.value:
+                raise ValueError(f"{text!r} ends before it starts")
             return Range(start, stop)
     raise ValueError(
         f"{text!r} is not an offset; write start, end, 42, +42, -42, 10:20, @2026-01-31T10:00:00 "

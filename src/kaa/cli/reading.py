@@ -74,6 +74,8 @@ async def spans_of(
 
     spans = {}
     for name in names:
+        if (remark := wanted.start.remark(first[name], end[name])) is not None:
+            say(f"{name}: {remark} is taken instead")
         stop = end[name] if stops_at_end else None
         if wanted.stop is not None:
             stop = offset(wanted.stop, name)

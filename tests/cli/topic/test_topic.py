@@ -46,6 +46,9 @@ def test_describe_and_trim(bootstrap: str, topic_name: str) -> None:
     plan = kaa(bootstrap, "topic", "trim", topic_name, "--before", "2")
     assert plan.stdout.split()[-4:] == ["0", "0", "2", "3"]
     assert "nothing was deleted" in plan.stderr
+    beyond = kaa(bootstrap, "topic", "trim", topic_name, "--before", "4", "--yes")
+    assert beyond.exit_code == EXIT_USAGE
+    assert f"{topic_name}-0 ends at 3, before 4" in beyond.stderr
     done = kaa(bootstrap, "topic", "trim", topic_name, "--before", "end", "--yes", "-o", "jsonl")
     assert json.loads(done.stdout)["new_first_offset"] == 3
 

@@ -6,6 +6,7 @@ import csv
 from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
+from kaa.cli.client import say
 from kaa.cli.offset_range import Point, parse_range
 from kaa.cli.partitions import read_partitions, refuse_absent, refuse_repeated
 
@@ -124,6 +125,8 @@ async def make_plan(
         elif shift is not None:
             point = Point("offset", (start_offset if known is None else known) + shift)
         assert point is not None
+        if (remark := point.remark(start_offset, end_offset)) is not None:
+            say(f"{one}: {remark} is taken instead")
         at_time = times[one].offset if one in times else None
         # A broker answers -1 where no record is so new.
         at_time = None if at_time is not None and at_time < 0 else at_time

@@ -123,10 +123,14 @@ def trim(session: Session, name: str, before: str, partitions: tuple[int, ...], 
             names = [TopicPartition(name, partition) for partition in wanted]
             first = await admin.list_offsets(dict.fromkeys(names, EARLIEST))
             end = await admin.list_offsets(dict.fromkeys(names, LATEST))
-            target = {
-                one: end[one].offset if before == "end" else min(int(before), end[one].offset)
-                for one in names
-            }
+            target = {one: end[one].offset if before == "end" else int(before) for one in names}
+            if beyond := [one for one in names if target[one] > end[one].offset]:
+                # A digit too many must not empty the topic.
+                for one in beyond:
+                    complain(f"{one} ends at {end[one].offset}, before {target[one]}")
+                step = "give a lower offset, 'end' for all records, or name partitions with -p"
+                click.echo(f"  next         {step}", err=True)
+                return EXIT_USAGE
             if yes:
                 target = await admin.delete_records(target)
         rows = [
