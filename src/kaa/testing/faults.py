@@ -23,6 +23,7 @@ is replaced and never changed. Those of a node in a child process travel (`remot
 from __future__ import annotations
 
 from collections import deque
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaa import limits
@@ -164,6 +165,10 @@ class On:
 
     def fail(self, error: Errors | str, times: int | None = None) -> Fault:
         """Answers with an error; Fetch and Metadata with it in every row that matches."""
+        if isinstance(error, str) and error not in Errors.__members__:
+            near = get_close_matches(error, Errors.__members__, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ValueError(f"Kafka has no error {error!r}{hint}")
         code = error if isinstance(error, Errors) else Errors[error]
         return self._add(Verb("fail", error=code), times)
 

@@ -45,9 +45,23 @@ _NAME_CHARACTERS_MAX = 100
 _MARKER = (
     "kafka(fresh=False, overrides=None, process=None, api_versions=None, topics=None): the broker "
     "that the fixtures kafka and kaa_broker give this test, one of its own if any of the first "
-    "four is given; topics by name and number of partitions are made before it begins"
+    "four is given; topics by name and number of partitions are made before it begins. "
+    "kafka_cluster takes brokers=3, overrides, process. The marker of a test goes before that of "
+    "its class or module, argument by argument; overrides are put together"
 )
-_ARGUMENTS = "fresh, overrides, process, api_versions, topics"
+# What fixtures take from the marker, and of which kinds it has to be.
+_BROKER_ARGUMENTS: dict[str, tuple[type, ...]] = {
+    "fresh": (bool,),
+    "overrides": (dict,),
+    "process": (bool,),
+    "api_versions": (dict,),
+    "topics": (dict, list, tuple, set, frozenset),
+}
+_CLUSTER_ARGUMENTS: dict[str, tuple[type, ...]] = {
+    "brokers": (int,),
+    "overrides": (dict,),
+    "process": (bool,),
+}
 _numbers = itertools.count(1)
 
 
@@ -120,13 +134,15 @@ def kafka_fresh(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def kafka_cluster() -> Iterator[Cluster]:
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Three nodes of this test's own: bootstrap_servers, controller, kill(), restart(), pause(),
-    cut(), heal().
+    cut(), heal(). The marker may ask for more of them: `@pytest.mark.kafka(brokers=5)`.
     """
     from kaa.testing.cluster import Cluster
 
-    with Cluster() as cluster:
+    settings = _settings(request, _CLUSTER_ARGUMENTS)
+    count = settings.pop("brokers", None)
+    with Cluster(**settings) if count is None else Cluster(count, **settings) as cluster:
         yield cluster
 
 
@@ -155,7 +171,7 @@ def spark(kaa_spark: SparkSession) -> SparkSession:
 
 
 def _given(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    settings = _settings(request)
+    settings = _settings(request, _BROKER_ARGUMENTS)
     if any(value for name, value in settings.items() if name != "topics"):
         yield from _fresh(request)
         return
@@ -166,7 +182,7 @@ def _given(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 
 def _fresh(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    settings = _settings(request)
+    settings = _settings(request, _BROKER_ARGUMENTS)
     options = {name: settings[name] for name in ("overrides", "process") if name in settings}
     with _new_broker(request.config, **options) as broker:
         if settings.get("api_versions"):
@@ -194,19 +210,38 @@ def _servers(config: pytest.Config) -> str | None:
     return option or str(config.getini("kafka_bootstrap_servers") or "") or None
 
 
-def _settings(request: pytest.FixtureRequest) -> dict[str, Any]:
-    marker = request.node.get_closest_marker("kafka")
-    if marker is None:
-        return {}
-    if marker.args:
-        pytest.fail(f"@pytest.mark.kafka takes named arguments alone: {_ARGUMENTS}", pytrace=False)
-    unknown = [name for name in marker.kwargs if name not in _ARGUMENTS.split(", ")]
-    if unknown:
-        pytest.fail(
-            f"@pytest.mark.kafka has no argument {', '.join(unknown)}; it has {_ARGUMENTS}",
-            pytrace=False,
-        )
-    return dict(marker.kwargs)
+def _settings(request: pytest.FixtureRequest, known: dict[str, tuple[type, ...]]) -> dict[str, Any]:
+    """What the markers of a test, its class and its module ask for, the nearest last."""
+    settings: dict[str, Any] = {}
+    for marker in reversed(list(request.node.iter_markers("kafka"))):
+        if marker.args:
+            _refuse(f"takes named arguments alone: {', '.join(known)}")
+        for name, value in marker.kwargs.items():
+            _check(name, value, known, request.fixturename)
+        given = {name: value for name, value in marker.kwargs.items() if value is not None}
+        overrides = {**settings.get("overrides", {}), **given.get("overrides", {})}
+        settings |= given
+        if overrides:
+            settings["overrides"] = overrides
+    return settings
+
+
+def _check(
+    name: str, value: object, known: dict[str, tuple[type, ...]], fixture: str | None
+) -> None:
+    if name not in known:
+        _refuse(f"has no argument {name}; for the fixture {fixture} it has {', '.join(known)}")
+    kinds = known[name]
+    is_meant = value is None or isinstance(value, kinds)
+    if name == "topics" and isinstance(value, dict):
+        is_meant = all(type(count) is int for count in value.values())
+    if not is_meant or (isinstance(value, bool) and bool not in kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds[:2])
+        _refuse(f"wants {wanted} for {name}, not {value!r}")
+
+
+def _refuse(what: str) -> None:
+    pytest.fail(f"@pytest.mark.kafka {what}", pytrace=False)
 
 
 def _new_broker(

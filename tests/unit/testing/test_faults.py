@@ -255,3 +255,8 @@ def test_an_answer_of_the_wrong_kind_costs_only_its_client(process: bool) -> Non
         assert produce(broker, topic, "a", reconnect_backoff_ms=10) == []
         assert fault.count == 1
         assert any("is no ProduceResponse" in line for line in broker.reports)
+
+
+def test_an_error_that_kafka_does_not_have() -> None:
+    with Broker() as broker, pytest.raises(ValueError, match="did you mean NOT_ENOUGH_REPLICAS"):
+        broker.on("Produce").fail("NOT_ENOUGH_REPLICA")

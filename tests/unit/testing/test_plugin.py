@@ -317,9 +317,57 @@ def test_the_marker_refuses_what_it_does_not_know(pytester: pytest.Pytester) -> 
     result = run(pytester)
     result.assert_outcomes(passed=1, errors=3)
     text = result.stdout.str()
-    assert "@pytest.mark.kafka has no argument brokers; it has fresh, overrides" in text
+    wanted = "@pytest.mark.kafka has no argument brokers; for the fixture kafka it has fresh"
+    assert wanted in text
     assert "@pytest.mark.kafka takes named arguments alone" in text
     assert "No broker has a setting num.partitons. Did you mean num.partitions?" in text
+
+
+def test_the_marker_refuses_values_of_the_wrong_kind(pytester: pytest.Pytester) -> None:
+    wrong = {
+        "topics='ab'": "wants dict or list for topics, not 'ab'",
+        "topics={'a': '3'}": "wants dict or list for topics, not {'a': '3'}",
+        "fresh='no'": "wants bool for fresh, not 'no'",
+        "overrides=['a']": "wants dict for overrides, not ['a']",
+    }
+    tests = [
+        f"@pytest.mark.kafka({given})\ndef test_{number}(kafka): pass\n"
+        for number, given in enumerate(wrong)
+    ]
+    tests += [
+        "@pytest.mark.kafka(brokers=True)\ndef test_count(kafka_cluster): pass\n",
+        "@pytest.mark.kafka(nonsense=1)\ndef test_nonsense(kafka_cluster): pass\n",
+    ]
+    pytester.makepyfile("import pytest\n" + "\n".join(tests))
+    result = run(pytester)
+    result.assert_outcomes(errors=len(tests))
+    text = result.stdout.str()
+    for message in wrong.values():
+        assert f"@pytest.mark.kafka {message}" in text
+    assert "wants int for brokers, not True" in text
+    assert "has no argument nonsense; for the fixture kafka_cluster it has brokers" in text
+
+
+def test_markers_of_class_and_test_are_put_together(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.kafka(overrides={"num.partitions": 7, "log.retention.hours": 5})
+        class TestTopics:
+            @pytest.mark.kafka(topics=["q"], overrides={"log.retention.hours": 6})
+            def test_both(self, kafka):
+                assert len(kafka.topic("orders", partitions=-1).offsets()) == 7
+                assert kafka.existing_topic("q").offsets() == {0: 0}
+
+        @pytest.mark.kafka(brokers=1, overrides={"num.partitions": 2})
+        def test_cluster(kafka_cluster):
+            from kaa.client.sync import Admin
+            with Admin(bootstrap_servers=kafka_cluster.bootstrap_servers) as admin:
+                assert len(admin.describe_cluster().brokers) == 1
+        """
+    )
+    run(pytester).assert_outcomes(passed=2)
 
 
 def test_installed_its_assertions_are_not_rewritten(
