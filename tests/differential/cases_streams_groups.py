@@ -6,7 +6,6 @@ from typing import Any
 
 from kaa.coordinators.group.kinds import RECORD_TYPES
 from kaa.coordinators.machine import NewRecord
-from kaa.coordinators.records import encode_value
 from kaa.coordinators.runtime import partition_for
 from kaa.model.topics import CONSUMER_OFFSETS as OFFSETS
 from kaa.records.batch import iter_batches
@@ -151,12 +150,12 @@ def stored(world: World) -> Compare:
             if read is None or getattr(read[0], "group_id", None) != world.name("g"):
                 continue
             message = read[1]
-            again = None if message is None else encode_value(NewRecord(read[0], message))
+            again = None if message is None else NewRecord(read[0], message).encode()[1]
             assert again == value
             for name in ("metadata_hash", "assignment_timestamp"):
                 if hasattr(message, name):
                     setattr(message, name, 0)
-            masked = None if message is None else encode_value(NewRecord(read[0], message))
+            masked = None if message is None else NewRecord(read[0], message).encode()[1]
             found.append((key.hex(), None if masked is None else masked.hex()))
     assert found
     return Compare(found)

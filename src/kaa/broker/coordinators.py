@@ -154,9 +154,13 @@ def make_transaction_coordinator(
             return len(topic.partitions)
         return view.config.get_int("transaction.state.log.num.partitions")
 
+    configured = Derived(view, transaction_settings)
+
     def settings() -> TransactionSettings:
-        level = view.image.features.get(FEATURE, 0)
-        return transaction_settings(view.config, level)
+        found, level = configured(), view.image.features.get(FEATURE, 0)
+        if found.transaction_version == level:
+            return found
+        return found._replace(transaction_version=level)
 
     return TransactionCoordinator(
         CoordinatorHost(view, executor, report, transaction_shards),

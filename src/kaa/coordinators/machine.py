@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from kaa.coordinators.records import encode_key, encode_value
+from kaa.coordinators.records import VERSION, encode_key
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kaa.coordinators.timeline import Timeline
+    from kaa.coordinators.timers import Timers
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 
 
@@ -63,13 +64,13 @@ class CoordinatorError(Exception):
         self.message = message
 
     def for_clients(self) -> CoordinatorError:
-        """The refusal as its client gets it, with its words. An error of the log means nothing to a
-        client: it becomes another, without words.
+        """The refusal as its client gets it, with its words. One without words may be an error of
+        the log, which means nothing to a client: it becomes another.
         """
+        if self.message is not None:
+            return self
         error = error_for_clients(self.error)
-        if error is not self.error:
-            return CoordinatorError(error)
-        return CoordinatorError(error, self.message or error.message)
+        return CoordinatorError(error, error.message if error is self.error else None)
 
 
 class WritableRecord(Protocol):
@@ -98,7 +99,10 @@ class NewRecord(NamedTuple):
     value_version: int = 0
 
     def encode(self) -> tuple[bytes, bytes | None]:
-        return encode_key(self.key), encode_value(self)
+        key, version = encode_key(self.key), self.value_version
+        if self.value is None:
+            return key, None
+        return key, VERSION.pack(version) + self.value.encode(version)
 
     def replay(self, machine: Machine, offset: int, producer_id: int, producer_epoch: int) -> None:
         machine.replay(offset, self.key, self.value, producer_id, producer_epoch)
@@ -133,6 +137,8 @@ class Machine(Protocol):
 
     # All durable state lives on it.
     timeline: Timeline
+    # When `expire` has something to do.
+    timers: Timers[Any]
 
     def replay(
         self,
@@ -161,11 +167,6 @@ class Machine(Protocol):
 
     def appended(self, then: Any, error: Errors, now: Moment) -> CoordinatorResult:
         """The records of an earlier result are committed, or failed with the error."""
-        ...
-
-    @property
-    def next_deadline_ms(self) -> int | None:
-        """When `expire` has something to do, by the clock that never jumps."""
         ...
 
     def expire(self, now: Moment) -> CoordinatorResult | None:

@@ -1,17 +1,20 @@
 """The response to a command that is not committed yet.
 
-A promise is kept by the shard: with the response when the command is committed, or with a refusal.
-Where the caller says how a refusal reads in its API (`refused`), the promise always ends in a
-finished response; otherwise a refusal is raised where it is awaited.
+A promise is kept by the shard: with the answer when the command is committed, or with a refusal.
+Handlers say how a refusal reads in their API (`refused`), and where the answer of the machine is
+not the response itself, how that reads (`respond`): the promise always ends in a finished response.
+Without them, for callers inside the node, it ends in the answer, and a refusal is raised where it
+is awaited.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
     from kaa.coordinators.machine import CoordinatorError
 
@@ -19,23 +22,37 @@ R = TypeVar("R")
 
 
 class Promise(asyncio.Future[R]):
-    """A future of the response to a command, which the shard ends by a result or by `refuse`."""
+    """A future of the response to a command, which the shard ends by `keep` or by `refuse`."""
 
-    __slots__ = ("_refused",)
+    __slots__ = ("_refused", "_respond")
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         refused: Callable[[CoordinatorError], R] | None = None,
+        respond: Callable[[Any], R] | None = None,
     ) -> None:
         super().__init__(loop=loop)
         self._refused = refused
+        self._respond = respond
 
-    def refuse(self, error: CoordinatorError) -> None:
-        """Ends in the refusal, in the words of the client's API if they are known."""
+    def keep(self, answer: Any) -> None:
+        """Ends in the response that the answer of the machine is, or makes."""
         if self.done():
             return
-        if self._refused is None:
+        try:
+            self.set_result(answer if self._respond is None else self._respond(answer))
+        except Exception as error:  # noqa: BLE001 - it costs the one who waits, not the shard.
             self.set_exception(error)
-        else:
-            self.set_result(self._refused(error.for_clients()))
+
+    def refuse(self, error: CoordinatorError) -> Self:
+        """Ends in the refusal, in the words of the client's API if they are known."""
+        if self._refused is None:
+            if not self.done():
+                self.set_exception(error)
+        elif not self.done():
+            try:
+                self.set_result(self._refused(error.for_clients()))
+            except Exception as fault:  # noqa: BLE001 - as above.
+                self.set_exception(fault)
+        return self

@@ -25,10 +25,10 @@ from kaa.wire.primitives import WireError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kaa.coordinators.machine import NewRecord
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 
-_VERSION = Struct(">h")
+# Comes first in keys and values.
+VERSION = Struct(">h")
 
 
 class RecordType(NamedTuple):
@@ -48,27 +48,21 @@ class RecordTypes:
         self, key: bytes | None, value: bytes | None
     ) -> tuple[CoordinatorKey, CoordinatorValue | None] | None:
         """Key and value; None for a type of a newer version. WireError if it makes no sense."""
-        if key is None or len(key) < _VERSION.size:
+        if key is None or len(key) < VERSION.size:
             raise WireError("a coordinator record without a key")
-        kind = self._types.get(_VERSION.unpack_from(key)[0])
+        kind = self._types.get(VERSION.unpack_from(key)[0])
         if kind is None:
             return None
-        read_key = kind.key.decode(key[_VERSION.size :], 0)
+        read_key = kind.key.decode(key[VERSION.size :], 0)
         if value is None:
             return read_key, None
-        if len(value) < _VERSION.size:
+        if len(value) < VERSION.size:
             raise WireError("the value of a coordinator record has no version")
-        version = _VERSION.unpack_from(value)[0]
+        version = VERSION.unpack_from(value)[0]
         if version not in kind.value.valid_versions:
             raise WireError(f"version {version} of {kind.value.__name__} is not known")
-        return read_key, kind.value.decode(value[_VERSION.size :], version)
+        return read_key, kind.value.decode(value[VERSION.size :], version)
 
 
 def encode_key(key: CoordinatorKey) -> bytes:
-    return _VERSION.pack(key.record_type) + key.encode(0)
-
-
-def encode_value(record: NewRecord) -> bytes | None:
-    if record.value is None:
-        return None
-    return _VERSION.pack(record.value_version) + record.value.encode(record.value_version)
+    return VERSION.pack(key.record_type) + key.encode(0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kaa.coordinators.java_hash import java_hash
 from kaa.coordinators.machine import CoordinatorError
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kaa.records.control import EndTransactionMarker
     from kaa.replication.partition import Partition
 
+R = TypeVar("R")
 
 # Every request asks for the partition of its key, and most keys come again and again.
 _hash = lru_cache(COORDINATOR_KEY_HASHES_MAX)(java_hash)
@@ -86,44 +87,15 @@ class Runtime(Generic[MachineType]):
         self,
         number: int,
         command: Command[MachineType],
-        refused: Callable[[CoordinatorError], Any] | None = None,
-    ) -> Promise[Any]:
-        """The answer to a command, when it is committed."""
-        answer: Promise[Any] = Promise(self._host.loop, refused)
-        shard = self._shards.get(number)
-        if shard is None:
-            answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
-        else:
-            shard.write(command, answer)
-        return answer
-
-    def write_to(
-        self,
-        number: int,
-        command: Command[MachineType],
-        answer: Promise[Any],
-    ) -> None:
-        """As `write`, for commands whose answer may come from another command."""
-        shard = self._shards.get(number)
-        if shard is None:
-            answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
-        else:
-            shard.write(command, answer)
-
-    def write_in_transaction(
-        self,
-        number: int,
-        command: Command[MachineType],
-        writer: TransactionalWriter,
-        refused: Callable[[CoordinatorError], Any] | None = None,
-    ) -> Promise[Any]:
-        """As `write`; the records count when the transaction of the writer commits."""
-        answer: Promise[Any] = Promise(self._host.loop, refused)
-        shard = self._shards.get(number)
-        if shard is None:
-            answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
-        else:
-            shard.write_in_transaction(command, writer, answer)
+        answer: Promise[R],
+        writer: TransactionalWriter | None = None,
+    ) -> Promise[R]:
+        """The answer to a command, when it is committed; it may come from another command. With a
+        writer, the records count when its transaction commits.
+        """
+        shard = self._shard_for(number, answer)
+        if shard is not None:
+            shard.write(command, answer, writer)
         return answer
 
     def end_transaction(
@@ -135,15 +107,37 @@ class Runtime(Generic[MachineType]):
     ) -> Promise[Errors]:
         """Ends a transaction on a partition; done when that is committed."""
         answer: Promise[Errors] = Promise(self._host.loop)
-        shard = self._shards.get(number)
-        if shard is None:
-            answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
-        else:
+        shard = self._shard_for(number, answer)
+        if shard is not None:
             shard.end_transaction(producer, marker, transaction_version, answer)
         return answer
 
-    def shard(self, number: int) -> Shard[MachineType] | None:
-        return self._shards.get(number)
+    def read(
+        self,
+        number: int,
+        query: Callable[[MachineType], Any | Pieces[Any]],
+        answer: Promise[R],
+    ) -> Promise[R]:
+        """The answer to a question about committed state: at once, or with turns for others in
+        between if the query gives it in pieces.
+        """
+        shard = self._shard_for(number, answer)
+        if shard is not None:
+            shard.read(query, answer)
+        return answer
+
+    def read_all(self, query: Callable[[list[MachineType]], Any], answer: Promise[R]) -> Promise[R]:
+        """The answer to a question about all that this broker coordinates, at once. Refused while
+        a part of it is loading.
+        """
+        try:
+            if any(shard.state is ShardState.LOADING for shard in self):
+                raise CoordinatorError(Errors.COORDINATOR_LOAD_IN_PROGRESS)
+            active = [shard.machine for shard in self if shard.state is ShardState.ACTIVE]
+            answer.keep(query(active))
+        except CoordinatorError as refusal:
+            answer.refuse(refusal)
+        return answer
 
     def write_all(self, command: Command[MachineType]) -> None:
         """Runs a command that nobody waits for on every active shard."""
@@ -151,27 +145,15 @@ class Runtime(Generic[MachineType]):
             if shard.state is ShardState.ACTIVE:
                 shard.write_unasked(command)
 
-    def read(self, number: int, query: Callable[[MachineType], Any]) -> Any:
-        """An answer from committed state. CoordinatorError refuses it."""
-        shard = self._shards.get(number)
-        if shard is None:
-            raise CoordinatorError(Errors.NOT_COORDINATOR)
-        return shard.read(query)
+    def shard(self, number: int) -> Shard[MachineType] | None:
+        return self._shards.get(number)
 
-    def read_in_pieces(
-        self,
-        number: int,
-        query: Callable[[MachineType], Pieces[Any]],
-        refused: Callable[[CoordinatorError], Any] | None = None,
-    ) -> Promise[Any]:
-        """As `read`, with turns for others in between."""
-        answer: Promise[Any] = Promise(self._host.loop, refused)
+    def _shard_for(self, number: int, answer: Promise[Any]) -> Shard[MachineType] | None:
+        """None if this broker does not lead the partition, which then is the answer."""
         shard = self._shards.get(number)
         if shard is None:
             answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
-        else:
-            shard.read_in_pieces(query, answer)
-        return answer
+        return shard
 
     # --- leadership
 

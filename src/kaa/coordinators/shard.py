@@ -18,7 +18,7 @@ the batch is an error. Commands without records wait as well, for all that was w
 what they answer may rest on it. If replicas take too long the answer is an error too, but the
 records are in the log and stay.
 
-What is written within a transaction (`write_in_transaction`) goes into batches of its own, which
+What is written within a transaction (`write` with a writer) goes into batches of its own, which
 have the producer's id and epoch. Its end comes as a marker (`end_transaction`), which is appended
 and replayed here as well: nobody else writes to the partition.
 
@@ -166,42 +166,38 @@ class Shard(Generic[MachineType]):
         self,
         command: Command[MachineType],
         answer: Promise[Any],
+        writer: TransactionalWriter | None = None,
     ) -> None:
-        """Runs the command; `answer` gets its response, or a CoordinatorError."""
+        """Runs the command; `answer` gets its response, or a CoordinatorError. With a writer, the
+        records count when its transaction commits.
+        """
         refusal = self._refusal()
         if refusal is not None:
             answer.refuse(CoordinatorError(refusal))
         elif self._must_wait():
-            self._later.append((partial(self._run, command, answer), answer))
-        else:
+            self._later.append((partial(self.write, command, answer, writer), answer))
+        elif writer is None:
             self._run(command, answer)
+        else:
+            self._write_in_transaction(command, answer, writer)
 
     def _must_wait(self) -> bool:
         """Whether others come first."""
         return self._long is not None or (bool(self._later) and not self._is_catching_up)
 
-    def write_in_transaction(
-        self,
-        command: Command[MachineType],
-        writer: TransactionalWriter,
-        answer: Promise[Any],
+    def _write_in_transaction(
+        self, command: Command[MachineType], answer: Promise[Any], writer: TransactionalWriter
     ) -> None:
-        """As `write`; the records count when the transaction of the writer commits."""
-        if self._must_wait():
-            self._later.append(
-                (partial(self.write_in_transaction, command, writer, answer), answer)
-            )
-            return
-        refusal = self._refusal() or self._flush()
-        if refusal is None:
-            self._writer = writer
-            try:
-                self._run(command, answer)
-            finally:
-                if self._long is None:
-                    self._leave_transaction()
-        else:
+        refusal = self._flush()
+        if refusal is not None:
             answer.refuse(CoordinatorError(refusal))
+            return
+        self._writer = writer
+        try:
+            self._run(command, answer)
+        finally:
+            if self._long is None:
+                self._leave_transaction()
 
     def _leave_transaction(self) -> None:
         try:
@@ -233,7 +229,12 @@ class Shard(Generic[MachineType]):
             timestamp=now.wall_ms,
         )
         try:
-            self._append(batch, None, transaction_version)
+            self.partition.append(
+                batch,
+                now_ms=now.wall_ms,
+                origin=AppendOrigin.COORDINATOR,
+                transaction_version=transaction_version,
+            )
         except LogError as error:
             answer.refuse(CoordinatorError(error.error))
             return
@@ -257,20 +258,13 @@ class Shard(Generic[MachineType]):
         else:
             self._run(command, None)
 
-    def read(self, query: Callable[[MachineType], Any]) -> Any:
-        """The answer to a question about committed state. CoordinatorError refuses it."""
-        refusal = self._refusal()
-        if refusal is not None:
-            raise CoordinatorError(refusal)
-        return query(self.machine)
-
-    def read_in_pieces(
-        self, query: Callable[[MachineType], Pieces[Any]], answer: Promise[Any]
-    ) -> None:
-        """As `read`, with turns for others; what is not read yet may change in between."""
+    def read(self, query: Callable[[MachineType], Any | Pieces[Any]], answer: Promise[Any]) -> None:
+        """Answers a question about committed state. One that is answered in pieces has turns for
+        others; what is not read yet may change in between.
+        """
         refusal = self._refusal()
         if refusal is None:
-            self._read_on(query(self.machine), answer)
+            self._read_on(_found(query, self.machine), answer)
         else:
             answer.refuse(CoordinatorError(refusal))
 
@@ -281,8 +275,7 @@ class Shard(Generic[MachineType]):
         try:
             next(pieces)
         except StopIteration as stop:
-            if not answer.done():
-                answer.set_result(stop.value)
+            answer.keep(stop.value)
         except CoordinatorError as error:
             answer.refuse(error)
         except Exception:
@@ -567,26 +560,18 @@ class Shard(Generic[MachineType]):
         if builder is None or builder.record_count == 0:
             return None
         try:
-            first_offset = self._append(builder.build(), self._writer)
+            info = self.partition.append(
+                builder.build(),
+                now_ms=self._host.now().wall_ms,
+                origin=AppendOrigin.COORDINATOR,
+                guard=(self._writer or _NO_WRITER).guard,
+            )
         except LogError as error:
             self._append_failed(error.error)
             return error.error
-        assert first_offset == self._batch_offset, "another writer appended to this partition"
+        assert info.first_offset == self._batch_offset, "another writer appended to this partition"
         self._progress()
         return None
-
-    def _append(
-        self, batch: bytearray, writer: TransactionalWriter | None, transaction_version: int = 0
-    ) -> int:
-        """The offset of its first record. LogError refuses it."""
-        info = self.partition.append(
-            batch,
-            now_ms=self._host.now().wall_ms,
-            origin=AppendOrigin.COORDINATOR,
-            guard=None if writer is None else writer.guard,
-            transaction_version=transaction_version,
-        )
-        return info.first_offset
 
     def _append_failed(self, error: Errors) -> None:
         base = self._batch_offset
@@ -624,12 +609,12 @@ class Shard(Generic[MachineType]):
             then = waiting.then
             self._run(lambda machine, now: machine.appended(then, error, now), None)
         answer = waiting.answer
-        if answer is None or answer.done():
+        if answer is None:
             return
         if error is not Errors.NONE:
             answer.refuse(CoordinatorError(error))
         elif waiting.response is not None:
-            answer.set_result(waiting.response)
+            answer.keep(waiting.response)
 
     def _time_out(self) -> None:
         self._waiting_timer = None
@@ -644,7 +629,7 @@ class Shard(Generic[MachineType]):
 
     def _arm_machine_timer(self) -> None:
         """A timer that is set for an earlier time is left alone: it looks again then."""
-        deadline_ms = self.machine.next_deadline_ms
+        deadline_ms = self.machine.timers.next_deadline_ms
         if deadline_ms is None or self.state is not ShardState.ACTIVE:
             return
         if self._machine_timer is not None:
@@ -668,15 +653,18 @@ class Shard(Generic[MachineType]):
             return
         self._machine_timer = None
         for _ in range(COORDINATOR_DEADLINES_PER_TURN_MAX):
-            deadline_ms = self.machine.next_deadline_ms
+            deadline_ms = self.machine.timers.next_deadline_ms
             if deadline_ms is None or deadline_ms > self._host.now().monotonic_ms:
                 break
             self._run(lambda machine, now: machine.expire(now) or CoordinatorResult(), None)
         self._arm_machine_timer()
 
 
+def _found(query: Callable[[MachineType], Any], machine: MachineType) -> Pieces[Any]:
+    return (yield from in_pieces(query(machine)))
+
+
 def _answer(replies: Any) -> None:
     reply: Reply
     for reply in replies:
-        if not reply.waiter.done():
-            reply.waiter.set_result(reply.response)
+        reply.waiter.keep(reply.response)

@@ -14,8 +14,10 @@ from kaa.limits import GROUPS_DESCRIBED_PER_SLICE_MAX
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Sequence
 
+    from kaa.coordinators.machine import CoordinatorError
     from kaa.handlers.context import Answer, Encoded, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.schema import Response
@@ -25,15 +27,21 @@ def describe_groups(
     services: Services,
     context: RequestContext,
     group_ids: Sequence[str],
-    describe: Callable[[Sequence[str]], Sequence[Any]],
+    describe: Callable[[str, Callable[[CoordinatorError], Any]], asyncio.Future[Any]],
+    described_group: Callable[..., Any],
     response: Callable[..., Response],
     *,
     with_operations: bool,
 ) -> Answer[Response | Encoded]:
-    """The response about these groups, in their order."""
+    """The response about these groups, in their order. Each is described at once, or refused."""
 
     def described(group_id: str) -> Any:
-        (group,) = describe([group_id])
+        group = describe(
+            group_id,
+            lambda refusal: described_group(
+                group_id=group_id, error_code=refusal.error, members=[]
+            ),
+        ).result()
         if with_operations and group.error_code == Errors.NONE:
             group.authorized_operations = authorized_operations.GROUP
         return group

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.handlers.described_groups import describe_groups
-from kaa.wire.messages.k15_describe_groups import DescribeGroupsResponse
+from kaa.wire.messages.k15_describe_groups import DescribedGroup, DescribeGroupsResponse
 
 if TYPE_CHECKING:
     from kaa.handlers.context import Answer, Encoded, RequestContext
@@ -25,7 +25,8 @@ def handle(
         services,
         context,
         request.groups,
-        lambda ids: services.groups.describe(ids, context.api_version),
+        lambda one, refused: services.groups.describe_group(one, context.api_version, refused),
+        DescribedGroup,
         DescribeGroupsResponse,
         with_operations=request.include_authorized_operations,
     )

@@ -15,28 +15,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.transaction.machine import Initialisation
 from kaa.coordinators.transaction.state import NO_TIMEOUT_MS
+from kaa.net.pending import Pending
 from kaa.serving.transactions.additions import fenced_for_client
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k22_init_producer_id import InitProducerIdResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.coordinators.transaction.machine import ProducerIdAndEpoch
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k22_init_producer_id import InitProducerIdRequest
 
 _FENCED_VERSION: Final = 4
 
 
-async def handle(
+def handle(
     services: Services, request: InitProducerIdRequest, context: RequestContext
-) -> InitProducerIdResponse:
+) -> Answer[InitProducerIdResponse]:
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _refused(Errors.INVALID_REQUEST)
     if request.transactional_id is None:
-        return await _new_id(services)
+        return Pending(_new_id(services))
     settings = services.transactions.settings()
     if not request.transactional_id:
         return _refused(Errors.INVALID_REQUEST)
@@ -52,7 +53,14 @@ async def handle(
         request.producer_epoch,
         request.keep_prepared_txn,
     )
-    return await _init(services, wish, is_fenced_known=context.api_version >= _FENCED_VERSION)
+    is_known = context.api_version >= _FENCED_VERSION
+    return Pending(
+        services.transactions.init_producer(
+            wish,
+            lambda refusal: _refused(fenced_for_client(refusal.error, is_known=is_known)),
+            _respond,
+        )
+    )
 
 
 async def _new_id(services: Services) -> InitProducerIdResponse:
@@ -62,13 +70,9 @@ async def _new_id(services: Services) -> InitProducerIdResponse:
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
-async def _init(
-    services: Services, wish: Initialisation, *, is_fenced_known: bool
-) -> InitProducerIdResponse:
-    try:
-        producer = await services.transactions.init_producer(wish)
-    except CoordinatorError as refusal:
-        return _refused(fenced_for_client(refusal.error, is_known=is_fenced_known))
+def _respond(producer: ProducerIdAndEpoch | Errors) -> InitProducerIdResponse:
+    if isinstance(producer, Errors):
+        return _refused(producer)
     return InitProducerIdResponse(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,

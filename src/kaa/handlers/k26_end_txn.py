@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.transaction.machine import End
+from kaa.net.pending import Pending
 from kaa.serving.transactions.additions import fenced_for_client
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k26_end_txn import EndTxnResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k26_end_txn import EndTxnRequest
 
@@ -23,9 +23,9 @@ _FENCED_VERSION: Final = 2
 _EPOCH_BUMP_VERSION: Final = 5
 
 
-async def handle(
+def handle(
     services: Services, request: EndTxnRequest, context: RequestContext
-) -> EndTxnResponse:
+) -> Answer[EndTxnResponse]:
     version = context.api_version
     if not request.transactional_id:
         return EndTxnResponse(error_code=Errors.INVALID_REQUEST)
@@ -36,9 +36,15 @@ async def handle(
         request.committed,
         2 if version >= _EPOCH_BUMP_VERSION else 0,
     )
-    try:
-        producer = await services.transactions.end(wish)
-    except CoordinatorError as refusal:
-        error = fenced_for_client(refusal.error, is_known=version >= _FENCED_VERSION)
-        return EndTxnResponse(error_code=error)
-    return EndTxnResponse(producer_id=producer.producer_id, producer_epoch=producer.producer_epoch)
+    is_known = version >= _FENCED_VERSION
+    return Pending(
+        services.transactions.end(
+            wish,
+            lambda refusal: EndTxnResponse(
+                error_code=fenced_for_client(refusal.error, is_known=is_known)
+            ),
+            lambda producer: EndTxnResponse(
+                producer_id=producer.producer_id, producer_epoch=producer.producer_epoch
+            ),
+        )
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.wire.messages.k42_delete_groups import DeleteGroupsResponse
+from kaa.wire.messages.k42_delete_groups import DeletableGroupResult, DeleteGroupsResponse
 
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
@@ -15,5 +15,8 @@ if TYPE_CHECKING:
 async def handle(
     services: Services, request: DeleteGroupsRequest, _: RequestContext
 ) -> DeleteGroupsResponse:
-    names = dict.fromkeys(request.groups_names)
-    return DeleteGroupsResponse(results=await services.groups.delete_groups(names))
+    results = await services.groups.delete_groups(
+        dict.fromkeys(request.groups_names),
+        lambda name, refusal: DeletableGroupResult(group_id=name, error_code=refusal.error),
+    )
+    return DeleteGroupsResponse(results=results)

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from kaa.handlers.in_slices import in_slices
 from kaa.limits import GROUPS_DESCRIBED_PER_SLICE_MAX
-from kaa.wire.messages.k65_describe_transactions import DescribeTransactionsResponse
+from kaa.wire.messages.k65_describe_transactions import (
+    DescribeTransactionsResponse,
+    TransactionState,
+)
 
 if TYPE_CHECKING:
     from kaa.handlers.context import Answer, Encoded, RequestContext
@@ -18,11 +21,19 @@ if TYPE_CHECKING:
 def handle(
     services: Services, request: DescribeTransactionsRequest, context: RequestContext
 ) -> Answer[Response | Encoded]:
+    def described(name: str) -> TransactionState:
+        return services.transactions.describe(
+            name,
+            lambda refusal: TransactionState(
+                transactional_id=name, error_code=refusal.error, topics=[]
+            ),
+        ).result()
+
     return in_slices(
         services,
         context,
         request.transactional_ids,
-        services.transactions.describe,
+        described,
         lambda states: DescribeTransactionsResponse(transaction_states=states),
         slice_max=GROUPS_DESCRIBED_PER_SLICE_MAX,
     )

@@ -8,16 +8,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa.net.pending import Pending
+from kaa.wire.messages.k66_list_transactions import ListTransactionsResponse
+
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.coordinators.machine import CoordinatorError
+    from kaa.coordinators.transaction.queries import ListedTransactions
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
-    from kaa.wire.messages.k66_list_transactions import (
-        ListTransactionsRequest,
-        ListTransactionsResponse,
-    )
+    from kaa.wire.messages.k66_list_transactions import ListTransactionsRequest
 
 
 def handle(
     services: Services, request: ListTransactionsRequest, _context: RequestContext
-) -> ListTransactionsResponse:
-    return services.transactions.list_transactions(request)
+) -> Answer[ListTransactionsResponse]:
+    return Pending(services.transactions.list_transactions(request, _refused, _respond))
+
+
+def _refused(refusal: CoordinatorError) -> ListTransactionsResponse:
+    return ListTransactionsResponse(
+        error_code=refusal.error, unknown_state_filters=[], transaction_states=[]
+    )
+
+
+def _respond(listed: ListedTransactions) -> ListTransactionsResponse:
+    return ListTransactionsResponse(
+        unknown_state_filters=listed.unknown_states, transaction_states=listed.transactions
+    )

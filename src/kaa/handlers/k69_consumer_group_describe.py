@@ -35,7 +35,8 @@ def handle(
         services,
         context,
         request.group_ids,
-        services.groups.describe_consumer_groups,
+        services.groups.describe_consumer_group,
+        DescribedGroup,
         ConsumerGroupDescribeResponse,
         with_operations=request.include_authorized_operations,
     )

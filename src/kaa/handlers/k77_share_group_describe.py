@@ -33,7 +33,8 @@ def handle(
         services,
         context,
         request.group_ids,
-        services.groups.describe_share_groups,
+        services.groups.describe_share_group,
+        DescribedGroup,
         ShareGroupDescribeResponse,
         with_operations=request.include_authorized_operations,
     )

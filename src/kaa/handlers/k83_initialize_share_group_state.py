@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.share_state import ask_each, results_of
+from kaa.handlers.share_state import ask_each
 from kaa.wire.messages.k83_initialize_share_group_state import (
     InitializeShareGroupStateResponse,
     InitializeStateResult,
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 async def handle(
     services: Services, request: InitializeShareGroupStateRequest, _: RequestContext
 ) -> InitializeShareGroupStateResponse:
-    share = services.shares
-    found = await ask_each(
+    results = await ask_each(
         request,
-        lambda key, one: share.initialise(key, one.state_epoch, one.start_offset),
+        lambda one: services.shares.initialise(
+            one.key, one.data.state_epoch, one.data.start_offset, one.refused, one.done
+        ),
+        InitializeStateResult,
+        PartitionResult,
     )
-    return InitializeShareGroupStateResponse(
-        results=results_of(found, InitializeStateResult, PartitionResult)
-    )
+    return InitializeShareGroupStateResponse(results=results)

@@ -5,6 +5,7 @@ A leader epoch that is higher than the known one is stored, so that older leader
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.handlers.share_state import ask_each
@@ -18,7 +19,6 @@ from kaa.wire.messages.k84_read_share_group_state import (
 if TYPE_CHECKING:
     from kaa.coordinators.share.state import ShareState
     from kaa.handlers.context import RequestContext
-    from kaa.handlers.share_state import StateOutcome
     from kaa.serving.services import Services
     from kaa.wire.messages.k84_read_share_group_state import ReadShareGroupStateRequest
 
@@ -26,30 +26,20 @@ if TYPE_CHECKING:
 async def handle(
     services: Services, request: ReadShareGroupStateRequest, _: RequestContext
 ) -> ReadShareGroupStateResponse:
-    share = services.shares
-    found = await ask_each(
+    results = await ask_each(
         request,
-        lambda key, one: share.read(key, one.leader_epoch),
+        lambda one: services.shares.read(
+            one.key, one.data.leader_epoch, one.refused, partial(_result, one.key.partition)
+        ),
+        ReadStateResult,
+        partial(PartitionResult, state_batches=[]),
     )
-    return ReadShareGroupStateResponse(
-        results=[
-            ReadStateResult(topic_id=topic_id, partitions=[_result(one) for one in outcomes])
-            for topic_id, outcomes in found
-        ]
-    )
+    return ReadShareGroupStateResponse(results=results)
 
 
-def _result(outcome: StateOutcome) -> PartitionResult:
-    state: ShareState | None = outcome.value
-    if state is None:
-        return PartitionResult(
-            partition=outcome.partition,
-            error_code=outcome.error,
-            error_message=outcome.message,
-            state_batches=[],
-        )
+def _result(number: int, state: ShareState) -> PartitionResult:
     return PartitionResult(
-        partition=outcome.partition,
+        partition=number,
         state_epoch=state.state_epoch,
         start_offset=state.start_offset,
         state_batches=[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kaa.coordinators.share.machine import StateChange
 from kaa.coordinators.share.state import batches_of
-from kaa.handlers.share_state import ask_each, results_of
+from kaa.handlers.share_state import ask_each
 from kaa.wire.messages.k85_write_share_group_state import (
     PartitionResult,
     WriteShareGroupStateResponse,
@@ -20,26 +20,29 @@ from kaa.wire.messages.k85_write_share_group_state import (
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
     from kaa.serving.services import Services
-    from kaa.wire.messages.k85_write_share_group_state import WriteShareGroupStateRequest
+    from kaa.wire.messages.k85_write_share_group_state import (
+        PartitionData,
+        WriteShareGroupStateRequest,
+    )
 
 
 async def handle(
     services: Services, request: WriteShareGroupStateRequest, _: RequestContext
 ) -> WriteShareGroupStateResponse:
-    share = services.shares
-    found = await ask_each(
+    results = await ask_each(
         request,
-        lambda key, one: share.write(
-            key,
-            StateChange(
-                one.state_epoch,
-                one.leader_epoch,
-                one.start_offset,
-                one.delivery_complete_count,
-                tuple(batches_of(one.state_batches)),
-            ),
-        ),
+        lambda one: services.shares.write(one.key, _change(one.data), one.refused, one.done),
+        WriteStateResult,
+        PartitionResult,
     )
-    return WriteShareGroupStateResponse(
-        results=results_of(found, WriteStateResult, PartitionResult)
+    return WriteShareGroupStateResponse(results=results)
+
+
+def _change(data: PartitionData) -> StateChange:
+    return StateChange(
+        data.state_epoch,
+        data.leader_epoch,
+        data.start_offset,
+        data.delivery_complete_count,
+        tuple(batches_of(data.state_batches)),
     )

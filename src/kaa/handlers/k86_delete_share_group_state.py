@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.share_state import ask_each, results_of
+from kaa.handlers.share_state import ask_each
 from kaa.wire.messages.k86_delete_share_group_state import (
     DeleteShareGroupStateResponse,
     DeleteStateResult,
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 async def handle(
     services: Services, request: DeleteShareGroupStateRequest, _: RequestContext
 ) -> DeleteShareGroupStateResponse:
-    share = services.shares
-    found = await ask_each(
+    results = await ask_each(
         request,
-        lambda key, _: share.delete(key),
+        lambda one: services.shares.delete(one.key, one.refused, one.done),
+        DeleteStateResult,
+        PartitionResult,
     )
-    return DeleteShareGroupStateResponse(
-        results=results_of(found, DeleteStateResult, PartitionResult)
-    )
+    return DeleteShareGroupStateResponse(results=results)

@@ -6,6 +6,7 @@ with (KIP-1226).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.handlers.share_state import ask_each
@@ -18,7 +19,6 @@ from kaa.wire.messages.k87_read_share_group_state_summary import (
 if TYPE_CHECKING:
     from kaa.coordinators.share.state import ShareState
     from kaa.handlers.context import RequestContext
-    from kaa.handlers.share_state import StateOutcome
     from kaa.serving.services import Services
     from kaa.wire.messages.k87_read_share_group_state_summary import (
         ReadShareGroupStateSummaryRequest,
@@ -28,27 +28,20 @@ if TYPE_CHECKING:
 async def handle(
     services: Services, request: ReadShareGroupStateSummaryRequest, _: RequestContext
 ) -> ReadShareGroupStateSummaryResponse:
-    share = services.shares
-    found = await ask_each(
+    results = await ask_each(
         request,
-        lambda key, _: share.summary(key),
+        lambda one: services.shares.summary(
+            one.key, one.refused, partial(_result, one.key.partition)
+        ),
+        ReadStateSummaryResult,
+        PartitionResult,
     )
-    return ReadShareGroupStateSummaryResponse(
-        results=[
-            ReadStateSummaryResult(topic_id=topic_id, partitions=[_result(one) for one in outcomes])
-            for topic_id, outcomes in found
-        ]
-    )
+    return ReadShareGroupStateSummaryResponse(results=results)
 
 
-def _result(outcome: StateOutcome) -> PartitionResult:
-    state: ShareState | None = outcome.value
-    if state is None:
-        return PartitionResult(
-            partition=outcome.partition, error_code=outcome.error, error_message=outcome.message
-        )
+def _result(number: int, state: ShareState) -> PartitionResult:
     return PartitionResult(
-        partition=outcome.partition,
+        partition=number,
         state_epoch=state.state_epoch,
         leader_epoch=state.leader_epoch,
         start_offset=state.start_offset,

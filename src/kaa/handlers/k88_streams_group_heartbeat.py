@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from kaa.controller.names import topic_name_problem
 from kaa.coordinators.group.coordinator import STREAMS_FEATURE
 from kaa.coordinators.group.outcome import Client
-from kaa.coordinators.group.streams.groups import StreamsHeartbeat
 from kaa.coordinators.group.streams.topology import Status
 from kaa.model.topics import INTERNAL_TOPICS
 from kaa.net.pending import Hold, Pending
@@ -22,8 +21,7 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatResponse
 
 if TYPE_CHECKING:
-    import asyncio
-
+    from kaa.coordinators.group.streams.groups import StreamsHeartbeat
     from kaa.coordinators.machine import CoordinatorError
     from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
@@ -46,14 +44,14 @@ def handle(
             error_code=Errors.STREAMS_INVALID_TOPOLOGY, error_message=problem
         )
     client = Client(context.client_id, context.client_host, context.api_version)
-    heartbeat = services.groups.streams_heartbeat(request, client, _refused)
-    return Pending(_answer(services, heartbeat), Hold.NOTHING)
+    answer = services.groups.streams_heartbeat(
+        request, client, _refused, lambda heartbeat: _respond(services, heartbeat)
+    )
+    return Pending(answer, Hold.NOTHING)
 
 
-async def _answer(
-    services: Services, heartbeat: asyncio.Future[StreamsHeartbeat]
-) -> StreamsGroupHeartbeatResponse:
-    response, topics = await heartbeat
+def _respond(services: Services, heartbeat: StreamsHeartbeat) -> StreamsGroupHeartbeatResponse:
+    response, topics = heartbeat
     if topics:
         ttl_ms = 2 * response.heartbeat_interval_ms
         problem = services.streams_topics.create(topics, ttl_ms)
@@ -83,9 +81,7 @@ def _name_problem(topology: Topology) -> str | None:
     return None
 
 
-def _refused(error: CoordinatorError) -> StreamsHeartbeat:
+def _refused(error: CoordinatorError) -> StreamsGroupHeartbeatResponse:
     # Of what Kafka fails on it says nothing more either.
     message = None if error.error is Errors.UNKNOWN_SERVER_ERROR else error.message
-    return StreamsHeartbeat(
-        StreamsGroupHeartbeatResponse(error_code=error.error, error_message=message)
-    )
+    return StreamsGroupHeartbeatResponse(error_code=error.error, error_message=message)

@@ -34,7 +34,8 @@ def handle(
         services,
         context,
         request.group_ids,
-        services.groups.describe_streams_groups,
+        services.groups.describe_streams_group,
+        DescribedGroup,
         StreamsGroupDescribeResponse,
         with_operations=request.include_authorized_operations,
     )

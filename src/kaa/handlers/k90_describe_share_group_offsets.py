@@ -54,7 +54,8 @@ async def _group(
     topics: dict[str, Iterable[int]]
     try:
         if asked.topics is None:
-            topics = {name: sorted(some) for name, some in offsets.topics_of(group_id).items()}
+            known = await offsets.topics_of(group_id)
+            topics = {name: sorted(some) for name, some in known.items()}
         else:
             topics = {topic.topic_name: topic.partitions for topic in asked.topics}
     except CoordinatorError as refusal:

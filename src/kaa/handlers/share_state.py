@@ -8,15 +8,15 @@ topics or with a topic without partitions is answered with nothing, as Kafka doe
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from kaa.coordinators.machine import CoordinatorError, error_for_clients
 from kaa.coordinators.share.state import SharePartitionKey
-from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from kaa.coordinators.machine import CoordinatorError
     from kaa.wire.primitives import Uuid
 
 Result = TypeVar("Result")
@@ -36,64 +36,43 @@ class _Request(Protocol):
     def topics(self) -> Sequence[Any]: ...
 
 
-class StateOutcome(NamedTuple):
-    """How the call for one partition ended."""
+class Asked(NamedTuple):
+    """One partition of a request, and how its result reads in the API."""
 
-    partition: int
-    error: Errors
-    message: str | None
-    value: Any
+    key: SharePartitionKey
+    # What the request says about it.
+    data: Any
+    result: Callable[..., Any]
 
+    def refused(self, refusal: CoordinatorError) -> Any:
+        message = refusal.message or refusal.error.message
+        return self.result(error_code=refusal.error, error_message=message)
 
-Found = list[tuple["Uuid", list[StateOutcome]]]
-"""Outcomes by topic id."""
+    def done(self, _: object) -> Any:
+        """The result of a call that tells only whether it was done."""
+        return self.result()
 
 
 async def ask_each(
-    request: _Request, ask: Callable[[SharePartitionKey, Any], asyncio.Future[Any]]
-) -> Found:
-    """Asks for every partition at once; the answers by topic id."""
+    request: _Request,
+    ask: Callable[[Asked], asyncio.Future[Any]],
+    topic_result: Callable[..., Result],
+    partition_result: Callable[..., Any],
+) -> list[Result]:
+    """Asks for every partition at once; the results by topic id."""
     topics: list[_Topic] = list(request.topics)
     if not request.group_id or not all(topic.partitions for topic in topics):
         return []
     calls: dict[Uuid, dict[int, asyncio.Future[Any]]] = {}
     for topic in topics:
         asked = calls.setdefault(topic.topic_id, {})
-        for partition in topic.partitions:
-            key = SharePartitionKey(request.group_id, topic.topic_id, partition.partition)
-            asked[partition.partition] = ask(key, partition)
-    every = [call for asked in calls.values() for call in asked.values()]
-    if every:
-        # Who goes meanwhile takes the calls along, so that no refusal of theirs is left unheard.
-        await asyncio.gather(*every, return_exceptions=True)
+        for one in topic.partitions:
+            number = one.partition
+            key = SharePartitionKey(request.group_id, topic.topic_id, number)
+            asked[number] = ask(Asked(key, one, partial(partition_result, partition=number)))
+    # Who goes meanwhile takes the calls along.
+    await asyncio.gather(*(call for asked in calls.values() for call in asked.values()))
     return [
-        (topic_id, [_outcome(number, call) for number, call in asked.items()])
+        topic_result(topic_id=topic_id, partitions=[call.result() for call in asked.values()])
         for topic_id, asked in calls.items()
     ]
-
-
-def results_of(
-    found: Found, result: Callable[..., Result], partition_result: Callable[..., Any]
-) -> list[Result]:
-    """The answers of a call that tells of each partition only whether it was done."""
-    return [
-        result(
-            topic_id=topic_id,
-            partitions=[
-                partition_result(
-                    partition=one.partition, error_code=one.error, error_message=one.message
-                )
-                for one in outcomes
-            ],
-        )
-        for topic_id, outcomes in found
-    ]
-
-
-def _outcome(number: int, call: asyncio.Future[Any]) -> StateOutcome:
-    try:
-        return StateOutcome(number, Errors.NONE, None, call.result())
-    except CoordinatorError as refusal:
-        # Without a message it comes from the log, not from the coordinator.
-        error = error_for_clients(refusal.error) if refusal.message is None else refusal.error
-        return StateOutcome(number, error, refusal.message or error.message, None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kaa.coordinators.machine import CoordinatorError, Moment
-from kaa.coordinators.records import encode_key, encode_value
+from kaa.coordinators.records import encode_key
 from kaa.coordinators.share.batches import StateBatch
 from kaa.coordinators.share.machine import ShareMachine, StateChange
 from kaa.coordinators.share.settings import ShareStateSettings
@@ -96,7 +96,7 @@ class Ours:
                 machine.timeline.move(self.offset)
                 machine.replay(self.offset, record.key, record.value, -1, -1)
                 self.offset += 1
-                answer["records"].append([encode_key(record.key), encode_value(record)])
+                answer["records"].append([*record.encode()])
         machine.timeline.commit(self.offset)
         found = machine.redundant_offset
         answer["redundant"] = -1 if found is None else found

@@ -112,7 +112,8 @@ def check_after_restart(files: SimFiles, end: End, *, is_told: bool) -> bool:
     with Node(files=files) as node:
         node.load_transactions()
         node.run(node.markers_written())
-        state = node.services.transactions.describe(NAME).transaction_state
+        found = node.services.transactions.describe(NAME, lambda refusal: pytest.fail(str(refusal)))
+        state = found.result().transaction_state
         is_decided = state != "Ongoing"
         assert is_decided or not is_told, "what was acknowledged is forgotten"
         if is_decided:

@@ -181,10 +181,12 @@ class Walker:
         note = sys.getprofile()
         sys.setprofile(None)
         try:
-            found = self._broker.services.transactions.describe("x")
+            found = self._broker.services.transactions.describe(
+                "x", lambda refusal: pytest.fail(str(refusal))
+            )
         finally:
             sys.setprofile(note)
-        return found.transaction_state == "CompleteCommit"
+        return found.result().transaction_state == "CompleteCommit"
 
     async def spark_read(self) -> Walk:
         """In the thread of the task, and in that of its connections."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kaa.coordinators.loading import Settings
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult, Moment, NewRecord, Reply
+from kaa.coordinators.promise import Promise
 from kaa.coordinators.records import RecordType, RecordTypes
 from kaa.coordinators.runtime import Runtime
 from kaa.coordinators.shard import Shard
@@ -24,6 +25,9 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.offsets_classic import OffsetCommitKey, OffsetCommitValue
 from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 from tests.unit.replication.support import NODE, Replicas, partition
+
+if TYPE_CHECKING:
+    from kaa.coordinators.shard import Command, TransactionalWriter
 
 TOPIC = "__consumer_offsets"
 TYPES = RecordTypes([RecordType(OffsetCommitKey, OffsetCommitValue)])
@@ -103,10 +107,6 @@ class CounterMachine:
         self.outcomes.append((then, error))
         return CoordinatorResult()
 
-    @property
-    def next_deadline_ms(self) -> int | None:
-        return self.timers.next_deadline_ms
-
     def expire(self, now: Moment) -> CoordinatorResult | None:
         name = self.timers.take_due(now.monotonic_ms)
         return None if name is None else self.add(name)
@@ -178,10 +178,23 @@ class Cluster:
         await asyncio.wait_for(self.runtime.load_next(), 60)
 
     def write(self, command: Callable[[CounterMachine], CoordinatorResult]) -> asyncio.Future[Any]:
-        return self.runtime.write(0, lambda machine, _: command(machine))
+        return self.run(lambda machine, _: command(machine))
+
+    def run(
+        self,
+        command: Command[CounterMachine],
+        writer: TransactionalWriter | None = None,
+        number: int = 0,
+    ) -> asyncio.Future[Any]:
+        answer: Promise[Any] = Promise(self.host.loop)
+        return self.runtime.write(number, command, answer, writer)
+
+    def read(self, query: Callable[[CounterMachine], Any]) -> asyncio.Future[Any]:
+        answer: Promise[Any] = Promise(self.host.loop)
+        return self.runtime.read(0, query, answer)
 
     def committed(self, name: str) -> int | None:
-        value: int | None = self.runtime.read(0, lambda machine: machine.counters.committed(name))
+        value: int | None = self.read(lambda machine: machine.counters.committed(name)).result()
         return value
 
     def replicate(self) -> None:

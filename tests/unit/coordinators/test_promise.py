@@ -44,8 +44,34 @@ async def test_a_refusal_without_words_has_those_of_its_error() -> None:
 @on_loop
 async def test_an_error_of_the_log_means_nothing_to_a_client() -> None:
     promise = Promise(asyncio.get_running_loop(), words)
-    promise.refuse(CoordinatorError(Errors.KAFKA_STORAGE_ERROR, "the disk"))
+    promise.refuse(CoordinatorError(Errors.KAFKA_STORAGE_ERROR))
     assert await promise == (Errors.NOT_COORDINATOR, None)
+
+
+@on_loop
+async def test_what_a_coordinator_says_in_words_does_not_come_from_the_log() -> None:
+    promise = Promise(asyncio.get_running_loop(), words)
+    promise.refuse(CoordinatorError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "no such topic"))
+    assert await promise == (Errors.UNKNOWN_TOPIC_OR_PARTITION, "no such topic")
+
+
+@on_loop
+async def test_the_answer_of_the_machine_becomes_a_response() -> None:
+    promise: Promise[str] = Promise(asyncio.get_running_loop(), respond=str)
+    promise.keep(7)
+    promise.keep(8)
+    assert await promise == "7"
+
+
+@on_loop
+async def test_a_response_that_cannot_be_made_costs_only_the_one_who_waits() -> None:
+    def fail(_: object) -> int:
+        raise ValueError("broken")
+
+    for promise in (Promise(asyncio.get_running_loop(), fail, fail) for _ in range(2)):
+        promise.keep(1)
+        with pytest.raises(ValueError, match="broken"):
+            await promise
 
 
 @on_loop

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.coordinators.machine import NewRecord
-from kaa.coordinators.records import RecordType, RecordTypes, encode_key, encode_value
+from kaa.coordinators.records import RecordType, RecordTypes, encode_key
 from kaa.wire.messages.offsets_classic import OffsetCommitKey, OffsetCommitValue
 from kaa.wire.primitives import WireError
 
@@ -15,17 +15,17 @@ VALUE = OffsetCommitValue(offset=7, metadata="m", commit_timestamp=9)
 @pytest.mark.parametrize("version", range(5))
 def test_what_is_written_is_read(version: int) -> None:
     record = NewRecord(KEY, VALUE, version)
-    assert TYPES.decode(encode_key(KEY), encode_value(record)) == (KEY, VALUE)
+    assert TYPES.decode(encode_key(KEY), record.encode()[1]) == (KEY, VALUE)
 
 
 def test_bytes_are_those_of_the_format() -> None:
     assert encode_key(KEY) == b"\0\1" + b"\0\1g" + b"\0\1t" + b"\0\0\0\3"
-    value = encode_value(NewRecord(KEY, VALUE, 0))
+    value = NewRecord(KEY, VALUE, 0).encode()[1]
     assert value == b"\0\0" + (7).to_bytes(8, "big") + b"\0\1m" + (9).to_bytes(8, "big")
 
 
 def test_a_tombstone_has_no_value() -> None:
-    assert encode_value(NewRecord(KEY, None)) is None
+    assert NewRecord(KEY, None).encode()[1] is None
     assert TYPES.decode(encode_key(KEY), None) == (KEY, None)
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.promise import Promise
 from kaa.coordinators.runtime import partition_for
 from kaa.coordinators.shard import ShardState
 from kaa.wire.errors import Errors
 from tests.support.pace import PATIENCE_SECONDS
-from tests.unit.coordinators.support import Cluster, error_of, turns
+from tests.unit.coordinators.support import Cluster, CounterMachine, error_of, turns
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -99,6 +100,28 @@ def test_a_command_for_every_shard() -> None:
         cluster.runtime.write_all(lambda machine, _: machine.add("a"))
         await turns()
         assert cluster.committed("a") == 1
+
+    asyncio.run(main())
+
+
+def test_a_question_to_every_shard() -> None:
+    async def main() -> None:
+        cluster = Cluster()
+
+        def ask(query: Callable[[list[CounterMachine]], Any]) -> Any:
+            answer = Promise(cluster.host.loop, lambda refusal: refusal.error)
+            return cluster.runtime.read_all(query, answer).result()
+
+        assert ask(len) is Errors.COORDINATOR_LOAD_IN_PROGRESS
+        await cluster.load()
+        assert ask(len) == 1
+
+        def refuse(_: list[CounterMachine]) -> None:
+            raise CoordinatorError(Errors.INVALID_REGULAR_EXPRESSION)
+
+        assert ask(refuse) is Errors.INVALID_REGULAR_EXPRESSION
+        cluster.runtime.stop()
+        assert ask(len) == 0
 
     asyncio.run(main())
 

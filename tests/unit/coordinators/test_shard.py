@@ -135,7 +135,7 @@ async def test_lost_leadership_fails_what_is_not_committed() -> None:
     cluster = Cluster(replicas=TWO)
     await cluster.load()
     waiting: Promise[Any] = Promise(asyncio.get_running_loop())
-    cluster.runtime.write_to(0, lambda machine, _: machine.wait(waiting), waiting)
+    cluster.runtime.write(0, lambda machine, _: machine.wait(waiting), waiting)
     appended = cluster.write(lambda machine: machine.add("a", 5))
     await turns()
     gathered = cluster.write(lambda machine: machine.add("a", 5))
@@ -195,7 +195,7 @@ async def test_waiting_clients_are_answered_by_another_command() -> None:
     cluster = Cluster()
     await cluster.load()
     waiting: Promise[Any] = Promise(asyncio.get_running_loop())
-    cluster.runtime.write_to(0, lambda machine, _: machine.wait(waiting), waiting)
+    cluster.runtime.write(0, lambda machine, _: machine.wait(waiting), waiting)
     await turns()
     assert not waiting.done()
     assert await cluster.write(lambda machine: machine.wake()) == 1
@@ -262,7 +262,7 @@ def test_a_node_that_comes_late_hears_its_clients_first() -> None:
 
         def read() -> None:
             node.recv(1)
-            renewed.append(cluster.runtime.write(0, lambda machine, _: at(500)(machine)))
+            renewed.append(cluster.run(lambda machine, _: at(500)(machine)))
 
         with node, client:
             loop.add_reader(node, read)

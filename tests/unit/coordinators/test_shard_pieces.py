@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator
 from itertools import pairwise
 
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
-from kaa.coordinators.promise import Promise
 from kaa.coordinators.shard import TransactionalWriter
 from kaa.limits import COORDINATOR_CHANGES_COMMITTED_PER_TURN_MAX
 from kaa.log.log import FetchIsolation
@@ -49,7 +48,7 @@ async def test_what_comes_meanwhile_waits_and_questions_do_not() -> None:
     cluster = Cluster()
     await cluster.load()
     assert await cluster.write(lambda machine: machine.add("a", 1)) == 1
-    long = cluster.runtime.write(0, lambda machine, _: slow(machine))
+    long = cluster.run(lambda machine, _: slow(machine))
     after = [cluster.write(lambda machine: machine.add("a", 100)) for _ in range(2)]
     await turns(1)
     assert not long.done()
@@ -72,7 +71,7 @@ async def test_what_waited_is_done_one_by_one_and_not_overtaken() -> None:
 
         return command
 
-    long = cluster.runtime.write(0, lambda machine, _: slow(machine))
+    long = cluster.run(lambda machine, _: slow(machine))
     waiting = [cluster.write(note(number)) for number in range(MANY)]
     while not long.done() or len(order) < MANY:
         await turns(1)
@@ -107,9 +106,7 @@ async def test_its_records_stay_together_in_one_batch() -> None:
 async def test_a_refusal_in_the_middle_leaves_nothing() -> None:
     cluster = Cluster()
     await cluster.load()
-    refused = cluster.runtime.write(
-        0, lambda machine, _: slow(machine, error=Errors.INVALID_REQUEST)
-    )
+    refused = cluster.run(lambda machine, _: slow(machine, error=Errors.INVALID_REQUEST))
     after = cluster.write(lambda machine: machine.add("a"))
     assert await error_of(refused) is Errors.INVALID_REQUEST
     assert await after == 1
@@ -127,7 +124,7 @@ async def test_a_fault_of_ours_ends_it_and_others_go_on() -> None:
         yield
         raise ZeroDivisionError
 
-    broken = cluster.runtime.write(0, lambda machine, _: faulty(machine))
+    broken = cluster.run(lambda machine, _: faulty(machine))
     after = cluster.write(lambda machine: machine.add("a"))
     assert await error_of(broken) is Errors.UNKNOWN_SERVER_ERROR
     assert await after == 1
@@ -144,7 +141,7 @@ async def test_a_fault_of_what_waited_costs_itself_alone() -> None:
     def faulty(_: CounterMachine) -> CoordinatorResult:
         raise ZeroDivisionError
 
-    long = cluster.runtime.write(0, lambda machine, _: slow(machine))
+    long = cluster.run(lambda machine, _: slow(machine))
     broken = cluster.write(faulty)
     after = cluster.write(lambda machine: machine.add("a"))
     assert await error_of(broken) is Errors.UNKNOWN_SERVER_ERROR
@@ -158,7 +155,7 @@ async def test_a_short_one_does_not_end_the_linger() -> None:
     await cluster.load()
     cluster.host.linger_ms = 20
     first = cluster.write(lambda machine: machine.add("a"))
-    cluster.runtime.write(0, lambda machine, _: slow(machine, 0))
+    cluster.run(lambda machine, _: slow(machine, 0))
     second = cluster.write(lambda machine: machine.add("a"))
     assert cluster.partition.leader_log().log_end_offset == 0
     assert (await first, await second) == (1, 12)
@@ -184,9 +181,7 @@ async def test_leadership_that_goes_refuses_it_and_all_that_waits() -> None:
     long = cluster.write(lambda machine: machine.add("a", copies=MANY))
     waiting = cluster.write(lambda machine: machine.add("a"))
     producer = TransactionalWriter(7, 0)
-    transactional = cluster.runtime.write_in_transaction(
-        0, lambda machine, _: machine.add("a"), producer
-    )
+    transactional = cluster.run(lambda machine, _: machine.add("a"), producer)
     await turns(2)
     cluster.lead(2)
     answers = (long, waiting, transactional)
@@ -209,7 +204,7 @@ async def test_one_within_a_transaction() -> None:
 async def test_deadlines_wait_for_its_end() -> None:
     cluster = Cluster()
     await cluster.load()
-    long = cluster.runtime.write(0, lambda machine, _: slow(machine, 50))
+    long = cluster.run(lambda machine, _: slow(machine, 50))
     cluster.machine.timers.schedule("key", 0, "a")
     cluster.shard._arm_machine_timer()
     await asyncio.sleep(0.01)
@@ -228,8 +223,8 @@ async def test_a_question_in_pieces_ends_with_leadership() -> None:
         yield
         return 5
 
-    assert await cluster.runtime.read_in_pieces(0, ask) == 5
-    answer: Promise[int] = cluster.runtime.read_in_pieces(0, ask)
+    assert await cluster.read(ask) == 5
+    answer = cluster.read(ask)
     cluster.lead(2)
     assert await error_of(answer) is Errors.NOT_COORDINATOR
 

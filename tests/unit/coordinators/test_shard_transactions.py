@@ -39,7 +39,7 @@ def write(
     command: Callable[[CounterMachine], CoordinatorResult],
     producer: TransactionalWriter,
 ) -> asyncio.Future[Any]:
-    return cluster.runtime.write_in_transaction(0, lambda machine, _: command(machine), producer)
+    return cluster.run(lambda machine, _: command(machine), producer)
 
 
 def batches(cluster: Cluster) -> list[tuple[int, bool, bool]]:
@@ -148,6 +148,6 @@ async def test_shards_that_do_not_serve() -> None:
     assert await error_of(ended) is Errors.COORDINATOR_LOAD_IN_PROGRESS
     elsewhere = cluster.runtime.end_transaction(5, producer, COMMIT, 0)
     assert await error_of(elsewhere) is Errors.NOT_COORDINATOR
-    absent = cluster.runtime.write_in_transaction(5, lambda *_: CoordinatorResult(), producer)
+    absent = cluster.run(lambda *_: CoordinatorResult(), producer, number=5)
     assert await error_of(absent) is Errors.NOT_COORDINATOR
     assert cluster.runtime.shard(5) is None

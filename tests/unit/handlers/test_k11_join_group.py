@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.wire.errors import Errors
+from kaa.wire.messages.k15_describe_groups import DescribeGroupsRequest
 from tests.unit.handlers.group_requests import join_request
 from tests.unit.handlers.support import Node
 
@@ -21,7 +22,7 @@ def test_a_member_joins(version: int) -> None:
         assert (answer.error_code, answer.generation_id) == (Errors.NONE, 1)
         assert answer.leader == answer.member_id
         assert answer.member_id.startswith("client-")
-        (group,) = node.services.groups.describe(["g"], 5)
+        (group,) = node.ask(DescribeGroupsRequest(groups=["g"]), 5).groups
         assert group.members[0].client_host == "/127.0.0.1"
 
 

@@ -13,7 +13,9 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k86_delete_share_group_state import (
     DeleteShareGroupStateRequest,
     DeleteStateData,
+    DeleteStateResult,
     PartitionData,
+    PartitionResult,
 )
 from kaa.wire.primitives import Uuid
 from tests.unit.handlers.share_requests import initialise, load_shares, share_node, topic_id
@@ -64,7 +66,7 @@ def test_who_asks_and_goes_leaves_nothing_behind() -> None:
         request = DeleteShareGroupStateRequest(group_id="g", topics=[some])
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
-                await ask_each(request, lambda *_: calls[0])
+                await ask_each(request, lambda _: calls[0], DeleteStateResult, PartitionResult)
         calls.pop().refuse(CoordinatorError(Errors.NOT_COORDINATOR))
         gc.collect()
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from kaa.client.consumer.records import ConsumerRecord
 from kaa.coordinators.machine import NewRecord
-from kaa.coordinators.records import encode_key, encode_value
 from kaa.coordinators.share.batches import StateBatch
 from kaa.coordinators.share.state import (
     UNINITIALISED,
@@ -36,7 +35,7 @@ class StateTopic:
     def records_from(self, starts: dict[int, int]) -> list[ConsumerRecord]:
         assert starts == {0: 0}
         return [
-            ConsumerRecord("t", 0, offset, 0, encode_key(record.key), encode_value(record))
+            ConsumerRecord("t", 0, offset, 0, *record.encode())
             for offset, record in enumerate(self._records)
         ]
 

@@ -1,8 +1,9 @@
 """The group coordinator of a broker, as handlers call it: requests in, responses out.
 
 Each request goes to the shard of its group. What comes back is a future of the finished response:
-the handler says how a refusal reads in its API (`refused`). Why members come and go, as far as they
-say (KIP-800), is logged.
+the handler says how a refusal reads in its API (`refused`), and how the answer of the machine does
+(`respond`) where that is not the response itself. Why members come and go, as far as they say
+(KIP-800), is logged.
 """
 
 from __future__ import annotations
@@ -25,18 +26,9 @@ from kaa.coordinators.group.topics import GroupTopics
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.coordinators.promise import Promise
 from kaa.coordinators.runtime import Runtime, partition_for
-from kaa.coordinators.shard import ShardState
 from kaa.coordinators.share.state import UNKNOWN_START_OFFSET, SharePartitionKey
 from kaa.model.topics import CONSUMER_OFFSETS
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k15_describe_groups import DescribedGroup
-from kaa.wire.messages.k16_list_groups import ListGroupsResponse
-from kaa.wire.messages.k42_delete_groups import DeletableGroupResult
-from kaa.wire.messages.k69_consumer_group_describe import (
-    DescribedGroup as DescribedConsumerGroup,
-)
-from kaa.wire.messages.k77_share_group_describe import DescribedGroup as DescribedShareGroup
-from kaa.wire.messages.k89_streams_group_describe import DescribedGroup as DescribedStreamsGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -61,21 +53,30 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
     from kaa.wire.messages.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse
     from kaa.wire.messages.k14_sync_group import SyncGroupRequest, SyncGroupResponse
-    from kaa.wire.messages.k16_list_groups import ListGroupsRequest
+    from kaa.wire.messages.k15_describe_groups import DescribedGroup
+    from kaa.wire.messages.k16_list_groups import ListedGroup, ListGroupsRequest
     from kaa.wire.messages.k28_txn_offset_commit import (
         TxnOffsetCommitRequest,
         TxnOffsetCommitResponse,
     )
+    from kaa.wire.messages.k42_delete_groups import DeletableGroupResult
     from kaa.wire.messages.k47_offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
     from kaa.wire.messages.k68_consumer_group_heartbeat import (
         ConsumerGroupHeartbeatRequest,
         ConsumerGroupHeartbeatResponse,
     )
+    from kaa.wire.messages.k69_consumer_group_describe import (
+        DescribedGroup as DescribedConsumerGroup,
+    )
     from kaa.wire.messages.k76_share_group_heartbeat import (
         ShareGroupHeartbeatRequest,
         ShareGroupHeartbeatResponse,
     )
+    from kaa.wire.messages.k77_share_group_describe import DescribedGroup as DescribedShareGroup
     from kaa.wire.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest
+    from kaa.wire.messages.k89_streams_group_describe import (
+        DescribedGroup as DescribedStreamsGroup,
+    )
     from kaa.wire.primitives import Uuid
 
 R = TypeVar("R")
@@ -131,13 +132,6 @@ class GroupCoordinator:
         ids, names = tuple(topics), tuple(topics.values())
         self.runtime.write_all(lambda machine, _: machine.topics_deleted(names, ids))
 
-    def _refuse(
-        self, error: CoordinatorError, refused: Callable[[CoordinatorError], R]
-    ) -> asyncio.Future[R]:
-        answer = Promise(self._host.loop, refused)
-        answer.refuse(error)
-        return answer
-
     # --- the classic protocol
 
     def join(
@@ -146,57 +140,58 @@ class GroupCoordinator:
         client: Client,
         refused: Callable[[CoordinatorError], JoinGroupResponse],
     ) -> asyncio.Future[JoinGroupResponse]:
+        answer = Promise(self._host.loop, refused)
         settings = self._settings()
         if not request.group_id:
-            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID), refused)
+            return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
         shortest, longest = settings.session_timeout_ms_min, settings.session_timeout_ms_max
         if not shortest <= request.session_timeout_ms <= longest:
-            return self._refuse(CoordinatorError(Errors.INVALID_SESSION_TIMEOUT), refused)
-        waiter = Promise(self._host.loop, refused)
-        self.runtime.write_to(
+            return answer.refuse(CoordinatorError(Errors.INVALID_SESSION_TIMEOUT))
+        self.runtime.write(
             self.partition_for(request.group_id),
-            lambda machine, now: machine.join(request, client, waiter, now),
-            waiter,
+            lambda machine, now: machine.join(request, client, answer, now),
+            answer,
         )
         if request.reason:
             _LOG.info(
                 "member %s joins group %s: %s", request.member_id, request.group_id, request.reason
             )
-        return waiter
+        return answer
 
     def sync(
         self, request: SyncGroupRequest, refused: Callable[[CoordinatorError], SyncGroupResponse]
     ) -> asyncio.Future[SyncGroupResponse]:
+        answer = Promise(self._host.loop, refused)
         if not request.group_id:
-            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID), refused)
-        waiter = Promise(self._host.loop, refused)
-        self.runtime.write_to(
+            return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
+        return self.runtime.write(
             self.partition_for(request.group_id),
-            lambda machine, now: machine.sync(request, waiter, now),
-            waiter,
+            lambda machine, now: machine.sync(request, answer, now),
+            answer,
         )
-        return waiter
 
     def heartbeat(
         self, request: HeartbeatRequest, refused: Callable[[CoordinatorError], HeartbeatResponse]
     ) -> asyncio.Future[HeartbeatResponse]:
+        answer = Promise(self._host.loop, refused)
         if not request.group_id:
-            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID), refused)
+            return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
         return self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, now: machine.heartbeat(request, now),
-            refused,
+            answer,
         )
 
     def leave(
         self, request: LeaveGroupRequest, refused: Callable[[CoordinatorError], LeaveGroupResponse]
     ) -> asyncio.Future[LeaveGroupResponse]:
+        answer = Promise(self._host.loop, refused)
         if not request.group_id:
-            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID), refused)
-        answer = self.runtime.write(
+            return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
+        self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, now: machine.leave(request, now),
-            refused,
+            answer,
         )
         if any(identity.reason for identity in request.members):
             answer.add_done_callback(partial(_log_leaving, request))
@@ -210,17 +205,18 @@ class GroupCoordinator:
         client: Client,
         refused: Callable[[CoordinatorError], ConsumerGroupHeartbeatResponse],
     ) -> asyncio.Future[ConsumerGroupHeartbeatResponse]:
+        answer = Promise(self._host.loop, refused)
         try:
             validate_heartbeat(request, client.api_version, self._settings().consumer_assignors)
         except CoordinatorError as error:
-            return self._refuse(error, refused)
+            return answer.refuse(error)
         return self.runtime.write(
             self.partition_for(request.group_id),
             self._prepared(
                 request.subscribed_topic_names,
                 lambda machine, now: machine.consumer.heartbeat(request, client, now),
             ),
-            refused,
+            answer,
         )
 
     def _prepared(
@@ -239,12 +235,16 @@ class GroupCoordinator:
 
         return prepare
 
-    def describe_consumer_groups(self, group_ids: Iterable[str]) -> list[DescribedConsumerGroup]:
-        return self._described(
-            group_ids,
-            GroupMachine.describe_consumer_groups,
-            lambda one, error: DescribedConsumerGroup(group_id=one, error_code=error, members=[]),
-            is_name_needed=True,
+    def describe_consumer_group(
+        self, group_id: str, refused: Callable[[CoordinatorError], DescribedConsumerGroup]
+    ) -> asyncio.Future[DescribedConsumerGroup]:
+        answer = Promise(self._host.loop, refused)
+        if not group_id:
+            return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
+        return self.runtime.read(
+            self.partition_for(group_id),
+            lambda machine: machine.describe_consumer_group(group_id),
+            answer,
         )
 
     # --- share groups
@@ -255,20 +255,23 @@ class GroupCoordinator:
         client: Client,
         refused: Callable[[CoordinatorError], ShareGroupHeartbeatResponse],
     ) -> asyncio.Future[ShareGroupHeartbeatResponse]:
+        answer = Promise(self._host.loop, refused)
         problem = share_heartbeat_problem(request)
         if problem is not None:
-            return self._refuse(CoordinatorError(Errors.INVALID_REQUEST, problem), refused)
+            return answer.refuse(CoordinatorError(Errors.INVALID_REQUEST, problem))
         return self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, now: machine.share.heartbeat(request, client, now),
-            refused,
+            answer,
         )
 
-    def describe_share_groups(self, group_ids: Iterable[str]) -> list[DescribedShareGroup]:
-        return self._described(
-            group_ids,
-            GroupMachine.describe_share_groups,
-            lambda one, error: DescribedShareGroup(group_id=one, error_code=error, members=[]),
+    def describe_share_group(
+        self, group_id: str, refused: Callable[[CoordinatorError], DescribedShareGroup]
+    ) -> asyncio.Future[DescribedShareGroup]:
+        return self.runtime.read(
+            self.partition_for(group_id),
+            lambda machine: machine.describe_share_group(group_id),
+            Promise(self._host.loop, refused),
         )
 
     def _perform(self, effect: InitialiseState) -> None:
@@ -291,28 +294,34 @@ class GroupCoordinator:
                     self._host.report(f"share state of {key} was not initialised: {error!r}")
                 outcome[topic_id] = outcome.get(topic_id, frozenset()) | {number}
         group_id, number = effect.group_id, self.partition_for(effect.group_id)
+        loop = self._host.loop
         with suppress(CoordinatorError):
             if failed:
                 await self.runtime.write(
-                    number, lambda machine, _: machine.share.not_initialised(group_id, failed)
+                    number,
+                    lambda machine, _: machine.share.not_initialised(group_id, failed),
+                    Promise(loop),
                 )
             await self.runtime.write(
-                number, lambda machine, _: machine.share.initialised(group_id, done)
+                number,
+                lambda machine, _: machine.share.initialised(group_id, done),
+                Promise(loop),
             )
 
-    async def _delete_share_state(self, group_id: str) -> Errors:
+    async def _delete_share_state(self, group_id: str) -> None:
         """Forgets what a share group is done with, before the group itself goes."""
+        found: Promise[dict[Uuid, frozenset[int]]] = self.runtime.read(
+            self.partition_for(group_id),
+            lambda machine: machine.share_state_of(group_id),
+            Promise(self._host.loop),
+        )
         try:
-            found: dict[Uuid, frozenset[int]] = self.runtime.read(
-                self.partition_for(group_id), lambda machine: machine.share_state_of(group_id)
-            )
-            for topic_id, numbers in found.items():
+            for topic_id, numbers in (await found).items():
                 for number in sorted(numbers):
                     await self._persister.delete(SharePartitionKey(group_id, topic_id, number))
         except CoordinatorError as refusal:
             if refusal.error is not Errors.UNKNOWN_TOPIC_OR_PARTITION:
-                return refusal.for_clients().error
-        return Errors.NONE
+                raise
 
     # --- streams groups
 
@@ -320,24 +329,30 @@ class GroupCoordinator:
         self,
         request: StreamsGroupHeartbeatRequest,
         client: Client,
-        refused: Callable[[CoordinatorError], StreamsHeartbeat],
-    ) -> asyncio.Future[StreamsHeartbeat]:
+        refused: Callable[[CoordinatorError], R],
+        respond: Callable[[StreamsHeartbeat], R],
+    ) -> asyncio.Future[R]:
+        answer = Promise(self._host.loop, refused, respond)
         try:
             validate_streams_heartbeat(request)
         except CoordinatorError as error:
-            return self._refuse(error, refused)
+            return answer.refuse(error)
         return self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, now: machine.streams.heartbeat(request, client, now),
-            refused,
+            answer,
         )
 
-    def describe_streams_groups(self, group_ids: Iterable[str]) -> list[DescribedStreamsGroup]:
-        return self._described(
-            group_ids,
-            GroupMachine.describe_streams_groups,
-            lambda one, error: DescribedStreamsGroup(group_id=one, error_code=error, members=[]),
-            is_name_needed=True,
+    def describe_streams_group(
+        self, group_id: str, refused: Callable[[CoordinatorError], DescribedStreamsGroup]
+    ) -> asyncio.Future[DescribedStreamsGroup]:
+        answer = Promise(self._host.loop, refused)
+        if not group_id:
+            return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
+        return self.runtime.read(
+            self.partition_for(group_id),
+            lambda machine: machine.describe_streams_group(group_id),
+            answer,
         )
 
     # --- offsets
@@ -351,7 +366,7 @@ class GroupCoordinator:
         return self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, now: commit_offsets(machine, request, api_version, now),
-            refused,
+            Promise(self._host.loop, refused),
         )
 
     def commit_transactional_offsets(
@@ -361,11 +376,11 @@ class GroupCoordinator:
         refused: Callable[[CoordinatorError], TxnOffsetCommitResponse],
     ) -> asyncio.Future[TxnOffsetCommitResponse]:
         """Stores offsets of partitions that exist, which count when the transaction commits."""
-        return self.runtime.write_in_transaction(
+        return self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, now: commit_transactional(machine, request, now),
+            Promise(self._host.loop, refused),
             writer,
-            refused,
         )
 
     def fetch_offsets(
@@ -375,13 +390,13 @@ class GroupCoordinator:
         *,
         require_stable: bool,
     ) -> asyncio.Future[OffsetFetchResponseGroup]:
-        number = self.partition_for(request.group_id)
+        number, answer = self.partition_for(request.group_id), Promise(self._host.loop, refused)
         if require_stable:
             return self.runtime.write(
-                number, lambda machine, _: _stable_offsets(machine, request), refused
+                number, lambda machine, _: _stable_offsets(machine, request), answer
             )
-        return self.runtime.read_in_pieces(
-            number, lambda machine: fetch_offsets(machine, request, is_stable=False), refused
+        return self.runtime.read(
+            number, lambda machine: fetch_offsets(machine, request, is_stable=False), answer
         )
 
     def delete_offsets(
@@ -389,77 +404,61 @@ class GroupCoordinator:
         request: OffsetDeleteRequest,
         refused: Callable[[CoordinatorError], OffsetDeleteResponse],
     ) -> asyncio.Future[OffsetDeleteResponse]:
+        answer = Promise(self._host.loop, refused)
         if not request.group_id:
-            return self._refuse(CoordinatorError(Errors.INVALID_GROUP_ID), refused)
+            return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
         return self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, _: delete_offsets(machine, request),
-            refused,
+            answer,
         )
 
     # --- groups
 
-    def _by_partition(self, group_ids: Iterable[str]) -> dict[int, list[str]]:
-        found: dict[int, list[str]] = defaultdict(list)
-        for group_id in group_ids:
-            found[self.partition_for(group_id)].append(group_id)
-        return found
-
-    def _described(
-        self,
-        group_ids: Iterable[str],
-        describe: Callable[..., list[R]],
-        refused: Callable[[str, Errors], R],
-        *,
-        is_name_needed: bool = False,
-    ) -> list[R]:
-        """Groups as the machines of their shards describe them; `refused` where there is none.
-        Those without a name come first, if they need one.
-        """
-        asked = list(group_ids)
-        named = [one for one in asked if one] if is_name_needed else asked
-        nameless = len(asked) - len(named)
-        described = [refused("", Errors.INVALID_GROUP_ID) for _ in range(nameless)]
-        for number, some in self._by_partition(named).items():
-            try:
-                described += self.runtime.read(number, partial(describe, group_ids=some))
-            except CoordinatorError as refusal:
-                described += [refused(one, refusal.error) for one in some]
-        return described
-
-    def describe(self, group_ids: Iterable[str], api_version: int) -> list[DescribedGroup]:
-        return self._described(
-            group_ids,
-            partial(GroupMachine.describe_groups, api_version=api_version),
-            lambda one, error: DescribedGroup(group_id=one, error_code=error, members=[]),
+    def describe_group(
+        self, group_id: str, api_version: int, refused: Callable[[CoordinatorError], DescribedGroup]
+    ) -> asyncio.Future[DescribedGroup]:
+        return self.runtime.read(
+            self.partition_for(group_id),
+            lambda machine: machine.describe_group(group_id, api_version),
+            Promise(self._host.loop, refused),
         )
 
-    def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
-        response = ListGroupsResponse(groups=[])
-        for shard in self.runtime:
-            if shard.state is ShardState.LOADING:
-                return ListGroupsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS, groups=[])
-            if shard.state is ShardState.ACTIVE:
-                response.groups += shard.read(
-                    lambda machine: machine.list_groups(request.states_filter, request.types_filter)
-                )
-        return response
+    def list_groups(
+        self,
+        request: ListGroupsRequest,
+        refused: Callable[[CoordinatorError], R],
+        respond: Callable[[list[ListedGroup]], R],
+    ) -> asyncio.Future[R]:
+        states, types = request.states_filter, request.types_filter
+        return self.runtime.read_all(
+            lambda machines: [
+                group for machine in machines for group in machine.list_groups(states, types)
+            ],
+            Promise(self._host.loop, refused, respond),
+        )
 
-    async def delete_groups(self, group_ids: Iterable[str]) -> list[DeletableGroupResult]:
+    async def delete_groups(
+        self,
+        group_ids: Iterable[str],
+        refused: Callable[[str, CoordinatorError], DeletableGroupResult],
+    ) -> list[DeletableGroupResult]:
+        """A coroutine, since share state is deleted first, perhaps on other brokers. The groups
+        where that is refused come first, then the others by partition.
+        """
         results: list[DeletableGroupResult] = []
-        wanted = []
+        wanted: dict[int, list[str]] = defaultdict(list)
         for group_id in group_ids:
-            error = await self._delete_share_state(group_id)
-            if error is Errors.NONE:
-                wanted.append(group_id)
+            try:
+                await self._delete_share_state(group_id)
+            except CoordinatorError as refusal:
+                results.append(refused(group_id, refusal.for_clients()))
             else:
-                results.append(DeletableGroupResult(group_id=group_id, error_code=error))
-        for some in self._by_partition(wanted).values():
-            results += await self.runtime.write(
-                self.partition_for(some[0]),
-                partial(_delete_groups, some),
-                partial(_undeleted, some),
-            )
+                wanted[self.partition_for(group_id)].append(group_id)
+        for number, some in wanted.items():
+            answer = Promise(self._host.loop, partial(_each_refused, refused, some))
+            await self.runtime.write(number, partial(_delete_groups, some), answer)
+            results += answer.result()
         return results
 
 
@@ -530,8 +529,10 @@ def _log_leaving(request: LeaveGroupRequest, done: asyncio.Future[LeaveGroupResp
             _LOG.info("member %s left group %s: %s", name, request.group_id, identity.reason)
 
 
-def _undeleted(group_ids: list[str], error: CoordinatorError) -> list[DeletableGroupResult]:
-    return [DeletableGroupResult(group_id=one, error_code=error.error) for one in group_ids]
+def _each_refused(
+    refused: Callable[[str, CoordinatorError], R], group_ids: list[str], error: CoordinatorError
+) -> list[R]:
+    return [refused(one, error) for one in group_ids]
 
 
 def _delete_groups(group_ids: list[str], machine: GroupMachine, _: Moment) -> CoordinatorResult:

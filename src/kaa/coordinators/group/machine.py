@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kaa.coordinators.group.classic.describe import describe_classic_groups
+from kaa.coordinators.group.classic.describe import describe_classic_group
 from kaa.coordinators.group.classic.group import ClassicGroup, ClassicGroupState
 from kaa.coordinators.group.classic.groups import ClassicGroups
 from kaa.coordinators.group.classic.records import group_tombstone
 from kaa.coordinators.group.consumer.classic_members import ClassicMembers
 from kaa.coordinators.group.consumer.describe import (
-    describe_consumer_groups,
+    describe_consumer_group,
     expired_offsets,
     group_tombstones,
 )
@@ -28,12 +28,12 @@ from kaa.coordinators.group.kinds import replay_group
 from kaa.coordinators.group.offsets.committed import Offsets, committed_offset
 from kaa.coordinators.group.outcome import Outcome
 from kaa.coordinators.group.settings import ConsumerTimes, ShareTimes, StreamsTimes
-from kaa.coordinators.group.share.describe import describe_share_groups
+from kaa.coordinators.group.share.describe import describe_share_group
 from kaa.coordinators.group.share.group import ShareGroup, merged
 from kaa.coordinators.group.share.groups import ShareExpired, ShareGroups
 from kaa.coordinators.group.share.offsets import ShareOffsets
 from kaa.coordinators.group.share.records import group_tombstones as share_tombstones
-from kaa.coordinators.group.streams.describe import describe_streams_groups
+from kaa.coordinators.group.streams.describe import describe_streams_group
 from kaa.coordinators.group.streams.group import StreamsGroup
 from kaa.coordinators.group.streams.groups import (
     StreamsDelayEnded,
@@ -203,10 +203,6 @@ class GroupMachine:
     def appended(self, then: Any, error: Errors, now: Moment) -> CoordinatorResult:
         return self.classic.stored(then, error, now)
 
-    @property
-    def next_deadline_ms(self) -> int | None:
-        return self.timers.next_deadline_ms
-
     def expire(self, now: Moment) -> CoordinatorResult | None:
         event: Any = self.timers.take_due(now.monotonic_ms)
         if event is None:
@@ -295,10 +291,10 @@ class GroupMachine:
             return streams_tombstones(group)
         return [group_tombstone(group.group_id)]
 
-    def describe_consumer_groups(self, group_ids: Iterable[str]) -> list[DescribedConsumerGroup]:
+    def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
         topics = self.consumer.topics
         default_assignor = self.settings().consumer_assignors[0]
-        return describe_consumer_groups(self.groups, group_ids, topics, default_assignor)
+        return describe_consumer_group(self.groups, group_id, topics, default_assignor)
 
     def share_state_of(self, group_id: str) -> dict[Uuid, frozenset[int]]:
         """The partitions that a share group without members has state of."""
@@ -308,14 +304,14 @@ class GroupMachine:
         known = merged(group.partitions.initialised, group.partitions.initialising)
         return {topic_id: topic.partitions for topic_id, topic in known.items()}
 
-    def describe_share_groups(self, group_ids: Iterable[str]) -> list[DescribedShareGroup]:
-        return describe_share_groups(self.groups, group_ids, self.share.topics)
+    def describe_share_group(self, group_id: str) -> DescribedShareGroup:
+        return describe_share_group(self.groups, group_id, self.share.topics)
 
-    def describe_streams_groups(self, group_ids: Iterable[str]) -> list[DescribedStreamsGroup]:
-        return describe_streams_groups(self.groups, group_ids)
+    def describe_streams_group(self, group_id: str) -> DescribedStreamsGroup:
+        return describe_streams_group(self.groups, group_id)
 
-    def describe_groups(self, group_ids: Iterable[str], api_version: int) -> list[DescribedGroup]:
-        return describe_classic_groups(self.groups, group_ids, api_version)
+    def describe_group(self, group_id: str, api_version: int) -> DescribedGroup:
+        return describe_classic_group(self.groups, group_id, api_version)
 
     def list_groups(
         self, states_filter: Iterable[str], types_filter: Iterable[str]

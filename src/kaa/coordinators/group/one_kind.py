@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from kaa.coordinators.group.kinds import Group
     from kaa.coordinators.timeline import Timeline, TimelineDict
@@ -38,27 +38,21 @@ def replayed_group(
     return group  # type: ignore[no-any-return]
 
 
-def describe_each(
+def describe_one(
     groups: TimelineDict[str, Group],
-    group_ids: Iterable[str],
+    group_id: str,
     kind: type[_Group],
     describe: Callable[[_Group], _Described],
     refused: Callable[..., _Described],
-) -> list[_Described]:
-    """Committed state; groups of other kinds are refused one by one."""
-    described = []
-    for group_id in group_ids:
-        group = groups.committed(group_id)
-        if isinstance(group, kind):
-            described.append(describe(group))
-            continue
-        reason = "is not there" if group is None else f"is a {group.kind} group"
-        described.append(
-            refused(
-                group_id=group_id,
-                error_code=Errors.GROUP_ID_NOT_FOUND,
-                error_message=f"Group {group_id} {reason}.",
-                members=[],
-            )
-        )
-    return described
+) -> _Described:
+    """Committed state; a group of another kind is refused."""
+    group = groups.committed(group_id)
+    if isinstance(group, kind):
+        return describe(group)
+    reason = "is not there" if group is None else f"is a {group.kind} group"
+    return refused(
+        group_id=group_id,
+        error_code=Errors.GROUP_ID_NOT_FOUND,
+        error_message=f"Group {group_id} {reason}.",
+        members=[],
+    )

@@ -133,10 +133,6 @@ class ShareMachine:
     def appended(self, then: Any, error: Errors, now: Moment) -> CoordinatorResult:
         return CoordinatorResult()
 
-    @property
-    def next_deadline_ms(self) -> int | None:
-        return self.timers.next_deadline_ms
-
     def expire(self, now: Moment) -> CoordinatorResult | None:
         if self.timers.take_due(now.monotonic_ms) is None:
             return None

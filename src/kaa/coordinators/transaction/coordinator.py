@@ -1,46 +1,41 @@
 """The transaction coordinator of a broker, as handlers call it.
 
-Each call goes to the shard of its transactional id. CoordinatorError is a refusal, with the error
-that the client gets.
+Each call goes to the shard of its transactional id. What comes back is a future of the finished
+response: the handler says how the answer of the machine reads in its API (`respond`), and how a
+refusal does (`refused`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kaa.coordinators.machine import CoordinatorError, error_for_clients
+from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
+from kaa.coordinators.promise import Promise
 from kaa.coordinators.runtime import Runtime, partition_for
 from kaa.coordinators.shard import ShardState
 from kaa.coordinators.transaction.machine import (
     ID_NEEDED,
     RECORD_TYPES,
+    AbortWithId,
     Decision,
-    ProducerIdAndEpoch,
     TransactionMachine,
 )
 from kaa.coordinators.transaction.markers import MarkerSender
-from kaa.coordinators.transaction.queries import (
-    describe,
-    list_transactions,
-    make_filter,
-    refused,
-)
+from kaa.coordinators.transaction.queries import describe, list_transactions
 from kaa.coordinators.transaction.state import NO_PRODUCER_ID
 from kaa.model.topics import TRANSACTION_STATE
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k66_list_transactions import ListTransactionsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    import asyncio
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from kaa.coordinators.loading import Host
-    from kaa.coordinators.machine import CoordinatorResult, Moment
-    from kaa.coordinators.transaction.machine import (
-        AbortWithId,
-        End,
-        Initialisation,
-    )
+    from kaa.coordinators.machine import Moment
+    from kaa.coordinators.transaction.machine import End, Initialisation, ProducerIdAndEpoch
     from kaa.coordinators.transaction.markers import MarkerPort
+    from kaa.coordinators.transaction.queries import ListedTransactions
     from kaa.coordinators.transaction.settings import TransactionSettings
     from kaa.coordinators.transaction.state import PartitionName
     from kaa.wire.messages.k65_describe_transactions import (
@@ -48,10 +43,15 @@ if TYPE_CHECKING:
     )
     from kaa.wire.messages.k66_list_transactions import ListTransactionsRequest
 
+    CommandWithId = Callable[[TransactionMachine, int, Moment], CoordinatorResult]
+    Work = Callable[[], Coroutine[object, object, None]]
+
+R = TypeVar("R")
+
 
 class TransactionCoordinator:
-    """The transaction coordinator as handlers call it. Refusals are raised as CoordinatorError,
-    with the error that the client gets.
+    """The transaction coordinator as handlers call it. Every call gives a future of the finished
+    response, refusals included.
     """
 
     def __init__(
@@ -78,153 +78,147 @@ class TransactionCoordinator:
     def partition_for(self, transactional_id: str) -> int:
         return partition_for(transactional_id, self._partition_count())
 
-    async def _write(
+    def _write_with_id(
         self,
         transactional_id: str,
-        command: Callable[[TransactionMachine, Moment], CoordinatorResult],
-    ) -> Any:
-        try:
-            return await self.runtime.write(self.partition_for(transactional_id), command)
-        except CoordinatorError as refusal:
-            raise CoordinatorError(error_for_clients(refusal.error), refusal.message) from None
+        command: CommandWithId,
+        answer: Promise[R],
+        new_id: int = NO_PRODUCER_ID,
+    ) -> Promise[R]:
+        """Runs a command that may need an id for the producer; it is run again with one then, and
+        the answer waits for that.
+        """
 
-    async def _write_with_id(
-        self,
-        transactional_id: str,
-        command: Callable[[TransactionMachine, int, Moment], CoordinatorResult],
-    ) -> Any:
-        """Runs a command that may need an id for the producer."""
-        producer_id = NO_PRODUCER_ID
-        while True:
-            given = producer_id
+        def run(machine: TransactionMachine, now: Moment) -> CoordinatorResult:
+            result = command(machine, new_id, now)
+            if result.response is not ID_NEEDED:
+                return result
+            again = partial(self._write_with_new_id, transactional_id, command, answer)
+            return CoordinatorResult(effects=[again])
 
-            def run(
-                machine: TransactionMachine, now: Moment, given: int = given
-            ) -> CoordinatorResult:
-                return command(machine, given, now)
+        return self.runtime.write(self.partition_for(transactional_id), run, answer)
 
-            response = await self._write(transactional_id, run)
-            if response is not ID_NEEDED:
-                return response
-            found = await self._next_producer_id()
-            if isinstance(found, Errors):
-                raise CoordinatorError(found)
-            producer_id = found
+    async def _write_with_new_id(
+        self, transactional_id: str, command: CommandWithId, answer: Promise[Any]
+    ) -> None:
+        new_id = await self._next_producer_id()
+        if isinstance(new_id, Errors):
+            answer.refuse(CoordinatorError(new_id))
+        else:
+            self._write_with_id(transactional_id, command, answer, new_id)
 
     # --- producers and their transactions
 
-    async def init_producer(self, wish: Initialisation) -> ProducerIdAndEpoch:
-        response = await self._write_with_id(
+    def init_producer(
+        self,
+        wish: Initialisation,
+        refused: Callable[[CoordinatorError], R],
+        respond: Callable[[ProducerIdAndEpoch | Errors], R],
+    ) -> asyncio.Future[R]:
+        """It responds to an error where the transaction of an earlier instance had to be ended."""
+        return self._write_with_id(
             wish.transactional_id,
             lambda machine, new_id, now: machine.init_producer(wish, new_id, now),
+            Promise(self._host.loop, refused, respond),
         )
-        if isinstance(response, Errors):
-            raise CoordinatorError(response)
-        assert isinstance(response, ProducerIdAndEpoch)
-        return response
 
-    async def add_partitions(
+    def add_partitions(
         self,
         transactional_id: str,
         producer: tuple[int, int],
         partitions: frozenset[PartitionName],
         version: int,
-    ) -> Errors:
-        """NONE, or why none of them is part of the transaction."""
+        respond: Callable[[Errors], R],
+    ) -> asyncio.Future[R]:
+        """It responds to NONE, or to why none of them is part of the transaction."""
+        answer = Promise(self._host.loop, lambda refusal: respond(refusal.error), respond)
         if not transactional_id:
-            return Errors.INVALID_REQUEST
-        try:
-            await self._write(
-                transactional_id,
-                lambda machine, now: machine.add_partitions(
-                    transactional_id, producer, partitions, version, now
-                ),
-            )
-        except CoordinatorError as refusal:
-            return refusal.error
-        return Errors.NONE
+            return answer.refuse(CoordinatorError(Errors.INVALID_REQUEST))
+        return self.runtime.write(
+            self.partition_for(transactional_id),
+            lambda machine, now: machine.add_partitions(
+                transactional_id, producer, partitions, version, now
+            ),
+            answer,
+        )
 
-    async def verify_partitions(
+    def verify_partitions(
         self,
         transactional_id: str,
         producer: tuple[int, int],
         partitions: frozenset[PartitionName],
-    ) -> dict[PartitionName, Errors]:
+    ) -> asyncio.Future[dict[PartitionName, Errors]]:
         """NONE for those that are part of the open transaction."""
-        error = Errors.INVALID_REQUEST
-        if transactional_id:
-            try:
-                found: dict[PartitionName, Errors] = await self._write(
-                    transactional_id,
-                    lambda machine, _: machine.verify_partitions(
-                        transactional_id, producer, partitions
-                    ),
-                )
-            except CoordinatorError as refusal:
-                error = refusal.error
-            else:
-                return found
-        return dict.fromkeys(partitions, error)
-
-    async def end(self, wish: End) -> ProducerIdAndEpoch:
-        response = await self._write_with_id(
-            wish.transactional_id, lambda machine, new_id, now: machine.end(wish, new_id, now)
+        answer = Promise(self._host.loop, lambda refusal: dict.fromkeys(partitions, refusal.error))
+        if not transactional_id:
+            return answer.refuse(CoordinatorError(Errors.INVALID_REQUEST))
+        return self.runtime.write(
+            self.partition_for(transactional_id),
+            lambda machine, _: machine.verify_partitions(transactional_id, producer, partitions),
+            answer,
         )
-        assert isinstance(response, ProducerIdAndEpoch)
-        return response
+
+    def end(
+        self,
+        wish: End,
+        refused: Callable[[CoordinatorError], R],
+        respond: Callable[[ProducerIdAndEpoch], R],
+    ) -> asyncio.Future[R]:
+        return self._write_with_id(
+            wish.transactional_id,
+            lambda machine, new_id, now: machine.end(wish, new_id, now),
+            Promise(self._host.loop, refused, respond),
+        )
 
     # --- questions
 
-    def describe(self, transactional_id: str) -> DescribedTransaction:
+    def describe(
+        self, transactional_id: str, refused: Callable[[CoordinatorError], DescribedTransaction]
+    ) -> asyncio.Future[DescribedTransaction]:
+        answer = Promise(self._host.loop, refused)
         if not transactional_id:
-            return refused(transactional_id, Errors.INVALID_REQUEST)
-        try:
-            found: DescribedTransaction = self.runtime.read(
-                self.partition_for(transactional_id),
-                lambda machine: describe(machine, transactional_id),
-            )
-        except CoordinatorError as refusal:
-            return refused(transactional_id, refusal.error)
-        return found
+            return answer.refuse(CoordinatorError(Errors.INVALID_REQUEST))
+        return self.runtime.read(
+            self.partition_for(transactional_id),
+            lambda machine: describe(machine, transactional_id),
+            answer,
+        )
 
-    def list_transactions(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
-        response = ListTransactionsResponse(unknown_state_filters=[], transaction_states=[])
-        shards = [shard for shard in self.runtime if shard.state is ShardState.ACTIVE]
-        if any(shard.state is ShardState.LOADING for shard in self.runtime):
-            response.error_code = Errors.COORDINATOR_LOAD_IN_PROGRESS
-            return response
-        try:
-            wanted, response.unknown_state_filters = make_filter(request)
-        except CoordinatorError as refusal:
-            response.error_code = refusal.error
-            return response
+    def list_transactions(
+        self,
+        request: ListTransactionsRequest,
+        refused: Callable[[CoordinatorError], R],
+        respond: Callable[[ListedTransactions], R],
+    ) -> asyncio.Future[R]:
         now_ms = self._host.now().wall_ms
-        for shard in shards:
-            response.transaction_states += shard.read(
-                lambda machine: list_transactions(machine, wanted, now_ms)
-            )
-        return response
+        return self.runtime.read_all(
+            lambda machines: list_transactions(machines, request, now_ms),
+            Promise(self._host.loop, refused, respond),
+        )
 
     # --- what machines cannot do
 
-    def _perform(self, effect: Decision | AbortWithId) -> None:
+    def _perform(self, effect: Decision | AbortWithId | Work) -> None:
         if isinstance(effect, Decision):
             self.markers.send(effect)
+        elif isinstance(effect, AbortWithId):
+            self.markers.start(partial(self._abort_overdue, effect.transactional_id))
         else:
-            self.markers.start(lambda: self._abort_overdue(effect.transactional_id))
+            self.markers.start(effect)
 
     async def _abort_overdue(self, transactional_id: str) -> None:
-        try:
-            await self._write_with_id(
-                transactional_id,
-                lambda machine, new_id, now: machine.abort_overdue(transactional_id, new_id, now),
-            )
-        except CoordinatorError as refusal:
+        def refused(refusal: CoordinatorError) -> None:
             # It is found again the next time somebody looks.
             self._host.report(
                 f"the transaction of {transactional_id!r} ran out of time and could not be "
                 f"aborted: {refusal.error.name}"
             )
+
+        await self._write_with_new_id(
+            transactional_id,
+            lambda machine, new_id, now: machine.abort_overdue(transactional_id, new_id, now),
+            Promise(self._host.loop, refused),
+        )
 
     def _coordinator_epoch(self, transactional_id: str) -> int | None:
         shard = self.runtime.shard(self.partition_for(transactional_id))
@@ -232,7 +226,9 @@ class TransactionCoordinator:
             return None
         return shard.leader_epoch
 
-    async def _complete(self, decision: Decision) -> None:
-        await self._write(
-            decision.transactional_id, lambda machine, now: machine.complete(decision, now)
+    def _complete(self, decision: Decision) -> asyncio.Future[Errors]:
+        return self.runtime.write(
+            self.partition_for(decision.transactional_id),
+            lambda machine, now: machine.complete(decision, now),
+            Promise(self._host.loop),
         )

@@ -218,22 +218,16 @@ class TransactionMachine:
         if error is not Errors.NONE:
             return CoordinatorResult()
         names = tuple(self.transactions) if isinstance(then, Loaded) else (then.transactional_id,)
-        return CoordinatorResult(effects=self._decisions(names))
-
-    def _decisions(self, names: Iterable[str]) -> list[Decision]:
-        """Those of the transactions whose markers may be written."""
         found = ((name, self.transactions.get(name)) for name in names)
-        return [
+        # Those whose markers may be written.
+        decisions = [
             Decision(name, transaction)
             for name, transaction in found
             if transaction is not None and transaction.state in DECIDED
         ]
+        return CoordinatorResult(effects=decisions)
 
     # --- deadlines
-
-    @property
-    def next_deadline_ms(self) -> int | None:
-        return self.timers.next_deadline_ms
 
     def _schedule(self, event: AbortsDue | ExpiryDue, interval_ms: int, now: Moment) -> None:
         self.timers.schedule(event, now.monotonic_ms + interval_ms, event)

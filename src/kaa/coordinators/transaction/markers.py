@@ -158,7 +158,7 @@ class MarkerSender:
             try:
                 await self._complete(decision)
             except CoordinatorError as refusal:
-                if refusal.error in {
+                if refusal.for_clients().error in {
                     Errors.NOT_COORDINATOR,
                     Errors.COORDINATOR_LOAD_IN_PROGRESS,
                 }:

@@ -14,15 +14,18 @@ from kaa.wire.messages.k65_describe_transactions import TransactionState as Desc
 from kaa.wire.messages.k66_list_transactions import TransactionState as ListedTransaction
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kaa.coordinators.transaction.machine import TransactionMachine
     from kaa.coordinators.transaction.state import Transaction
     from kaa.wire.messages.k66_list_transactions import ListTransactionsRequest
 
 
 def describe(machine: TransactionMachine, transactional_id: str) -> DescribedTransaction:
+    """CoordinatorError if there is none."""
     transaction = machine.transactions.committed(transactional_id)
     if transaction is None:
-        return refused(transactional_id, Errors.TRANSACTIONAL_ID_NOT_FOUND)
+        raise CoordinatorError(Errors.TRANSACTIONAL_ID_NOT_FOUND)
     producer_id, producer_epoch = transaction.client_identity
     return DescribedTransaction(
         transactional_id=transactional_id,
@@ -36,10 +39,6 @@ def describe(machine: TransactionMachine, transactional_id: str) -> DescribedTra
             for topic, numbers in by_topic(transaction.partitions).items()
         ],
     )
-
-
-def refused(transactional_id: str, error: Errors) -> DescribedTransaction:
-    return DescribedTransaction(transactional_id=transactional_id, error_code=error, topics=[])
 
 
 class Filter(NamedTuple):
@@ -62,7 +61,7 @@ class Filter(NamedTuple):
         )
 
 
-def make_filter(request: ListTransactionsRequest) -> tuple[Filter, list[str]]:
+def _filter(request: ListTransactionsRequest) -> tuple[Filter, list[str]]:
     """The filter, and the names of states that there are not. CoordinatorError for a pattern that
     is not one.
     """
@@ -84,15 +83,26 @@ def make_filter(request: ListTransactionsRequest) -> tuple[Filter, list[str]]:
     return found, unknown
 
 
+class ListedTransactions(NamedTuple):
+    """What was found, and the names of states asked for that there are not."""
+
+    transactions: list[ListedTransaction]
+    unknown_states: list[str]
+
+
 def list_transactions(
-    machine: TransactionMachine, wanted: Filter, now_ms: int
-) -> list[ListedTransaction]:
-    return [
+    machines: Iterable[TransactionMachine], request: ListTransactionsRequest, now_ms: int
+) -> ListedTransactions:
+    """CoordinatorError for a pattern that is not one."""
+    wanted, unknown_states = _filter(request)
+    found = [
         ListedTransaction(
             transactional_id=transactional_id,
             producer_id=transaction.producer_id,
             transaction_state=transaction.state.title,
         )
+        for machine in machines
         for transactional_id, transaction in machine.transactions.committed_items()
         if wanted.accepts(transactional_id, transaction, now_ms)
     ]
+    return ListedTransactions(found, unknown_states)

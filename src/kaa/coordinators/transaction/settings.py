@@ -22,12 +22,12 @@ class TransactionSettings(NamedTuple):
     transaction_version: int = 2
 
 
-def transaction_settings(config: BrokerConfig, transaction_version: int) -> TransactionSettings:
+def transaction_settings(config: BrokerConfig) -> TransactionSettings:
+    """Those of the configuration; the level is that of new clusters."""
     return TransactionSettings(
         config.get_int("transaction.max.timeout.ms"),
         config.get_int("transactional.id.expiration.ms"),
         config.get_int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
         config.get_int("transaction.remove.expired.transaction.cleanup.interval.ms"),
         config.get_boolean("transaction.two.phase.commit.enable"),
-        transaction_version,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.promise import Promise
 from kaa.coordinators.share.state import UNKNOWN_START_OFFSET, SharePartitionKey
 from kaa.replication.partition import Partition
 from kaa.serving.turns import gathered
@@ -69,14 +70,14 @@ class ShareGroupOffsets:
 
     # --- description
 
-    def topics_of(self, group_id: str) -> dict[str, frozenset[int]]:
+    def topics_of(self, group_id: str) -> asyncio.Future[dict[str, frozenset[int]]]:
         """The partitions that a group has state of. CoordinatorError if there is no such group."""
         groups = self._groups
-        found: dict[str, frozenset[int]] = groups.runtime.read(
+        return groups.runtime.read(
             groups.partition_for(group_id),
             lambda machine: machine.share_offsets.initialised(group_id),
+            Promise(self._view.loop),
         )
-        return found
 
     async def describe(
         self, group_id: str, topics: Mapping[str, Iterable[int]]
@@ -198,7 +199,9 @@ class ShareGroupOffsets:
         self, group_id: str, command: Callable[[GroupMachine, Moment], CoordinatorResult]
     ) -> asyncio.Future[Any]:
         groups = self._groups
-        return groups.runtime.write(groups.partition_for(group_id), command)
+        return groups.runtime.write(
+            groups.partition_for(group_id), command, Promise(self._view.loop)
+        )
 
 
 def _parted(

@@ -85,13 +85,14 @@ class Additions:
             return await self._coordinator.verify_partitions(
                 asked.transactional_id, producer, frozenset(names)
             )
-        error = await self._coordinator.add_partitions(
+        is_known = version >= _FENCED_VERSION
+        return await self._coordinator.add_partitions(
             asked.transactional_id,
             producer,
             frozenset(names),
             2 if version >= _BATCH_VERSION else 0,
+            lambda error: dict.fromkeys(names, fenced_for_client(error, is_known=is_known)),
         )
-        return dict.fromkeys(names, fenced_for_client(error, is_known=version >= _FENCED_VERSION))
 
     def _missing(self, names: Sequence[PartitionName]) -> Pieces[list[PartitionName]]:
         missing = []

@@ -144,7 +144,7 @@ class GroupBench:
         """Lets time pass, deadline by deadline."""
         end_ms = self.now_ms + milliseconds
         while True:
-            deadline_ms = self.machine.next_deadline_ms
+            deadline_ms = self.machine.timers.next_deadline_ms
             if deadline_ms is None or deadline_ms > end_ms:
                 break
             self.now_ms = max(self.now_ms, deadline_ms)

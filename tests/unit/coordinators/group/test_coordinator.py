@@ -8,6 +8,7 @@ from kaa.coordinators.runtime import partition_for
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequest
 from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
+from kaa.wire.messages.k15_describe_groups import DescribeGroupsRequest
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from kaa.wire.primitives import UUID_ZERO
 from tests.unit.handlers.group_requests import GROUP, commit_request, committed, stable_member
@@ -71,5 +72,5 @@ def test_many_groups_in_one_request(count: int) -> None:
     with Node() as node:
         node.load_coordinators()
         names = [f"group-{number}" for number in range(count)]
-        described = node.services.groups.describe(names, 5)
-        assert sorted(group.group_id for group in described) == sorted(names)
+        answer = node.ask(DescribeGroupsRequest(groups=names), 5)
+        assert [group.group_id for group in answer.groups] == names

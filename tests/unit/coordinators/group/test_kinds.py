@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kaa.coordinators.group.kinds import RECORD_TYPES
 from kaa.coordinators.machine import NewRecord
-from kaa.coordinators.records import encode_key, encode_value
+from kaa.coordinators.records import encode_key
 from kaa.wire.messages.offsets_classic import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -47,7 +47,7 @@ def test_offsets_of_the_first_format_are_read() -> None:
     key = LegacyOffsetCommitKey(group=GROUP, topic="t", partition=0)
     value = LegacyOffsetCommitValue(offset=8, metadata="m", commit_timestamp=5)
     record = NewRecord(key, value)
-    assert RECORD_TYPES.decode(encode_key(key), encode_value(record)) == (key, value)
+    assert RECORD_TYPES.decode(encode_key(key), record.encode()[1]) == (key, value)
     bench.load(record)
     assert offsets(bench) == {"t-0": 8}
     bench.load(record, NewRecord(key, None))

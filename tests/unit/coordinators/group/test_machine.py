@@ -52,6 +52,6 @@ def test_a_group_that_is_not_committed_is_not_seen() -> None:
     bench.is_holding = True
     bench.join("a")
     assert bench.machine.list_groups([], []) == []
-    assert bench.machine.describe_groups([GROUP], 5)[0].group_state == "Dead"
+    assert bench.machine.describe_group(GROUP, 5).group_state == "Dead"
     bench.commit()
     assert len(bench.machine.list_groups([], [])) == 1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from kaa.coordinators.group.consumer.group import ConsumerGroup
 from kaa.coordinators.group.kinds import Group
-from kaa.coordinators.group.one_kind import describe_each, replayed_group
+from kaa.coordinators.group.one_kind import describe_one, replayed_group
 from kaa.coordinators.group.share.group import ShareGroup
 from kaa.coordinators.timeline import Timeline, TimelineDict
 from kaa.wire.errors import Errors
@@ -22,19 +22,22 @@ def test_the_first_record_makes_a_group_and_a_tombstone_does_not() -> None:
     assert isinstance(replayed_group(groups, timeline, "g", ConsumerGroup, "v"), ConsumerGroup)
 
 
-def test_groups_of_other_kinds_are_refused_one_by_one() -> None:
+def test_groups_of_other_kinds_are_refused() -> None:
     timeline = Timeline()
     groups: TimelineDict[str, Group] = TimelineDict(timeline)
     groups["share"] = ShareGroup("share", timeline)
     groups["consumer"] = ConsumerGroup("consumer", timeline)
     timeline.commit(1)
-    found = describe_each(
-        groups,
-        ["consumer", "share", "none"],
-        ShareGroup,
-        lambda group: DescribedGroup(group_id=group.group_id),
-        DescribedGroup,
-    )
+    found = [
+        describe_one(
+            groups,
+            group_id,
+            ShareGroup,
+            lambda group: DescribedGroup(group_id=group.group_id),
+            DescribedGroup,
+        )
+        for group_id in ("consumer", "share", "none")
+    ]
     not_found = Errors.GROUP_ID_NOT_FOUND
     assert [one.error_code for one in found] == [not_found, Errors.NONE, not_found]
     assert found[0].error_message == "Group consumer is a consumer group."

@@ -123,7 +123,7 @@ def test_nothing_uncommitted_frees_the_log() -> None:
 def test_quiet_states_are_written_again() -> None:
     bench = Bench()
     bench.initialise()
-    assert bench.machine.next_deadline_ms == COLD_MS
+    assert bench.machine.timers.next_deadline_ms == COLD_MS
     assert bench.machine.expire(bench.now) is None
     bench.now = Moment(5_000 + COLD_MS, COLD_MS)
     result = bench.machine.expire(bench.now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaa.coordinators.records import encode_key, encode_value
+from kaa.coordinators.records import encode_key
 from kaa.coordinators.share.batches import StateBatch
 from kaa.coordinators.share.state import (
     RECORD_TYPES,
@@ -28,7 +28,7 @@ def test_the_key_names_group_topic_and_partition() -> None:
 
 def test_a_snapshot_is_the_whole_state() -> None:
     record = STATE.snapshot(KEY)
-    found = RECORD_TYPES.decode(encode_key(record.key), encode_value(record))
+    found = RECORD_TYPES.decode(*record.encode())
     assert found is not None
     assert isinstance(found[1], ShareSnapshotValue)
     again = new_state(found[1], 7)

@@ -142,7 +142,7 @@ class TransactionBench:
     def advance(self, milliseconds: int) -> None:
         """Lets time pass, deadline by deadline."""
         end_ms = self.now_ms + milliseconds
-        while (due := self.machine.next_deadline_ms) is not None and due <= end_ms:
+        while (due := self.machine.timers.next_deadline_ms) is not None and due <= end_ms:
             self.now_ms = max(self.now_ms, due)
             self._run(None, lambda machine, _, now: machine.expire(now) or CoordinatorResult())
             for name in self.out_of_time_names:

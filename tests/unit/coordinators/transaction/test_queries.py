@@ -5,24 +5,26 @@ from typing import Any
 import pytest
 
 from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.transaction.queries import describe, list_transactions, make_filter
+from kaa.coordinators.transaction.queries import describe, list_transactions
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k66_list_transactions import ListTransactionsRequest
 from tests.unit.coordinators.transaction.bench import FIRST_ID, NAME, TransactionBench
 
 
 def listed(bench: TransactionBench, **fields: Any) -> set[str]:
-    wanted, unknown = make_filter(ListTransactionsRequest(**fields))
-    assert unknown == []
-    found = list_transactions(bench.machine, wanted, bench.now.wall_ms)
-    return {one.transactional_id for one in found}
+    request = ListTransactionsRequest(**fields)
+    found = list_transactions([bench.machine], request, bench.now.wall_ms)
+    assert found.unknown_states == []
+    return {one.transactional_id for one in found.transactions}
 
 
 def test_only_what_is_committed_is_shown() -> None:
     bench = TransactionBench()
     bench.is_holding = True
     bench.init()
-    assert describe(bench.machine, NAME).error_code == Errors.TRANSACTIONAL_ID_NOT_FOUND
+    with pytest.raises(CoordinatorError) as refused:
+        describe(bench.machine, NAME)
+    assert refused.value.error is Errors.TRANSACTIONAL_ID_NOT_FOUND
     assert listed(bench) == set()
     bench.commit()
     assert describe(bench.machine, NAME).transaction_state == "Empty"
@@ -45,7 +47,7 @@ def test_filters_hold_together() -> None:
 
 def test_a_pattern_that_is_none() -> None:
     with pytest.raises(CoordinatorError) as refused:
-        make_filter(ListTransactionsRequest(transactional_id_pattern="("))
+        list_transactions([], ListTransactionsRequest(transactional_id_pattern="("), 0)
     assert refused.value.error is Errors.INVALID_REGULAR_EXPRESSION
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.coordinators.records import encode_key, encode_value
 from kaa.coordinators.transaction.machine import RECORD_TYPES
 from kaa.coordinators.transaction.records import (
     tombstone,
@@ -38,7 +37,7 @@ TRANSACTIONS = {
 def test_a_record_says_everything_but_the_last_epoch(name: str) -> None:
     transaction = TRANSACTIONS[name]
     record = transaction_record("id", transaction, 2)
-    found = RECORD_TYPES.decode(encode_key(record.key), encode_value(record))
+    found = RECORD_TYPES.decode(*record.encode())
     assert found is not None
     key, value = found
     assert isinstance(key, TransactionLogKey)
@@ -49,7 +48,7 @@ def test_a_record_says_everything_but_the_last_epoch(name: str) -> None:
 def test_before_version_1_there_are_no_tagged_fields() -> None:
     record = transaction_record("id", OPEN, 0)
     assert record.value_version == 0
-    found = RECORD_TYPES.decode(encode_key(record.key), encode_value(record))
+    found = RECORD_TYPES.decode(*record.encode())
     assert found is not None
     value = found[1]
     assert isinstance(value, TransactionLogValue)
@@ -60,14 +59,14 @@ def test_before_version_1_there_are_no_tagged_fields() -> None:
 
 
 def test_a_tombstone_has_no_value() -> None:
-    assert encode_value(tombstone("id")) is None
+    assert tombstone("id").encode()[1] is None
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", TRANSACTIONS)
 def test_kafka_reads_the_same(oracle: Oracle, name: str) -> None:
     record = transaction_record("id", TRANSACTIONS[name], 2)
-    data = encode_value(record)
+    data = record.encode()[1]
     assert data is not None
     read = oracle.read_message("TransactionLogValue", 1, data[2:])
     assert (read.data, read.remaining) == (data[2:], 0)

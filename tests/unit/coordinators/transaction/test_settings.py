@@ -7,7 +7,7 @@ from kaa.coordinators.transaction.settings import TransactionSettings, transacti
 
 def test_defaults_are_those_of_the_configuration() -> None:
     config = load_broker_config(development_settings("data")).config
-    assert transaction_settings(config, 2) == TransactionSettings()
+    assert transaction_settings(config) == TransactionSettings()
 
 
 def test_every_setting_is_taken_over() -> None:
@@ -19,4 +19,4 @@ def test_every_setting_is_taken_over() -> None:
         "transaction.two.phase.commit.enable=true",
     ]
     config = load_broker_config(development_settings("data", overrides=overrides)).config
-    assert transaction_settings(config, 1) == TransactionSettings(1, 2, 3, 4, True, 1)
+    assert transaction_settings(config) == TransactionSettings(1, 2, 3, 4, True)

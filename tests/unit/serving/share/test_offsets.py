@@ -35,11 +35,11 @@ def test_offsets_are_altered_and_deleted() -> None:
         node.load_coordinators()
         offsets = node.services.share_offsets
         with pytest.raises(CoordinatorError, match="no group"):
-            offsets.topics_of("g")
+            offsets.topics_of("g").result()
         altered = node.run(offsets.alter("g", {"t": {0: 4, 9: 1}}))
         assert altered == {topic_id(node): {0: Errors.NONE}}
-        assert offsets.topics_of("g") == {"t": frozenset({0})}
+        assert offsets.topics_of("g").result() == {"t": frozenset({0})}
         assert node.run(offsets.describe("g", {"t": [0]}))["t"][0].lag == 6
         assert node.run(offsets.delete("g", ["t", "absent"])) == {topic_id(node): Errors.NONE}
-        assert offsets.topics_of("g") == {}
+        assert offsets.topics_of("g").result() == {}
         assert node.run(offsets.describe("g", {"t": [0]}))["t"][0] == ShareOffset()

@@ -9,8 +9,6 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k15_describe_groups import DescribedGroup, DescribedGroupMember
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kaa.coordinators.group.kinds import Group
     from kaa.coordinators.timeline import TimelineDict
 
@@ -18,14 +16,11 @@ if TYPE_CHECKING:
 _NOT_FOUND_VERSION: Final = 6
 
 
-def describe_classic_groups(
-    groups: TimelineDict[str, Group], group_ids: Iterable[str], api_version: int
-) -> list[DescribedGroup]:
-    """Committed state; groups of other kinds are refused one by one."""
-    return [_describe(groups.committed(one), one, api_version) for one in group_ids]
-
-
-def _describe(group: Group | None, group_id: str, api_version: int) -> DescribedGroup:
+def describe_classic_group(
+    groups: TimelineDict[str, Group], group_id: str, api_version: int
+) -> DescribedGroup:
+    """Committed state; a group of another kind is refused."""
+    group = groups.committed(group_id)
     if not isinstance(group, ClassicGroup):
         described = DescribedGroup(
             group_id=group_id, group_state=ClassicGroupState.DEAD.value, members=[]

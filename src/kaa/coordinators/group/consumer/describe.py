@@ -23,7 +23,7 @@ from kaa.coordinators.group.java_order import (
     uuid_hash,
 )
 from kaa.coordinators.group.offsets.committed import offset_tombstone
-from kaa.coordinators.group.one_kind import describe_each
+from kaa.coordinators.group.one_kind import describe_one
 from kaa.wire.messages.k69_consumer_group_describe import (
     Assignment,
     DescribedGroup,
@@ -47,16 +47,13 @@ _CLASSIC_MEMBER: Final = 0
 _CONSUMER_MEMBER: Final = 1
 
 
-def describe_consumer_groups(
-    groups: TimelineDict[str, Group],
-    group_ids: Iterable[str],
-    topics: GroupTopics,
-    default_assignor: str,
-) -> list[DescribedGroup]:
-    """Committed state; groups of other kinds are refused one by one."""
-    return describe_each(
+def describe_consumer_group(
+    groups: TimelineDict[str, Group], group_id: str, topics: GroupTopics, default_assignor: str
+) -> DescribedGroup:
+    """Committed state; a group of another kind is refused."""
+    return describe_one(
         groups,
-        group_ids,
+        group_id,
         ConsumerGroup,
         lambda group: _describe(group, topics, default_assignor),
         DescribedGroup,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.coordinators.group.classic.group import ClassicGroupState
 from kaa.coordinators.machine import NewRecord
-from kaa.coordinators.records import RecordType, encode_key
+from kaa.coordinators.records import VERSION, RecordType, encode_key
 from kaa.coordinators.timeline import TimelineDict
 from kaa.limits import RECORDS_PER_PIECE
 from kaa.model.pieces import mapped
@@ -50,7 +50,6 @@ _VALUE_VERSION: Final = 4
 _EXPIRING_VALUE_VERSION: Final = 1
 NO_TIMESTAMP: Final = -1
 
-_VERSION: Final = Struct(">h")
 _PARTITION: Final = Struct(">i")
 # A value of version 4 without metadata: version, offset, leader epoch, metadata, commit time.
 _PLAIN_VALUE: Final = Struct(">hqibq")
@@ -130,7 +129,7 @@ class OffsetRecord(NamedTuple):
         key = self.key_start + _PARTITION.pack(self.partition)
         if committed.metadata or committed.expire_timestamp_ms != NO_TIMESTAMP:
             version = self.value_version
-            return key, _VERSION.pack(version) + self.value.encode(version)
+            return key, VERSION.pack(version) + self.value.encode(version)
         topic_id = committed.topic_id
         return key, _PLAIN_VALUE.pack(
             _VALUE_VERSION,

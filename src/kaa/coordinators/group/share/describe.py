@@ -11,7 +11,7 @@ from kaa.coordinators.group.java_order import (
     string_hash,
     uuid_hash,
 )
-from kaa.coordinators.group.one_kind import describe_each
+from kaa.coordinators.group.one_kind import describe_one
 from kaa.coordinators.group.share.group import ShareGroup
 from kaa.wire.messages.k77_share_group_describe import (
     Assignment,
@@ -21,8 +21,6 @@ from kaa.wire.messages.k77_share_group_describe import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kaa.coordinators.group.kinds import Group
     from kaa.coordinators.group.share.group import ShareMember
     from kaa.coordinators.group.topics import GroupTopics
@@ -31,12 +29,12 @@ if TYPE_CHECKING:
 ASSIGNOR: Final = "simple"
 
 
-def describe_share_groups(
-    groups: TimelineDict[str, Group], group_ids: Iterable[str], topics: GroupTopics
-) -> list[DescribedGroup]:
-    """Committed state; groups of other kinds are refused one by one."""
-    return describe_each(
-        groups, group_ids, ShareGroup, lambda group: _describe(group, topics), DescribedGroup
+def describe_share_group(
+    groups: TimelineDict[str, Group], group_id: str, topics: GroupTopics
+) -> DescribedGroup:
+    """Committed state; a group of another kind is refused."""
+    return describe_one(
+        groups, group_id, ShareGroup, lambda group: _describe(group, topics), DescribedGroup
     )
 
 

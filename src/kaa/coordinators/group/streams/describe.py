@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.group.java_order import java_string_order, map_order, string_hash
-from kaa.coordinators.group.one_kind import describe_each
+from kaa.coordinators.group.one_kind import describe_one
 from kaa.coordinators.group.streams.group import StreamsGroup
 from kaa.coordinators.group.streams.member import Tasks
 from kaa.wire.messages.k89_streams_group_describe import (
@@ -34,11 +34,9 @@ if TYPE_CHECKING:
     from kaa.wire.messages import offsets_streams as stored
 
 
-def describe_streams_groups(
-    groups: TimelineDict[str, Group], group_ids: Iterable[str]
-) -> list[DescribedGroup]:
-    """Committed state; groups of other kinds are refused one by one."""
-    return describe_each(groups, group_ids, StreamsGroup, _describe, DescribedGroup)
+def describe_streams_group(groups: TimelineDict[str, Group], group_id: str) -> DescribedGroup:
+    """Committed state; a group of another kind is refused."""
+    return describe_one(groups, group_id, StreamsGroup, _describe, DescribedGroup)
 
 
 def _describe(group: StreamsGroup) -> DescribedGroup:

@@ -14,7 +14,7 @@ def test_members_and_epochs() -> None:
     bench.beat("a", instance="i")
     bench.beat("b", assignor="range")
     bench.beat("a", 2, owned={"t": [0, 1, 2, 3]}, instance="i")
-    (group,) = bench.machine.describe_consumer_groups(["g"])
+    group = bench.machine.describe_consumer_group("g")
     assert (group.error_code, group.group_state) == (Errors.NONE, "Reconciling")
     assert (group.group_epoch, group.assignment_epoch) == (3, 3)
     assert group.assignor_name == "range"
@@ -30,14 +30,15 @@ def test_members_and_epochs() -> None:
     assert len(target.partitions) == 2
     assert two.assignment.topic_partitions == []
     bench.delete("t")
-    (group,) = bench.machine.describe_consumer_groups(["g"])
+    group = bench.machine.describe_consumer_group("g")
     assert group.members[0].assignment.topic_partitions == []
 
 
 def test_others_are_not_found() -> None:
     bench = ConsumerBench()
     bench.commit_offset(group="classic")
-    absent, classic = bench.machine.describe_consumer_groups(["absent", "classic"])
+    absent = bench.machine.describe_consumer_group("absent")
+    classic = bench.machine.describe_consumer_group("classic")
     assert absent.error_code == classic.error_code == Errors.GROUP_ID_NOT_FOUND
     assert absent.error_message == "Group absent is not there."
     assert classic.error_message == "Group classic is a classic group."
@@ -46,7 +47,7 @@ def test_others_are_not_found() -> None:
 def test_described_as_a_classic_group() -> None:
     bench = ConsumerBench()
     bench.beat("a")
-    old, new = (bench.machine.describe_groups(["g"], version)[0] for version in (5, 6))
+    old, new = (bench.machine.describe_group("g", version) for version in (5, 6))
     assert (old.group_state, old.error_code) == ("Dead", Errors.NONE)
     assert (new.group_state, new.error_code) == ("Dead", Errors.GROUP_ID_NOT_FOUND)
     assert new.error_message == "Group g is a consumer group."

@@ -58,7 +58,9 @@ def test_members_that_leave_make_room() -> None:
     bench.beat("b", -1)
     assert bench.consumer_group().state is ConsumerGroupState.EMPTY
     assert bench.beat("b", -1) is Errors.UNKNOWN_MEMBER_ID
-    assert bench.machine.next_deadline_ms == bench.settings.offsets_retention_check_interval_ms
+    assert (
+        bench.machine.timers.next_deadline_ms == bench.settings.offsets_retention_check_interval_ms
+    )
 
 
 def test_a_member_that_is_silent_is_removed_after_its_session() -> None:

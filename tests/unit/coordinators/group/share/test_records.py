@@ -8,7 +8,7 @@ from kaa.coordinators.group.share.records import (
     partitions_record,
     remove_member,
 )
-from kaa.coordinators.records import encode_key, encode_value
+from kaa.coordinators.records import encode_key
 from kaa.wire.messages.offsets_share import ShareGroupStatePartitionMetadataValue
 from kaa.wire.primitives import Uuid
 from tests.unit.coordinators.group.share.test_groups import ready
@@ -29,7 +29,7 @@ def test_the_three_stages_of_share_state() -> None:
         {ONE: "t"},
     )
     record = partitions_record("g", partitions)
-    found = RECORD_TYPES.decode(encode_key(record.key), encode_value(record))
+    found = RECORD_TYPES.decode(*record.encode())
     assert found is not None
     value = found[1]
     assert isinstance(value, ShareGroupStatePartitionMetadataValue)

@@ -14,7 +14,7 @@ def test_a_group_and_what_is_none() -> None:
         user_endpoint=Endpoint(host="h", port=1),
         client_tags=[KeyValue(key="zone", value="z")],
     )
-    group, *others = bench.machine.describe_streams_groups(["g", "other", "absent"])
+    group, *others = map(bench.machine.describe_streams_group, ("g", "other", "absent"))
     assert [one.error_code for one in others] == [Errors.GROUP_ID_NOT_FOUND] * 2
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("NotReady", 2, 2)
     assert group.topology is not None
@@ -22,7 +22,7 @@ def test_a_group_and_what_is_none() -> None:
     assert group.topology.subtopologies[0].state_changelog_topics[0].partitions == 0
     bench.create("c", 4)
     bench.ask("m", 2, {})
-    (group,) = bench.machine.describe_streams_groups(["g"])
+    group = bench.machine.describe_streams_group("g")
     assert group.group_state == "Stable"
     assert group.topology is not None
     assert group.topology.subtopologies is not None
