@@ -278,7 +278,7 @@ class OurNode:
         while self.controller.active is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         listener = self.config.listeners.advertised_broker[0]
-        response = await self.controller.submit(
+        response = await self.controller.active_controller().submit(
             BrokerRegistrationRequest(
                 broker_id=1,
                 cluster_id=self.controller._node.cluster_id,
@@ -304,7 +304,7 @@ class OurNode:
             self.controller.start(tasks)
 
     async def beat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
-        return await self.controller.submit(
+        return await self.controller.active_controller().submit(
             BrokerHeartbeatRequest(
                 broker_id=1,
                 broker_epoch=self.epoch,
@@ -315,7 +315,7 @@ class OurNode:
         )
 
     async def create(self, name: str, partitions: int = 1, **configs: str) -> None:
-        response = await self.controller.submit(
+        response = await self.controller.active_controller().submit(
             CreateTopicsRequest(
                 topics=[
                     CreatableTopic(
@@ -357,7 +357,7 @@ def test_kafkas_decoder_reads_our_log_and_snapshots(
         node = OurNode(config, str(tmp_path / "ours" / "a"))
         await node.start()
         await node.create("orders", partitions=3, retention_ms="5000")
-        await node.controller.submit(
+        await node.controller.active_controller().submit(
             AlterClientQuotasRequest(
                 entries=[
                     RequestEntryData(
@@ -368,7 +368,7 @@ def test_kafkas_decoder_reads_our_log_and_snapshots(
             ),
             ControllerRequestContext(1),
         )
-        await node.controller.submit(
+        await node.controller.active_controller().submit(
             AllocateProducerIdsRequest(broker_id=1, broker_epoch=node.epoch),
             ControllerRequestContext(0),
         )

@@ -199,11 +199,11 @@ class ActiveController:
             request,
             context,
             now_ms=self._driver.monotonic_ms(),
-            next_offset=self._driver.log.end().offset,
+            next_offset=self._driver.log.end_offset,
         )
         answer = yield from self._write(result)
         if isinstance(request, BrokerHeartbeatRequest):
-            end = self._driver.log.end().offset
+            end = self._driver.log.end_offset
             state.heartbeats.heartbeat_written(request.broker_id, end - 1)
         return result.response, answer
 
@@ -244,7 +244,7 @@ class ActiveController:
         answer = None
         for batch in batches:
             self._expect(self._driver.append(self.epoch, batch.data))
-            last_offset = self._driver.log.end().offset - 1
+            last_offset = self._driver.log.end_offset - 1
             # Noted before the next turn, in which it may be committed.
             self._written.append(_Written(last_offset, batch.records))
             if batch is batches[-1]:
@@ -298,7 +298,7 @@ class ActiveController:
     def _decide_unasked(self, decide: Decide) -> Pieces[bool]:
         state = self._machine.state
         state.now_ms = self._driver.monotonic_ms()
-        state.next_offset = self._driver.log.end().offset
+        state.next_offset = self._driver.log.end_offset
         result = yield from in_pieces(decide(state))
         if result.records:
             yield from self._write(result)

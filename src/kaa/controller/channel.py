@@ -100,7 +100,7 @@ class ControllerChannel(ControllerPort):
         if node_id is None:
             raise ConnectionError("no controller is known to be active")
         if node_id == self._node_id:
-            return await self._replica.submit(request, context)
+            return await self._replica.active_controller().submit(request, context)
         node = self._replica.driver.leader_node()
         if node is None:
             raise ConnectionError(f"the address of controller {node_id} is not known")

@@ -184,12 +184,12 @@ class Delta:
         return part
 
 
-_REPLAYS: dict[type[MetadataRecord], Callable[[ClusterImage, Any], None]] = {}
+_REPLAYS: dict[type[MetadataRecord | NewPartitions], Callable[[ClusterImage, Any], None]] = {}
 
 Replay = TypeVar("Replay", bound="Callable[[ClusterImage, Any], None]")
 
 
-def _replays(record_class: type[MetadataRecord]) -> Callable[[Replay], Replay]:
+def _replays(record_class: type[MetadataRecord | NewPartitions]) -> Callable[[Replay], Replay]:
     """Marks the method that applies a kind of record."""
 
     def mark(replay: Replay) -> Replay:
@@ -278,8 +278,10 @@ class ClusterImage:
         self._delta = before.take_delta()
         self._delta.add(delta)
 
-    def replay(self, record: MetadataRecord) -> None:
-        """Applies one record. Records that change no state, such as NoOpRecord, are passed over."""
+    def replay(self, record: MetadataRecord | NewPartitions) -> None:
+        """Applies one record, or those of many partitions at once. Records that change no state,
+        such as NoOpRecord, are passed over.
+        """
         replay = _REPLAYS.get(type(record))
         if replay is not None:
             replay(self, record)
@@ -386,8 +388,8 @@ class ClusterImage:
         topic.partitions[record.partition_id] = _partition_image(record)
         self._delta.partitions.add((topic.id, record.partition_id))
 
-    def put(self, new: NewPartitions) -> None:
-        """Applies the records of many partitions at once."""
+    @_replays(NewPartitions)
+    def _replay_new_partitions(self, new: NewPartitions) -> None:
         topic = self.topics_by_id[new.topic_id]
         topic.partitions.update(new.images)
         self._delta.partitions.update((topic.id, number) for number in new.images)

@@ -81,31 +81,22 @@ class MetadataLoader:
         if len(records) > RECORDS_PER_PIECE:
             changes = yield from _prepared(records)
         for change in changes:
-            self._take(change)
+            if isinstance(change, BeginTransactionRecord):
+                self._transaction = []
+            elif isinstance(change, AbortTransactionRecord):
+                self._transaction = None
+            elif isinstance(change, EndTransactionRecord):
+                for held in self._transaction or ():
+                    self.image.replay(held)
+                self._transaction = None
+            elif self._transaction is not None:
+                self._transaction.append(change)
+            else:
+                self.image.replay(change)
         self.last_offset = batch.last_offset
         self.last_epoch = batch.epoch
         self.last_timestamp = batch.append_timestamp
         self.bytes_since_snapshot += batch.size_in_bytes
-
-    def _take(self, record: _Change) -> None:
-        if isinstance(record, BeginTransactionRecord):
-            self._transaction = []
-        elif isinstance(record, AbortTransactionRecord):
-            self._transaction = None
-        elif isinstance(record, EndTransactionRecord):
-            for held in self._transaction or ():
-                self._apply(held)
-            self._transaction = None
-        elif self._transaction is not None:
-            self._transaction.append(record)
-        else:
-            self._apply(record)
-
-    def _apply(self, change: _Change) -> None:
-        if isinstance(change, NewPartitions):
-            self.image.put(change)
-        else:
-            self.image.replay(change)
 
 
 def _prepared(records: Sequence[MetadataRecord]) -> Pieces[list[_Change]]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kaa.controller.assignments import check_assignment
 from kaa.controller.image_records import partition_record
 from kaa.controller.result import ControllerError, ControllerResult, check_record_count
-from kaa.controller.topics import new_partition, placed_partitions
+from kaa.controller.topics import assigned_partition, placed_partitions
 from kaa.limits import RECORDS_PER_PIECE
 from kaa.model.pieces import mapped
 from kaa.model.words import count_text
@@ -19,7 +18,6 @@ from kaa.wire.messages.k37_create_partitions import (
 )
 
 if TYPE_CHECKING:
-    from kaa.controller.image import PartitionImage
     from kaa.controller.state import ControllerRequestContext, ControllerState
     from kaa.model.pieces import Pieces
     from kaa.wire.messages.k37_create_partitions import (
@@ -85,7 +83,7 @@ def _create(
         partitions = yield from placed_partitions(state, additional, replication_factor)
     else:
         partitions = [
-            _assigned(state, count + index, assignment.broker_ids, replication_factor)
+            assigned_partition(state, count + index, assignment.broker_ids, replication_factor)
             for index, assignment in enumerate(topic.assignments)
         ]
     topic_id = image.id
@@ -94,16 +92,3 @@ def _create(
         lambda each: partition_record(topic_id, *each), enumerate(partitions, count)
     )
     return records
-
-
-def _assigned(
-    state: ControllerState, number: int, replicas: list[int], replication_factor: int
-) -> PartitionImage:
-    check_assignment(state, replicas, replication_factor)
-    isr = [replica for replica in replicas if state.is_active(replica)]
-    if not isr:
-        raise ControllerError(
-            Errors.INVALID_REPLICA_ASSIGNMENT,
-            f"every broker of partition {number} is fenced or shuts down",
-        )
-    return new_partition(state, replicas, isr)

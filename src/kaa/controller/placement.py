@@ -9,7 +9,7 @@ shuffled, so that partitions that share their leader do not all share their foll
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.controller.result import ControllerError
 from kaa.wire.errors import Errors
@@ -76,10 +76,9 @@ class _Ring:
         random.shuffle(self._brokers)
 
 
-class _Rack:
-    def __init__(self, brokers: list[BrokerImage], random: RandomSource) -> None:
-        self.fenced = _Ring([each.id for each in brokers if each.is_fenced], random)
-        self.unfenced = _Ring([each.id for each in brokers if not each.is_fenced], random)
+class _Rack(NamedTuple):
+    fenced: _Ring
+    unfenced: _Ring
 
     def next(self, round_number: int) -> int | None:
         broker = self.unfenced.next(round_number)
@@ -92,7 +91,13 @@ class _Placer:
         for broker in brokers:
             by_rack.setdefault(broker.rack, []).append(broker)
         names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
-        self._racks = [_Rack(by_rack[name], random) for name in names]
+        self._racks = [
+            _Rack(
+                _Ring([each.id for each in by_rack[name] if each.is_fenced], random),
+                _Ring([each.id for each in by_rack[name] if not each.is_fenced], random),
+            )
+            for name in names
+        ]
         self._order = list(range(len(names)))
         self._random = random
         self._broker_count = len(brokers)

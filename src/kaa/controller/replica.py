@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import ClusterImage, Delta
-    from kaa.controller.state import ControllerRequestContext
     from kaa.log.dirs import LogDirectory
     from kaa.model.pieces import Pieces
     from kaa.model.seams import Clock
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from kaa.quorum.node import QuorumNode
     from kaa.quorum.replicated_state import CommittedBatch, QuorumNetwork
     from kaa.quorum.snapshots import SnapshotContent
-    from kaa.wire.schema import MetadataRecord, Request
+    from kaa.wire.schema import MetadataRecord
 
 Answer = TypeVar("Answer")
 
@@ -214,14 +213,11 @@ class MetadataReplica:
 
     # --- for the rest of the node
 
-    async def submit(self, request: Request[Answer], context: ControllerRequestContext) -> Answer:
-        """Has the active controller of this node decide; ControllerError NOT_CONTROLLER if there is
-        none.
-        """
-        active = self.active
-        if active is None:
+    def active_controller(self) -> ActiveController:
+        """That of this node, to decide; ControllerError NOT_CONTROLLER if there is none."""
+        if self.active is None:
             raise ControllerError(Errors.NOT_CONTROLLER)
-        return await active.submit(request, context)
+        return self.active
 
     @property
     def is_stopped(self) -> bool:

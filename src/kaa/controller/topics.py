@@ -204,15 +204,8 @@ def _assigned(state: ControllerState, topic: CreatableTopic) -> dict[int, Partit
             raise ControllerError(
                 Errors.INVALID_REPLICA_ASSIGNMENT, f"partition {number} is assigned twice"
             )
-        check_assignment(state, replicas, replication_factor)
+        partitions[number] = assigned_partition(state, number, replicas, replication_factor)
         replication_factor = len(replicas)
-        isr = [replica for replica in replicas if state.is_active(replica)]
-        if not isr:
-            raise ControllerError(
-                Errors.INVALID_REPLICA_ASSIGNMENT,
-                f"every broker of partition {number} is fenced or shuts down",
-            )
-        partitions[number] = new_partition(state, replicas, isr)
     if set(partitions) != set(range(len(partitions))):
         raise ControllerError(
             Errors.INVALID_REPLICA_ASSIGNMENT, "partitions are numbered from 0 without a gap"
@@ -243,18 +236,32 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> Pieces[dict[int, P
 def placed_partitions(
     state: ControllerState, count: int, replication_factor: int
 ) -> Pieces[list[PartitionImage]]:
-    def placed(replicas: list[int]) -> PartitionImage:
-        isr = [replica for replica in replicas if state.is_active(replica)]
-        if not isr:
-            raise ControllerError(
-                Errors.INVALID_REPLICATION_FACTOR, "all brokers are fenced or shut down"
-            )
-        return new_partition(state, replicas, isr)
-
-    return (yield from mapped(placed, place(state, count, replication_factor)))
+    refusal = ControllerError(
+        Errors.INVALID_REPLICATION_FACTOR, "all brokers are fenced or shut down"
+    )
+    places = place(state, count, replication_factor)
+    return (yield from mapped(lambda replicas: _new_partition(state, replicas, refusal), places))
 
 
-def new_partition(state: ControllerState, replicas: list[int], isr: list[int]) -> PartitionImage:
+def assigned_partition(
+    state: ControllerState, number: int, replicas: list[int], replication_factor: int | None
+) -> PartitionImage:
+    """A partition whose replicas the sender has chosen; without a factor any number will do."""
+    check_assignment(state, replicas, replication_factor)
+    refusal = ControllerError(
+        Errors.INVALID_REPLICA_ASSIGNMENT,
+        f"every broker of partition {number} is fenced or shuts down",
+    )
+    return _new_partition(state, replicas, refusal)
+
+
+def _new_partition(
+    state: ControllerState, replicas: list[int], refusal: ControllerError
+) -> PartitionImage:
+    """Led by the first replica that is active; `refusal` is raised if none is."""
+    isr = [replica for replica in replicas if state.is_active(replica)]
+    if not isr:
+        raise refusal
     directories: tuple[Uuid, ...] = ()
     if state.metadata_version >= DIRECTORY_ASSIGNMENT:
         directories = tuple(state.default_directory(replica) for replica in replicas)

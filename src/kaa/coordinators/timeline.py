@@ -21,7 +21,7 @@ committed; reading the newest value costs a dictionary look-up.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,18 +43,19 @@ _ABSENT: Final = _Absent()
 class Timeline:
     """The changes of all structures of one machine that are not committed."""
 
-    __slots__ = ("_changes", "committed_offset", "position")
+    __slots__ = ("changes", "committed_offset", "position")
 
     def __init__(self) -> None:
         # The offset of the record that is being replayed, or of the next one to be written.
         self.position = 0
         # Every record below it is committed.
         self.committed_offset = 0
-        self._changes: deque[tuple[int, TimelineDict[object, object], object]] = deque()
+        # The offset of each change, oldest first, and what it is of.
+        self.changes: deque[tuple[int, TimelineDict[Any, Any], object]] = deque()
 
     def __len__(self) -> int:
         """How many changes could still be undone."""
-        return len(self._changes)
+        return len(self.changes)
 
     def move(self, offset: int) -> None:
         """Changes from now on happen at `offset`."""
@@ -67,7 +68,7 @@ class Timeline:
         """
         if offset <= self.committed_offset:
             return
-        changes = self._changes
+        changes = self.changes
         count = 0
         while changes and changes[0][0] < offset:
             if count == changes_max:
@@ -81,16 +82,11 @@ class Timeline:
     def revert(self, offset: int) -> None:
         """Undoes every change at or above `offset`."""
         assert offset >= self.committed_offset, f"{offset} is below {self.committed_offset}"
-        changes = self._changes
+        changes = self.changes
         while changes and changes[-1][0] >= offset:
             _, structure, key = changes.pop()
             structure.undo_newest(key)
         self.position = min(self.position, offset)
-
-    def note(self, structure: TimelineDict[Key, Value], key: Key) -> None:
-        """A structure of this timeline is about to change."""
-        noted = cast("TimelineDict[object, object]", structure)
-        self._changes.append((self.position, noted, key))
 
 
 class TimelineDict(Generic[Key, Value]):
@@ -150,7 +146,7 @@ class TimelineDict(Generic[Key, Value]):
         if history is None:
             history = self._history[key] = deque()
         history.append(before)
-        timeline.note(self, key)
+        timeline.changes.append((timeline.position, self, key))
 
     # --- the committed state
 

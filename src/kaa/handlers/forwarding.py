@@ -62,7 +62,8 @@ async def _decide_here(
     services: NodeServices, request: Request[Answer], context: RequestContext
 ) -> Answer:
     try:
-        return await services.metadata.submit(request, ControllerContext(context.api_version))
+        active = services.metadata.active_controller()
+        return await active.submit(request, ControllerContext(context.api_version))
     except ControllerError as refusal:
         if refusal.error is Errors.NOT_CONTROLLER and context.is_enveloped:
             # It stands on the envelope, or a broker would hand it on to its client.

@@ -188,7 +188,8 @@ def prepare_leader_append(
     _place(log, plan, now_ms)
     if plan.batches:
         _judge_producers(log, plan, origin, guard, transaction_version)
-    _plan_flush(log, plan)
+    if plan.segment is not None and log.flushes_at(plan.info.last_offset + 1):
+        plan.flush = log.make_flush_job(plan.info.last_offset + 1, whole_active=False)
     return plan
 
 
@@ -203,7 +204,8 @@ def prepare_follower_append(
     _take_offsets(log, plan, records, leader_epoch)
     _place(log, plan, now_ms)
     _judge_producers(log, plan, AppendOrigin.REPLICATION)
-    _plan_flush(log, plan)
+    if plan.segment is not None and log.flushes_at(plan.info.last_offset + 1):
+        plan.flush = log.make_flush_job(plan.info.last_offset + 1, whole_active=False)
     return plan
 
 
@@ -296,12 +298,6 @@ def _place(log: UnifiedLog, plan: AppendPlan, now_ms: int) -> None:
     if is_full:
         segment = log.roll(now_ms, info.first_offset)
     plan.segment = segment
-
-
-def _plan_flush(log: UnifiedLog, plan: AppendPlan) -> None:
-    end_offset = plan.info.last_offset + 1
-    if plan.segment is not None and log.flushes_at(end_offset):
-        plan.flush = log.make_flush_job(end_offset, whole_active=False)
 
 
 def _judge_producers(

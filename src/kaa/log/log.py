@@ -254,7 +254,8 @@ class UnifiedLog(LocalLog):
         """Sets it, within the log; returns what it is now. Its owner decides when it may move."""
         bounded = min(max(high_watermark, self.log_start_offset), self.log_end_offset)
         self.high_watermark = bounded
-        self.producer_state.replicated_to(bounded)
+        if self.producer_state.unreplicated:
+            self.producer_state.replicated_to(bounded)
         return bounded
 
     def increment_log_start_offset(self, offset: int) -> bool:

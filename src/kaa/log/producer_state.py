@@ -389,10 +389,9 @@ class ProducerState:
 
     def replicated_to(self, high_watermark: int) -> None:
         """Forgets decided transactions whose markers are below the high watermark."""
-        if self.unreplicated:
-            self.unreplicated = {
-                first: last for first, last in self.unreplicated.items() if last >= high_watermark
-            }
+        self.unreplicated = {
+            first: last for first, last in self.unreplicated.items() if last >= high_watermark
+        }
 
     # --- verification of transactions
 

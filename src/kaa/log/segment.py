@@ -49,7 +49,7 @@ _NOT_LOADED = -2
 class SegmentRegion:
     """Whole batches of a segment, for sendfile or for reading. Release it exactly once."""
 
-    __slots__ = ("_directory", "length", "position", "segment")
+    __slots__ = ("_directory", "length", "position", "release", "segment")
 
     def __init__(
         self, directory: LogDirectory, segment: Segment, position: int, length: int
@@ -59,6 +59,7 @@ class SegmentRegion:
         self.segment = segment
         self.position = position
         self.length = length
+        self.release = segment.release
 
     @property
     def descriptor(self) -> int:
@@ -95,9 +96,6 @@ class SegmentRegion:
         raise.
         """
         return self._directory.fail(error)
-
-    def release(self) -> None:
-        self.segment.release()
 
 
 class Segment:

@@ -162,11 +162,11 @@ class Connection:
     # --- input
 
     def _readable(self) -> None:
-        if not self._wants_input():
+        if not self._may_dispatch():
             return
         self.active_at = self._surroundings.loop.time()
         try:
-            while self._receive() and self._transport.may_hold_input and self._wants_input():
+            while self._receive() and self._transport.may_hold_input and self._may_dispatch():
                 pass
         except BlockingIOError:
             self._update_writing()
@@ -316,18 +316,18 @@ class Connection:
     # --- back-pressure
 
     def _may_dispatch(self) -> bool:
+        """Whether another frame is taken now; what comes meanwhile stays in the socket."""
         return (
             not self._is_busy
+            and not self.is_closed
+            and not self._is_yielding
             and not self._is_closing
             and len(self._outbox.places) < limits.NET_PARKED_ANSWERS_MAX
             and self._outbox.bytes_queued < limits.NET_QUEUED_BYTES_MAX
         )
 
-    def _wants_input(self) -> bool:
-        return not self.is_closed and not self._is_yielding and self._may_dispatch()
-
     def _update_reading(self) -> None:
-        wanted = self._wants_input()
+        wanted = self._may_dispatch()
         if wanted and not self._is_reading:
             self._waiting_from = self._surroundings.loop.time()
             self._surroundings.loop.add_reader(self._fileno, self._readable)

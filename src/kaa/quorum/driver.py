@@ -186,7 +186,7 @@ class QuorumDriver:
         batch = build_control_records(
             records,
             timestamp=self._clock.wall_ms(),
-            base_offset=self.log.end().offset,
+            base_offset=self.log.end_offset,
             epoch=epoch,
         )
         return self.append(epoch, batch)
@@ -290,7 +290,10 @@ class QuorumDriver:
             ):
                 self._change_log(effect)
             case HighWatermarkAdvanced(high_watermark):
-                self._apply_to(high_watermark)
+                self.log.update_high_watermark(high_watermark)
+                self._committed_offset = high_watermark
+                if not self._is_applying:
+                    self._apply_some()
             case PersistElection(election):
                 self._hold(lambda: self._write_election(election))
             case LeaderChanged():
@@ -403,7 +406,7 @@ class QuorumDriver:
         effect: AppendAsLeader | AppendLeaderChange | AppendVoters | AppendAsFollower | TruncateLog,
     ) -> None:
         now_ms = self._clock.wall_ms()
-        start_offset = self.log.end().offset
+        start_offset = self.log.end_offset
         needs_sync = True
         written: Iterable[RecordBatch] | None = None
         match effect:
@@ -430,7 +433,7 @@ class QuorumDriver:
             case TruncateLog(_, offset):
                 self.log.truncate_to(offset, now_ms)
                 self._control.truncate_to(offset)
-        for batch in written or self.log.batches(start_offset, self.log.end().offset):
+        for batch in written or self.log.batches(start_offset, self.log.end_offset):
             if batch.is_control:
                 for offset, voters in self._control.take_batch(batch):
                     self._events.append(VoterSetRead(offset, voters))
@@ -451,16 +454,10 @@ class QuorumDriver:
             if updated is not None and (history.last_offset() == -1 or updated != voters):
                 records += [kraft_version_record(level), voters_record(updated)]
         return build_control_records(
-            records, timestamp=now_ms, base_offset=self.log.end().offset, epoch=change.epoch
+            records, timestamp=now_ms, base_offset=self.log.end_offset, epoch=change.epoch
         )
 
     # --- the state machine
-
-    def _apply_to(self, high_watermark: int) -> None:
-        self.log.update_high_watermark(high_watermark)
-        self._committed_offset = high_watermark
-        if not self._is_applying:
-            self._apply_some()
 
     def _apply_more(self) -> None:
         self._is_applying = False

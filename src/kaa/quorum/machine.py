@@ -65,7 +65,7 @@ class QuorumDescription(Value):
 class QuorumMachine:
     """One replica of the quorum."""
 
-    __slots__ = ("_is_stopped", "_next_deadline_ms", "_replica")
+    __slots__ = ("_is_stopped", "_replica", "next_deadline_ms")
 
     def __init__(
         self,
@@ -101,8 +101,9 @@ class QuorumMachine:
             kraft_version=kraft_version,
             joins_by_itself=joins_by_itself,
         )
-        # When `handle` must be called at the latest, None for never; every event sets it.
-        self._next_deadline_ms: int | None = None
+        # When to hand in a `Tick` if nothing else happens before, None for never; every event sets
+        # it.
+        self.next_deadline_ms: int | None = None
         # Set once, by `Stopped`.
         self._is_stopped = False
 
@@ -115,16 +116,19 @@ class QuorumMachine:
             raise ValueError(f"time went back from {replica.now_ms} to {now_ms} ms")
         replica.now_ms = now_ms
         self._dispatch(event)
-        self._do_what_is_due()
+        # Until nothing more is due, so that the effects leave the machine at rest.
+        for _ in range(limits.QUORUM_TRANSITIONS_PER_EVENT_MAX):
+            if finish_shutdown(replica):
+                self._is_stopped = True
+                self.next_deadline_ms = None
+                break
+            self.next_deadline_ms = look_around(replica)
+            if self.next_deadline_ms is None or self.next_deadline_ms > now_ms:
+                break
         effects, replica.effects = replica.effects, []
         return effects
 
     # --- what a driver may ask
-
-    @property
-    def next_deadline_ms(self) -> int | None:
-        """When to hand in a `Tick` if nothing else happens before."""
-        return self._next_deadline_ms
 
     @property
     def state(self) -> State:
@@ -216,18 +220,6 @@ class QuorumMachine:
         if replica.is_only_voter and isinstance(replica.state, Unattached | Follower | Resigned):
             # Nobody to wait for.
             replica.become_prospective()
-
-    def _do_what_is_due(self) -> None:
-        """Look around until nothing more is due, so that the effects leave the machine at rest."""
-        replica = self._replica
-        for _ in range(limits.QUORUM_TRANSITIONS_PER_EVENT_MAX):
-            if finish_shutdown(replica):
-                self._is_stopped = True
-                self._next_deadline_ms = None
-                return
-            self._next_deadline_ms = look_around(replica)
-            if self._next_deadline_ms is None or self._next_deadline_ms > replica.now_ms:
-                return
 
 
 def _describe(leader: Leader, progress: ReplicaProgress, now_ms: int) -> ReplicaDescription:

@@ -23,6 +23,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import METADATA_BATCH_BYTES_MAX, METADATA_READ_BYTES
+from kaa.log.append import prepare_leader_append
 from kaa.log.config import LogConfig
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import unlink_if_exists
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
     from kaa.log.dirs import LogDirectory
     from kaa.log.files import File, Files
-    from kaa.log.flush import FlushJob
     from kaa.log.log import UnifiedLog
     from kaa.quorum.snapshots import SnapshotContent
     from kaa.records.batch import RecordBatch
@@ -95,6 +95,12 @@ class MetadataLog:
         self._snapshots = dict(sorted(snapshot_sizes.items()))
         # Paths of removed snapshots, with the time at which they are unlinked.
         self._doomed: list[tuple[int, str]] = []
+        # What is the same for every log.
+        self.truncate_to = log.truncate_to
+        self.update_high_watermark = log.update_high_watermark
+        self.flush_job = log.flush_job
+        self.complete_flush = log.complete_flush
+        self.fail_flush = log.fail_flush
 
     @property
     def folder(self) -> str:
@@ -108,6 +114,10 @@ class MetadataLog:
             latest = self.latest_snapshot_id()
             epoch = 0 if latest is None else latest.epoch
         return OffsetAndEpoch(self._log.log_end_offset, epoch)
+
+    @property
+    def end_offset(self) -> int:
+        return self._log.log_end_offset
 
     def start_offset(self) -> int:
         return self._log.log_start_offset
@@ -129,19 +139,13 @@ class MetadataLog:
 
     def append_as_leader(self, batch: bytearray, epoch: int, now_ms: int) -> int:
         """Appends one batch at the end; returns the offset of its first record."""
-        info = self._log.append(
-            batch, leader_epoch=epoch, now_ms=now_ms, origin=AppendOrigin.RAFT_LEADER
+        plan = prepare_leader_append(
+            self._log, batch, leader_epoch=epoch, now_ms=now_ms, origin=AppendOrigin.RAFT_LEADER
         )
-        return info.first_offset
+        return plan.finish(now_ms).first_offset
 
     def append_as_follower(self, records: bytes | memoryview, epoch: int, now_ms: int) -> None:
         self._log.append_as_follower(records, leader_epoch=epoch, now_ms=now_ms)
-
-    def truncate_to(self, offset: int, now_ms: int) -> None:
-        self._log.truncate_to(offset, now_ms)
-
-    def update_high_watermark(self, offset: int) -> None:
-        self._log.update_high_watermark(offset)
 
     def read(self, offset: int, bytes_max: int) -> bytes:
         """Whole batches from the one that holds `offset` on, at least one unless at the end."""
@@ -162,17 +166,6 @@ class MetadataLog:
                     return
                 yield batch
                 offset = batch.next_offset
-
-    # --- durability
-
-    def flush_job(self) -> FlushJob:
-        return self._log.flush_job()
-
-    def complete_flush(self, job: FlushJob, now_ms: int) -> None:
-        self._log.complete_flush(job, now_ms)
-
-    def fail_flush(self, job: FlushJob, error: OSError) -> Exception:
-        return self._log.fail_flush(job, error)
 
     def close(self, now_ms: int) -> None:
         self._log.close_cleanly(now_ms)

@@ -50,7 +50,7 @@ class SharedSync:
     def wrote(self, write_id: int, *, needs_sync: bool) -> None:
         """A write is in the log; one that needs no sync is still reported after those that do."""
         if not needs_sync and not self._is_syncing:
-            end_offset = self._log.end().offset
+            end_offset = self._log.end_offset
             self._loop.call_soon(self._written, LogWritten(write_id, end_offset))
             return
         self._waiting_write_id = write_id
@@ -60,7 +60,7 @@ class SharedSync:
     def _sync(self) -> None:
         write_id, self._waiting_write_id = self._waiting_write_id, None
         assert write_id is not None
-        end_offset = self._log.end().offset
+        end_offset = self._log.end_offset
         try:
             job = self._log.flush_job()
         except LogError as error:

@@ -347,17 +347,46 @@ class ReplicaManager:
         found = self._image_of(key)
         partition = self._partitions.get(key)
         if partition is not None and (found is None or found[0].id != partition.topic_id):
-            del self._partitions[key]
-            if self.remote is not None:
-                self.remote.lose(partition, is_deleted=self._is_deleted(partition.topic_id))
-            if self.moves is not None:
-                self.moves.cancel(partition)
+            self._end(key, partition)
+            partition = None
+        elif partition is None and found is None:
+            self._delete(TopicPartition(*key))
+        if found is None:
+            return
+        topic, image = found
+        if partition is None:
+            partition = Partition(topic.name, topic.id, key[1], self.node_id, image, self)
+            partition.min_insync_replicas = self.rules(topic.name).min_insync_replicas
+            partition.request_flush = self._request_flush
+            partition.log = self._open(topic, key[1], image)
+            self._partitions[key] = partition
+        elif partition.log is not None and not partition.log.directory.is_online:
+            # Readers keep what they are reading; nobody gets more.
+            partition.log.close_when_settled()
             self._lose(partition)
-            self._delete(TopicPartition(*key))
-        if found is not None:
-            self._update(found[0], key[1], found[1])
-        elif partition is None:
-            self._delete(TopicPartition(*key))
+        was_leader, epoch_before = partition.is_leader, partition.leader_epoch
+        partition.update(image)
+        if self.followers is not None:
+            self.followers.update(partition)
+        if self.remote is not None:
+            self.remote.update(partition)
+        if self.moves is not None:
+            self.moves.update(partition)
+        self._report_directory(partition)
+        if partition.is_leader != was_leader or (
+            was_leader and partition.leader_epoch != epoch_before
+        ):
+            self._leadership_changed(partition)
+
+    def _end(self, key: tuple[str, int], partition: Partition) -> None:
+        """This broker no longer has the partition."""
+        del self._partitions[key]
+        if self.remote is not None:
+            self.remote.lose(partition, is_deleted=self._is_deleted(partition.topic_id))
+        if self.moves is not None:
+            self.moves.cancel(partition)
+        self._lose(partition)
+        self._delete(TopicPartition(*key))
 
     def _delete(self, key: TopicPartition) -> None:
         self.logs.delete([key], self._wall_ms())
@@ -380,33 +409,6 @@ class ReplicaManager:
                 partition.advance_high_watermark()
             if self.remote is not None:
                 self.remote.update(partition)
-
-    def _update(self, topic: TopicImage, number: int, image: PartitionImage) -> None:
-        key = (topic.name, number)
-        partition = self._partitions.get(key)
-        if partition is None:
-            partition = Partition(topic.name, topic.id, number, self.node_id, image, self)
-            partition.min_insync_replicas = self.rules(topic.name).min_insync_replicas
-            partition.request_flush = self._request_flush
-            partition.log = self._open(topic, number, image)
-            self._partitions[key] = partition
-        elif partition.log is not None and not partition.log.directory.is_online:
-            # Readers keep what they are reading; nobody gets more.
-            partition.log.close_when_settled()
-            self._lose(partition)
-        was_leader, epoch_before = partition.is_leader, partition.leader_epoch
-        partition.update(image)
-        if self.followers is not None:
-            self.followers.update(partition)
-        if self.remote is not None:
-            self.remote.update(partition)
-        if self.moves is not None:
-            self.moves.update(partition)
-        self._report_directory(partition)
-        if partition.is_leader != was_leader or (
-            was_leader and partition.leader_epoch != epoch_before
-        ):
-            self._leadership_changed(partition)
 
     def _open(self, topic: TopicImage, number: int, image: PartitionImage) -> UnifiedLog | None:
         key = TopicPartition(topic.name, number)

@@ -120,9 +120,12 @@ class Outage:
             self.leader = SimpleNamespace(node_id=1)
             self.pauses.clear()
 
-    async def submit(self, request: CreateTopicsRequest, _: object) -> CreateTopicsResponse:
+    def active_controller(self) -> Outage:
         if not self.pauses:
             raise ControllerError(Errors.NOT_CONTROLLER)
+        return self
+
+    async def submit(self, request: CreateTopicsRequest, _: object) -> CreateTopicsResponse:
         return CreateTopicsResponse()
 
 

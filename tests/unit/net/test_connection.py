@@ -198,7 +198,7 @@ def test_client_that_takes_no_answers_is_not_read_any_more() -> None:
             request = sized(frame(ECHO) + bytes(1 << 20))
             sending = asyncio.ensure_future(client.send(request * 64))  # noqa: TID251
             await system.until(
-                lambda: bool(system.listener.connections) and not system.connection._wants_input()
+                lambda: bool(system.listener.connections) and not system.connection._may_dispatch()
             )
             queued = system.connection._outbox.bytes_queued
             assert queued <= limits.NET_QUEUED_BYTES_MAX + (1 << 20) + 5

@@ -7,6 +7,7 @@ done its work when it is replicated: the last stable offset moves.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.group.offsets.transactional import ended
@@ -34,9 +35,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from kaa.coordinators.group.coordinator import GroupCoordinator
-    from kaa.log.append import AppendInfo
     from kaa.replication.manager import ReplicaManager
-    from kaa.replication.partition import Partition
     from kaa.serving.transactions.peers import RemoteBrokers
     from kaa.serving.view import NodeView
     from kaa.wire.messages.k27_write_txn_markers import (
@@ -71,24 +70,27 @@ class Markers:
 
     async def write(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         """Writes them on this broker."""
-        writing = _Writing(self._view, self._replicas, self._groups)
+        now_ms = self._view.clock.wall_ms()
+        writing = _Writing(self._view, self._replicas, self._groups, now_ms)
         markers = [await writing.marker(one) for one in request.markers]
         await writing.finish()
         return WriteTxnMarkersResponse(markers=markers)
 
 
+@dataclass(slots=True)
 class _Writing:
     """One request's way through its partitions."""
 
-    def __init__(self, view: NodeView, replicas: ReplicaManager, groups: GroupCoordinator) -> None:
-        self._view = view
-        self._replicas = replicas
-        self._coordinator = groups
-        self._now_ms = view.clock.wall_ms()
-        self._turns = Turns(TRANSACTION_MARKERS_PER_TURN_MAX)
-        self._appended: list[tuple[Appended, WritableTxnMarkerPartitionResult]] = []
-        # At the group coordinator.
-        self._groups: list[tuple[asyncio.Future[Errors], WritableTxnMarkerPartitionResult]] = []
+    _view: NodeView
+    _replicas: ReplicaManager
+    _coordinator: GroupCoordinator
+    _now_ms: int
+    _turns: Turns = field(default_factory=lambda: Turns(TRANSACTION_MARKERS_PER_TURN_MAX))
+    _appended: list[tuple[Appended, WritableTxnMarkerPartitionResult]] = field(default_factory=list)
+    # At the group coordinator.
+    _groups: list[tuple[asyncio.Future[Errors], WritableTxnMarkerPartitionResult]] = field(
+        default_factory=list
+    )
 
     async def marker(self, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
         """A topic that is named twice is answered once."""
@@ -121,31 +123,25 @@ class _Writing:
             )
             self._groups.append((ending, result))
             return result
-        try:
-            info = self._append(found, marker, end)
-        except LogError as error:
-            result.error_code = error.error
-        else:
-            appended = Appended(found, info.last_offset + 1, info.last_leader_epoch)
-            self._appended.append((appended, result))
-        return result
-
-    def _append(
-        self, partition: Partition, marker: WritableTxnMarker, end: EndTransactionMarker
-    ) -> AppendInfo:
-        """LogError refuses the marker."""
         batch = build_end_transaction_batch(
             end,
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
             timestamp=self._now_ms,
         )
-        return partition.append(
-            batch,
-            now_ms=self._now_ms,
-            origin=AppendOrigin.COORDINATOR,
-            transaction_version=marker.transaction_version,
-        )
+        try:
+            info = found.append(
+                batch,
+                now_ms=self._now_ms,
+                origin=AppendOrigin.COORDINATOR,
+                transaction_version=marker.transaction_version,
+            )
+        except LogError as error:
+            result.error_code = error.error
+        else:
+            appended = Appended(found, info.last_offset + 1, info.last_leader_epoch)
+            self._appended.append((appended, result))
+        return result
 
     async def finish(self) -> None:
         """Waits until every marker is replicated, or never will be, or time is up."""
