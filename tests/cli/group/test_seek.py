@@ -26,7 +26,7 @@ def test_files_of_this_program_and_of_kafkas() -> None:
     for wrong in ("orders,0\n", "orders,0,x\n", "a,b\norders,0\n"):
         with pytest.raises(SeekError, match="has no topic, partition and offset"):
             read_targets(wrong)
-    with pytest.raises(SeekError, match="again"):
+    with pytest.raises(SeekError, match="names a partition again"):
         read_targets("orders,0,7\norders,0,8\n")
 
 
