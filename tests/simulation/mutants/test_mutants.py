@@ -8,16 +8,17 @@ from tests.simulation.mutants.__main__ import row, verdict_of
 from tests.simulation.mutants.planted import BROUGHT_OUT_BY, MUTANTS, Mutant
 from tests.simulation.mutants.runner import Verdict, source_path
 
-# Of the log, its leaders, the controller, the quorum, the coordinators and queues, with seeds that
-# tell.
+# Of the log, its leaders, the controller, the quorum, the coordinators and queues.
 SIX = (
-    ("a shrink counts before it is committed", 1),
-    ("acks=all is answered after the append", 1),
-    ("fenced brokers stay in the ISR", 1),
-    ("the leader commits alone", 1),
-    ("aborted transactions are not listed", 1),
-    ("acknowledgements are answered before they are written", 1),
+    "a replica joins without being caught up",
+    "acks=all is answered after the append",
+    "fenced brokers stay in the ISR",
+    "the leader commits alone",
+    "aborted transactions are not listed",
+    "acknowledgements are answered before they are written",
 )
+# Any change of the code tells other stories; most of these are found by the first or the second.
+SEEDS_MAX = 6
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -33,10 +34,10 @@ def test_there_are_enough_and_each_has_its_name() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "seed"), SIX)
-def test_a_mutant_is_found(name: str, seed: int) -> None:
-    verdict = verdict_of(name, seed, 1)
-    assert verdict.seed == seed, "the story went well"
+@pytest.mark.parametrize("name", SIX)
+def test_a_mutant_is_found(name: str) -> None:
+    verdict = verdict_of(name, 1, SEEDS_MAX)
+    assert verdict.seed is not None, f"{SEEDS_MAX} stories went well"
     assert "the process ended" not in verdict.failure
 
 
