@@ -4,9 +4,9 @@
 records. Each kind of group has a room: `classic`, where the leader of the group assigns, and
 `consumer` (KIP-848), where the coordinator does. `offsets` has what was committed, `assignors` the
 assignors of the coordinator. `topics` is what groups know of topics, `settings` what can be
-configured, `outcome` a result that is being put together, `one_kind` how a group of one kind is
-found by its id; `java_order` and `xxh3` are Java's order
-of maps and the hash of topics, which show in records.
+configured, `outcome` a result that is being put together, `modern` what consumer, share and streams
+groups have in common; `java_order` and `xxh3` are Java's order of maps and the hash of topics,
+which show in records.
 
 | module | what it owns |
 |---|---|
@@ -19,8 +19,8 @@ of maps and the hash of topics, which show in records.
 | `java_order` | the order in which Java's hash tables give their keys |
 | `kinds` | the kinds of groups that share the offsets topic, and their records |
 | `machine` | the group coordinator of one partition of the offsets topic, as a machine |
+| `modern` | what consumer, share and streams groups have in common |
 | `offsets` | offsets of groups |
-| `one_kind` | what consumer, share and streams groups have in common |
 | `outcome` | what a command of the group coordinator decides, gathered while it decides |
 | `settings` | the settings of broker and group that the group coordinator works with |
 | `topics` | topics as consumer groups look at them |

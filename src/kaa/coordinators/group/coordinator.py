@@ -15,9 +15,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kaa.coordinators.group.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from kaa.coordinators.group.kinds import RECORD_TYPES
 from kaa.coordinators.group.machine import GroupMachine
+from kaa.coordinators.group.modern.group import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from kaa.coordinators.group.offsets.commands import commit_offsets, delete_offsets
 from kaa.coordinators.group.offsets.fetch import fetch_offsets
 from kaa.coordinators.group.offsets.transactional import commit_offsets as commit_transactional

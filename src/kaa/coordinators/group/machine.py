@@ -16,31 +16,24 @@ from kaa.coordinators.group.classic.group import ClassicGroup, ClassicGroupState
 from kaa.coordinators.group.classic.groups import ClassicGroups
 from kaa.coordinators.group.classic.records import group_tombstone
 from kaa.coordinators.group.consumer.classic_members import ClassicMembers
-from kaa.coordinators.group.consumer.describe import (
-    describe_consumer_group,
-    expired_offsets,
-    group_tombstones,
-)
+from kaa.coordinators.group.consumer.describe import describe_consumer_group, expired_offsets
 from kaa.coordinators.group.consumer.group import ConsumerGroup
 from kaa.coordinators.group.consumer.groups import ConsumerGroups
-from kaa.coordinators.group.consumer.timers import ConsumerExpired, WorkDue
+from kaa.coordinators.group.consumer.records import group_tombstones as consumer_tombstones
+from kaa.coordinators.group.consumer.timers import WorkDue
 from kaa.coordinators.group.kinds import replay_group
+from kaa.coordinators.group.modern.timers import MemberLate
 from kaa.coordinators.group.offsets.committed import Offsets, committed_offset
 from kaa.coordinators.group.outcome import Outcome
 from kaa.coordinators.group.settings import ConsumerTimes, ShareTimes, StreamsTimes
 from kaa.coordinators.group.share.describe import describe_share_group
 from kaa.coordinators.group.share.group import ShareGroup, merged
-from kaa.coordinators.group.share.groups import ShareExpired, ShareGroups
+from kaa.coordinators.group.share.groups import ShareGroups
 from kaa.coordinators.group.share.offsets import ShareOffsets
 from kaa.coordinators.group.share.records import group_tombstones as share_tombstones
 from kaa.coordinators.group.streams.describe import describe_streams_group
 from kaa.coordinators.group.streams.group import StreamsGroup
-from kaa.coordinators.group.streams.groups import (
-    StreamsDelayEnded,
-    StreamsExpired,
-    StreamsGroups,
-    StreamsRebalanceExpired,
-)
+from kaa.coordinators.group.streams.groups import StreamsDelayEnded, StreamsGroups
 from kaa.coordinators.group.streams.records import group_tombstones as streams_tombstones
 from kaa.coordinators.group.topics import GroupTopics
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
@@ -61,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kaa.coordinators.group.kinds import Group
+    from kaa.coordinators.group.modern.groups import ModernGroups
     from kaa.coordinators.group.offsets.committed import CommittedOffset
     from kaa.coordinators.group.outcome import Client
     from kaa.coordinators.group.settings import GroupSettings
@@ -129,6 +123,11 @@ class GroupMachine:
             self.groups, self.timeline, self.timers, settings, streams_times, topics
         )
         self.classic_members = ClassicMembers(self.consumer)
+        self._modern: dict[str, ModernGroups[Any, Any]] = {
+            ConsumerGroup.kind: self.consumer,
+            ShareGroup.kind: self.share,
+            StreamsGroup.kind: self.streams,
+        }
 
     # --- replay
 
@@ -185,14 +184,10 @@ class GroupMachine:
         retention_ms = self.settings().offsets_retention_ms
         self._steady_date.at(now.wall_ms, now.monotonic_ms, retention_ms)
         for group in tuple(self.groups.values()):
-            if isinstance(group, ConsumerGroup):
-                self.consumer.loaded(group, now)
-            elif isinstance(group, ShareGroup):
-                self.share.loaded(group, now)
-            elif isinstance(group, StreamsGroup):
-                self.streams.loaded(group, now)
-            else:
+            if isinstance(group, ClassicGroup):
                 self.classic.loaded(group, now, outcome)
+            else:
+                self._modern[group.kind].loaded(group, now)
         self._schedule_cleanup(now)
         return outcome.result()
 
@@ -209,12 +204,8 @@ class GroupMachine:
             return None
         if isinstance(event, CleanupDue):
             return self._clean_up(now)
-        if isinstance(event, ConsumerExpired):
-            return self.consumer.expire(event, now)
-        if isinstance(event, ShareExpired):
-            return self.share.expire(event)
-        if isinstance(event, (StreamsExpired, StreamsRebalanceExpired)):
-            return self.streams.expire(event)
+        if isinstance(event, MemberLate):
+            return self._modern[event.kind].expire(event, now)
         if isinstance(event, StreamsDelayEnded):
             return self.streams.delay_ended(event, now)
         if isinstance(event, WorkDue):
@@ -284,7 +275,7 @@ class GroupMachine:
 
     def _tombstones(self, group: Group) -> list[NewRecord]:
         if isinstance(group, ConsumerGroup):
-            return group_tombstones(group)
+            return consumer_tombstones(group)
         if isinstance(group, ShareGroup):
             return share_tombstones(group)
         if isinstance(group, StreamsGroup):

@@ -8,8 +8,8 @@ from kaa.coordinators.group.classic.group import ClassicGroup, ClassicGroupState
 from kaa.coordinators.group.classic.join import Join, StaticMemberStored, static_member_stored
 from kaa.coordinators.group.classic.rebalance import AssignmentStored, Rebalances
 from kaa.coordinators.group.classic.records import group_record, new_group_record
-from kaa.coordinators.group.consumer.describe import group_tombstones
 from kaa.coordinators.group.consumer.group import ConsumerGroup
+from kaa.coordinators.group.consumer.records import group_tombstones as consumer_tombstones
 from kaa.coordinators.group.outcome import Outcome
 from kaa.coordinators.group.streams.group import StreamsGroup
 from kaa.coordinators.group.streams.records import group_tombstones as streams_tombstones
@@ -89,7 +89,7 @@ class ClassicGroups:
             # Without a record, the group would not be in committed memory.
             assert not outcome.records
             if isinstance(before, ConsumerGroup):
-                outcome.records += group_tombstones(before)
+                outcome.records += consumer_tombstones(before)
             elif isinstance(before, StreamsGroup):
                 outcome.records += streams_tombstones(before)
             outcome.store(new_group_record(group))

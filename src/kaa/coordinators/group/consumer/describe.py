@@ -1,19 +1,10 @@
-"""Consumer groups as administrators see them, and how they end."""
+"""Consumer groups as administrators see them, and how their offsets end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.group.consumer.group import ConsumerGroup
-from kaa.coordinators.group.consumer.records import (
-    current_tombstone,
-    epoch_tombstone,
-    member_tombstone,
-    partition_metadata_tombstone,
-    regex_tombstone,
-    target_epoch_tombstone,
-    target_tombstone,
-)
 from kaa.coordinators.group.consumer.target import preferred_assignor
 from kaa.coordinators.group.java_order import (
     integer_hash,
@@ -22,8 +13,8 @@ from kaa.coordinators.group.java_order import (
     string_hash,
     uuid_hash,
 )
+from kaa.coordinators.group.modern.describe import describe_one
 from kaa.coordinators.group.offsets.committed import offset_tombstone
-from kaa.coordinators.group.one_kind import describe_one
 from kaa.wire.messages.k69_consumer_group_describe import (
     Assignment,
     DescribedGroup,
@@ -103,23 +94,6 @@ def _assignment(owned: Mapping[Uuid, Iterable[int]], topics: GroupTopics) -> Ass
             numbers = map_order(owned[topic_id], integer_hash)
             found.append(TopicPartitions(topic_id=topic_id, topic_name=name, partitions=numbers))
     return Assignment(topic_partitions=found)
-
-
-def group_tombstones(
-    group: ConsumerGroup, renamed: Mapping[str, str] | None = None
-) -> list[NewRecord]:
-    """Records that remove a group with all its members, of which some have new ids meanwhile."""
-    group_id = group.group_id
-    member_ids = [(renamed or {}).get(member_id, member_id) for member_id in group.members]
-    return [
-        *(current_tombstone(group_id, member_id) for member_id in member_ids),
-        *(target_tombstone(group_id, member_id) for member_id in member_ids),
-        target_epoch_tombstone(group_id),
-        *(member_tombstone(group_id, member_id) for member_id in member_ids),
-        *(regex_tombstone(group_id, regex) for regex in group.regexes),
-        partition_metadata_tombstone(group_id),
-        epoch_tombstone(group_id),
-    ]
 
 
 def expired_offsets(

@@ -25,13 +25,15 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa.coordinators.group.classic.group import CONSUMER_PROTOCOL_TYPE
-from kaa.coordinators.group.consumer.member import LEAVE_EPOCH, ConsumerMember, MemberState
+from kaa.coordinators.group.consumer.member import ConsumerMember, MemberState
+from kaa.coordinators.group.modern.group import ModernGroup, partitions_by_topic
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.timeline import TimelineDict
 from kaa.wire.errors import Errors
+from kaa.wire.messages.offsets_consumer import ConsumerGroupRegularExpressionKey
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -39,19 +41,13 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.timeline import Timeline
     from kaa.wire.messages.offsets_consumer import (
-        ConsumerGroupCurrentMemberAssignmentValue,
-        ConsumerGroupMemberMetadataValue,
-        ConsumerGroupMetadataValue,
-        ConsumerGroupPartitionMetadataValue,
-        ConsumerGroupRegularExpressionValue,
         ConsumerGroupTargetAssignmentMemberValue,
-        ConsumerGroupTargetAssignmentMetadataValue,
     )
     from kaa.wire.primitives import Uuid
+    from kaa.wire.schema import CoordinatorKey
 
 # From this version on OffsetCommit knows the errors of consumer groups.
 _COMMIT_VERSION: Final = 9
-_SELF: Final = ""
 
 
 class ConsumerGroupState(Enum):
@@ -82,36 +78,25 @@ class ResolvedRegex(NamedTuple):
     timestamp_ms: int = -1
 
 
-class ConsumerGroup:
+class ConsumerGroup(ModernGroup[Epochs, ConsumerMember, "Assignment"]):
     """A consumer group in memory. Changed by its `replay_` methods alone; everything else asks or
     validates.
     """
 
-    kind: Final = "consumer"
-
+    kind = "consumer"
     protocol_type = CONSUMER_PROTOCOL_TYPE
 
     def __init__(self, group_id: str, timeline: Timeline) -> None:
-        self.group_id = group_id
-        self._epochs: TimelineDict[str, Epochs] = TimelineDict(timeline)
-        self.members: TimelineDict[str, ConsumerMember] = TimelineDict(timeline)
+        super().__init__(group_id, timeline, Epochs(), ConsumerMember)
         # Member ids by group instance id.
         self.static_members: TimelineDict[str, str] = TimelineDict(timeline)
-        self.targets: TimelineDict[str, Assignment] = TimelineDict(timeline)
         # The epoch of the member that has each partition.
         self.owners: TimelineDict[tuple[Uuid, int], int] = TimelineDict(timeline)
         self.regexes: TimelineDict[str, ResolvedRegex] = TimelineDict(timeline)
-        # When the topics of the group were last looked at: the version of topics, and the epoch
-        # of the group, which an append that fails may take back.
-        self.topics_checked: tuple[int, int] = (-1, -1)
         # What the member that was stored last subscribes to; most groups have no other.
         self._last_names: frozenset[str] = frozenset()
 
     # --- epochs and state
-
-    @property
-    def epochs(self) -> Epochs:
-        return self._epochs.get(_SELF) or Epochs()
 
     @property
     def group_epoch(self) -> int:
@@ -120,10 +105,6 @@ class ConsumerGroup:
     @property
     def assignment_epoch(self) -> int:
         return self.epochs.assignment_epoch
-
-    @property
-    def committed_epochs(self) -> Epochs:
-        return self._epochs.committed(_SELF) or Epochs()
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -139,20 +120,7 @@ class ConsumerGroup:
         """The state as readers see it."""
         return self.committed_state.value
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
-
     # --- members
-
-    def member(self, member_id: str) -> ConsumerMember:
-        found = self.members.get(member_id)
-        if found is None:
-            raise CoordinatorError(
-                Errors.UNKNOWN_MEMBER_ID,
-                f"Group {self.group_id} has no member {member_id}.",
-            )
-        return found
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         member_id = None if instance_id is None else self.static_members.get(instance_id)
@@ -286,74 +254,29 @@ class ConsumerGroup:
     def validate_offset_delete(self) -> None:
         """Offsets of topics that nobody reads may always be deleted."""
 
-    def validate_delete(self) -> None:
-        if not self.is_empty:
-            raise CoordinatorError(Errors.NON_EMPTY_GROUP)
-
     # --- replay
 
-    def replay_epoch(self, value: ConsumerGroupMetadataValue) -> None:
-        self._epochs[_SELF] = self.epochs._replace(
-            group_epoch=value.epoch, metadata_hash=value.metadata_hash
-        )
-
-    def replay_partition_metadata(self, value: ConsumerGroupPartitionMetadataValue | None) -> None:
-        self._epochs[_SELF] = self.epochs._replace(has_partition_metadata=value is not None)
-
-    def replay_target_epoch(self, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
-        epoch = -1 if value is None else value.assignment_epoch
-        timestamp_ms = 0 if value is None else value.assignment_timestamp
-        self._epochs[_SELF] = self.epochs._replace(
-            assignment_epoch=epoch, assignment_timestamp_ms=timestamp_ms
-        )
-
-    def replay_target(
-        self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
-    ) -> None:
-        if value is None:
-            self.targets.pop(member_id)
-        else:
-            self.targets[member_id] = {
-                topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions
-            }
-
-    def replay_member(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
-        known = self.members.get(member_id)
+    def replay_member(self, member_id: str, value: Any) -> None:
+        super().replay_member(member_id, value)
         if value is not None:
-            member = (known or ConsumerMember(member_id)).with_metadata(value)
+            member = self.members[member_id]
             names = self._last_names = self.shared_names(member.subscribed_topic_names)
-            self._put(member._replace(subscribed_topic_names=names))
-        elif known is not None:
-            self._release(known)
-            self.members.pop(member_id)
-            if known.instance_id is not None:
-                self.static_members.pop(known.instance_id)
+            self.members[member_id] = member._replace(subscribed_topic_names=names)
 
-    def replay_current(
-        self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
-    ) -> None:
-        known = self.members.get(member_id)
-        if value is not None:
-            self._put((known or ConsumerMember(member_id)).with_assignment(value))
-        elif known is not None:
-            self._put(
-                known._replace(
-                    member_epoch=LEAVE_EPOCH,
-                    previous_member_epoch=LEAVE_EPOCH,
-                    assigned={},
-                    pending_revocation={},
-                )
-            )
-
-    def replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
-        if value is None:
-            self.regexes.pop(regex)
+    def replay_own(self, key: CoordinatorKey, value: Any) -> None:
+        if not isinstance(key, ConsumerGroupRegularExpressionKey):
+            self.epochs = self.epochs._replace(has_partition_metadata=value is not None)
+        elif value is None:
+            self.regexes.pop(key.regular_expression)
         else:
-            self.regexes[regex] = ResolvedRegex(
+            self.regexes[key.regular_expression] = ResolvedRegex(
                 frozenset(value.topics), value.version, value.timestamp
             )
 
-    def _put(self, member: ConsumerMember) -> None:
+    def _target_of(self, value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
+        return partitions_by_topic(value.topic_partitions)
+
+    def put(self, member: ConsumerMember) -> None:
         known = self.members.get(member.member_id)
         if known is not None:
             self._release(known)
@@ -370,6 +293,14 @@ class ConsumerGroup:
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
+
+    def remove(self, member_id: str) -> None:
+        known = self.members.get(member_id)
+        if known is not None:
+            self._release(known)
+            self.members.pop(member_id)
+            if known.instance_id is not None:
+                self.static_members.pop(known.instance_id)
 
     def _release(self, member: ConsumerMember) -> None:
         for owned in (member.assigned, member.pending_revocation):

@@ -5,30 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.group.classic.group import ClassicGroup, ClassicGroupState
-from kaa.coordinators.group.classic.records import group_tombstone
 from kaa.coordinators.group.consumer.group import ConsumerGroup
-from kaa.coordinators.group.consumer.member import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    STATIC_LEAVE_EPOCH,
-    ConsumerMember,
-    MemberState,
-    is_subset,
-)
+from kaa.coordinators.group.consumer.member import ConsumerMember, MemberState, is_subset
 from kaa.coordinators.group.consumer.migration import (
     can_downgrade_without,
     downgrade,
     turn_away,
     upgrade,
 )
-from kaa.coordinators.group.consumer.records import (
-    current_record,
-    epoch_record,
-    member_record,
-    regex_tombstone,
-    remove_member,
-    target_record,
-)
+from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS, regex_tombstone
 from kaa.coordinators.group.consumer.regex import (
     RegexChange,
     change_regex,
@@ -41,9 +26,11 @@ from kaa.coordinators.group.consumer.timers import ConsumerTimers
 from kaa.coordinators.group.consumer.update import GroupSurroundings, Update
 from kaa.coordinators.group.consumer.work import ConsumerWork
 from kaa.coordinators.group.java_order import integer_hash, map_order, uuid_hash
+from kaa.coordinators.group.modern.group import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from kaa.coordinators.group.modern.groups import ModernGroups
 from kaa.coordinators.group.outcome import Outcome
+from kaa.coordinators.group.settings import ConsumerTimes
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
-from kaa.model.words import count_text
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k68_consumer_group_heartbeat import (
     Assignment as HeartbeatAssignment,
@@ -62,10 +49,10 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.consumer.member import Owned
     from kaa.coordinators.group.consumer.reconcile import Reported
     from kaa.coordinators.group.consumer.target import Computation
-    from kaa.coordinators.group.consumer.timers import ConsumerExpired, WorkDue
+    from kaa.coordinators.group.consumer.timers import WorkDue
     from kaa.coordinators.group.kinds import Group
     from kaa.coordinators.group.outcome import Client
-    from kaa.coordinators.group.settings import ConsumerTimes, GroupSettings
+    from kaa.coordinators.group.settings import GroupSettings
     from kaa.coordinators.group.topics import GroupTopics
     from kaa.coordinators.machine import Moment, NewRecord
     from kaa.coordinators.timeline import Timeline, TimelineDict
@@ -73,7 +60,7 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
-class ConsumerGroups:
+class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
     """What consumer groups do. The groups themselves belong to the machine."""
 
     def __init__(
@@ -87,23 +74,11 @@ class ConsumerGroups:
         new_id: Callable[[], str],
         rebalances: Rebalances,
     ) -> None:
-        self._groups = groups
-        self._timeline = timeline
+        super().__init__(ConsumerGroup, groups, timeline, settings, times, topics)
         self._rebalances = rebalances
         self.new_id = new_id
-        self.settings = settings
-        self.times = times
-        self.topics = topics
         self.timers = ConsumerTimers(timers)
         self.work = ConsumerWork(self.timers)
-
-    def find(self, group_id: str) -> ConsumerGroup:
-        """The consumer group of this name; GROUP_ID_NOT_FOUND if there is none."""
-        group = self._groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
-            return group
-        what = f"There is no group {group_id}." if group is None else _other_kind(group)
-        raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, what)
 
     # --- heartbeats
 
@@ -190,31 +165,19 @@ class ConsumerGroups:
     ) -> ConsumerGroup:
         """The group of a request; one that joins makes it if there is none, or of a classic one."""
         group_id = request.group_id
+        if request.member_epoch != JOIN_EPOCH:
+            return self.find(group_id)
         group = self._groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
-            return group
-        is_joining = request.member_epoch == JOIN_EPOCH
-        if group is None and not is_joining:
-            raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, f"There is no group {group_id}.")
-        if group is None:
-            return ConsumerGroup(group_id, self._timeline)
-        if not is_joining or not isinstance(group, ClassicGroup):
-            raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, _other_kind(group))
-        if group.is_in(ClassicGroupState.EMPTY):
-            outcome.records.append(group_tombstone(group_id))
-            return ConsumerGroup(group_id, self._timeline)
+        if not isinstance(group, ClassicGroup) or group.is_in(ClassicGroupState.EMPTY):
+            return self.take_over_or_new(group_id, outcome.records)
         made = upgrade(group, self.settings(), self.topics, outcome)
         for member in made.members.values():
             self._expect_heartbeat(made, member, now)
         return made
 
     def check_size(self, group: ConsumerGroup, member_id: str) -> None:
-        size_max = self.settings().consumer_size_max
-        if len(group.members) >= size_max and member_id not in group.members:
-            raise CoordinatorError(
-                Errors.GROUP_MAX_SIZE_REACHED,
-                f"Group {group.group_id} has {count_text(size_max, 'member')}, which is the limit.",
-            )
+        if member_id not in group.members:
+            self._check_room(group, self.settings().consumer_size_max)
 
     def _member_of(
         self,
@@ -259,10 +222,8 @@ class ConsumerGroups:
                 steps = resolve(regexes, self.topics, now.wall_ms)
 
                 def finish(found: Mapping[str, ResolvedRegex], _: Moment) -> list[NewRecord]:
-                    known = self._groups.get(group.group_id)
-                    if not isinstance(known, ConsumerGroup):
-                        return []
-                    return resolved_records(known, found, self.topics)
+                    known = self.known(group.group_id)
+                    return [] if known is None else resolved_records(known, found, self.topics)
 
                 self.work.start(group.group_id, "regex", steps, finish, now)
         return change
@@ -282,9 +243,9 @@ class ConsumerGroups:
         self, computed: Computation, assignment: GroupAssignment, now: Moment
     ) -> list[NewRecord]:
         """The group may have changed meanwhile: the assignment is for its own epoch."""
-        group = self._groups.get(computed.group_id)
+        group = self.known(computed.group_id)
         if (
-            not isinstance(group, ConsumerGroup)
+            group is None
             or group.group_epoch != computed.epoch
             or set(computed.spec.members) != set(group.members)
         ):
@@ -313,7 +274,9 @@ class ConsumerGroups:
                     for topic_id, numbers in member.assigned.items()
                 },
             )
-            return CoordinatorResult([current_record(group.group_id, left)], response)
+            return CoordinatorResult(
+                [CONSUMER_RECORDS.current_record(group.group_id, left)], response
+            )
         return self.fence(group, [member], now, response)
 
     def fence(
@@ -323,7 +286,6 @@ class ConsumerGroups:
         now: Moment,
         response: object = None,
     ) -> CoordinatorResult:
-        """Takes members out of their group, which gets another epoch."""
         gone = {member.member_id: member for member in members}
         if not gone:
             return CoordinatorResult(response=response)
@@ -334,13 +296,15 @@ class ConsumerGroups:
         group_id = group.group_id
         records: list[NewRecord] = []
         for member_id in gone:
-            records += remove_member(group_id, member_id)
+            records += CONSUMER_RECORDS.remove_member(group_id, member_id)
         left = [member for member in group.members.values() if member.member_id not in gone]
         still_used = {member.subscribed_topic_regex for member in left}
         unused = {member.subscribed_topic_regex for member in gone.values()} - still_used
         records += [regex_tombstone(group_id, regex) for regex in sorted(filter(None, unused))]
         metadata_hash = self.topics.group_hash(group.subscribed_topics_of(left))
-        records.append(epoch_record(group_id, group.group_epoch + 1, metadata_hash))
+        records.append(
+            CONSUMER_RECORDS.epoch_record(group_id, group.group_epoch + 1, metadata_hash)
+        )
         for member_id in gone:
             self.timers.forget(group_id, member_id)
         return CoordinatorResult(records, response)
@@ -367,15 +331,6 @@ class ConsumerGroups:
 
     # --- what comes later
 
-    def expire(self, event: ConsumerExpired, now: Moment) -> CoordinatorResult:
-        group = self._groups.get(event.group_id)
-        if not isinstance(group, ConsumerGroup):
-            return CoordinatorResult()
-        member = group.members.get(event.member_id)
-        if member is None or event.epoch not in {None, member.member_epoch}:
-            return CoordinatorResult()
-        return self.fence(group, [member], now)
-
     def go_on(self, event: WorkDue, now: Moment) -> CoordinatorResult:
         return CoordinatorResult(self.work.go_on(event, now))
 
@@ -388,15 +343,10 @@ class ConsumerGroups:
         self.timers.expect_heartbeat(group.group_id, member.member_id, timeout_ms, now)
 
     def loaded(self, group: ConsumerGroup, now: Moment) -> None:
-        """Gives the members of a loaded group their sessions."""
         for member in group.members.values():
             self._expect_heartbeat(group, member, now)
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 self.timers.expect_revocation(group.group_id, member, now)
-
-
-def _other_kind(group: Group) -> str:
-    return f"Group {group.group_id} is a {group.kind} group."
 
 
 def _reported(request: ConsumerGroupHeartbeatRequest) -> Reported:
@@ -507,10 +457,10 @@ def replace_member(
     """A static member comes back under another id, and has what it had."""
     group_id = group.group_id
     member = known._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    records += remove_member(group_id, known.member_id)
+    records += CONSUMER_RECORDS.remove_member(group_id, known.member_id)
     records += [
-        member_record(group_id, member),
-        target_record(group_id, member_id, group.target(known.member_id)),
-        current_record(group_id, member),
+        CONSUMER_RECORDS.member_record(group_id, member),
+        CONSUMER_RECORDS.target_record(group_id, member_id, group.target(known.member_id)),
+        CONSUMER_RECORDS.current_record(group_id, member),
     ]
     return member

@@ -17,7 +17,9 @@ member epoch counts as long as it is not older than that (KIP-1251).
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaa.coordinators.group.modern.group import LEAVE_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,11 +32,6 @@ if TYPE_CHECKING:
         TopicPartitions,
     )
     from kaa.wire.primitives import Uuid
-
-LEAVE_EPOCH: Final = -1
-# A static member that is about to come back: it keeps what it owns until its session ends.
-STATIC_LEAVE_EPOCH: Final = -2
-JOIN_EPOCH: Final = 0
 
 # Partitions by topic id, with the epoch at which each was assigned.
 Owned = dict["Uuid", dict[int, int]]
@@ -89,7 +86,6 @@ class ConsumerMember(NamedTuple):
         )
 
     def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
-        """The member as its metadata record says."""
         return self._replace(
             instance_id=value.instance_id,
             rack_id=value.rack_id,
@@ -103,7 +99,6 @@ class ConsumerMember(NamedTuple):
         )
 
     def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
-        """The member as the record of its current assignment says."""
         known = value.state in set(MemberState)
         return self._replace(
             member_epoch=value.member_epoch,
@@ -111,6 +106,14 @@ class ConsumerMember(NamedTuple):
             state=MemberState(value.state) if known else MemberState.UNKNOWN,
             assigned=_owned(value.assigned_partitions, value.member_epoch),
             pending_revocation=_owned(value.partitions_pending_revocation, value.member_epoch),
+        )
+
+    def without_assignment(self) -> ConsumerMember:
+        return self._replace(
+            member_epoch=LEAVE_EPOCH,
+            previous_member_epoch=LEAVE_EPOCH,
+            assigned={},
+            pending_revocation={},
         )
 
     def assignment_epoch(self, topic_id: Uuid, partition: int) -> int | None:

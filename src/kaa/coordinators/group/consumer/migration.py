@@ -21,7 +21,6 @@ from kaa.coordinators.group.classic.group import (
     ClassicMember,
 )
 from kaa.coordinators.group.classic.records import group_record, group_tombstone
-from kaa.coordinators.group.consumer.describe import group_tombstones
 from kaa.coordinators.group.consumer.group import ConsumerGroup
 from kaa.coordinators.group.consumer.member import ConsumerMember
 from kaa.coordinators.group.consumer.protocol import (
@@ -29,14 +28,7 @@ from kaa.coordinators.group.consumer.protocol import (
     read_subscription,
     write_assignment,
 )
-from kaa.coordinators.group.consumer.records import (
-    current_record,
-    epoch_record,
-    member_record,
-    target_epoch_record,
-    target_record,
-)
-from kaa.coordinators.group.consumer.replay import replay_consumer
+from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS, group_tombstones
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.timeline import Timeline, TimelineDict
 from kaa.wire.errors import Errors
@@ -68,18 +60,18 @@ def upgrade(
     group_id, epoch = classic.group_id, classic.generation_id
     names = {name for member in members for name in member.subscribed_topic_names}
     records = [
-        *(member_record(group_id, member) for member in members),
-        epoch_record(group_id, epoch, topics.group_hash(names)),
+        *(CONSUMER_RECORDS.member_record(group_id, member) for member in members),
+        CONSUMER_RECORDS.epoch_record(group_id, epoch, topics.group_hash(names)),
         *(
-            target_record(
+            CONSUMER_RECORDS.target_record(
                 group_id,
                 member.member_id,
                 {topic_id: frozenset(numbers) for topic_id, numbers in member.assigned.items()},
             )
             for member in members
         ),
-        target_epoch_record(group_id, epoch, 0),
-        *(current_record(group_id, member) for member in members),
+        CONSUMER_RECORDS.target_epoch_record(group_id, epoch, 0),
+        *(CONSUMER_RECORDS.current_record(group_id, member) for member in members),
     ]
     outcome.records += [group_tombstone(group_id), *records]
     return _made_of(group_id, records)
@@ -155,7 +147,7 @@ def _made_of(group_id: str, records: list[NewRecord]) -> ConsumerGroup:
     timeline = Timeline()
     groups: TimelineDict[str, Group] = TimelineDict(timeline)
     for record in records:
-        replay_consumer(groups, timeline, record.key, record.value)
+        CONSUMER_RECORDS.replay(groups, timeline, record.key, record.value)
     group = groups[group_id]
     assert isinstance(group, ConsumerGroup)
     return group

@@ -1,22 +1,20 @@
-"""Records of consumer groups: one kind for each part of a group that changes by itself.
+"""Records of consumer groups: those of every modern group, and two of their own.
 
 | record | says |
 |---|---|
-| ConsumerGroupMetadata | the epoch of the group, and the hash of the topics it was made for |
-| ConsumerGroupMemberMetadata | what a member subscribes to, and who it is |
-| ...TargetAssignmentMetadata | the epoch of the target assignment, and when it was computed |
-| ...TargetAssignmentMember | what a member is to have |
-| ...CurrentMemberAssignment | what a member has, at which epoch |
-| ...RegularExpression | the topics that an expression matched |
-| ...PartitionMetadata | nothing any more: versions before 4.1 wrote what the hash replaced |
+| ConsumerGroupRegularExpression | the topics that an expression matched |
+| ConsumerGroupPartitionMetadata | nothing any more: before 4.1 it was what the hash replaced |
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from kaa.coordinators.group.consumer.group import ConsumerGroup
 from kaa.coordinators.group.java_order import integer_hash, map_order, set_order, uuid_hash
+from kaa.coordinators.group.modern.records import ModernRecords, tombstone
 from kaa.coordinators.machine import NewRecord
+from kaa.coordinators.records import RecordType
 from kaa.wire.messages.offsets_consumer import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -25,6 +23,7 @@ from kaa.wire.messages.offsets_consumer import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
@@ -38,26 +37,16 @@ from kaa.wire.messages.offsets_consumer import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.group.consumer.group import ResolvedRegex
     from kaa.coordinators.group.consumer.member import ConsumerMember, Owned
-    from kaa.wire.primitives import Uuid
 
 
-def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> NewRecord:
-    value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
-    return NewRecord(ConsumerGroupMetadataKey(group_id=group_id), value)
+# --- values
 
 
-def epoch_tombstone(group_id: str) -> NewRecord:
-    return NewRecord(ConsumerGroupMetadataKey(group_id=group_id), None)
-
-
-def partition_metadata_tombstone(group_id: str) -> NewRecord:
-    return NewRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
-
-
-def member_record(group_id: str, member: ConsumerMember) -> NewRecord:
-    value = ConsumerGroupMemberMetadataValue(
+def _member_value(member: ConsumerMember) -> ConsumerGroupMemberMetadataValue:
+    return ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
         client_id=member.client_id,
@@ -68,60 +57,27 @@ def member_record(group_id: str, member: ConsumerMember) -> NewRecord:
         server_assignor=member.server_assignor,
         classic_member_metadata=member.classic,
     )
-    key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
-    return NewRecord(key, value)
 
 
-def member_tombstone(group_id: str, member_id: str) -> NewRecord:
-    return NewRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
-
-
-def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> NewRecord:
-    value = ConsumerGroupTargetAssignmentMetadataValue(
-        assignment_epoch=epoch, assignment_timestamp=timestamp_ms
-    )
-    return NewRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
-
-
-def target_epoch_tombstone(group_id: str) -> NewRecord:
-    return NewRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
-
-
-def target_record(
-    group_id: str, member_id: str, assignment: Mapping[Uuid, frozenset[int]]
-) -> NewRecord:
-    value = ConsumerGroupTargetAssignmentMemberValue(
+def _target_value(target: Assignment) -> ConsumerGroupTargetAssignmentMemberValue:
+    return ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             TopicPartition(
-                topic_id=topic_id, partitions=set_order(sorted(assignment[topic_id]), integer_hash)
+                topic_id=topic_id, partitions=set_order(sorted(target[topic_id]), integer_hash)
             )
-            for topic_id in map_order(assignment, uuid_hash)
+            for topic_id in map_order(target, uuid_hash)
         ]
     )
-    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return NewRecord(key, value)
 
 
-def target_tombstone(group_id: str, member_id: str) -> NewRecord:
-    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return NewRecord(key, None)
-
-
-def current_record(group_id: str, member: ConsumerMember) -> NewRecord:
-    value = ConsumerGroupCurrentMemberAssignmentValue(
+def _current_value(member: ConsumerMember) -> ConsumerGroupCurrentMemberAssignmentValue:
+    return ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=member.state,
         assigned_partitions=_topic_partitions(member.assigned),
         partitions_pending_revocation=_topic_partitions(member.pending_revocation),
     )
-    key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
-    return NewRecord(key, value)
-
-
-def current_tombstone(group_id: str, member_id: str) -> NewRecord:
-    key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-    return NewRecord(key, None)
 
 
 def _topic_partitions(owned: Owned) -> list[TopicPartitions]:
@@ -139,6 +95,33 @@ def _topic_partitions(owned: Owned) -> list[TopicPartitions]:
     return found
 
 
+# --- records
+
+_REGEX: Final = RecordType(ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue)
+_PARTITIONS: Final = RecordType(
+    ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue
+)
+
+CONSUMER_RECORDS: Final = ModernRecords(
+    ConsumerGroup,
+    epoch=RecordType(ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    member=RecordType(ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    target_epoch=RecordType(
+        ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue
+    ),
+    target=RecordType(
+        ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue
+    ),
+    current=RecordType(
+        ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue
+    ),
+    own=(_REGEX, _PARTITIONS),
+    member_value=_member_value,
+    target_value=_target_value,
+    current_value=_current_value,
+)
+
+
 def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> NewRecord:
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics),
@@ -150,14 +133,21 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> NewRecor
 
 
 def regex_tombstone(group_id: str, regex: str) -> NewRecord:
-    key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-    return NewRecord(key, None)
+    return tombstone(_REGEX, group_id=group_id, regular_expression=regex)
 
 
-def remove_member(group_id: str, member_id: str) -> list[NewRecord]:
-    """Records that take a member out of its group."""
-    return [
-        current_tombstone(group_id, member_id),
-        target_tombstone(group_id, member_id),
-        member_tombstone(group_id, member_id),
-    ]
+def partition_metadata_tombstone(group_id: str) -> NewRecord:
+    return tombstone(_PARTITIONS, group_id=group_id)
+
+
+def group_tombstones(
+    group: ConsumerGroup, renamed: Mapping[str, str] | None = None
+) -> list[NewRecord]:
+    """Records that remove a group with all its members, of which some have new ids meanwhile."""
+    group_id = group.group_id
+    return CONSUMER_RECORDS.remove_group(
+        group_id,
+        [(renamed or {}).get(member_id, member_id) for member_id in group.members],
+        *(regex_tombstone(group_id, regex) for regex in group.regexes),
+        partition_metadata_tombstone(group_id),
+    )

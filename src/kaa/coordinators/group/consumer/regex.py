@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import re2
 
 from kaa.coordinators.group.consumer.group import ResolvedRegex
-from kaa.coordinators.group.consumer.records import epoch_record, regex_record, regex_tombstone
+from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS, regex_record, regex_tombstone
 from kaa.coordinators.machine import CoordinatorError
 from kaa.limits import (
     CONSUMER_GROUP_REGEX_BYTES_MAX,
@@ -142,6 +142,6 @@ def resolved_records(
     metadata_hash = topics.group_hash(names)
     if is_changed or metadata_hash != group.epochs.metadata_hash:
         epoch = group.group_epoch + 1
-        records.append(epoch_record(group.group_id, epoch, metadata_hash))
+        records.append(CONSUMER_RECORDS.epoch_record(group.group_id, epoch, metadata_hash))
         group.topics_checked = (topics.version, epoch)
     return records

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.coordinators.group.assignors.table import ASSIGNORS, GroupSpec, MemberSpec
 from kaa.coordinators.group.consumer.group import is_homogeneous
-from kaa.coordinators.group.consumer.records import target_epoch_record, target_record
+from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS
 from kaa.coordinators.group.java_order import map_order, string_hash
 
 if TYPE_CHECKING:
@@ -28,17 +28,6 @@ class Computation(NamedTuple):
     epoch: int
     spec: GroupSpec
     steps: Generator[None, None, GroupAssignment]
-
-
-def can_compute(assignment_timestamp_ms: int, interval_ms: int, now_ms: int) -> bool:
-    """Assignments of a group have a pause between them (KIP-1263); the first one never waits.
-
-    Nor does one after an assignment that seems to be of the future: the date was set back since,
-    and would have to pass a second time. A pause too few does no harm.
-    """
-    if assignment_timestamp_ms == 0 or interval_ms == 0:
-        return True
-    return not 0 <= now_ms - assignment_timestamp_ms < interval_ms
 
 
 def computation(
@@ -100,10 +89,5 @@ def target_records(
     group: ConsumerGroup, epoch: int, spec: GroupSpec, found: GroupAssignment, now_ms: int
 ) -> list[NewRecord]:
     """Records of those members whose target has changed, and of the epoch."""
-    records = [
-        target_record(group.group_id, member_id, found.get(member_id, {}))
-        for member_id in spec.members
-        if found.get(member_id, {}) != group.targets.get(member_id)
-    ]
-    records.append(target_epoch_record(group.group_id, epoch, now_ms))
-    return records
+    targets = {member_id: found.get(member_id, {}) for member_id in spec.members}
+    return CONSUMER_RECORDS.target_records(group, epoch, targets, now_ms)

@@ -1,9 +1,7 @@
-"""Deadlines of members of consumer groups.
+"""Deadlines of members of consumer groups, besides those of every modern group.
 
 | deadline | set by | when it passes, the member is removed |
 |---|---|---|
-| session | every heartbeat | always |
-| revocation | the request to give partitions up | if it is still at that epoch |
 | join | the answer that a classic member is to join again | always; a join takes it back |
 | sync | the answer to a classic member's join | always; a sync takes it back |
 
@@ -18,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from kaa.coordinators.group.modern.timers import MemberTimers
+
 if TYPE_CHECKING:
     from kaa.coordinators.group.consumer.member import ConsumerMember
     from kaa.coordinators.machine import Moment
@@ -28,15 +28,6 @@ _HEARTBEATS_WITHOUT_REPORT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerExpired:
-    """A member has missed a deadline. With an epoch, only if it is still at that one."""
-
-    group_id: str
-    member_id: str
-    epoch: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class WorkDue:
     """The next slice of work that is too long to be done at once; see `work`."""
 
@@ -44,13 +35,15 @@ class WorkDue:
     kind: str
 
 
-class ConsumerTimers:
+class ConsumerTimers(MemberTimers):
     """Sets and takes back the deadlines of members of consumer groups. What a deadline leads to is
     decided by those who handle its event.
     """
 
+    deadlines = (*MemberTimers.deadlines, "join", "sync")
+
     def __init__(self, timers: Timers[object]) -> None:
-        self._timers = timers
+        super().__init__("consumer", timers)
         # By group and member.
         self._sent_ms: dict[tuple[str, str], int] = {}
 
@@ -68,41 +61,24 @@ class ConsumerTimers:
         patience_ms = _HEARTBEATS_WITHOUT_REPORT * heartbeat_interval_ms
         return sent_ms is not None and now.monotonic_ms - sent_ms >= patience_ms
 
-    def expect_heartbeat(self, group_id: str, member_id: str, timeout_ms: int, now: Moment) -> None:
-        self._schedule("session", ConsumerExpired(group_id, member_id), timeout_ms, now)
-
-    def expect_revocation(self, group_id: str, member: ConsumerMember, now: Moment) -> None:
-        event = ConsumerExpired(group_id, member.member_id, member.member_epoch)
-        self._schedule("revocation", event, member.rebalance_timeout_ms, now)
-
-    def forget_revocation(self, group_id: str, member_id: str) -> None:
-        self._timers.cancel(("consumer revocation", group_id, member_id))
-
     def expect_join(self, group_id: str, member: ConsumerMember, now: Moment) -> None:
         """Only the first of several answers counts."""
-        if ("consumer join", group_id, member.member_id) not in self._timers:
-            event = ConsumerExpired(group_id, member.member_id)
-            self._schedule("join", event, member.rebalance_timeout_ms, now)
+        if not self._is_expected("join", group_id, member.member_id):
+            self._expect("join", group_id, member.member_id, member.rebalance_timeout_ms, now)
 
     def forget_join(self, group_id: str, member_id: str) -> None:
-        self._timers.cancel(("consumer join", group_id, member_id))
+        self._cancel("join", group_id, member_id)
 
     def expect_sync(self, group_id: str, member_id: str, timeout_ms: int, now: Moment) -> None:
-        self._schedule("sync", ConsumerExpired(group_id, member_id), timeout_ms, now)
+        self._expect("sync", group_id, member_id, timeout_ms, now)
 
     def forget_sync(self, group_id: str, member_id: str) -> None:
-        self._timers.cancel(("consumer sync", group_id, member_id))
+        self._cancel("sync", group_id, member_id)
 
     def forget(self, group_id: str, member_id: str) -> None:
-        """The member is gone."""
         self.has_reported(group_id, member_id)
-        for kind in ("session", "revocation", "join", "sync"):
-            self._timers.cancel((f"consumer {kind}", group_id, member_id))
+        super().forget(group_id, member_id)
 
     def schedule_work(self, event: WorkDue, delay_ms: int, now: Moment) -> None:
         key = (f"consumer {event.kind}", event.group_id)
         self._timers.schedule(key, now.monotonic_ms + delay_ms, event)
-
-    def _schedule(self, kind: str, event: ConsumerExpired, timeout_ms: int, now: Moment) -> None:
-        key = (f"consumer {kind}", event.group_id, event.member_id)
-        self._timers.schedule(key, now.monotonic_ms + timeout_ms, event)

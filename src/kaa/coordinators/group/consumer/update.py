@@ -16,12 +16,11 @@ from kaa.coordinators.group.assignors.table import finish
 from kaa.coordinators.group.consumer.member import MemberState
 from kaa.coordinators.group.consumer.reconcile import MemberTarget, Situation, reconcile
 from kaa.coordinators.group.consumer.records import (
-    current_record,
-    epoch_record,
-    member_record,
+    CONSUMER_RECORDS,
     partition_metadata_tombstone,
 )
-from kaa.coordinators.group.consumer.target import can_compute, computation, target_records
+from kaa.coordinators.group.consumer.target import computation, target_records
+from kaa.coordinators.group.modern.group import can_compute
 from kaa.limits import CONSUMER_GROUP_ASSIGNOR_STEPS_MAX
 
 if TYPE_CHECKING:
@@ -71,20 +70,21 @@ class Update:
         """Whether the names of topics have changed."""
         if self.updated == self.member:
             return False
-        self.records.append(member_record(self.group.group_id, self.updated))
+        self.records.append(CONSUMER_RECORDS.member_record(self.group.group_id, self.updated))
         return self.updated.subscribed_topic_names != self.member.subscribed_topic_names
 
     def bump_epoch(self, *, is_needed: bool) -> None:
         """Bumps the epoch if it is needed, or if topics of the group have changed."""
         group, topics = self.group, self._around.topics
-        version, checked_epoch = group.topics_checked
-        if not is_needed and version == topics.version and group.group_epoch >= checked_epoch:
+        if not is_needed and group.has_checked_topics(topics.version):
             return
         members = group.members_with(self.updated).values()
         metadata_hash = topics.group_hash(group.subscribed_topics_of(members))
         if is_needed or metadata_hash != group.epochs.metadata_hash:
             self.group_epoch += 1
-            self.records.append(epoch_record(group.group_id, self.group_epoch, metadata_hash))
+            self.records.append(
+                CONSUMER_RECORDS.epoch_record(group.group_id, self.group_epoch, metadata_hash)
+            )
         group.topics_checked = (topics.version, self.group_epoch)
         if group.epochs.has_partition_metadata:
             self.records.append(partition_metadata_tombstone(group.group_id))
@@ -127,7 +127,7 @@ class Update:
         self.updated = reconcile(updated, situation)
         if self.updated == updated:
             return
-        self.records.append(current_record(group.group_id, self.updated))
+        self.records.append(CONSUMER_RECORDS.current_record(group.group_id, self.updated))
         if not self.updated.uses_classic_protocol:
             timers, now = self._around.timers, self._around.now
             if self.updated.state is MemberState.UNREVOKED_PARTITIONS:

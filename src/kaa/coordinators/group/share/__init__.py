@@ -10,5 +10,5 @@
 | `describe` | share groups as administrators see them |
 | `group` | a share group: members, what each is to read, and which partitions have share state |
 | `groups` | what share groups do: members join, stay, leave, and partitions get share state |
-| `records` | records of share groups in the offsets topic, written and read |
+| `records` | records of share groups in the offsets topic |
 """

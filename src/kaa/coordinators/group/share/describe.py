@@ -11,7 +11,7 @@ from kaa.coordinators.group.java_order import (
     string_hash,
     uuid_hash,
 )
-from kaa.coordinators.group.one_kind import describe_one
+from kaa.coordinators.group.modern.describe import describe_one
 from kaa.coordinators.group.share.group import ShareGroup
 from kaa.wire.messages.k77_share_group_describe import (
     Assignment,

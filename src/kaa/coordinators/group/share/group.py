@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kaa.coordinators.group.modern.group import LEAVE_EPOCH, ModernGroup, partitions_by_topic
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.timeline import TimelineDict
 from kaa.wire.errors import Errors
@@ -24,11 +25,16 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.timeline import Timeline
+    from kaa.wire.messages.offsets_share import (
+        ShareGroupCurrentMemberAssignmentValue,
+        ShareGroupMemberMetadataValue,
+        ShareGroupStatePartitionMetadataValue,
+        ShareGroupTargetAssignmentMemberValue,
+        TopicPartitionsInfo,
+    )
     from kaa.wire.primitives import Uuid
+    from kaa.wire.schema import CoordinatorKey
 
-SHARE_PROTOCOL_TYPE: Final = "share"
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
 _SELF: Final = ""
 
 
@@ -44,6 +50,26 @@ class ShareMember(NamedTuple):
     subscribed_topic_names: frozenset[str] = frozenset()
     # Never changed in place.
     assigned: Assignment = {}  # noqa: RUF012
+
+    def with_metadata(self, value: ShareGroupMemberMetadataValue) -> ShareMember:
+        return self._replace(
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            subscribed_topic_names=frozenset(value.subscribed_topic_names),
+        )
+
+    def with_assignment(self, value: ShareGroupCurrentMemberAssignmentValue) -> ShareMember:
+        return self._replace(
+            member_epoch=value.member_epoch,
+            previous_member_epoch=value.previous_member_epoch,
+            assigned=partitions_by_topic(value.assigned_partitions),
+        )
+
+    def without_assignment(self) -> ShareMember:
+        return self._replace(
+            member_epoch=LEAVE_EPOCH, previous_member_epoch=LEAVE_EPOCH, assigned={}
+        )
 
 
 class ShareEpochs(NamedTuple):
@@ -70,23 +96,17 @@ class StatePartitions(NamedTuple):
     deleting: dict[Uuid, str] = {}  # noqa: RUF012
 
 
-class ShareGroup:
+class ShareGroup(ModernGroup[ShareEpochs, ShareMember, "Assignment"]):
     """A share group in memory. Values that are stored are set by replaying records; the
     `committed_` ones are what a describe may show.
     """
 
-    kind: Final = "share"
-    protocol_type: Final = SHARE_PROTOCOL_TYPE
+    kind = "share"
+    protocol_type = "share"
 
     def __init__(self, group_id: str, timeline: Timeline) -> None:
-        self.group_id = group_id
-        self._epochs: TimelineDict[str, ShareEpochs] = TimelineDict(timeline)
+        super().__init__(group_id, timeline, ShareEpochs(), ShareMember)
         self._partitions: TimelineDict[str, StatePartitions] = TimelineDict(timeline)
-        self.members: TimelineDict[str, ShareMember] = TimelineDict(timeline)
-        self.targets: TimelineDict[str, Assignment] = TimelineDict(timeline)
-        # When the topics of the group were last looked at: the version of topics, and the epoch
-        # of the group, which an append that fails may take back.
-        self.topics_checked: tuple[int, int] = (-1, -1)
         # For which epochs, share state and version of topics nothing was left to be done.
         self._settled: tuple[ShareEpochs, StatePartitions, int] | None = None
 
@@ -104,24 +124,8 @@ class ShareGroup:
         return epochs is self.epochs and partitions is self.partitions and version == topics_version
 
     @property
-    def epochs(self) -> ShareEpochs:
-        return self._epochs.get(_SELF) or ShareEpochs()
-
-    @epochs.setter
-    def epochs(self, epochs: ShareEpochs) -> None:
-        self._epochs[_SELF] = epochs
-
-    @property
-    def committed_epochs(self) -> ShareEpochs:
-        return self._epochs.committed(_SELF) or ShareEpochs()
-
-    @property
     def partitions(self) -> StatePartitions:
         return self._partitions.get(_SELF) or StatePartitions()
-
-    @partitions.setter
-    def partitions(self, partitions: StatePartitions) -> None:
-        self._partitions[_SELF] = partitions
 
     @property
     def committed_partitions(self) -> StatePartitions:
@@ -132,30 +136,38 @@ class ShareGroup:
         """The state as readers see it."""
         return "Stable" if any(True for _ in self.members.committed_items()) else "Empty"
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    def member(self, member_id: str) -> ShareMember:
-        found = self.members.get(member_id)
-        if found is None:
-            raise CoordinatorError(
-                Errors.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id}."
-            )
-        return found
-
     def members_with(self, member: ShareMember) -> dict[str, ShareMember]:
         return dict(self.members.items()) | {member.member_id: member}
 
     def is_subscribed_to(self, topic: str) -> bool:
         return any(topic in member.subscribed_topic_names for member in self.members.values())
 
-    def validate_delete(self) -> None:
-        if not self.is_empty:
-            raise CoordinatorError(Errors.NON_EMPTY_GROUP)
-
     def validate_offset_delete(self) -> None:
         raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND)
+
+    # --- replay
+
+    def replay_own(
+        self, key: CoordinatorKey, value: ShareGroupStatePartitionMetadataValue | None
+    ) -> None:
+        self._partitions[_SELF] = StatePartitions() if value is None else _stored(value)
+
+    def _target_of(self, value: ShareGroupTargetAssignmentMemberValue) -> Assignment:
+        return partitions_by_topic(value.topic_partitions)
+
+
+def _stored(value: ShareGroupStatePartitionMetadataValue) -> StatePartitions:
+    def topics(infos: Iterable[TopicPartitionsInfo]) -> dict[Uuid, InitialisedTopic]:
+        return {
+            info.topic_id: InitialisedTopic(info.topic_name, frozenset(info.partitions))
+            for info in infos
+        }
+
+    return StatePartitions(
+        topics(value.initializing_topics),
+        topics(value.initialized_topics),
+        {info.topic_id: info.topic_name for info in value.deleting_topics},
+    )
 
 
 def merged(

@@ -9,15 +9,15 @@ that can be assigned, and assigns them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.coordinators.group.assignors.simple import assign_shared
-from kaa.coordinators.group.consumer.target import can_compute
 from kaa.coordinators.group.java_order import integer_hash, map_order, uuid_hash
+from kaa.coordinators.group.modern.group import JOIN_EPOCH, LEAVE_EPOCH, can_compute
+from kaa.coordinators.group.modern.groups import ModernGroups
+from kaa.coordinators.group.modern.timers import MemberTimers
+from kaa.coordinators.group.settings import ShareTimes
 from kaa.coordinators.group.share.group import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
     InitialisedTopic,
     ShareGroup,
     ShareMember,
@@ -25,17 +25,8 @@ from kaa.coordinators.group.share.group import (
     merged,
     without,
 )
-from kaa.coordinators.group.share.records import (
-    current_record,
-    epoch_record,
-    member_record,
-    partitions_record,
-    remove_member,
-    target_epoch_record,
-    target_record,
-)
+from kaa.coordinators.group.share.records import SHARE_RECORDS, partitions_record
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
-from kaa.model.words import count_text
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k76_share_group_heartbeat import (
     Assignment as HeartbeatAssignment,
@@ -51,7 +42,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.group.kinds import Group
     from kaa.coordinators.group.outcome import Client
-    from kaa.coordinators.group.settings import GroupSettings, ShareTimes
+    from kaa.coordinators.group.settings import GroupSettings
     from kaa.coordinators.group.topics import GroupTopics
     from kaa.coordinators.machine import Moment, NewRecord
     from kaa.coordinators.timeline import Timeline, TimelineDict
@@ -63,14 +54,6 @@ if TYPE_CHECKING:
 Partitions = dict["Uuid", frozenset[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class ShareExpired:
-    """A member has not been heard of for the time of its session."""
-
-    group_id: str
-    member_id: str
-
-
 class InitialiseState(NamedTuple):
     """Has the share coordinator begin the state of partitions, with a state epoch."""
 
@@ -79,7 +62,7 @@ class InitialiseState(NamedTuple):
     partitions: Partitions
 
 
-class ShareGroups:
+class ShareGroups(ModernGroups[ShareGroup, ShareTimes]):
     """The commands of share groups: each gives records, an answer, and the partitions that need
     share state. The groups themselves belong to the machine.
     """
@@ -93,30 +76,10 @@ class ShareGroups:
         times: Callable[[str], ShareTimes],
         topics: GroupTopics,
     ) -> None:
-        self._groups = groups
-        self._timeline = timeline
-        self._timers = timers
-        self.settings = settings
-        self.times = times
-        self.topics = topics
+        super().__init__(ShareGroup, groups, timeline, settings, times, topics)
+        self._timers = MemberTimers(ShareGroup.kind, timers)
         # Since when state of a group's topic is being initialised, as far as this leader knows.
         self._under_way: dict[tuple[str, Uuid], int] = {}
-
-    def find(self, group_id: str) -> ShareGroup:
-        """The share group of this name; GROUP_ID_NOT_FOUND if there is none."""
-        group = self._groups.get(group_id)
-        if isinstance(group, ShareGroup):
-            return group
-        what = f"There is no group {group_id}."
-        if group is not None:
-            what = f"Group {group_id} is a {group.kind} group."
-        raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, what)
-
-    def find_or_new(self, group_id: str) -> ShareGroup:
-        """The same, or a group that nobody knows yet."""
-        if group_id not in self._groups:
-            return ShareGroup(group_id, self._timeline)
-        return self.find(group_id)
 
     # --- heartbeats
 
@@ -126,14 +89,15 @@ class ShareGroups:
         group_id = request.group_id
         if request.member_epoch == LEAVE_EPOCH:
             group = self.find(group_id)
-            group.member(request.member_id)
+            member = group.member(request.member_id)
             response = ShareGroupHeartbeatResponse(
                 member_id=request.member_id, member_epoch=request.member_epoch
             )
-            return self.fence(group, request.member_id, response)
+            return self.fence(group, [member], now, response)
         is_joining = request.member_epoch == JOIN_EPOCH
         group = self.find_or_new(group_id) if is_joining else self.find(group_id)
-        self._check_size(group, request.member_id)
+        if request.member_id not in group.members:
+            self._check_room(group, self.settings().share_size_max)
         if is_joining:
             member = group.members.get(request.member_id) or ShareMember(request.member_id)
         else:
@@ -151,7 +115,7 @@ class ShareGroups:
         if update.is_settled:
             group.settle(self.topics.version)
         times = self.times(group_id)
-        self._expect_heartbeat(group_id, request.member_id, now)
+        self._timers.expect_heartbeat(group_id, request.member_id, times.session_timeout_ms, now)
         updated = update.updated
         response = ShareGroupHeartbeatResponse(
             member_id=updated.member_id,
@@ -169,51 +133,38 @@ class ShareGroups:
             effects.append(InitialiseState(group_id, update.group_epoch, to_initialise))
         return CoordinatorResult(update.records, response, effects=effects)
 
-    def _check_size(self, group: ShareGroup, member_id: str) -> None:
-        size_max = self.settings().share_size_max
-        if len(group.members) >= size_max and member_id not in group.members:
-            raise CoordinatorError(
-                Errors.GROUP_MAX_SIZE_REACHED,
-                f"Group {group.group_id} has {count_text(size_max, 'member')}, which is the limit.",
-            )
-
     # --- leaving
 
     def fence(
-        self, group: ShareGroup, member_id: str, response: object = None
+        self,
+        group: ShareGroup,
+        members: Iterable[ShareMember],
+        now: Moment,
+        response: object = None,
     ) -> CoordinatorResult:
-        """Takes a member out of its group, which gets another epoch."""
-        left = [one for one in group.members.values() if one.member_id != member_id]
+        group_id, gone = group.group_id, [member.member_id for member in members]
+        left = [one for one in group.members.values() if one.member_id not in gone]
         names = {name for one in left for name in one.subscribed_topic_names}
-        records = remove_member(group.group_id, member_id)
-        epoch = group.epochs.group_epoch + 1
-        records.append(epoch_record(group.group_id, epoch, self.topics.group_hash(names)))
-        self._timers.cancel(_session(group.group_id, member_id))
+        records: list[NewRecord] = []
+        for member_id in gone:
+            records += SHARE_RECORDS.remove_member(group_id, member_id)
+            self._timers.forget(group_id, member_id)
+        epoch, metadata_hash = group.epochs.group_epoch + 1, self.topics.group_hash(names)
+        records.append(SHARE_RECORDS.epoch_record(group_id, epoch, metadata_hash))
         return CoordinatorResult(records, response)
 
-    def expire(self, event: ShareExpired) -> CoordinatorResult:
-        group = self._groups.get(event.group_id)
-        if not isinstance(group, ShareGroup) or event.member_id not in group.members:
-            return CoordinatorResult()
-        return self.fence(group, event.member_id)
-
-    def _expect_heartbeat(self, group_id: str, member_id: str, now: Moment) -> None:
-        deadline_ms = now.monotonic_ms + self.times(group_id).session_timeout_ms
-        event = ShareExpired(group_id, member_id)
-        self._timers.schedule(_session(group_id, member_id), deadline_ms, event)
-
     def loaded(self, group: ShareGroup, now: Moment) -> None:
-        """Gives the members of a loaded group their sessions."""
+        timeout_ms = self.times(group.group_id).session_timeout_ms
         for member_id in group.members:
-            self._expect_heartbeat(group.group_id, member_id, now)
+            self._timers.expect_heartbeat(group.group_id, member_id, timeout_ms, now)
 
     # --- share state
 
     def initialised(self, group_id: str, done: Partitions) -> CoordinatorResult:
         """Partitions have share state now."""
         self._not_under_way(group_id, done)
-        group = self._groups.get(group_id)
-        if not isinstance(group, ShareGroup) or not done:
+        group = self.known(group_id)
+        if group is None or not done:
             return CoordinatorResult(response=Errors.NONE)
         known = group.partitions
         named = {
@@ -229,8 +180,8 @@ class ShareGroups:
     def not_initialised(self, group_id: str, failed: Partitions) -> CoordinatorResult:
         """Partitions got no share state: a later heartbeat tries again."""
         self._not_under_way(group_id, failed)
-        group = self._groups.get(group_id)
-        if not isinstance(group, ShareGroup) or not group.partitions.initialising:
+        group = self.known(group_id)
+        if group is None or not group.partitions.initialising:
             return CoordinatorResult(response=Errors.NONE)
         known = group.partitions
         partitions = known._replace(initialising=without(known.initialising, failed))
@@ -313,7 +264,7 @@ class _Update:
         """Whether the names of topics have changed."""
         if self.updated == self.member and self.member.member_id in self.group.members:
             return False
-        self.records.append(member_record(self.group.group_id, self.updated))
+        self.records.append(SHARE_RECORDS.member_record(self.group.group_id, self.updated))
         return self.updated.subscribed_topic_names != self.member.subscribed_topic_names
 
     def is_assignment_pending(self) -> bool:
@@ -334,14 +285,14 @@ class _Update:
     def bump_epoch(self, *, is_needed: bool) -> None:
         """Bumps the epoch if it is needed, or if topics of the group have changed."""
         group, topics = self.group, self._groups.topics
-        version, checked_epoch = group.topics_checked
-        is_checked = version == topics.version and group.epochs.group_epoch >= checked_epoch
-        if not is_needed and is_checked:
+        if not is_needed and group.has_checked_topics(topics.version):
             return
         metadata_hash = topics.group_hash(self._names)
         if is_needed or metadata_hash != group.epochs.metadata_hash:
             self.group_epoch += 1
-            self.records.append(epoch_record(group.group_id, self.group_epoch, metadata_hash))
+            self.records.append(
+                SHARE_RECORDS.epoch_record(group.group_id, self.group_epoch, metadata_hash)
+            )
         group.topics_checked = (topics.version, self.group_epoch)
 
     def assign(self) -> None:
@@ -364,14 +315,9 @@ class _Update:
                 for topic_id, topic in group.partitions.initialised.items()
             },
         )
-        group_id = group.group_id
-        self.records += [
-            target_record(group_id, member_id, target)
-            for member_id, target in found.items()
-            if target != group.targets.get(member_id)
-        ]
-        now_ms = self._now.wall_ms
-        self.records.append(target_epoch_record(group_id, self.group_epoch, now_ms))
+        self.records += SHARE_RECORDS.target_records(
+            group, self.group_epoch, found, self._now.wall_ms
+        )
         self._target = (self.group_epoch, found[self.updated.member_id])
 
     def follow(self, *, is_subscription_changed: bool) -> None:
@@ -387,7 +333,7 @@ class _Update:
                 member_epoch=epoch, previous_member_epoch=self.updated.member_epoch
             )
         if followed != self.updated:
-            self.records.append(current_record(self.group.group_id, followed))
+            self.records.append(SHARE_RECORDS.current_record(self.group.group_id, followed))
             self.updated = followed
 
     def initialise(self) -> Partitions:
@@ -414,10 +360,6 @@ class _Update:
             self.records.append(partitions_record(group.group_id, partitions))
             self._groups.begin_initialising(group.group_id, missing, self._now)
         return {topic_id: topic.partitions for topic_id, topic in missing.items()}
-
-
-def _session(group_id: str, member_id: str) -> tuple[str, str, str]:
-    return "share session", group_id, member_id
 
 
 def _updated(

@@ -14,6 +14,6 @@ state, `records` what is stored of it.
 | `describe` | how a group is shown |
 | `group` | a streams group |
 | `groups` | what streams groups do: members join, stay and leave |
-| `records` | records of streams groups in the offsets topic, written and read |
+| `records` | records of streams groups in the offsets topic |
 | `update` | one heartbeat of a member of a streams group, step by step, each in records |
 """

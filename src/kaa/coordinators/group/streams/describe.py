@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.group.java_order import java_string_order, map_order, string_hash
-from kaa.coordinators.group.one_kind import describe_one
+from kaa.coordinators.group.modern.describe import describe_one
 from kaa.coordinators.group.streams.group import StreamsGroup
 from kaa.coordinators.group.streams.member import Tasks
 from kaa.wire.messages.k89_streams_group_describe import (

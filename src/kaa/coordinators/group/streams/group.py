@@ -15,19 +15,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kaa.coordinators.group.streams.member import Tasks
-from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.group.modern.group import ModernGroup
+from kaa.coordinators.group.streams.member import StreamsMember, Tasks, task_map
+from kaa.coordinators.group.streams.topology import topology_of
 from kaa.coordinators.timeline import TimelineDict
-from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kaa.coordinators.group.streams.member import OwnedTasks, StreamsMember, TaskMap
+    from kaa.coordinators.group.streams.member import OwnedTasks, TaskMap
     from kaa.coordinators.group.streams.topology import ConfiguredTopology, StreamsTopology
     from kaa.coordinators.timeline import Timeline
+    from kaa.wire.messages.offsets_streams import (
+        StreamsGroupMetadataValue,
+        StreamsGroupTargetAssignmentMemberValue,
+        StreamsGroupTopologyValue,
+    )
+    from kaa.wire.schema import CoordinatorKey
 
-STREAMS_PROTOCOL_TYPE: Final = "streams"
 _SELF: Final = ""
 
 
@@ -44,60 +49,84 @@ class StreamsEpochs(NamedTuple):
     assignment_timestamp_ms: int = 0
 
 
-class StreamsGroup:
+class StreamsGroup(ModernGroup[StreamsEpochs, StreamsMember, Tasks]):
     """A streams group in memory. What is stored changes by replayed records; the `committed_`
     values are what a describe may show.
     """
 
-    kind: Final = "streams"
-    protocol_type: Final = STREAMS_PROTOCOL_TYPE
+    kind = "streams"
+    protocol_type = "streams"
 
     def __init__(self, group_id: str, timeline: Timeline) -> None:
-        self.group_id = group_id
-        self._epochs: TimelineDict[str, StreamsEpochs] = TimelineDict(timeline)
+        super().__init__(group_id, timeline, StreamsEpochs(), StreamsMember)
         self._topology: TimelineDict[str, StreamsTopology] = TimelineDict(timeline)
-        self.members: TimelineDict[str, StreamsMember] = TimelineDict(timeline)
-        self.targets: TimelineDict[str, Tasks] = TimelineDict(timeline)
         # The process that is active on a task, and those that keep a standby or warm it up.
         self._active: TimelineDict[tuple[str, int], str] = TimelineDict(timeline)
         self._passive: TimelineDict[tuple[str, int], tuple[str, ...]] = TimelineDict(timeline)
         self.configured: ConfiguredTopology | None = None
-        # When the topics of the group were last looked at: the version of topics, and the epoch
-        # of the group, which an append that fails may take back.
-        self.topics_checked: tuple[int, int] = (-1, -1)
         # The member that asked all others to shut down, until the group is empty.
         self.shutdown_member_id: str | None = None
         # Counts changes of what is found at which endpoint.
         self.endpoint_epoch = 0
 
-    # --- durable state
-
-    @property
-    def epochs(self) -> StreamsEpochs:
-        return self._epochs.get(_SELF) or StreamsEpochs()
-
-    @epochs.setter
-    def epochs(self, epochs: StreamsEpochs) -> None:
-        self._epochs[_SELF] = epochs
-
-    @property
-    def committed_epochs(self) -> StreamsEpochs:
-        return self._epochs.committed(_SELF) or StreamsEpochs()
-
     @property
     def topology(self) -> StreamsTopology | None:
         return self._topology.get(_SELF)
 
-    @topology.setter
-    def topology(self, topology: StreamsTopology | None) -> None:
-        if topology is None:
-            self._topology.pop(_SELF)
-        else:
-            self._topology[_SELF] = topology
-
     @property
     def committed_topology(self) -> StreamsTopology | None:
         return self._topology.committed(_SELF)
+
+    # --- questions
+
+    def active_process(self, name: str, partition: int) -> str | None:
+        return self._active.get((name, partition))
+
+    def has_passive(self, name: str, partition: int, process_id: str) -> bool:
+        return process_id in (self._passive.get((name, partition)) or ())
+
+    @property
+    def shown_state(self) -> str:
+        """The state as readers see it."""
+        members = [member for _, member in self.members.committed_items()]
+        return _state(self.committed_epochs, self.committed_topology, members)
+
+    def target(self, member_id: str) -> Tasks:
+        return self.targets.get(member_id) or Tasks()
+
+    def subscribed_topics(self) -> set[str]:
+        """None if nobody is there: offsets of such a group may expire."""
+        if self.is_empty or self.topology is None:
+            return set()
+        return set(self.topology.by_source_topic)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribed_topics()
+
+    def validate_offset_delete(self) -> None:
+        """Offsets of topics that are not read may always be deleted."""
+
+    # --- replay
+
+    def replay_epoch(self, value: StreamsGroupMetadataValue) -> None:
+        super().replay_epoch(value)
+        self.epochs = self.epochs._replace(
+            validated_topology_epoch=value.validated_topology_epoch,
+            assignment_configs={one.key: one.value for one in value.last_assignment_configs or ()},
+        )
+
+    def replay_own(self, key: CoordinatorKey, value: StreamsGroupTopologyValue | None) -> None:
+        if value is None:
+            self._topology.pop(_SELF)
+        else:
+            self._topology[_SELF] = topology_of(value)
+
+    def _target_of(self, value: StreamsGroupTargetAssignmentMemberValue) -> Tasks:
+        return Tasks(
+            task_map(value.active_tasks),
+            task_map(value.standby_tasks),
+            task_map(value.warmup_tasks),
+        )
 
     def put(self, member: StreamsMember) -> None:
         self._release(member.member_id)
@@ -130,51 +159,6 @@ class StreamsGroup:
                     self._passive[task] = tuple(left)
                 else:
                     self._passive.pop(task)
-
-    # --- questions
-
-    def active_process(self, name: str, partition: int) -> str | None:
-        return self._active.get((name, partition))
-
-    def has_passive(self, name: str, partition: int, process_id: str) -> bool:
-        return process_id in (self._passive.get((name, partition)) or ())
-
-    @property
-    def shown_state(self) -> str:
-        """The state as readers see it."""
-        members = [member for _, member in self.members.committed_items()]
-        return _state(self.committed_epochs, self.committed_topology, members)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    def member(self, member_id: str) -> StreamsMember:
-        found = self.members.get(member_id)
-        if found is None:
-            raise CoordinatorError(
-                Errors.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id}."
-            )
-        return found
-
-    def target(self, member_id: str) -> Tasks:
-        return self.targets.get(member_id) or Tasks()
-
-    def subscribed_topics(self) -> set[str]:
-        """None if nobody is there: offsets of such a group may expire."""
-        if self.is_empty or self.topology is None:
-            return set()
-        return set(self.topology.by_source_topic)
-
-    def is_subscribed_to(self, topic: str) -> bool:
-        return topic in self.subscribed_topics()
-
-    def validate_delete(self) -> None:
-        if not self.is_empty:
-            raise CoordinatorError(Errors.NON_EMPTY_GROUP)
-
-    def validate_offset_delete(self) -> None:
-        """Offsets of topics that are not read may always be deleted."""
 
 
 def _state(

@@ -10,16 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.coordinators.group.classic.group import ClassicGroup, ClassicGroupState
-from kaa.coordinators.group.classic.records import group_tombstone
-from kaa.coordinators.group.consumer.target import can_compute
 from kaa.coordinators.group.java_order import map_order, string_hash
-from kaa.coordinators.group.streams.endpoints import partitions_by_endpoint
-from kaa.coordinators.group.streams.group import StreamsGroup
-from kaa.coordinators.group.streams.member import (
+from kaa.coordinators.group.modern.group import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
+    can_compute,
+)
+from kaa.coordinators.group.modern.groups import ModernGroups
+from kaa.coordinators.group.modern.timers import MemberTimers
+from kaa.coordinators.group.settings import StreamsTimes
+from kaa.coordinators.group.streams.endpoints import partitions_by_endpoint
+from kaa.coordinators.group.streams.group import StreamsGroup
+from kaa.coordinators.group.streams.member import (
     MemberState,
     StreamsMember,
     Tasks,
@@ -27,11 +30,10 @@ from kaa.coordinators.group.streams.member import (
     is_within,
     task_map,
 )
-from kaa.coordinators.group.streams.records import epoch_record, remove_member
+from kaa.coordinators.group.streams.records import STREAMS_RECORDS, epoch_record
 from kaa.coordinators.group.streams.topology import Status
 from kaa.coordinators.group.streams.update import Update, computed, stored_standby_count
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
-from kaa.model.words import count_text
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k88_streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
@@ -43,30 +45,13 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.group.kinds import Group
     from kaa.coordinators.group.outcome import Client
-    from kaa.coordinators.group.settings import GroupSettings, StreamsTimes
+    from kaa.coordinators.group.settings import GroupSettings
     from kaa.coordinators.group.streams.topology import ConfiguredTopology, InternalTopic
     from kaa.coordinators.group.topics import GroupTopics
     from kaa.coordinators.machine import Moment, NewRecord
     from kaa.coordinators.timeline import Timeline, TimelineDict
     from kaa.coordinators.timers import Timers
     from kaa.wire.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest
-
-
-@dataclass(frozen=True, slots=True)
-class StreamsExpired:
-    """A member has not been heard of for the time of its session."""
-
-    group_id: str
-    member_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class StreamsRebalanceExpired:
-    """A member has not given up tasks in time."""
-
-    group_id: str
-    member_id: str
-    member_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +68,7 @@ class StreamsHeartbeat(NamedTuple):
     topics: Mapping[str, InternalTopic] = {}
 
 
-class StreamsGroups:
+class StreamsGroups(ModernGroups[StreamsGroup, StreamsTimes]):
     """The commands of streams groups: each gives records, an answer, and internal topics to create.
     The groups themselves belong to the machine.
     """
@@ -97,32 +82,9 @@ class StreamsGroups:
         times: Callable[[str], StreamsTimes],
         topics: GroupTopics,
     ) -> None:
-        self._groups = groups
-        self._timeline = timeline
+        super().__init__(StreamsGroup, groups, timeline, settings, times, topics)
         self._timers = timers
-        self.settings = settings
-        self.times = times
-        self.topics = topics
-
-    def find(self, group_id: str) -> StreamsGroup:
-        """The streams group of this name; GROUP_ID_NOT_FOUND if there is none."""
-        group = self._groups.get(group_id)
-        if isinstance(group, StreamsGroup):
-            return group
-        what = f"There is no group {group_id}."
-        if group is not None:
-            what = f"Group {group_id} is a {group.kind} group."
-        raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, what)
-
-    def _find_or_new(self, group_id: str, records: list[NewRecord]) -> StreamsGroup:
-        """The same, or a group that nobody knows yet; a classic one without members gives way."""
-        group = self._groups.get(group_id)
-        if isinstance(group, ClassicGroup) and group.is_in(ClassicGroupState.EMPTY):
-            records.append(group_tombstone(group_id))
-            return StreamsGroup(group_id, self._timeline)
-        if group is None:
-            return StreamsGroup(group_id, self._timeline)
-        return self.find(group_id)
+        self._members = MemberTimers(StreamsGroup.kind, timers)
 
     # --- heartbeats
 
@@ -130,10 +92,10 @@ class StreamsGroups:
         self, request: StreamsGroupHeartbeatRequest, client: Client, now: Moment
     ) -> CoordinatorResult:
         if request.member_epoch in {LEAVE_EPOCH, STATIC_LEAVE_EPOCH}:
-            return self._leave(request)
+            return self._leave(request, now)
         before: list[NewRecord] = []
         group_id, is_joining = request.group_id, request.member_epoch == JOIN_EPOCH
-        group = self._find_or_new(group_id, before) if is_joining else self.find(group_id)
+        group = self.take_over_or_new(group_id, before) if is_joining else self.find(group_id)
         member = self._member(group, request)
         times = self.times(group_id)
         updated = _updated(member, request, client)
@@ -150,7 +112,7 @@ class StreamsGroups:
         epoch, target = update.assign(configured, is_delayed=is_delayed)
         if update.follow(epoch, target, _reported(request)):
             self._expect_revocation(group_id, update.updated, now)
-        self._expect_heartbeat(group_id, request.member_id, now)
+        self._members.expect_heartbeat(group_id, request.member_id, times.session_timeout_ms, now)
         if request.shutdown_application and group.shutdown_member_id is None:
             group.shutdown_member_id = request.member_id
         response = self._response(update, request, configured, times)
@@ -162,12 +124,7 @@ class StreamsGroups:
             member = group.member(request.member_id)
             _check_epoch(member, request)
             return member
-        size_max = self.settings().streams_size_max
-        if len(group.members) >= size_max:
-            raise CoordinatorError(
-                Errors.GROUP_MAX_SIZE_REACHED,
-                f"Group {group.group_id} has {count_text(size_max, 'member')}, which is the limit.",
-            )
+        self._check_room(group, self.settings().streams_size_max)
         return group.members.get(request.member_id) or StreamsMember(request.member_id)
 
     def _response(
@@ -219,8 +176,8 @@ class StreamsGroups:
             self._timers.schedule(key, now.monotonic_ms + delay_ms, event)
 
     def delay_ended(self, event: StreamsDelayEnded, now: Moment) -> CoordinatorResult:
-        group = self._groups.get(event.group_id)
-        if not isinstance(group, StreamsGroup) or group.is_empty or group.configured is None:
+        group = self.known(event.group_id)
+        if group is None or group.is_empty or group.configured is None:
             # The next heartbeat assigns.
             return CoordinatorResult()
         epochs = group.epochs
@@ -240,71 +197,50 @@ class StreamsGroups:
 
     # --- leaving
 
-    def _leave(self, request: StreamsGroupHeartbeatRequest) -> CoordinatorResult:
+    def _leave(self, request: StreamsGroupHeartbeatRequest, now: Moment) -> CoordinatorResult:
         group = self.find(request.group_id)
         if request.shutdown_application and group.shutdown_member_id is None:
             group.shutdown_member_id = request.member_id
-        group.member(request.member_id)
+        member = group.member(request.member_id)
         response = StreamsGroupHeartbeatResponse(
             member_id=request.member_id, member_epoch=request.member_epoch, status=[]
         )
-        return self._fence(group, request.member_id, StreamsHeartbeat(response))
+        return self.fence(group, [member], now, StreamsHeartbeat(response))
 
-    def _fence(
-        self, group: StreamsGroup, member_id: str, response: object = None
+    def fence(
+        self,
+        group: StreamsGroup,
+        members: Iterable[StreamsMember],
+        now: Moment,
+        response: object = None,
     ) -> CoordinatorResult:
-        """Takes a member out of its group, which gets another epoch."""
-        epochs = group.epochs
-        records = remove_member(group.group_id, member_id)
+        group_id, epochs = group.group_id, group.epochs
+        records: list[NewRecord] = []
+        for member in members:
+            records += STREAMS_RECORDS.remove_member(group_id, member.member_id)
+            self._members.forget(group_id, member.member_id)
         records.append(
             epoch_record(
-                group.group_id,
+                group_id,
                 epochs.group_epoch + 1,
                 epochs.metadata_hash,
                 epochs.validated_topology_epoch,
                 epochs.assignment_configs,
             )
         )
-        self._timers.cancel(_session(group.group_id, member_id))
-        self._timers.cancel(_revocation(group.group_id, member_id))
         return CoordinatorResult(records, response)
 
-    def expire(self, event: StreamsExpired | StreamsRebalanceExpired) -> CoordinatorResult:
-        group = self._groups.get(event.group_id)
-        if not isinstance(group, StreamsGroup):
-            return CoordinatorResult()
-        member = group.members.get(event.member_id)
-        is_late = member is not None and (
-            isinstance(event, StreamsExpired) or event.member_epoch == member.member_epoch
-        )
-        return self._fence(group, event.member_id) if is_late else CoordinatorResult()
-
-    def _expect_heartbeat(self, group_id: str, member_id: str, now: Moment) -> None:
-        deadline_ms = now.monotonic_ms + self.times(group_id).session_timeout_ms
-        event = StreamsExpired(group_id, member_id)
-        self._timers.schedule(_session(group_id, member_id), deadline_ms, event)
-
     def _expect_revocation(self, group_id: str, member: StreamsMember, now: Moment) -> None:
-        key = _revocation(group_id, member.member_id)
-        if member.state is not MemberState.UNREVOKED_TASKS:
-            self._timers.cancel(key)
-            return
-        event = StreamsRebalanceExpired(group_id, member.member_id, member.member_epoch)
-        self._timers.schedule(key, now.monotonic_ms + member.rebalance_timeout_ms, event)
+        if member.state is MemberState.UNREVOKED_TASKS:
+            self._members.expect_revocation(group_id, member, now)
+        else:
+            self._members.forget_revocation(group_id, member.member_id)
 
     def loaded(self, group: StreamsGroup, now: Moment) -> None:
-        """Gives the members of a loaded group their deadlines."""
+        timeout_ms = self.times(group.group_id).session_timeout_ms
         for member in group.members.values():
-            self._expect_heartbeat(group.group_id, member.member_id, now)
+            self._members.expect_heartbeat(group.group_id, member.member_id, timeout_ms, now)
             self._expect_revocation(group.group_id, member, now)
-
-
-def _session(group_id: str, member_id: str) -> tuple[str, str, str]:
-    return "streams session", group_id, member_id
-
-
-def _revocation(group_id: str, member_id: str) -> tuple[str, str, str]:
-    return "streams revocation", group_id, member_id
 
 
 def _delay(group_id: str) -> tuple[str, str]:

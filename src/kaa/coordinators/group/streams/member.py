@@ -9,16 +9,23 @@ member epoch counts for a task that the member has had since then.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaa.coordinators.group.modern.group import LEAVE_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from kaa.wire.messages.k88_streams_group_heartbeat import TaskIds
+    from kaa.wire.messages.offsets_streams import (
+        CurrentMemberAssignmentTaskIds,
+        StreamsGroupCurrentMemberAssignmentValue,
+        StreamsGroupMemberMetadataValue,
+        TargetAssignmentMemberTaskIds,
+    )
 
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
-STATIC_LEAVE_EPOCH: Final = -2
+    AnyTaskIds = TaskIds | CurrentMemberAssignmentTaskIds | TargetAssignmentMemberTaskIds
+
 
 # Partitions by subtopology. Never changed in place.
 TaskMap = dict[str, frozenset[int]]
@@ -99,9 +106,60 @@ class StreamsMember(NamedTuple):
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
+    def with_metadata(self, value: StreamsGroupMemberMetadataValue) -> StreamsMember:
+        endpoint = value.user_endpoint
+        return self._replace(
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            topology_epoch=value.topology_epoch,
+            process_id=value.process_id,
+            user_endpoint=None if endpoint is None else UserEndpoint(endpoint.host, endpoint.port),
+            client_tags={one.key: one.value for one in value.client_tags},
+        )
 
-def task_map(tasks: Iterable[TaskIds]) -> TaskMap:
+    def with_assignment(self, value: StreamsGroupCurrentMemberAssignmentValue) -> StreamsMember:
+        epoch = value.member_epoch
+        return self._replace(
+            member_epoch=epoch,
+            previous_member_epoch=value.previous_member_epoch,
+            state=MemberState.of(value.state),
+            assigned=OwnedTasks(
+                _epoch_map(value.active_tasks, epoch),
+                task_map(value.standby_tasks),
+                task_map(value.warmup_tasks),
+            ),
+            pending_revocation=OwnedTasks(
+                _epoch_map(value.active_tasks_pending_revocation, epoch),
+                task_map(value.standby_tasks_pending_revocation),
+                task_map(value.warmup_tasks_pending_revocation),
+            ),
+        )
+
+    def without_assignment(self) -> StreamsMember:
+        return self._replace(
+            member_epoch=LEAVE_EPOCH,
+            previous_member_epoch=LEAVE_EPOCH,
+            assigned=OwnedTasks(),
+            pending_revocation=OwnedTasks(),
+        )
+
+
+def task_map(tasks: Iterable[AnyTaskIds]) -> TaskMap:
     return {one.subtopology_id: frozenset(one.partitions) for one in tasks}
+
+
+def _epoch_map(tasks: Iterable[CurrentMemberAssignmentTaskIds], epoch: int) -> EpochMap:
+    """Records of an earlier version have no epochs: that of the member counts."""
+    found = {}
+    for one in tasks:
+        numbers, epochs = one.partitions, one.assignment_epochs
+        if epochs is None or len(epochs) != len(numbers):
+            epochs = [epoch] * len(numbers)
+        found[one.subtopology_id] = dict(zip(numbers, epochs, strict=True))
+    return found
 
 
 def is_within(owned: Iterable[TaskIds] | None, tasks: Mapping[str, Iterable[int]]) -> bool:

@@ -10,16 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.group.assignors.sticky import Subtopology, TaskMember, assign_tasks
-from kaa.coordinators.group.consumer.target import can_compute
 from kaa.coordinators.group.java_order import map_order, string_hash
+from kaa.coordinators.group.modern.group import can_compute
 from kaa.coordinators.group.streams.member import Tasks
 from kaa.coordinators.group.streams.reconcile import reconciled
 from kaa.coordinators.group.streams.records import (
-    current_record,
+    STREAMS_RECORDS,
     epoch_record,
-    member_record,
-    target_epoch_record,
-    target_record,
     topology_record,
 )
 from kaa.coordinators.group.streams.topology import (
@@ -91,7 +88,7 @@ class Update:
 
     def store_member(self) -> None:
         if self.updated != self.member:
-            self.records.append(member_record(self.group.group_id, self.updated))
+            self.records.append(STREAMS_RECORDS.member_record(self.group.group_id, self.updated))
             self._is_bumped = True
 
     # --- topology
@@ -127,8 +124,7 @@ class Update:
     def configure(self, topology: StreamsTopology) -> ConfiguredTopology:
         """Looks at the topics again if they may have changed."""
         group, topics = self.group, self._topics
-        version, checked_epoch = group.topics_checked
-        is_checked = version == topics.version and group.epochs.group_epoch >= checked_epoch
+        is_checked = group.has_checked_topics(topics.version)
         configured = group.configured
         if group.topology is not None and configured is not None and is_checked:
             return configured
@@ -217,7 +213,7 @@ class Update:
         followed = reconciled(self.updated, self.group, epoch, target, owned)
         if followed == self.updated:
             return False
-        self.records.append(current_record(self.group.group_id, followed))
+        self.records.append(STREAMS_RECORDS.current_record(self.group.group_id, followed))
         self.updated = followed
         return True
 
@@ -249,10 +245,4 @@ def computed(
             standby_count,
         )
         found = {name: Tasks(one.active, one.standby) for name, one in assigned.items()}
-    records = [
-        target_record(group.group_id, member_id, target)
-        for member_id, target in found.items()
-        if target != group.targets.get(member_id)
-    ]
-    records.append(target_epoch_record(group.group_id, epoch, now.wall_ms))
-    return records, found
+    return STREAMS_RECORDS.target_records(group, epoch, found, now.wall_ms), found

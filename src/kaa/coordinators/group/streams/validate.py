@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.coordinators.group.streams.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from kaa.coordinators.group.modern.group import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from kaa.coordinators.machine import CoordinatorError
 from kaa.wire.errors import Errors
 

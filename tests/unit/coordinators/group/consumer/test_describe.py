@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kaa.coordinators.group.consumer.describe import expired_offsets, group_tombstones
+from kaa.coordinators.group.consumer.describe import expired_offsets
+from kaa.coordinators.group.consumer.records import group_tombstones
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.group.consumer.bench import ConsumerBench, topic_id
 

@@ -16,7 +16,7 @@ from kaa.coordinators.group.consumer.group import (
     validate_partition_commit,
 )
 from kaa.coordinators.group.consumer.member import ConsumerMember
-from kaa.coordinators.group.consumer.records import current_record
+from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.timeline import Timeline
 from kaa.wire.errors import Errors
@@ -56,9 +56,11 @@ def test_two_owners_are_impossible() -> None:
     bench = ConsumerBench()
     bench.beat("a")
     group = bench.consumer_group()
-    thief = current_record("g", ConsumerMember("b", 2, 1, assigned={topic_id("t"): {0: 2}}))
+    thief = CONSUMER_RECORDS.current_record(
+        "g", ConsumerMember("b", 2, 1, assigned={topic_id("t"): {0: 2}})
+    )
     with pytest.raises(AssertionError, match="still owned at epoch 2"):
-        group.replay_current("b", thief.value)  # type: ignore[arg-type]
+        group.replay_current("b", thief.value)
 
 
 def test_waiting_for_others() -> None:

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kaa.coordinators.group.consumer.group import ResolvedRegex
-from kaa.coordinators.group.consumer.records import (
-    current_record,
-    regex_record,
-    remove_member,
-    target_record,
-)
+from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS, regex_record
 from kaa.wire.messages.offsets_consumer import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
@@ -46,16 +41,16 @@ def test_the_records_of_a_join() -> None:
 def test_values() -> None:
     bench = ConsumerBench()
     bench.beat("a")
-    current: Any = current_record("g", bench.consumer_group().members["a"]).value
+    current: Any = CONSUMER_RECORDS.current_record("g", bench.consumer_group().members["a"]).value
     assert current.assigned_partitions[0].partitions == [0, 1, 2, 3]
-    target: Any = target_record("g", "a", {topic_id("t"): frozenset({3, 1})}).value
+    target: Any = CONSUMER_RECORDS.target_record("g", "a", {topic_id("t"): frozenset({3, 1})}).value
     assert target.topic_partitions[0].partitions == [1, 3]
     regex: Any = regex_record("g", "x", ResolvedRegex(frozenset({"b", "a"}), 4, 5)).value
     assert (regex.topics, regex.version, regex.timestamp) == (["a", "b"], 4, 5)
 
 
 def test_a_member_is_removed_in_three_parts() -> None:
-    records = remove_member("g", "a")
+    records = CONSUMER_RECORDS.remove_member("g", "a")
     assert [type(record.key) for record in records] == [
         ConsumerGroupCurrentMemberAssignmentKey,
         ConsumerGroupTargetAssignmentMemberKey,

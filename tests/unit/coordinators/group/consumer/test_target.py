@@ -1,32 +1,14 @@
 from __future__ import annotations
 
-import pytest
-
 from kaa.coordinators.group.assignors.table import finish
 from kaa.coordinators.group.consumer.member import ConsumerMember
 from kaa.coordinators.group.consumer.target import (
-    can_compute,
     computation,
     preferred_assignor,
     target_records,
 )
 from kaa.wire.messages.offsets_consumer import ConsumerGroupTargetAssignmentMemberKey
 from tests.unit.coordinators.group.consumer.bench import ConsumerBench, topic_id
-
-
-@pytest.mark.parametrize(
-    ("timestamp", "interval", "now", "expected"),
-    [
-        (0, 1_000, 5, True),
-        (100, 0, 5, True),
-        (100, 1_000, 1_099, False),
-        (100, 1_000, 1_100, True),
-        # The date was set back since.
-        (100, 1_000, 99, True),
-    ],
-)
-def test_pauses(timestamp: int, interval: int, now: int, expected: bool) -> None:
-    assert can_compute(timestamp, interval, now) is expected
 
 
 def test_votes() -> None:

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from kaa.coordinators.group.consumer.member import ConsumerMember
-from kaa.coordinators.group.consumer.timers import ConsumerExpired, ConsumerTimers, WorkDue
+from kaa.coordinators.group.consumer.timers import ConsumerTimers, WorkDue
+from kaa.coordinators.group.modern.timers import MemberLate
 from kaa.coordinators.machine import Moment
 from kaa.coordinators.timers import Timers
 
@@ -19,9 +20,9 @@ def test_each_deadline_is_its_own() -> None:
     consumer.schedule_work(WorkDue("g", "regex"), 5, NOW)
     assert len(timers) == 5
     assert timers.take_due(5) == WorkDue("g", "regex")
-    assert timers.take_due(10) == ConsumerExpired("g", "m")
+    assert timers.take_due(10) == MemberLate("consumer", "g", "m")
     assert timers.take_due(10) is None
-    assert timers.take_due(30) == ConsumerExpired("g", "m", 4)
+    assert timers.take_due(30) == MemberLate("consumer", "g", "m", 4)
     consumer.forget("g", "m")
     assert len(timers) == 0
 

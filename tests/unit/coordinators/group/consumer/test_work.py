@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from kaa.coordinators.group.consumer.records import epoch_tombstone
+from kaa.coordinators.group.consumer.records import partition_metadata_tombstone
 from kaa.coordinators.group.consumer.timers import ConsumerTimers, WorkDue
 from kaa.coordinators.group.consumer.work import ConsumerWork
 from kaa.coordinators.machine import Moment, NewRecord
@@ -20,7 +20,7 @@ def steps(count: int) -> Generator[None, None, str]:
 
 def finish(result: str, _: Moment) -> list[NewRecord]:
     assert result == "done"
-    return [epoch_tombstone("g")]
+    return [partition_metadata_tombstone("g")]
 
 
 def test_slices() -> None:
@@ -35,6 +35,6 @@ def test_slices() -> None:
     # Others are served before it goes on.
     assert timers.take_due(0) is None
     assert timers.take_due(1) == event
-    assert work.go_on(event, NOW) == [epoch_tombstone("g")]
+    assert work.go_on(event, NOW) == [partition_metadata_tombstone("g")]
     assert not work.is_under_way("g", "regex")
     assert work.go_on(event, NOW) == []

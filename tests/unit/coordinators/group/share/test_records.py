@@ -3,10 +3,9 @@ from __future__ import annotations
 from kaa.coordinators.group.kinds import RECORD_TYPES
 from kaa.coordinators.group.share.group import InitialisedTopic, StatePartitions
 from kaa.coordinators.group.share.records import (
-    SHARE_RECORD_TYPES,
+    SHARE_RECORDS,
     group_tombstones,
     partitions_record,
-    remove_member,
 )
 from kaa.coordinators.records import encode_key
 from kaa.wire.messages.offsets_share import ShareGroupStatePartitionMetadataValue
@@ -17,8 +16,8 @@ ONE, TWO = Uuid(b"1" * 16), Uuid(b"2" * 16)
 
 
 def test_every_kind_of_record_is_known() -> None:
-    assert [kind.key.record_type for kind in SHARE_RECORD_TYPES] == [11, 10, 12, 13, 14, 15]
-    for record in remove_member("g", "m"):
+    assert [kind.key.record_type for kind in SHARE_RECORDS.types] == [11, 10, 12, 13, 14, 15]
+    for record in SHARE_RECORDS.remove_member("g", "m"):
         assert RECORD_TYPES.decode(encode_key(record.key), None) is not None
 
 
@@ -40,7 +39,9 @@ def test_the_three_stages_of_share_state() -> None:
 
 def test_a_group_that_ends_leaves_nothing() -> None:
     bench = ready()
-    bench.run("end", lambda machine, _: machine.share.fence(bench.share_group, "m", response=True))
+    group = bench.share_group
+    members = list(group.members.values())
+    bench.run("end", lambda machine, now: machine.share.fence(group, members, now, response=True))
     for record in group_tombstones(bench.share_group):
         bench.machine.replay(len(bench.log), record.key, record.value, -1, -1)
     assert "g" not in bench.machine.groups

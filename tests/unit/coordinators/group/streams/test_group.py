@@ -4,10 +4,11 @@ import pytest
 
 from kaa.coordinators.group.streams.group import StreamsEpochs, StreamsGroup
 from kaa.coordinators.group.streams.member import OwnedTasks, StreamsMember
-from kaa.coordinators.group.streams.topology import topology_of, topology_value
+from kaa.coordinators.group.streams.topology import topology_value
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.timeline import Timeline
 from kaa.wire.errors import Errors
+from kaa.wire.messages.offsets_streams import StreamsGroupTopologyKey
 from tests.unit.coordinators.group.streams.bench import topology
 
 
@@ -19,7 +20,7 @@ def test_the_states_of_a_group() -> None:
     group.put(StreamsMember("m", member_epoch=2))
     timeline.commit(1)
     assert group.shown_state == "NotReady"
-    group.topology = topology_of(topology_value(topology()))
+    group.replay_own(StreamsGroupTopologyKey(group_id="g"), topology_value(topology()))
     group.epochs = StreamsEpochs(group_epoch=2)
     timeline.commit(2)
     assert group.shown_state == "Assigning"

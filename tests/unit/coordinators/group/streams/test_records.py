@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaa.coordinators.group.kinds import RECORD_TYPES
-from kaa.coordinators.group.streams.records import STREAMS_RECORD_TYPES, remove_member
+from kaa.coordinators.group.streams.records import STREAMS_RECORDS
 from kaa.coordinators.records import encode_key
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.group.streams.bench import (
@@ -71,6 +71,6 @@ def test_a_group_without_members_is_deleted_with_all_its_records() -> None:
 
 
 def test_every_kind_of_record_is_known() -> None:
-    assert [kind.key.record_type for kind in STREAMS_RECORD_TYPES] == [17, 19, 20, 21, 22, 23]
-    for record in remove_member("g", "m"):
+    assert [kind.key.record_type for kind in STREAMS_RECORDS.types] == [17, 19, 20, 21, 22, 23]
+    for record in STREAMS_RECORDS.remove_member("g", "m"):
         assert RECORD_TYPES.decode(encode_key(record.key), None) is not None

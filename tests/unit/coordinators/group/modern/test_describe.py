@@ -2,24 +2,11 @@ from __future__ import annotations
 
 from kaa.coordinators.group.consumer.group import ConsumerGroup
 from kaa.coordinators.group.kinds import Group
-from kaa.coordinators.group.one_kind import describe_one, replayed_group
+from kaa.coordinators.group.modern.describe import describe_one
 from kaa.coordinators.group.share.group import ShareGroup
 from kaa.coordinators.timeline import Timeline, TimelineDict
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k77_share_group_describe import DescribedGroup
-
-
-def test_the_first_record_makes_a_group_and_a_tombstone_does_not() -> None:
-    timeline = Timeline()
-    groups: TimelineDict[str, Group] = TimelineDict(timeline)
-    assert replayed_group(groups, timeline, "g", ShareGroup, None) is None
-    made = replayed_group(groups, timeline, "g", ShareGroup, "a value")
-    assert made is not None
-    assert made is groups["g"]
-    assert replayed_group(groups, timeline, "g", ShareGroup, None) is made
-    # One of another kind takes its place.
-    assert replayed_group(groups, timeline, "g", ConsumerGroup, None) is None
-    assert isinstance(replayed_group(groups, timeline, "g", ConsumerGroup, "v"), ConsumerGroup)
 
 
 def test_groups_of_other_kinds_are_refused() -> None:
