@@ -23,10 +23,10 @@ class Outcome(NamedTuple):
     text: str
 
 
-def start(*arguments: str) -> Outcome:
+def start(*arguments: str, prefix: tuple[str, ...] = ()) -> Outcome:
     """Runs a node that shall end by itself."""
     done = subprocess.run(
-        kaa_command("broker", "start", *arguments),
+        [*prefix, *kaa_command("broker", "start", *arguments)],
         capture_output=True,
         check=False,
         stdin=subprocess.DEVNULL,
@@ -66,10 +66,10 @@ def untouched(data_dir: Path) -> Iterator[None]:
     assert contents(data_dir) == before
 
 
-def refused(data_dir: Path, *overrides: str) -> Outcome:
+def refused(data_dir: Path, *overrides: str, prefix: tuple[str, ...] = ()) -> Outcome:
     words = [word for override in overrides for word in ("--override", override)]
     listeners = f"listeners=PLAINTEXT://{LOOPBACK}:{free_port()}"
-    return start("--data-dir", str(data_dir), "--override", listeners, *words)
+    return start("--data-dir", str(data_dir), "--override", listeners, *words, prefix=prefix)
 
 
 def test_port_in_use(data_dir: Path, untouched: None) -> None:
@@ -198,9 +198,37 @@ def test_unwritable_directory(tmp_path: Path) -> None:
     outcome = refused(folder / "data")
     assert outcome.code == FAILED
     assert outcome.text.startswith(f"cannot use {folder / 'data'} (")
-    assert outcome.text.endswith("not permitted); name another directory\n") or (
-        "Permission denied" in outcome.text
-    )
+    assert "not permitted); " in outcome.text or "Permission denied); " in outcome.text
+    assert outcome.text.endswith("or name another directory\n")
+
+
+# Root may read and write everything, unless it gives that up.
+BOUND = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("meta.properties", 0),
+        (".lock", 0),
+        ("__cluster_metadata-0", 0),
+        ("__cluster_metadata-0/quorum-state", 0),
+        # It can be read, and the first record that the node writes shows that this is all.
+        ("__cluster_metadata-0/00000000000000000000.log", 0o444),
+    ],
+)
+def test_files_of_another_user(data_dir: Path, name: str, mode: int) -> None:
+    path = data_dir / name
+    path.touch()
+    path.chmod(mode)
+    outcome = refused(data_dir, prefix=BOUND)
+    path.chmod(0o755)
+    assert outcome.code == FAILED
+    last = outcome.text.splitlines()[-1]
+    assert f"{path} (Permission denied)" in last
+    assert "let the user of this process read and write there, then start again" in last
+    assert "Errno" not in outcome.text
+    assert "Traceback" not in outcome.text
 
 
 @pytest.mark.parametrize(
@@ -232,9 +260,10 @@ def test_every_wrong_setting_is_named(tmp_path: Path) -> None:
 
 def test_missing_file(tmp_path: Path) -> None:
     outcome = start(str(tmp_path / "no.properties"))
-    assert outcome == (
-        USAGE,
-        f"cannot read {tmp_path / 'no.properties'}: No such file or directory\n",
+    assert outcome.code == USAGE
+    assert outcome.text == (
+        f"cannot read {tmp_path / 'no.properties'} (No such file or directory); "
+        "name a file with settings that this user may read\n"
     )
 
 

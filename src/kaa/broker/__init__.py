@@ -14,6 +14,7 @@ Nothing below imports this package. `node` is the place to start reading.
 | `group_times` | the times of groups, from the settings of the broker and of each group |
 | `lifecycle` | the life of a node in its cluster: it registers, sends heartbeats, and leaves |
 | `metadata` | the part of a node that every role has: its replica of the metadata |
+| `remedies` | what an operator does about an error that keeps a node from starting or going on |
 | `services` | the services of a broker, built once: each part is given those that it uses |
 | `tiering` | tiered storage of a node, made from its settings and put to work |
 | `untiered` | what a node without tiered storage has to know of it |

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kaa.broker.directories import has_metadata_log
 from kaa.controller.formatting import FormatRequest, plan_format
 from kaa.log.errors import CorruptFileError
 from kaa.log.properties import read_meta_properties
@@ -26,6 +27,8 @@ def format_if_empty(config: BrokerConfig, files: Files, random: Random, now_ms: 
             return False
     except CorruptFileError:
         # It belongs to somebody, no matter who that was.
+        return False
+    if has_metadata_log(files, config.metadata_log_dir):
         return False
 
     new_id = partial(random_uuid, random.randbytes)

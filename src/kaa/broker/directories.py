@@ -12,12 +12,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kaa.log.errors import CorruptFileError
+from kaa.broker.remedies import remedy
+from kaa.log.errors import CorruptFileError, error_text
+from kaa.log.names import LOG_SUFFIX, META_PROPERTIES_FILE
 from kaa.log.properties import (
     META_PROPERTIES_VERSION,
     read_meta_properties,
     write_meta_properties,
 )
+from kaa.model.topics import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 # Who runs the node puts the name of its file in the place of the last word.
 CONFIG_FILE: Final = "<server.properties>"
+_METADATA_FOLDER: Final = f"{CLUSTER_METADATA}-0"
 _FORMAT: Final = f"kaa storage format{{votes}} -t {{cluster_id}} -c {CONFIG_FILE}"
 
 
@@ -80,7 +84,7 @@ def read_identity(
         except CorruptFileError as error:
             unusable[path] = f"{error}; restore the file, or replace the directory"
         except OSError as error:
-            unusable[path] = _unreadable(error)
+            unusable[path] = f"cannot read {error_text(error)}; {remedy(error)}"
         else:
             problem = _problem(files, path, properties, own, node_id, may_vote=may_vote)
             if problem is not None:
@@ -94,8 +98,8 @@ def read_identity(
                 write_meta_properties(files, path, found[path], "directory.id added")
             except OSError as error:
                 raise StartError(
-                    f"cannot write {path}/meta.properties ({error.strerror or error}); "
-                    "make the directory writable"
+                    f"cannot write {path}/{META_PROPERTIES_FILE} ({error.strerror or error}); "
+                    f"{remedy(error)}"
                 ) from None
     _check_ids(found)
     directory_id = found[metadata_path].directory_id
@@ -112,9 +116,15 @@ def _metadata_identity(
         raise StartError(f"{error}; restore the file or format another directory") from None
     except OSError as error:
         raise StartError(
-            f"{metadata_path}, the directory of the metadata log, {_unreadable(error)}; "
-            "a node does not start without its metadata"
+            f"cannot read {error_text(error)}, and a node does not start without its metadata; "
+            f"{remedy(error)}"
         ) from None
+    if own is None and has_metadata_log(files, metadata_path):
+        raise StartError(
+            f"{metadata_path}/{META_PROPERTIES_FILE} is missing, but {_METADATA_FOLDER} is there; "
+            "restore the file from a backup, with the cluster.id, node.id and directory.id that "
+            "it had"
+        )
     if own is None:
         others = [path for path in paths if path != metadata_path and _is_formatted(files, path)]
         if not others:
@@ -145,17 +155,19 @@ def _metadata_identity(
     return own
 
 
+def has_metadata_log(files: Files, path: str) -> bool:
+    """Whether a node has run here; a format that was interrupted leaves no segment."""
+    folder = f"{path}/{_METADATA_FOLDER}"
+    return files.is_directory(folder) and any(
+        name.endswith(LOG_SUFFIX) for name in files.list_directory(folder)
+    )
+
+
 def _is_formatted(files: Files, path: str) -> bool:
     try:
         return read_meta_properties(files, path) is not None
     except (CorruptFileError, OSError):
         return True
-
-
-def _unreadable(error: OSError) -> str:
-    if isinstance(error, PermissionError):
-        return "cannot be read: give the user of this process access to it"
-    return f"cannot be read ({error.strerror or error}); check the disk"
 
 
 def _problem(

@@ -49,6 +49,7 @@ from kaa.broker.duties import (
 from kaa.broker.executors import thread_pool
 from kaa.broker.lifecycle.driver import BrokerIdentity, BrokerLifecycle
 from kaa.broker.metadata import NodeMetadata
+from kaa.broker.remedies import remedy
 from kaa.broker.services import make_services
 from kaa.broker.topic_configs import LogConfigs, log_config, log_manager_config
 from kaa.broker.untiered import is_tiering, refuse_tiered_topics
@@ -222,8 +223,10 @@ class Broker:
             metadata.start(tasks)
             if self.is_broker:
                 await self._join(metadata, logs, tasks)
-        except (CorruptFileError, NotAVoterError, StorageError) as error:
+        except NotAVoterError as error:
             raise StartError(str(error)) from error
+        except (CorruptFileError, StorageError) as error:
+            raise StartError(f"{error}; {remedy(error)}") from error
         listeners = tuple(self.listeners.by_name.values())
         self._keep(tasks, "watching connections", lambda: sweep_connections(listeners))
 
@@ -235,7 +238,8 @@ class Broker:
             except OSError as error:
                 place = error.filename or ", ".join(config.log_dirs)
                 raise StartError(
-                    f"cannot use {place} ({error.strerror}); name another directory"
+                    f"cannot use {place} ({error.strerror}); {remedy(error)}, or name another "
+                    "directory"
                 ) from None
         return read_identity(
             self._files,
@@ -343,7 +347,10 @@ class Broker:
         path = self.config.metadata_log_dir
         directory = next((found for found in logs.directories if found.path == path), None)
         if directory is not None and not directory.is_online:
-            raise StartError(f"the directory of the metadata log is unusable: {path}")
+            raise StartError(
+                f"the directory of the metadata log is unusable: {directory.offline_reason}; "
+                f"{remedy(directory.offline_error)}"
+            )
         advertised = self.config.listeners.advertised_controller if self.is_controller else ()
         return NodeMetadata(
             self.config,
@@ -535,13 +542,13 @@ class Broker:
         logs, reason = self._logs, directory.offline_reason
         if directory.path == self.config.metadata_log_dir:
             self._lose(
-                f"{directory.path}, the directory of the metadata log, has failed: {reason}. A "
-                "node cannot go on without its metadata; repair the disk and start it again"
+                f"{directory.path}, the directory of the metadata log, has failed: {reason}; a "
+                f"node cannot go on without its metadata: {remedy(directory.offline_error)}"
             )
         elif self.is_broker and logs is not None and not logs.online_directories:
             self._lose(
-                f"all log directories have failed, {directory.path} last: {reason}. There is "
-                "nothing left to serve; repair a disk and start the broker again"
+                f"all log directories have failed, {directory.path} last: {reason}; there is "
+                f"nothing left to serve: {remedy(directory.offline_error)}"
             )
         if self._lifecycle is not None and directory.directory_id is not None:
             self._lifecycle.directory_failed(directory.directory_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import gc
 import os
 import resource
@@ -20,7 +19,7 @@ import click
 from kaa.cli.command import Noun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
     from kaa.broker import Broker
     from kaa.config.server import LoadedConfig
@@ -107,7 +106,8 @@ def load_config(
             )
         return load_broker_config(settings)
     except OSError as error:
-        _fail(f"cannot read {config_file}: {error.strerror}", EXIT_USAGE)
+        what = f"cannot read {config_file} ({error.strerror})"
+        _fail(f"{what}; name a file with settings that this user may read", EXIT_USAGE)
     except InvalidConfigError as error:
         _fail("\n".join(problem.message for problem in error.problems), EXIT_USAGE)
     except ConfigError as error:
@@ -157,39 +157,36 @@ def _with_file(text: str, config_file: Path | None) -> str:
 def failures_of(group: ExceptionGroup) -> list[str] | None:
     """What ended a node, a line each; None if it takes a developer to read it."""
     from kaa.broker import NodeError
+    from kaa.broker.directories import StorageLostError
+    from kaa.broker.remedies import remedy
     from kaa.log.errors import StorageError
 
     lines = []
-    for error in group.exceptions:
-        if isinstance(error, ExceptionGroup):
-            inner = failures_of(error)
-            if inner is None:
-                return None
-            lines += inner
-        elif isinstance(error, StorageError) or isinstance(error.__cause__, StorageError):
-            lines.append(f"{error}; {_remedy(error)}")
-        elif isinstance(error, NodeError):
+    errors = list(_leaves(group))
+    has_lost_storage = any(isinstance(error, StorageLostError) for error in errors)
+    for error in errors:
+        is_storage = isinstance(error, StorageError) or isinstance(error.__cause__, StorageError)
+        if is_storage and has_lost_storage:
+            # It follows from the loss, which has a line of its own.
+            continue
+        if isinstance(error, NodeError):
             lines.append(str(error))
+        elif isinstance(error, StorageError):
+            lines.append(f"{error}; {remedy(error)}")
         elif isinstance(error, OSError):
             place = error.filename or "a file or an address"
-            lines.append(f"cannot use {place} ({error.strerror or error}); {_remedy(error)}")
+            lines.append(f"cannot use {place} ({error.strerror or error}); {remedy(error)}")
         else:
             return None
     return lines
 
 
-def _remedy(error: BaseException | None) -> str:
-    """What an operator does about the error of the system that is the cause of another."""
-    while error is not None and not isinstance(error, OSError):
-        error = error.__cause__
-    number = None if error is None else error.errno
-    if number in {errno.ENOSPC, errno.EDQUOT}:
-        return "make room on its disk, then start again"
-    if number in {errno.EACCES, errno.EPERM, errno.EROFS}:
-        return "let this user write there, then start again"
-    if number in {errno.EMFILE, errno.ENFILE}:
-        return "allow more open files (ulimit -n), then start again"
-    return "look at its disk and the system's log, then start again"
+def _leaves(group: ExceptionGroup) -> Iterator[Exception]:
+    for error in group.exceptions:
+        if isinstance(error, ExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
 
 
 async def _serve(

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from kaa.log.checkpoints import encode_offset_checkpoint, read_offset_checkpoint
-from kaa.log.errors import CorruptFileError, StorageError
+from kaa.log.errors import CorruptFileError, StorageError, error_text
 from kaa.log.files import write_atomically
 from kaa.log.names import (
     LOCK_FILE,
@@ -53,6 +53,7 @@ class LogDirectory:
         self.writer: Executor | None = None
         # Why the directory is offline; None as long as it is not. Never reset.
         self.offline_reason: str | None = None
+        self.offline_error: OSError | None = None
         # Whether it takes no new logs (KIP-1066); those that are there stay.
         self.is_cordoned = False
         self._on_offline = on_offline
@@ -87,7 +88,7 @@ class LogDirectory:
     def fail(self, error: OSError) -> StorageError:
         """Takes the directory offline; returns the error for the caller to raise."""
         if self.offline_reason is None:
-            self.offline_reason = str(error)
+            self.offline_reason, self.offline_error = error_text(error), error
             if self._on_offline is not None:
                 self._on_offline(self)
         return self.storage_error()

@@ -27,3 +27,10 @@ class CorruptFileError(Exception):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+def error_text(error: OSError) -> str:
+    """The file and what the system says of it, without numbers."""
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    return f"{error.filename} ({error.strerror})"

@@ -375,7 +375,14 @@ def _named(error: OSError, descriptor: int) -> OSError:
     if error.filename is None:
         with suppress(OSError):
             error.filename = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+            if error.errno in {errno.EBADF, errno.EINVAL} and _is_read_only(descriptor):
+                # `open` got no more; the system's words for it would mislead.
+                return PermissionError(errno.EACCES, os.strerror(errno.EACCES), error.filename)
     return error
+
+
+def _is_read_only(descriptor: int) -> bool:
+    return fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
 
 
 def _sync(descriptor: int) -> None:

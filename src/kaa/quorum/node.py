@@ -112,7 +112,23 @@ def build_driver(
 
 def _without_a_vote(node: QuorumNode, control: ControlState) -> str:
     """What an operator may not know of a controller that only follows."""
+    known = control.voters.last().get(node.node_id)
+    if known is not None and not node.joins_by_itself:
+        return (
+            f"this controller has no vote: the quorum knows node {node.node_id} by directory.id "
+            f"{known.key.directory_id}, and its meta.properties says {node.directory_id}; put that "
+            "id back if this is the directory that voted, or let the quorum forget it (kaa cluster "
+            "quorum remove) and add this one (kaa cluster quorum add)"
+        )
     servers = ", ".join(f"{server.host}:{server.port}" for server in node.bootstrap)
+    own = {(endpoint.host, endpoint.port) for endpoint in node.endpoints}
+    if own.issuperset((server.host, server.port) for server in node.bootstrap):
+        return (
+            f"this controller has no vote, and {servers} in controller.quorum.bootstrap.servers is "
+            "this controller itself: if it has voted before, restore __cluster_metadata-0 from a "
+            "backup or set controller.quorum.voters again; otherwise name the controllers of the "
+            "quorum"
+        )
     said = f"this controller has no vote, and follows the quorum that answers at {servers}"
     if control.kraft_version == NO_KRAFT_VERSION and not control.voters.last():
         said += "; if it has voted before, set controller.quorum.voters again"

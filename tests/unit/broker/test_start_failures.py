@@ -83,4 +83,7 @@ def test_a_full_disk_of_a_new_node() -> None:
         asyncio.run(main())
     (line,) = failures_of(failure.value) or []
     assert line.startswith("cannot use /data/")
-    assert line.endswith("(No space left on device); name another directory")
+    assert line.endswith(
+        "(No space left on device); make room on its disk, then start again, or name another "
+        "directory"
+    )

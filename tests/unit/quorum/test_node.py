@@ -10,9 +10,11 @@ from kaa.log.errors import CorruptFileError
 from kaa.log.quorum_state import QuorumStateData, write_quorum_state
 from kaa.log.sim_files import SimFiles
 from kaa.quorum import VoterSet
+from kaa.quorum.control_state import ControlState
 from kaa.quorum.driver import QuorumDriver
 from kaa.quorum.metadata_log import MetadataLogConfig, open_metadata_log
-from kaa.quorum.node import NotAVoterError, build_driver
+from kaa.quorum.node import NotAVoterError, _without_a_vote, build_driver
+from kaa.quorum.voters import Node, ReplicaKey, VoterNode
 from tests.unit.quorum.disk_replica import (
     FOLDER,
     ROOT,
@@ -48,6 +50,26 @@ def test_a_node_that_does_not_vote_is_told_what_to_do(voters: VoterSet) -> None:
             build(new_disk(), voters)
 
     asyncio.run(scenario())
+
+
+def without_a_vote(voters: VoterSet, *bootstrap: Node) -> str:
+    asking = node(1, VoterSet())._replace(bootstrap=bootstrap)
+    return _without_a_vote(asking, ControlState(voters))
+
+
+def test_a_controller_without_a_vote_says_what_to_do() -> None:
+    (own,) = node(1, VoterSet()).endpoints
+    itself = Node(-2, own.host, own.port)
+    other = Node(-3, "other", 9093)
+    assert "kaa cluster quorum add" in without_a_vote(VoterSet.of([voter(2)]), itself, other)
+    said = without_a_vote(VoterSet.of([voter(2)]), itself)
+    assert f"{own.host}:{own.port} in controller.quorum.bootstrap.servers" in said
+    assert "restore __cluster_metadata-0 from a backup" in said
+    # Its directory.id is not the one that votes.
+    elsewhere = VoterNode(ReplicaKey(1, directory_id(9)))
+    said = without_a_vote(VoterSet.of([elsewhere]), itself, other)
+    assert f"directory.id {directory_id(9)}" in said
+    assert "put that id back" in said
 
 
 def test_epochs_go_on_from_the_stored_one() -> None:

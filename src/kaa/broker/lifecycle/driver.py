@@ -26,6 +26,7 @@ from kaa.broker.lifecycle.machine import (
     Unfenced,
     Untold,
 )
+from kaa.broker.remedies import refusal_remedy
 from kaa.controller.feature_table import supported_ranges
 from kaa.controller.state import ControllerRequestContext
 from kaa.limits import CONTROLLER_RETRY_PAUSE_MS
@@ -212,7 +213,10 @@ class BrokerLifecycle:
         for waiting in (self._registered, self._unfenced):
             if not waiting.done():
                 waiting.set_exception(
-                    StartError(f"the controller refused this broker: {error.message}")
+                    StartError(
+                        f"the controller refused this broker: {error.message} "
+                        f"({error.name}); {refusal_remedy(error)}"
+                    )
                 )
                 # Only a start that still goes on hears of it.
                 waiting.exception()
