@@ -49,7 +49,6 @@ cluster features
 cluster dirs
 cluster brokers
 cluster controllers
-cluster logdirs
 cluster api-versions
 cluster info
 cluster health

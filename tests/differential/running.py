@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tests.differential.peers import Peer
-from tests.oracle.broker import RealKafka
+from tests.oracle.broker import RealKafka, node_properties
 from tests.oracle.plugin import run_folder
 from tests.support.broker_process import BrokerProcess, kaa_command
 from tests.support.ports import LOOPBACK, free_port
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-NODE_ID = 1
 CLUSTER_ID = "differential-AAAAAAAAA"
 
 
@@ -38,28 +37,7 @@ def kaa_peer(folder: Path) -> Iterator[Peer]:
     """Kaa with the settings of that Kafka, in a process of its own."""
     port, controller_port = free_port(), free_port()
     data = folder / "data"
-    properties = {
-        "node.id": str(NODE_ID),
-        "process.roles": "broker,controller",
-        "controller.quorum.voters": f"{NODE_ID}@{LOOPBACK}:{controller_port}",
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
-        "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "log.dirs": str(data),
-        "offsets.topic.replication.factor": "1",
-        "offsets.topic.num.partitions": "4",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "transaction.state.log.num.partitions": "4",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
-        "share.coordinator.state.topic.num.partitions": "4",
-        "group.initial.rebalance.delay.ms": "0",
-        # Tests write records that are years old, and are not to lose them by chance.
-        "log.retention.check.interval.ms": "86400000",
-        "log.cleaner.dedupe.buffer.size": "8388608",
-    }
+    properties = node_properties(data, port, controller_port)
     config_file = folder / "server.properties"
     config_file.write_text("".join(f"{name}={text}\n" for name, text in properties.items()))
     subprocess.run(

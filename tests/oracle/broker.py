@@ -58,7 +58,7 @@ class RealKafka:
     def _start(self, facts: Path, overrides: dict[str, str]) -> None:
         cluster_id = self._tool("random-uuid").strip()
         log_dir = facts.parent / "data"
-        properties = _properties(log_dir, free_port(), free_port()) | overrides
+        properties = node_properties(log_dir, free_port(), free_port()) | overrides
         config = facts.with_name("server.properties")
         config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         self._tool("format", "--cluster-id", cluster_id, "--config", str(config))
@@ -91,8 +91,8 @@ def _read(facts: Path) -> dict[str, Any]:
     return values | {"log_dir": Path(values["log_dir"])}
 
 
-def _properties(log_dir: Path, client_port: int, controller_port: int) -> dict[str, str]:
-    """Kafka's defaults, but for what one node and a short life need."""
+def node_properties(log_dir: Path, client_port: int, controller_port: int) -> dict[str, str]:
+    """Kafka's defaults, but for what one node and a short life need; Kaa beside it has the same."""
     return {
         "node.id": str(NODE_ID),
         "process.roles": "broker,controller",

@@ -49,7 +49,7 @@ _COMMANDS: Final = {
     "health": ("cluster", "health"),
     "quorum": ("cluster", "quorum"),
     "features": ("cluster", "features"),
-    "logdirs": ("cluster", "logdirs"),
+    "dirs": ("cluster", "dirs"),
     "api-versions": ("cluster", "api-versions"),
     "topics": ("topic", "list", "--internal"),
     "groups": ("group", "list"),

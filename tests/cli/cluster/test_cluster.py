@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from click.testing import CliRunner, Result
 
 from kaa.cli.root import root
@@ -26,17 +25,10 @@ def test_health(bootstrap: str) -> None:
     assert json.loads(kaa(bootstrap, "health", "-o", "json").stdout)["healthy"]
 
 
-@pytest.mark.parametrize(
-    ("verb", "columns"),
-    [
-        ("api-versions", ["BROKER", "KEY", "NAME", "MIN", "MAX"]),
-        ("logdirs", ["BROKER", "PATH", "ERROR", "REPLICAS"]),
-    ],
-)
-def test_tables(bootstrap: str, verb: str, columns: list[str]) -> None:
-    answer = kaa(bootstrap, verb)
+def test_api_versions(bootstrap: str) -> None:
+    answer = kaa(bootstrap, "api-versions")
     assert answer.exit_code == 0
-    assert answer.stdout.split()[: len(columns)] == columns
+    assert answer.stdout.split()[:5] == ["BROKER", "KEY", "NAME", "MIN", "MAX"]
 
 
 def test_features(bootstrap: str) -> None:

@@ -212,38 +212,6 @@ def api_versions(session: Session) -> None:
 
 @command.command()
 @client_options
-def logdirs(session: Session) -> None:
-    """Show the log directories of the brokers and what is in them.
-
-    \b
-    Examples:
-      kaa cluster logdirs
-    """
-
-    async def work() -> None:
-        from kaa.client.admin.admin import Admin
-
-        async with Admin(session.settings) as admin:
-            dirs = await admin.describe_log_dirs()
-        rows = [
-            {
-                "broker": one.broker_id,
-                "path": one.path,
-                "error": one.error.name if one.error else None,
-                "replicas": len(one.replicas),
-                "size_bytes": sum(replica.size_bytes for replica in one.replicas),
-                "usable_bytes": None if one.usable_bytes < 0 else one.usable_bytes,
-                "total_bytes": None if one.total_bytes < 0 else one.total_bytes,
-            }
-            for one in dirs
-        ]
-        show(session.output, list(rows[0]) if rows else ["broker", "path"], rows, "path")
-
-    run(session, work)
-
-
-@command.command()
-@client_options
 def features(session: Session) -> None:
     """Show the features of the cluster: the level in use, and those that brokers could do.
 
