@@ -59,9 +59,7 @@ def look_around(replica: Replica) -> int | None:
         return _follow(replica, state)
     if isinstance(state, Unattached):
         return _look_for_leader(replica, state)
-    if isinstance(state, Prospective):
-        return _ask_for_pre_votes(replica, state)
-    if isinstance(state, Candidate):
+    if isinstance(state, (Prospective, Candidate)):
         return _ask_for_votes(replica, state)
     return _hand_over(replica, state)
 
@@ -150,25 +148,20 @@ def _end_quorum_epoch(replica: Replica, state: Resigned) -> Request:
 # --- elections
 
 
-def _ask_for_pre_votes(replica: Replica, state: Prospective) -> int | None:
-    if replica.shutdown_deadline_ms is not None:
-        return earliest(_send_votes(replica, state), replica.shutdown_deadline_ms)
-    if replica.now_ms >= state.election_deadline_ms:
-        leave_prospective(replica, state)
-        return replica.now_ms
-    return earliest(_send_votes(replica, state), state.election_deadline_ms)
-
-
-def _ask_for_votes(replica: Replica, state: Candidate) -> int | None:
-    if state.ballot.is_won:
+def _ask_for_votes(replica: Replica, state: Prospective | Candidate) -> int | None:
+    """A prospective asks for pre-votes, a candidate for votes."""
+    if isinstance(state, Candidate) and state.ballot.is_won:
         replica.advance_nominee()
         return replica.now_ms
     if replica.shutdown_deadline_ms is not None:
         return earliest(_send_votes(replica, state), replica.shutdown_deadline_ms)
-    if replica.now_ms >= state.election_deadline_ms:
+    if replica.now_ms < state.election_deadline_ms:
+        return earliest(_send_votes(replica, state), state.election_deadline_ms)
+    if isinstance(state, Prospective):
+        leave_prospective(replica, state)
+    else:
         replica.become_prospective()
-        return replica.now_ms
-    return earliest(_send_votes(replica, state), state.election_deadline_ms)
+    return replica.now_ms
 
 
 def _send_votes(replica: Replica, state: Prospective | Candidate) -> int | None:
