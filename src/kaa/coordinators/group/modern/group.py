@@ -65,7 +65,7 @@ Target = TypeVar("Target")
 
 
 class ModernGroup(ABC, Generic[Epochs, Member, Target]):
-    """See the module's text."""
+    """A group in memory: what every kind has. Changed by its `replay_` methods alone."""
 
     kind: str
     protocol_type: str

@@ -27,7 +27,7 @@ _Times = TypeVar("_Times")
 
 
 class ModernGroups(ABC, Generic[_Group, _Times]):
-    """See the module's text. The groups themselves belong to the machine."""
+    """The groups of one kind among those of the machine, which owns them."""
 
     def __init__(
         self,

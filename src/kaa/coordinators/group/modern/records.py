@@ -38,7 +38,7 @@ def tombstone(of: RecordType, **key: str) -> NewRecord:
 
 @dataclass(frozen=True)
 class ModernRecords(Generic[Member, Target]):
-    """See the module's text."""
+    """Writes and replays the records of one kind of group, by its types of records and values."""
 
     group: type[ModernGroup[Any, Member, Target]]
     epoch: RecordType

@@ -39,7 +39,7 @@ class RevokingMember(Protocol):
 
 
 class MemberTimers:
-    """See the module's text."""
+    """Sets and takes back the deadlines of members of one kind of group."""
 
     deadlines: ClassVar[tuple[str, ...]] = ("session", "revocation")
 
