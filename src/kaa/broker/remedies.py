@@ -39,8 +39,8 @@ _FROM_OTHERS: Final = (
 )
 _BY_FILE: Final = {
     QUORUM_STATE_FILE: (
-        "restore it from a backup, or, if this node is the only controller, move it away: it is "
-        f"made anew; {_FROM_OTHERS}"
+        "restore it from a backup, or, if this node is the only controller, move it away: it "
+        f"will be written again; {_FROM_OTHERS}"
     ),
     BOOTSTRAP_FILE: (
         "restore it from a backup, or, if this node has run before, move it away: it is for the "

@@ -110,7 +110,7 @@ AWAY = "move the directory that is in the place of the file away, then start aga
         ("meta.properties", missing, "is missing", "restore the file from a backup"),
         ("meta.properties", directory, "Is a directory", AWAY),
         ("meta.properties", link, "symbolic links", "put the file itself in the place"),
-        (f"{METADATA}/quorum-state", garbage, "is not the JSON", "made anew"),
+        (f"{METADATA}/quorum-state", garbage, "is not the JSON", "written again"),
         (f"{METADATA}/quorum-state", empty, "is not the JSON", "kaa cluster quorum add"),
         (f"{METADATA}/quorum-state", directory, "Is a directory", AWAY),
         (SNAPSHOT, garbage, "below that of an empty batch", BACKUP),
@@ -156,7 +156,7 @@ def test_files_that_a_node_cannot_do_without(
         (".kafka_cleanshutdown", garbage),
     ],
 )
-def test_files_that_are_made_anew(data_dir: Path, name: str, damage: Damage) -> None:
+def test_files_that_are_written_again(data_dir: Path, name: str, damage: Damage) -> None:
     damage(data_dir / name)
     assert start(data_dir) == []
     assert start(data_dir) == []
