@@ -22,9 +22,11 @@ from kaa.handlers.share_sessions import (
     RENEW_VERSION,
     acknowledge,
     acknowledged,
+    outcomes_of,
     problem,
 )
-from kaa.limits import SHARE_PARTITIONS_PER_TURN_MAX
+from kaa.limits import PARTS_BEGUN_PER_TURN_MAX, SHARE_PARTITIONS_PER_TURN_MAX
+from kaa.model.pieces import mapped
 from kaa.serving.leader_hints import HintedLeaders
 from kaa.serving.share.fetch import FetchLimits, ShareFetch, ShareRead, fetch_some
 from kaa.serving.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSessionError
@@ -65,20 +67,20 @@ async def handle(
         return ShareFetchResponse(error_code=refused)
     epoch, batches = request.share_session_epoch, acknowledged(request.topics)
     try:
-        session = _session(services, request, context, has_batches=bool(batches))
+        added = await in_turns(_named(request))
+        session = _session(services, request, context, added, has_batches=bool(batches))
     except ShareSessionError as error:
         if error.error is Errors.SHARE_SESSION_LIMIT_REACHED:
             # A client that is refused at once comes again at once.
             await asyncio.sleep(max(0, request.max_wait_ms) / 1000)
         return ShareFetchResponse(error_code=error.error)
-    asked = acknowledge(services, request, context, batches)
+    asked = await acknowledge(services, request, context, batches)
     reads: dict[PartitionId, ShareRead] = {}
     if epoch != FINAL_EPOCH:
         reads = await _fetch(services, request, session)
-    outcomes = await asked.outcomes()
+    outcomes = await outcomes_of(asked)
     if epoch == FINAL_EPOCH:
-        for released in services.share_partitions.close(session).values():
-            await released
+        await services.share_partitions.close(session)
     elif epoch != INITIAL_EPOCH:
         reads = await in_turns(_news(session, reads))
     return await in_turns(_response(services, request, context, reads, outcomes))
@@ -90,18 +92,29 @@ def _is_renew_wrong(request: ShareFetchRequest) -> bool:
     return request.is_renew_ack and any(limits)
 
 
+def _named(request: ShareFetchRequest) -> Pieces[list[PartitionId]]:
+    return mapped(
+        lambda one: PartitionId(*one),
+        (
+            (topic.topic_id, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        ),
+    )
+
+
 def _session(
-    services: Services, request: ShareFetchRequest, context: RequestContext, *, has_batches: bool
+    services: Services,
+    request: ShareFetchRequest,
+    context: RequestContext,
+    added: list[PartitionId],
+    *,
+    has_batches: bool,
 ) -> ShareSession:
     shares, epoch = services.share_partitions, request.share_session_epoch
     group_id, member_id = request.group_id or "", request.member_id or ""
     if epoch == FINAL_EPOCH:
         return shares.sessions.get(group_id, member_id)
-    added = [
-        PartitionId(topic.topic_id, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    ]
     if epoch == INITIAL_EPOCH:
         if has_batches:
             raise ShareSessionError(Errors.INVALID_REQUEST)
@@ -126,7 +139,7 @@ async def _fetch(
     shares, topics = services.share_partitions, services.image.topics_by_id
     failed: dict[PartitionId, ShareRead] = {}
     wanted: dict[PartitionId, LedSharePartition | Errors] = {}
-    turns = Turns(SHARE_PARTITIONS_PER_TURN_MAX)
+    turns = Turns(PARTS_BEGUN_PER_TURN_MAX)
     if len(session.partitions) > SHARE_PARTITIONS_PER_TURN_MAX:
         # To make such a session was enough for a turn.
         await asyncio.sleep(0)

@@ -13,9 +13,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.handlers.share_sessions import HINTED, acknowledge, acknowledged, problem
+from kaa.handlers.share_sessions import (
+    HINTED,
+    acknowledge,
+    acknowledged,
+    outcomes_of,
+    problem,
+)
+from kaa.limits import SHARE_PARTITIONS_PER_TURN_MAX
 from kaa.serving.leader_hints import HintedLeaders
 from kaa.serving.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSessionError
+from kaa.serving.turns import in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k79_share_acknowledge import (
     LeaderIdAndEpoch,
@@ -28,6 +36,7 @@ from kaa.wire.messages.k79_share_acknowledge import (
 if TYPE_CHECKING:
     from kaa.handlers.context import RequestContext
     from kaa.handlers.share_sessions import AcknowledgeOutcome
+    from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
     from kaa.wire.messages.k79_share_acknowledge import ShareAcknowledgeRequest
     from kaa.wire.primitives import PartitionId, Uuid
@@ -50,12 +59,11 @@ async def handle(
             session = sessions.advance(group_id, member_id, epoch)
     except ShareSessionError as error:
         return ShareAcknowledgeResponse(error_code=error.error)
-    asked = acknowledge(services, request, context, acknowledged(request.topics))
-    outcomes = await asked.outcomes()
+    batches = acknowledged(request.topics)
+    outcomes = await outcomes_of(await acknowledge(services, request, context, batches))
     if epoch == FINAL_EPOCH:
-        for released in services.share_partitions.close(session).values():
-            await released
-    return _response(services, context, outcomes, group_id)
+        await services.share_partitions.close(session)
+    return await in_turns(_response(services, context, outcomes, group_id))
 
 
 def _response(
@@ -63,10 +71,12 @@ def _response(
     context: RequestContext,
     outcomes: dict[PartitionId, AcknowledgeOutcome],
     group_id: str,
-) -> ShareAcknowledgeResponse:
+) -> Pieces[ShareAcknowledgeResponse]:
     leaders = HintedLeaders(services, context.listener_name)
     topics: dict[Uuid, ShareAcknowledgeTopicResponse] = {}
-    for one, outcome in outcomes.items():
+    for count, (one, outcome) in enumerate(outcomes.items(), 1):
+        if count % SHARE_PARTITIONS_PER_TURN_MAX == 0:
+            yield
         result = PartitionData(
             partition_index=one.number,
             error_code=outcome.error,

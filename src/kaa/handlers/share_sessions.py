@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa.coordinators.share.coordinator import SHARE_FEATURE
+from kaa.limits import PARTS_BEGUN_PER_TURN_MAX, SHARE_PARTITIONS_PER_TURN_MAX
 from kaa.serving.share.machine import RENEW, Acknowledgement, RefusedError
+from kaa.serving.turns import Turns
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import PartitionId
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Mapping
 
     from kaa.handlers.context import RequestContext
     from kaa.serving.services import Services
@@ -49,61 +50,59 @@ def acknowledged(topics: Any) -> dict[PartitionId, list[Any]]:
     }
 
 
-class Acknowledging:
-    """The acknowledgements of one request: begun at once, answered when they are written."""
-
-    def __init__(
-        self,
-        services: Services,
-        group_id: str,
-        member_id: str,
-        batches: Mapping[PartitionId, list[Any]],
-        *,
-        types_max: int,
-        is_renew: bool,
-    ) -> None:
-        self._outcomes: dict[PartitionId, AcknowledgeOutcome | asyncio.Future[Errors]] = {}
-        for one, some in batches.items():
-            if not _is_sound(some, types_max=types_max, is_renew=is_renew):
-                self._outcomes[one] = AcknowledgeOutcome(Errors.INVALID_REQUEST)
-                continue
-            topic = services.image.topics_by_id.get(one.topic_id)
-            if topic is None:
-                self._outcomes[one] = AcknowledgeOutcome(Errors.UNKNOWN_TOPIC_ID)
-                continue
-            if one.number not in topic.partitions:
-                self._outcomes[one] = AcknowledgeOutcome(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-                continue
-            acknowledged = [
-                Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
-                for batch in some
-            ]
-            try:
-                self._outcomes[one] = services.share_partitions.acknowledge(
-                    group_id, member_id, one, acknowledged
-                )
-            except RefusedError as refusal:
-                self._outcomes[one] = AcknowledgeOutcome(refusal.error, str(refusal))
-
-    async def outcomes(self) -> dict[PartitionId, AcknowledgeOutcome]:
-        return {
-            one: found if isinstance(found, AcknowledgeOutcome) else _outcome(await found)
-            for one, found in self._outcomes.items()
-        }
+# By partition, what was refused at once, or what comes when it is written.
+Asked = dict[PartitionId, "AcknowledgeOutcome | asyncio.Future[Errors]"]
 
 
-def acknowledge(
+async def acknowledge(
     services: Services, request: Any, context: RequestContext, batches: dict[PartitionId, list[Any]]
-) -> Acknowledging:
+) -> Asked:
+    """Begins the acknowledgements of a request, those of very many partitions in turns."""
     has_renew = context.api_version >= RENEW_VERSION
-    return Acknowledging(
-        services,
-        request.group_id,
-        request.member_id,
-        batches,
-        types_max=RENEW if has_renew else RENEW - 1,
-        is_renew=has_renew and request.is_renew_ack,
-    )
+    is_renew = has_renew and request.is_renew_ack
+    types_max = RENEW if has_renew else RENEW - 1
+    asked: Asked = {}
+    turns = Turns(PARTS_BEGUN_PER_TURN_MAX)
+    for one, some in batches.items():
+        await turns.next()
+        if _is_sound(some, types_max=types_max, is_renew=is_renew):
+            asked[one] = _acknowledge(services, request, one, some)
+        else:
+            asked[one] = AcknowledgeOutcome(Errors.INVALID_REQUEST)
+    return asked
+
+
+def _acknowledge(
+    services: Services, request: Any, one: PartitionId, batches: list[Any]
+) -> AcknowledgeOutcome | asyncio.Future[Errors]:
+    topic = services.image.topics_by_id.get(one.topic_id)
+    if topic is None:
+        return AcknowledgeOutcome(Errors.UNKNOWN_TOPIC_ID)
+    if one.number not in topic.partitions:
+        return AcknowledgeOutcome(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    acknowledgements = [
+        Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+        for batch in batches
+    ]
+    try:
+        return services.share_partitions.acknowledge(
+            request.group_id, request.member_id, one, acknowledgements
+        )
+    except RefusedError as refusal:
+        return AcknowledgeOutcome(refusal.error, str(refusal))
+
+
+async def outcomes_of(asked: Asked) -> dict[PartitionId, AcknowledgeOutcome]:
+    """What became of them, when all are written."""
+    outcomes = {}
+    turns = Turns(SHARE_PARTITIONS_PER_TURN_MAX)
+    for one, found in asked.items():
+        await turns.next()
+        if isinstance(found, AcknowledgeOutcome):
+            outcomes[one] = found
+        else:
+            outcomes[one] = _outcome(await found)
+    return outcomes
 
 
 def _outcome(error: Errors) -> AcknowledgeOutcome:

@@ -13,10 +13,12 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.share.state import SharePartitionKey
+from kaa.limits import SHARE_PARTITIONS_PER_TURN_MAX
 from kaa.serving.share.led import LedSharePartition
 from kaa.serving.share.machine import RefusedError
 from kaa.serving.share.sessions import ShareSessions
 from kaa.serving.share.settings import ShareGroupSettings
+from kaa.serving.turns import in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import PartitionId
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kaa.coordinators.share.persister import Persister
+    from kaa.model.pieces import Pieces
     from kaa.replication.manager import ReplicaManager
     from kaa.replication.partition import Partition
     from kaa.serving.share.machine import Acknowledgement
@@ -124,31 +127,44 @@ class SharePartitions:
 
     # --- sessions
 
-    def close(self, session: ShareSession) -> dict[PartitionId, asyncio.Future[Errors]]:
-        """Ends a session: what its member holds goes back to the others. The answers come when that
+    async def close(self, session: ShareSession) -> None:
+        """Ends a session at once: what its member holds goes back to the others. Returns when that
         is written.
         """
+        self.sessions.remove(session.group_id, session.member_id)
+        for released in await in_turns(self._released(session)):
+            await released
+
+    def _released(self, session: ShareSession) -> Pieces[list[asyncio.Future[Errors]]]:
         group_id = session.group_id
-        self.sessions.remove(group_id, session.member_id)
-        released = {}
-        for one in session.partitions:
+        released = []
+        for count, one in enumerate(session.partitions, 1):
+            if count % SHARE_PARTITIONS_PER_TURN_MAX == 0:
+                yield
             led = self._led.get(SharePartitionKey(group_id, one.topic_id, one.number))
             if led is None:
                 continue
             try:
-                released[one] = led.release(session.member_id)
+                released.append(led.release(session.member_id))
             except RefusedError:
                 # An acknowledgement of it is being written; what it does not cover comes back when
                 # its locks run out.
                 continue
-        for led in self.of_group(group_id):
+        for count, led in enumerate(self.of_group(group_id), 1):
+            if count % SHARE_PARTITIONS_PER_TURN_MAX == 0:
+                yield
             self.written(led)
         return released
 
     def disconnected(self, owner: Hashable) -> None:
         """A connection is gone, and with it the sessions that were opened there."""
         for session in self.sessions.of_owner(owner):
-            self.close(session)
+            # A new session that its member opens elsewhere must not be taken for this one.
+            self.sessions.remove(session.group_id, session.member_id)
+            self.begin(self._release(session))
+
+    async def _release(self, session: ShareSession) -> None:
+        await in_turns(self._released(session))
 
     # --- what happens to partitions
 
