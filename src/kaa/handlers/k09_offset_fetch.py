@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
+from kaa.serving.turns import Turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k09_offset_fetch import (
     OffsetFetchRequestGroup,
@@ -72,27 +74,25 @@ async def _fetch_one(
     group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
     answer = await _fetch(services, group, require_stable=request.require_stable)
     error = answer.error_code
+    turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
     if error != Errors.NONE and version < _GROUP_ERROR_VERSION:
-        answer.topics = [_refused(topic, error) for topic in group.topics or ()]
-    return OffsetFetchResponse(
-        error_code=error,
-        topics=[
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetFetchResponsePartition(
-                        partition_index=one.partition_index,
-                        committed_offset=one.committed_offset,
-                        committed_leader_epoch=one.committed_leader_epoch,
-                        metadata=one.metadata,
-                        error_code=one.error_code,
-                    )
-                    for one in topic.partitions
-                ],
+        answer.topics = [await _refused(topic, error, turns) for topic in group.topics or ()]
+    topics_answered = []
+    for topic in answer.topics:
+        one = OffsetFetchResponseTopic(name=topic.name, partitions=[])
+        topics_answered.append(one)
+        for partition in topic.partitions:
+            await turns.next()
+            one.partitions.append(
+                OffsetFetchResponsePartition(
+                    partition_index=partition.partition_index,
+                    committed_offset=partition.committed_offset,
+                    committed_leader_epoch=partition.committed_leader_epoch,
+                    metadata=partition.metadata,
+                    error_code=partition.error_code,
+                )
             )
-            for topic in answer.topics
-        ],
-    )
+    return OffsetFetchResponse(error_code=error, topics=topics_answered)
 
 
 async def _fetch_by_id(
@@ -101,12 +101,13 @@ async def _fetch_by_id(
     """Topics have ids in request and answer; those without one any more are unknown."""
     by_id = services.image.topics_by_id
     unknown = []
+    turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
     if group.topics is not None:
         known = []
         for topic in group.topics:
             found = by_id.get(topic.topic_id)
             if found is None:
-                unknown.append(_refused(topic, Errors.UNKNOWN_TOPIC_ID))
+                unknown.append(await _refused(topic, Errors.UNKNOWN_TOPIC_ID, turns))
             else:
                 topic.name = found.name
                 known.append(topic)
@@ -123,14 +124,15 @@ async def _fetch_by_id(
     return answer
 
 
-def _refused(topic: OffsetFetchRequestTopics, error: int) -> OffsetFetchResponseTopics:
-    return OffsetFetchResponseTopics(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[
+async def _refused(
+    topic: OffsetFetchRequestTopics, error: int, turns: Turns
+) -> OffsetFetchResponseTopics:
+    refused = OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=[])
+    for index in topic.partition_indexes:
+        await turns.next()
+        refused.partitions.append(
             OffsetFetchResponsePartitions(
                 partition_index=index, committed_offset=-1, metadata="", error_code=error
             )
-            for index in topic.partition_indexes
-        ],
-    )
+        )
+    return refused
