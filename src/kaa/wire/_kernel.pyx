@@ -51,6 +51,10 @@ cdef extern from "Python.h":
     ctypedef struct PyMemberDescrObject:
         PyMemberDef* d_member
 
+# Messages with at most some hundred structs.
+cdef enum:
+    UNWALKED_BYTES_MAX = 16384
+
 # Kinds of fields; the numbers are the interface to `kaa.wire.plan`.
 cdef enum Kind:
     INT8 = 0
@@ -155,11 +159,14 @@ cdef class StructPlan:
         """As a generated decoder: the instance at `position` and the position after it."""
         cdef Py_buffer data
         cdef Reader reader
-        cdef bint was_enabled
+        cdef bint was_enabled = False
         PyObject_GetBuffer(buffer, &data, PyBUF_SIMPLE)
-        # Nothing made here can be garbage before it is returned, and a large message would have the
-        # collector walk its objects again and again; so it waits until the message is whole.
-        was_enabled = PyGC_Disable()
+        # Nothing made here can be garbage before it is returned, so that the collector waits until
+        # a small message is whole. The objects of a large one it would walk all at once then, on
+        # the next thread that makes something, for tens of milliseconds; it walks them here, some
+        # at a time.
+        if end - position <= UNWALKED_BYTES_MAX:
+            was_enabled = PyGC_Disable()
         try:
             if position < 0 or position > end or end > data.len:
                 raise WireError("the message lies outside of its buffer")
