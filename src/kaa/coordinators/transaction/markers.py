@@ -244,7 +244,9 @@ class MarkerSender:
 
 def _in_order(names: set[PartitionName]) -> Iterator[PartitionName]:
     """Sorted when the first one is asked for."""
-    yield from sorted(names)
+    for topic, numbers in by_topic(names).items():
+        for number in numbers:
+            yield topic, number
 
 
 def _marker(
