@@ -30,24 +30,28 @@ class Client:
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=300)
 
-    def ask(self, request: Request[Any], *, decodes: bool = True) -> Any:
+    def ask(
+        self, request: Request[Any], version: int | None = None, *, decodes: bool = True
+    ) -> Any:
         """The response; its bytes alone if the garbage of decoding it would be collected by the
-        node, which is in the same process.
+        node, which is in the same process. In the newest version if none is named.
         """
-        self.send(request)
-        return self.receive(request, decodes=decodes)
+        self.send(request, version)
+        return self.receive(request, version, decodes=decodes)
 
-    def send(self, request: Request[Any]) -> None:
-        version = api(request.api_key).served_versions().high
+    def send(self, request: Request[Any], version: int | None = None) -> None:
+        version = api(request.api_key).served_versions().high if version is None else version
         parts = encode_request(request, version, 7, "scale")
         self._socket.sendall(b"".join(bytes(part) for part in parts))
 
-    def receive(self, request: Request[Any], *, decodes: bool = True) -> Any:
+    def receive(
+        self, request: Request[Any], version: int | None = None, *, decodes: bool = True
+    ) -> Any:
         """The answer to a request that was sent."""
         asked = api(request.api_key)
         (size,) = struct.unpack(">i", self._read(4))
         content = self._read(size)
-        version = asked.served_versions().high
+        version = asked.served_versions().high if version is None else version
         return decode_response(content, asked, version)[1] if decodes else content
 
     def _read(self, size: int) -> bytes:

@@ -93,6 +93,7 @@ PARTITIONS = 5
 NAMES = [f"topic-{number}" for number in range(TOPICS)]
 NUMBERS = list(range(PARTITIONS))
 NODE_ID = 1
+SHARE_GROUP = "shared"
 TIMEOUT_MS = 120_000
 
 
@@ -263,7 +264,7 @@ def share_fetch(
         for name in (names if epoch == 0 else ())
     ]
     return ShareFetchRequest(
-        group_id="shared",
+        group_id=SHARE_GROUP,
         member_id="AAAAAAAAAAAAAAAAAAAAAA",
         share_session_epoch=epoch,
         max_wait_ms=300,

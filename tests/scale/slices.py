@@ -2,23 +2,40 @@
 
 Every callback of an asyncio loop runs through `Handle._run`. The probe wraps that and reads the
 processor time of the thread before and after. A busy machine makes a callback take longer, but not
-cost more, so that what is measured holds on any machine of a kind.
+cost more, so that what is measured holds on any machine of a kind. A thread beside it looks at the
+stack of a turn that lasts, so that the one who reads of it need not guess.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import resource
+import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, NamedTuple
+
+LOOK_SECONDS = 0.002
+# A turn is looked at when it has lasted for so long.
+LASTS_SECONDS = 0.005
+SHOWN_FRAMES = 6
+
+
+# Milliseconds in the system, and page faults.
+Usage = tuple[float, float]
 
 
 class Slice(NamedTuple):
     milliseconds: float
     what: str
+
+    def __str__(self) -> str:
+        return f"{self.milliseconds:.1f} ms: {self.what}"
 
 
 class SliceProbe:
@@ -28,6 +45,11 @@ class SliceProbe:
         self.thread_id = threading.get_ident()
         self.floor_ms = 1.0
         self.slices: list[Slice] = []
+        # When the turn that runs has begun; 0 between turns.
+        self._began = 0.0
+        self._looks: Counter[str] = Counter()
+        self._collecting_ns = 0
+        self._collected: list[str] = []
 
     def take(self) -> list[Slice]:
         """The slices above the floor since the last call, the longest first."""
@@ -39,41 +61,92 @@ class SliceProbe:
         handles: Any = asyncio.Handle
         run = handles._run
         clock, ident = time.thread_time_ns, threading.get_ident
-        collecting = 0
-        collected: list[str] = []
-
-        def collect(phase: str, info: dict[str, int]) -> None:
-            nonlocal collecting
-            if ident() == self.thread_id:
-                if phase == "start":
-                    collecting = clock()
-                else:
-                    spent_ms = (clock() - collecting) / 1e6
-                    collected.append(f" (garbage {info['generation']}: {spent_ms:.1f} ms)")
 
         def measured(handle: Any) -> None:
             if ident() != self.thread_id:
                 run(handle)
                 return
-            collected.clear()
+            coroutine = _coroutine(handle)
+            self._collected.clear()
+            self._looks.clear()
+            used = _usage()
+            self._began = time.monotonic()
             before = clock()
             run(handle)
             spent_ms = (clock() - before) / 1e6
+            self._began = 0.0
             if spent_ms > self.floor_ms:
-                self.slices.append(Slice(spent_ms, _name(handle) + "".join(collected)))
+                self._note(_name(handle, coroutine), spent_ms, used)
 
+        ended = threading.Event()
+        looking = threading.Thread(target=self._look, args=(ended,), daemon=True)
         handles._run = measured
-        gc.callbacks.append(collect)
+        gc.callbacks.append(self._collect)
+        looking.start()
         try:
             yield
         finally:
-            gc.callbacks.remove(collect)
+            ended.set()
+            looking.join()
+            gc.callbacks.remove(self._collect)
             handles._run = run
 
+    def _note(self, name: str, spent_ms: float, before: Usage) -> None:
+        what = name + "".join(self._collected)
+        system_ms, faults = (now - then for now, then in zip(_usage(), before, strict=True))
+        if system_ms > self.floor_ms:
+            # Of a machine that has to find memory for others, more than the step asked for.
+            what += f" (system: {system_ms:.0f} ms, {faults:.0f} page faults)"
+        for place, count in self._looks.most_common(2):
+            what += f"\n    {count} looks: {place}"
+        self.slices.append(Slice(spent_ms, what))
 
-def _name(handle: Any) -> str:
-    callback = handle._callback
-    owner = getattr(callback, "__self__", None)
-    if isinstance(owner, asyncio.Task):
-        return repr(owner.get_coro())
-    return repr(callback)
+    def _collect(self, phase: str, info: dict[str, int]) -> None:
+        if threading.get_ident() != self.thread_id:
+            return
+        if phase == "start":
+            self._collecting_ns = time.thread_time_ns()
+            return
+        spent_ms = (time.thread_time_ns() - self._collecting_ns) / 1e6
+        self._collected.append(f" (garbage {info['generation']}: {spent_ms:.1f} ms)")
+
+    def _look(self, ended: threading.Event) -> None:
+        while not ended.wait(LOOK_SECONDS):
+            began = self._began
+            if began and time.monotonic() - began > LASTS_SECONDS:
+                place = _place(sys._current_frames().get(self.thread_id))
+                if self._began == began:
+                    self._looks[place] += 1
+
+
+def _usage() -> Usage:
+    used = resource.getrusage(resource.RUSAGE_THREAD)
+    return used.ru_stime * 1e3, used.ru_minflt + used.ru_majflt
+
+
+def _place(frame: FrameType | None) -> str:
+    """Where a thread is, the innermost first, up to the loop."""
+    found: list[str] = []
+    while frame is not None and len(found) < SHOWN_FRAMES:
+        if frame.f_code is SliceProbe.installed.__code__ or "asyncio" in frame.f_code.co_filename:
+            break
+        found.append(f"{frame.f_code.co_qualname}:{frame.f_lineno}")
+        frame = frame.f_back
+    return " < ".join(found)
+
+
+def _coroutine(handle: Any) -> Any:
+    """That of a task, which forgets it when it has ended."""
+    owner = getattr(handle._callback, "__self__", None)
+    return owner.get_coro() if isinstance(owner, asyncio.Task) else None
+
+
+def _name(handle: Any, coroutine: Any) -> str:
+    """A task is named by the coroutines that wait for each other."""
+    if coroutine is None:
+        return repr(handle._callback)
+    found: list[str] = []
+    while hasattr(coroutine, "cr_code"):
+        found.append(coroutine.__qualname__)
+        coroutine = coroutine.cr_await
+    return " > ".join(found)

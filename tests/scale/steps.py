@@ -20,6 +20,7 @@ from tests.scale.requests import TIMEOUT_MS
 from tests.support.pace import PATIENCE_SECONDS
 
 TRIES = 4
+STEADY_PARTS = 3
 
 
 class Scale:
@@ -49,9 +50,14 @@ class Scale:
         disturbed = [one[0] for one in long if one]
         assert len(disturbed) < 2, f"{name} held the loop:\n" + "\n".join(disturbed)
 
-    def ask(self, name: str, request: Request[Any]) -> None:
+    def steady(self, name: str, work: Callable[[], object]) -> None:
+        """Does something that takes many turns; at first codecs may be compiled."""
+        work()
+        self.repeated(name, lambda _: work(), STEADY_PARTS)
+
+    def ask(self, name: str, request: Request[Any], version: int | None = None) -> None:
         """Asks until it was not disturbed."""
-        self.undisturbed(name, partial(self.node.client.ask, request, decodes=False))
+        self.undisturbed(name, partial(self.node.client.ask, request, version, decodes=False))
 
     def undisturbed(self, name: str, work: Callable[[], object]) -> None:
         """Does something until it was not disturbed; at first codecs may be compiled."""

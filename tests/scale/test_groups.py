@@ -19,10 +19,12 @@ from kaa.wire.messages.k11_join_group import (
 )
 from kaa.wire.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
 from kaa.wire.messages.k14_sync_group import SyncGroupRequest
+from kaa.wire.messages.k15_describe_groups import DescribeGroupsRequest
 from kaa.wire.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from kaa.wire.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 from kaa.wire.schema import Request
 from tests.scale.conftest import SESSION_MS
 from tests.scale.node import Client
@@ -71,6 +73,10 @@ class ConsumerGroup:
             topic_partitions=[] if joins else None,
         )
 
+    @staticmethod
+    def described(group_id: str) -> Request[Any]:
+        return ConsumerGroupDescribeRequest(group_ids=[group_id])
+
     def join(self) -> None:
         """The heartbeats after it bring what was assigned meanwhile."""
         self._all([self._heartbeat(number, 0) for number in range(MEMBERS)])
@@ -92,6 +98,10 @@ class ClassicGroup:
         subscription = ConsumerProtocolSubscription(topics=NAMES[: TOPICS // 2], user_data=None)
         metadata = b"\0\0" + subscription.encode(0)
         self._protocols = [JoinGroupRequestProtocol(name="range", metadata=metadata)]
+
+    @staticmethod
+    def described(group_id: str) -> Request[Any]:
+        return DescribeGroupsRequest(groups=[group_id])
 
     def join(self) -> None:
         answers = asked_together(self._clients, [self._join("")] * MEMBERS)
@@ -160,6 +170,7 @@ def test_members_that_come_and_go_together(
     def join_and_leave(_: int) -> None:
         group.join()
         assert member_count(scale, group_id) == MEMBERS
+        assert len(scale.node.client.ask(kind.described(group_id)).groups[0].members) == MEMBERS
         group.leave()
         assert member_count(scale, group_id) == 0
 

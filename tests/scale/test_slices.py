@@ -14,6 +14,7 @@ import pytest
 from kaa.log.producer_state import ProducerEntry
 from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
+from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequest
 from kaa.wire.messages.k37_create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -39,6 +40,7 @@ from tests.scale.steps import Scale
 MOVED_TOPICS = 20
 MORE_PER_REQUEST = 50
 PRODUCERS = 100_000
+OLD_OFFSET_FETCH = 7
 
 
 EVERYTHING = questions(NAMES, NUMBERS)
@@ -61,12 +63,15 @@ def test_offsets_of_everything(scale: Scale) -> None:
         (found,) = ask(fetch).groups
         assert sum(len(topic.partitions) for topic in found.topics) == TOPICS * PARTITIONS
         scale.ask("OffsetFetch", fetch)
+    old = OffsetFetchRequest(group_id=offsets.GROUP, topics=None)
+    assert len(ask(old, OLD_OFFSET_FETCH).topics) == TOPICS
+    scale.ask("OffsetFetch of old clients", old, OLD_OFFSET_FETCH)
 
     def delete_all() -> None:
         ask(commit, decodes=False)
         ask(delete, decodes=False)
 
-    scale.undisturbed("OffsetDelete", delete_all)
+    scale.steady("OffsetDelete", delete_all)
     assert not ask(offsets.fetch(is_stable=True)).groups[0].topics
 
 

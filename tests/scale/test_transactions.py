@@ -21,6 +21,7 @@ from tests.scale.requests import NAMES, NUMBERS, PARTITIONS, TOPICS, records_of
 from tests.scale.steps import Scale
 
 Producer = tuple[int, int]
+LOADING = (Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.NOT_COORDINATOR)
 
 
 class Transactions:
@@ -35,7 +36,8 @@ class Transactions:
         asked = InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=600_000
         )
-        made = self._ask(asked)
+        while (made := self._ask(asked)).error_code in LOADING:
+            pass
         assert made.error_code == Errors.NONE
         return made.producer_id, made.producer_epoch
 
@@ -76,7 +78,7 @@ def test_partitions_that_are_announced(scale: Scale) -> None:
         assert len(described.topics) == TOPICS
         transactions.end("announced", producer)
 
-    scale.undisturbed("AddPartitionsToTxn and EndTxn", commit)
+    scale.steady("AddPartitionsToTxn and EndTxn", commit)
 
 
 def test_records_of_everything_in_a_transaction(scale: Scale) -> None:
@@ -91,7 +93,7 @@ def test_records_of_everything_in_a_transaction(scale: Scale) -> None:
         assert errors == {Errors.NONE}
         transactions.end("implicit", producer)
 
-    scale.undisturbed("Produce in a transaction and EndTxn", commit)
+    scale.steady("Produce in a transaction and EndTxn", commit)
 
 
 def test_markers_of_another_coordinator(scale: Scale) -> None:
@@ -119,4 +121,4 @@ def test_offsets_of_everything_in_a_transaction(scale: Scale) -> None:
         partitions = [one for topic in group.topics for one in topic.partitions]
         return sum(one.error_code == Errors.NONE for one in partitions)
 
-    scale.undisturbed("TxnOffsetCommit", commit)
+    scale.steady("TxnOffsetCommit", commit)

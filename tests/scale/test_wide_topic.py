@@ -52,7 +52,7 @@ def test_offsets(wide: Scale) -> None:
         ask(commit, decodes=False)
         ask(delete, decodes=False)
 
-    wide.undisturbed("OffsetDelete of a wide topic", delete_all)
+    wide.steady("OffsetDelete of a wide topic", delete_all)
 
 
 def test_more_partitions(wide: Scale) -> None:
