@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -80,3 +81,31 @@ async def test_what_has_ended_is_not_refused_any_more() -> None:
     promise.set_result(1)
     promise.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
     assert await promise == 1
+
+
+@on_loop
+async def test_a_refusal_leaves_nothing_to_the_collector_of_garbage() -> None:
+    """Ten thousand of them at once would keep it busy for many milliseconds."""
+
+    def refusing() -> Promise[int]:
+        promise: Promise[int] = Promise(asyncio.get_running_loop())
+        try:
+            raise CoordinatorError(Errors.NOT_COORDINATOR)
+        except CoordinatorError as error:
+            promise.refuse(error)
+        return promise
+
+    async def refused() -> Errors:
+        try:
+            await refusing()
+        except CoordinatorError as error:
+            return error.error
+        return Errors.NONE
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert await refused() is Errors.NOT_COORDINATOR
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -14,6 +14,7 @@ from kaa.wire.codec import Codec
 from kaa.wire.decoder import has_records
 from kaa.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kaa.wire.messages.k01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kaa.wire.messages.k59_fetch_snapshot import FetchSnapshotResponse
 from kaa.wire.messages.k78_share_fetch import ShareFetchResponse
 from kaa.wire.primitives import WireError
@@ -261,3 +262,15 @@ def test_decoding_again_and_again_keeps_no_memory(twin: str) -> None:
     # A single object kept by each message would be ten times as much.
     assert after - before < 10_000
     assert sys.getrefcount(Sample) + sys.getrefcount(Leaf) <= references
+
+
+def test_the_collector_does_not_find_a_large_message_all_at_once() -> None:
+    """It would walk tens of thousands of objects in one go, on whichever thread comes next."""
+    topics = [MetadataRequestTopic(name=f"topic-{number}") for number in range(20_000)]
+    request = MetadataRequest(topics=topics)
+    data = request.encode(13)
+    gc.collect()
+    decoded = MetadataRequest.decode(data, 13)
+    young, *_ = gc.get_count()
+    assert young <= gc.get_threshold()[0] + 100
+    assert decoded == request
