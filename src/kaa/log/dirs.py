@@ -136,16 +136,22 @@ class LogDirectory:
     def is_stale(self, partition: TopicPartition) -> bool:
         """Whether a checkpoint may still name a log of that name which was deleted."""
         number = self.stale.get(partition)
+        return number is not None and self._oldest_written <= number
+
+    @property
+    def _oldest_written(self) -> int:
+        """The number of the older of the two checkpoints that must not name a deleted log."""
         written = self._checkpoints_written
-        return number is not None and any(
-            written.get(name, 0) <= number
+        return min(
+            written.get(name, 0)
             for name in (RECOVERY_POINT_CHECKPOINT_FILE, LOG_START_OFFSET_CHECKPOINT_FILE)
         )
 
     def drop_settled(self) -> None:
         """Forgets the deleted logs that no checkpoint names any more."""
         if self.stale:
-            self.stale = {name: at for name, at in self.stale.items() if self.is_stale(name)}
+            oldest = self._oldest_written
+            self.stale = {name: at for name, at in self.stale.items() if oldest <= at}
 
     def recovery_points(self) -> dict[TopicPartition, int]:
         return {partition: log.recovery_checkpoint for partition, log in self.every_log.items()}

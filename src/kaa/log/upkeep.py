@@ -13,6 +13,7 @@ read: a table that a truncation writes meanwhile has a higher one and stays (`ka
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import (
@@ -175,15 +176,18 @@ class LogUpkeep:
                 yield log
 
     def _next_logs(self) -> list[UnifiedLog]:
-        """The next few logs in turn, so that one tick stays short with very many of them."""
-        found: list[UnifiedLog] = []
-        for log in self._visits:
-            if log in {self._logs.get(log.partition), self._futures.get(log.partition)}:
-                found.append(log)
-            if len(found) == TICK_LOGS_MAX:
-                return found
-        self._visits = iter([*self._logs.values(), *self._futures.values()])
-        return found if found or not self._logs else self._next_logs()
+        """The next few logs in turn, so that one tick stays short with very many of them, also when
+        most of them were deleted since the round began.
+        """
+        some = list(islice(self._visits, TICK_LOGS_MAX))
+        if not some:
+            self._visits = iter([*self._logs.values(), *self._futures.values()])
+            some = list(islice(self._visits, TICK_LOGS_MAX))
+        return [
+            log
+            for log in some
+            if log in {self._logs.get(log.partition), self._futures.get(log.partition)}
+        ]
 
     def _visit(self, log: UnifiedLog, now_ms: int, jobs: list[Job]) -> None:
         if not log.directory.is_online:
