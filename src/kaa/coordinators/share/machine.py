@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.machine import Moment, NewRecord, Reply
     from kaa.coordinators.share.batches import StateBatch
     from kaa.coordinators.share.settings import ShareStateSettings
+    from kaa.model.pieces import Pieces
     from kaa.wire.primitives import Uuid
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 
@@ -252,8 +253,10 @@ class ShareMachine:
         self._check_topic(key)
         return CoordinatorResult(response=self.states.get(key) or UNINITIALISED)
 
-    def topics_deleted(self, topic_ids: Iterable[Uuid]) -> CoordinatorResult:
+    def topics_deleted(self, topic_ids: Iterable[Uuid]) -> Pieces[CoordinatorResult]:
         gone = frozenset(topic_ids)
+        # Every shard of the broker hears of it in the same turn, and looks in one of its own.
+        yield
         records = [state_tombstone(key) for key in self.states if key.topic_id in gone]
         return CoordinatorResult(records, is_atomic=False)
 

@@ -11,6 +11,7 @@ from kaa.coordinators.share.batches import StateBatch
 from kaa.coordinators.share.machine import ShareMachine, StateChange
 from kaa.coordinators.share.settings import ShareStateSettings
 from kaa.coordinators.share.state import UNINITIALISED, SharePartitionKey, ShareState
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import Uuid
 
@@ -141,9 +142,9 @@ def test_deletions() -> None:
     bench = Bench()
     assert not bench.machine.delete(KEY).records
     bench.initialise()
-    bench.apply(bench.machine.topics_deleted([Uuid(16)]))
+    bench.apply(finish(bench.machine.topics_deleted([Uuid(16)])))
     assert KEY in bench.machine.states
-    bench.apply(bench.machine.topics_deleted([TOPIC]))
+    bench.apply(finish(bench.machine.topics_deleted([TOPIC])))
     assert KEY not in bench.machine.states
     assert bench.machine.redundant_offset == 1
     bench.initialise()
