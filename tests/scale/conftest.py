@@ -15,7 +15,7 @@ from tests.scale.steps import Scale
 CREATED_PER_REQUEST = 250
 DELETED_PER_REQUEST = 125
 # How long members are believed to live without a sign.
-SESSION_MS = 3_000
+SESSION_MS = 6_000
 # A second or two on a quiet machine; flushed one after the other, ten thousand logs take minutes.
 STOP_SECONDS_MAX = 60
 
