@@ -43,6 +43,8 @@ NET_QUEUED_BYTES_MAX = 8 << 20
 # Bytes of answers that one connection is sent before others have their turn, a millisecond or two:
 # a client that reads as fast as it is written to would take the whole of a large answer at once.
 NET_SENT_PER_TURN_BYTES_MAX = 1 << 20
+# System calls that this may take: an answer about ten thousand partitions may have as many parts.
+NET_SENDS_PER_TURN_MAX = 64
 # Regions of files up to this size are copied rather than sent by `sendfile`: the copy costs less
 # than the second system call.
 NET_COPIED_REGION_BYTES_MAX = 8 << 10

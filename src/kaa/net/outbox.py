@@ -14,7 +14,11 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.limits import NET_COPIED_REGION_BYTES_MAX, NET_SENT_PER_TURN_BYTES_MAX
+from kaa.limits import (
+    NET_COPIED_REGION_BYTES_MAX,
+    NET_SENDS_PER_TURN_MAX,
+    NET_SENT_PER_TURN_BYTES_MAX,
+)
 from kaa.net.pages import ColdPages, is_cached, read_cached
 from kaa.net.transport import FILE_PIECE_BYTES
 
@@ -81,13 +85,15 @@ class Outbox:
         (`warmed` tells that it was).
         """
         end = self.bytes_queued - NET_SENT_PER_TURN_BYTES_MAX
+        calls_left = NET_SENDS_PER_TURN_MAX
         try:
             while True:
                 self._advance()
                 if not self._parts:
                     return True
-                if self.bytes_queued <= end:
+                if self.bytes_queued <= end or calls_left == 0:
                     return False
+                calls_left -= 1
                 if isinstance(self._parts[0], _BUFFERS):
                     self._send_buffers()
                 else:

@@ -5,7 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kaa.limits import NET_COPIED_REGION_BYTES_MAX, NET_SENT_PER_TURN_BYTES_MAX
+from kaa.limits import (
+    NET_COPIED_REGION_BYTES_MAX,
+    NET_SENDS_PER_TURN_MAX,
+    NET_SENT_PER_TURN_BYTES_MAX,
+)
 from kaa.net import pages
 from kaa.net.outbox import Outbox
 from kaa.net.pages import ColdPages
@@ -142,16 +146,29 @@ def test_a_small_region_that_is_cold_leaves_as_a_file(
     assert region.released == 1
 
 
+class QuickTransport(SlowTransport):
+    """Takes all that it is given."""
+
+    def send(
+        self, parts: Sequence[bytes | bytearray | memoryview], *, is_more: bool = False
+    ) -> int:
+        self.sent += b"".join(parts)
+        return sum(map(len, parts))
+
+
+def test_an_answer_of_very_many_parts_leaves_turns_for_others() -> None:
+    transport = QuickTransport(1)
+    outbox = Outbox(transport)
+    outbox.fill(outbox.open(), [b"x"] * 10_000)
+    turns = 1
+    while not outbox.send():
+        turns += 1
+    assert turns == 1 + 10_000 // (64 * NET_SENDS_PER_TURN_MAX)
+    assert len(transport.sent) == 10_000
+
+
 def test_a_large_answer_leaves_turns_for_others() -> None:
     """Also if its client takes all that it is given."""
-
-    class QuickTransport(SlowTransport):
-        def send(
-            self, parts: Sequence[bytes | bytearray | memoryview], *, is_more: bool = False
-        ) -> int:
-            self.sent += b"".join(parts)
-            return sum(map(len, parts))
-
     step = NET_SENT_PER_TURN_BYTES_MAX // 4
     transport = QuickTransport(step)
     outbox = Outbox(transport)
