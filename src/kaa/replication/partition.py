@@ -257,6 +257,7 @@ class Partition:
         *,
         now_ms: int,
         required_acks: int = ACKS_ALL,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
         guard: VerificationGuard | None = None,
         transaction_version: int = 0,
     ) -> AppendInfo:
@@ -275,6 +276,7 @@ class Partition:
             records,
             leader_epoch=self.leader_epoch,
             now_ms=now_ms,
+            origin=origin,
             guard=guard,
             transaction_version=transaction_version,
         )
@@ -287,6 +289,16 @@ class Partition:
             if pending.error is not None:
                 raise pending.error
         return plan.info
+
+    @property
+    def is_append_long(self) -> bool:
+        """Whether `append` would wait for the thread of the log's directory: a write is under way
+        there, or flushes always are (group commit), which a write to the same file waits for.
+        """
+        log = self.leader_log()
+        if log.directory.writer is None:
+            return False
+        return log.pending is not None or self.request_flush is not None
 
     def append_refusal(self, required_acks: int) -> Errors | None:
         """Why nothing may be appended here now: the one place that says so."""

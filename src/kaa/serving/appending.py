@@ -148,9 +148,7 @@ class Appending:
         if log.directory.writer is None:
             return False
         return (
-            log.pending is not None
-            # With group commit flushes are always under way, and a write to a file waits for its.
-            or partition.request_flush is not None
+            partition.is_append_long
             or self._bytes_on_loop > PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX
             or log.flushes_at(log.log_end_offset + verdict.batch.last_offset_delta + 1)
         )

@@ -2,13 +2,14 @@
 
 Each partition is judged by itself. The offsets topic is left to the group coordinator, whose state
 changes with the marker; everywhere else the marker is appended like a batch of a client, and has
-done its work when it is replicated: the last stable offset moves.
+done its work when it is replicated: the last stable offset moves. Where an append would wait for
+another write to the same log, the marker is left to the thread that does these.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.coordinators.group.offsets.transactional import ended
 from kaa.coordinators.shard import TransactionalWriter
@@ -22,7 +23,7 @@ from kaa.records.control import (
     build_end_transaction_batch,
 )
 from kaa.serving.delayed import Appended, until_all_replicated
-from kaa.serving.turns import Turns
+from kaa.serving.turns import Turns, gathered
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k27_write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -77,6 +78,15 @@ class Markers:
         return WriteTxnMarkersResponse(markers=markers)
 
 
+class _Later(NamedTuple):
+    """A marker that is still to be appended."""
+
+    partition: Partition
+    batch: bytearray
+    transaction_version: int
+    result: WritableTxnMarkerPartitionResult
+
+
 @dataclass(slots=True)
 class _Writing:
     """One request's way through its partitions."""
@@ -87,6 +97,8 @@ class _Writing:
     _now_ms: int
     _turns: Turns = field(default_factory=lambda: Turns(TRANSACTION_MARKERS_PER_TURN_MAX))
     _appended: list[tuple[Appended, WritableTxnMarkerPartitionResult]] = field(default_factory=list)
+    # Left to the threads of their directories.
+    _later: list[_Later] = field(default_factory=list)
     # At the group coordinator.
     _groups: list[tuple[asyncio.Future[Errors], WritableTxnMarkerPartitionResult]] = field(
         default_factory=list
@@ -130,6 +142,9 @@ class _Writing:
             timestamp=self._now_ms,
         )
         try:
+            if found.is_append_long:
+                self._later.append(_Later(found, batch, marker.transaction_version, result))
+                return result
             info = found.append(
                 batch,
                 now_ms=self._now_ms,
@@ -139,12 +154,32 @@ class _Writing:
         except LogError as error:
             result.error_code = error.error
         else:
-            appended = Appended(found, info.last_offset + 1, info.last_leader_epoch)
-            self._appended.append((appended, result))
+            self._note(found, info, result)
         return result
+
+    async def _append_later(self, later: _Later) -> None:
+        partition, batch, transaction_version, result = later
+        try:
+            info = await partition.append_later(
+                batch,
+                now_ms=self._now_ms,
+                origin=AppendOrigin.COORDINATOR,
+                transaction_version=transaction_version,
+            )
+        except LogError as error:
+            result.error_code = error.error
+        else:
+            self._note(partition, info, result)
+
+    def _note(
+        self, partition: Partition, info: AppendInfo, result: WritableTxnMarkerPartitionResult
+    ) -> None:
+        appended = Appended(partition, info.last_offset + 1, info.last_leader_epoch)
+        self._appended.append((appended, result))
 
     async def finish(self) -> None:
         """Waits until every marker is replicated, or never will be, or time is up."""
+        await gathered(self._append_later, self._later)
         outcomes = await until_all_replicated(
             self._view.loop,
             [appended for appended, _ in self._appended],

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
+from kaa.records.build import BatchBuilder
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k27_write_txn_markers import (
     WritableTxnMarker,
@@ -11,6 +14,7 @@ from kaa.wire.messages.k27_write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from tests.support.pace import PATIENCE_SECONDS
 from tests.unit.handlers.support import Node
 
 REQUEST = WriteTxnMarkersRequest(
@@ -82,3 +86,57 @@ def test_too_few_replicas() -> None:
         assert error_of(node.run(node.services.markers.write(REQUEST))) is (
             Errors.NOT_ENOUGH_REPLICAS
         )
+
+
+def test_a_marker_that_meets_a_write_leaves_the_loop_to_others() -> None:
+    with Node() as node, ThreadPoolExecutor(1) as writer:
+        node.create_topic("t")
+        partition, gate = node.partition("t"), threading.Event()
+        partition.leader_log().directory.writer = writer
+        writer.submit(gate.wait)
+        builder = BatchBuilder()
+        builder.append(0, b"k", b"v")
+
+        async def story() -> None:
+            loop = asyncio.get_running_loop()
+            # The thread is busy, so that the write is under way until the gate is opened.
+            written = loop.create_task(partition.append_later(builder.build(), now_ms=0))
+            await asyncio.sleep(0)
+            task = loop.create_task(node.services.markers.write(REQUEST))
+            # Somebody who opens it in the end, should the marker wait for the write here.
+            helper = threading.Timer(PATIENCE_SECONDS, gate.set)
+            helper.start()
+            await asyncio.sleep(0.01)
+            was_waiting = not gate.is_set()
+            gate.set()
+            helper.cancel()
+            assert error_of(await task) is Errors.NONE
+            assert (await written).first_offset == 0
+            assert was_waiting
+
+        node.run(story())
+        assert partition.leader_log().log_end_offset == 2
+
+
+def test_a_marker_with_group_commit_is_left_to_the_thread_of_the_directory() -> None:
+    with Node() as node, ThreadPoolExecutor(1, "writer") as writer:
+        node.create_topic("t")
+        partition = node.partition("t")
+        partition.leader_log().directory.writer = writer
+        flushed: list[int] = []
+        partition.request_flush = lambda found: flushed.append(found.leader_log().log_end_offset)
+        log = partition.leader_log()
+
+        async def story() -> None:
+            task = asyncio.get_running_loop().create_task(node.services.markers.write(REQUEST))
+            await asyncio.sleep(0)
+            # It is not written on the loop.
+            assert log.log_end_offset == 0
+            while not flushed:
+                await asyncio.sleep(0)
+            partition.request_flush = None
+            partition.advance_high_watermark()
+            assert error_of(await task) is Errors.NONE
+
+        node.run(story())
+        assert flushed == [1]
