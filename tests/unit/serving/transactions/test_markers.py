@@ -123,20 +123,19 @@ def test_a_marker_with_group_commit_is_left_to_the_thread_of_the_directory() -> 
         node.create_topic("t")
         partition = node.partition("t")
         partition.leader_log().directory.writer = writer
-        flushed: list[int] = []
-        partition.request_flush = lambda found: flushed.append(found.leader_log().log_end_offset)
         log = partition.leader_log()
 
         async def story() -> None:
+            asked = asyncio.Event()
+            partition.request_flush = lambda _: asked.set()
             task = asyncio.get_running_loop().create_task(node.services.markers.write(REQUEST))
             await asyncio.sleep(0)
             # It is not written on the loop.
             assert log.log_end_offset == 0
-            while not flushed:
-                await asyncio.sleep(0)
+            await asked.wait()
+            assert log.log_end_offset == 1
             partition.request_flush = None
             partition.advance_high_watermark()
             assert error_of(await task) is Errors.NONE
 
         node.run(story())
-        assert flushed == [1]
