@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     import asyncio
 
     from kaa.coordinators.group.coordinator import GroupCoordinator
+    from kaa.log.append import AppendInfo
     from kaa.replication.manager import ReplicaManager
+    from kaa.replication.partition import Partition
     from kaa.serving.transactions.peers import RemoteBrokers
     from kaa.serving.view import NodeView
     from kaa.wire.messages.k27_write_txn_markers import (
