@@ -10,12 +10,14 @@ time for it. A step that ends before the second beat after its start may go unse
 The culprit is the innermost function that most of the looks found on the stack: the one that goes
 through ten thousand partitions, and not the write to a file that it does for each of them, which
 others do as well. A culprit that was reported, with the same callers, is not reported again for
-`AGAIN_SECONDS`. The guard costs some twenty short turns of the loop and of the thread per second,
-and nothing at all while the loop is late.
+`AGAIN_SECONDS`. The collector of garbage lets no thread look while it walks, and would be taken for
+whoever made the object that called it; so it is timed by itself. The guard costs some twenty short
+turns of the loop and of the thread per second, and nothing at all while the loop is late.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -49,6 +51,9 @@ class LoopGuard:
         self._report = report
         self._beats = 0
         self._timer: asyncio.TimerHandle | None = None
+        # Of the thread of the loop, and its processor time when the collector began there.
+        self._ident = 0
+        self._collecting_since = 0.0
         self._stopping = threading.Event()
         # By the functions from the outermost to the culprit, when it was reported.
         self._reported: dict[tuple[str, ...], float] = {}
@@ -56,15 +61,18 @@ class LoopGuard:
 
     def start(self) -> None:
         """On the thread of the loop."""
-        ident = threading.get_ident()
+        self._ident = ident = threading.get_ident()
         self._thread = threading.Thread(
             target=self._watch, args=(ident,), name="kaa-loop-guard", daemon=True
         )
+        gc.callbacks.append(self._collect)
         self._beat()
         self._thread.start()
 
     def stop(self) -> None:
         self._stopping.set()
+        if self._thread is not None:
+            gc.callbacks.remove(self._collect)
         if self._timer is not None:
             self._timer.cancel()
         if self._thread is not None:
@@ -73,6 +81,19 @@ class LoopGuard:
     def _beat(self) -> None:
         self._beats += 1
         self._timer = self._loop.call_later(BEAT_SECONDS, self._beat)
+
+    def _collect(self, phase: str, info: dict[str, int]) -> None:
+        """The collector begins or ends, on whichever thread called it."""
+        if threading.get_ident() != self._ident:
+            return
+        if phase == "start":
+            self._collecting_since = time.thread_time()
+            return
+        spent_ms = (time.thread_time() - self._collecting_since) * 1000
+        generation = f"generation {info['generation']}"
+        if spent_ms > LOOP_HELD_MS_MAX and self._is_news(("the collector", generation)):
+            text = f"the loop was held for {spent_ms:.0f} ms by the collector of garbage"
+            self._loop.call_soon_threadsafe(self._report, f"{text} ({generation})")
 
     # --- the thread beside
 
@@ -102,19 +123,25 @@ class LoopGuard:
             self._tell(stacks, held_ms, cpu_ms)
 
     def _tell(self, stacks: Counter[Stack], held_ms: float, cpu_ms: float) -> None:
-        now = time.monotonic()
-        for stack, at in tuple(self._reported.items()):
-            if now - at >= AGAIN_SECONDS:
-                del self._reported[stack]
         functions, line = _culprit(stacks)
-        if functions in self._reported:
+        if not self._is_news(functions):
             return
-        self._reported[functions] = now
         place, *callers = functions[: -_FRAMES_SHOWN - 1 : -1]
         path, _, name = place.partition(" ")
         who = " < ".join([f"{path}:{line} {name}", *callers])
         text = f"the loop was held for {held_ms:.0f} ms ({cpu_ms:.0f} of the processor) by {who}"
         self._loop.call_soon_threadsafe(self._report, text)
+
+    def _is_news(self, culprit: tuple[str, ...]) -> bool:
+        """Whether it was not reported lately."""
+        now = time.monotonic()
+        for stack, at in tuple(self._reported.items()):
+            if now - at >= AGAIN_SECONDS:
+                self._reported.pop(stack, None)
+        if culprit in self._reported:
+            return False
+        self._reported[culprit] = now
+        return True
 
 
 def _processor_clock(ident: int) -> Callable[[], float]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 
 from kaa.observe.loop_guard import BEAT_SECONDS, LoopGuard
@@ -8,6 +9,7 @@ from kaa.observe.loop_guard import BEAT_SECONDS, LoopGuard
 HELD_SECONDS = 0.3
 BLOCKED_SECONDS = 1.3
 STEP_SECONDS = 0.004
+WALKED_OBJECTS = 500_000
 
 
 def burn(seconds: float) -> None:
@@ -68,6 +70,20 @@ def test_work_that_holds_the_loop_is_named() -> None:
     (report,) = asyncio.run(guarded(hog))
     assert report.endswith("burn < test_loop_guard.py hog < test_loop_guard.py guarded")
     assert "the loop was held for " in report
+
+
+def test_the_collector_of_garbage_is_named_and_not_its_caller() -> None:
+    kept: list[list[object]] = []
+
+    def collect() -> None:
+        kept.extend([kept] for _ in range(WALKED_OBJECTS))
+        gc.collect()
+
+    before = list(gc.callbacks)
+    reports = asyncio.run(guarded(collect))
+    kept.clear()
+    assert [one for one in reports if "by the collector of garbage (generation 2)" in one]
+    assert gc.callbacks == before
 
 
 def test_a_wait_that_holds_the_loop_costs_no_processor_time() -> None:

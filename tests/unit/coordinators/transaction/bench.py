@@ -21,6 +21,7 @@ from kaa.coordinators.transaction.machine import (
 )
 from kaa.coordinators.transaction.settings import TransactionSettings
 from kaa.coordinators.transaction.state import Transaction
+from kaa.model.pieces import finish, in_pieces
 from kaa.wire.errors import Errors
 
 START_WALL_MS = 1_700_000_000_000
@@ -169,8 +170,8 @@ class TransactionBench:
         partitions = frozenset(("p", number) for number in numbers)
         return self.run(
             "add",
-            lambda machine, _, now: machine.add_partitions(
-                name, producer, partitions, version, now
+            lambda machine, _, now: finish(
+                in_pieces(machine.add_partitions(name, producer, partitions, version, now))
             ),
         )
 
