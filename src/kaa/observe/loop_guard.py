@@ -11,8 +11,8 @@ The culprit is the innermost function that most of the looks found on the stack:
 through ten thousand partitions, and not the write to a file that it does for each of them, which
 others do as well. A culprit that was reported, with the same callers, is not reported again for
 `AGAIN_SECONDS`. The collector of garbage lets no thread look while it walks, and would be taken for
-whoever made the object that called it; so it is timed by itself. The guard costs some twenty short
-turns of the loop and of the thread per second, and nothing at all while the loop is late.
+the function that made one object too many; so it is timed by itself. The guard costs some twenty
+short turns of the loop and of the thread per second, and nothing at all while the loop is late.
 """
 
 from __future__ import annotations
