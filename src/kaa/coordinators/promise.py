@@ -49,8 +49,8 @@ class Promise(asyncio.Future[R]):
         """Ends in the refusal, in the words of the client's API if they are known."""
         if self._refused is None:
             if not self.done():
-                # Where it was raised is known. The frames there know this promise: thousands of such
-                # circles would be left to the collector of garbage, which takes a while for them.
+                # Where it was raised is known. The frames there know this promise: thousands of
+                # such circles would be left to the collector of garbage, which takes a while.
                 self.set_exception(error.with_traceback(None))
         elif not self.done():
             try:
