@@ -38,8 +38,21 @@ class _Part(NamedTuple):
 
 
 def split_segment(files: Files, segment: Segment) -> list[Segment]:
-    """Puts segments that fit in place of one that does not, up to where it can be read."""
+    """Puts segments that fit in place of one that does not, up to where it can be read. After an
+    OSError, which is the caller's, nothing of either is open.
+    """
     made: list[Segment] = []
+    try:
+        _fill(files, segment, made)
+        _put_in_place(files, segment, made)
+    except BaseException:
+        for one in (segment, *made):
+            one.close()
+        raise
+    return made
+
+
+def _fill(files: Files, segment: Segment, made: list[Segment]) -> None:
     position = 0
     for part in _parts(segment):
         new = Segment.create(
@@ -56,6 +69,9 @@ def split_segment(files: Files, segment: Segment) -> list[Segment]:
         for file in new.flush_indexes():
             file.sync()
         files.set_modified_ms(new.path(LOG_SUFFIX), modified_ms)
+
+
+def _put_in_place(files: Files, segment: Segment, made: list[Segment]) -> None:
     for new in reversed(made):
         new.rename(SWAP_SUFFIX)
     files.sync_directory(segment.folder)
@@ -64,7 +80,6 @@ def split_segment(files: Files, segment: Segment) -> list[Segment]:
         new.rename("")
         new.is_synced = True
     files.sync_directory(segment.folder)
-    return made
 
 
 def _parts(segment: Segment) -> Iterator[_Part]:

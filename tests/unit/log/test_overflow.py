@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from kaa.log.files import write_new
 from kaa.log.log import UnifiedLog
 from kaa.log.names import LOG_SUFFIX, file_name, folder_name
-from kaa.log.sim_files import CrashError, CrashMode, SimFiles
+from kaa.log.sim_files import CrashError, CrashMode, Fault, Inspection, Operation, SimFiles
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import PARTITION, ROOT, SMALL, new_disk, reload, stored_batches
 from tests.unit.records.test_legacy import message
@@ -31,7 +32,9 @@ def found_disk(*offsets: int, following: int | None = None) -> SimFiles:
         content = bytes(batch(1, base_offset=following))
         write_new(files, f"{FOLDER}/{file_name(following, LOG_SUFFIX)}", content)
     for path in files.list_directory(FOLDER):
-        files.open(f"{FOLDER}/{path}").sync()
+        file = files.open(f"{FOLDER}/{path}")
+        file.sync()
+        file.close()
     files.sync_directory(FOLDER)
     files.sync_directory(ROOT)
     return files
@@ -127,3 +130,25 @@ def test_a_crash_at_any_step_loses_nothing(mode: CrashMode) -> None:
         assert not [name for name in names if name.endswith((".cleaned", ".swap", ".deleted"))]
         step += 1
     assert step > 20
+
+
+@pytest.mark.parametrize("operation", ["create", "write", "sync", "rename", "unlink", "read"])
+def test_a_disk_that_fails_at_any_step_leaves_nothing_open(
+    operation: Operation | Inspection,
+) -> None:
+    skip = 0
+    while True:
+        files = found_disk(*OFFSETS)
+        fault = Fault(operation, FOLDER, errno.EIO, skip=skip)
+        files.faults = [fault]
+        try:
+            reload(files, COMPACTED, clean=True)
+        except OSError:
+            assert files.open_paths() == []
+        else:
+            assert fault.times
+            break
+        files.faults = []
+        check(reload(files, COMPACTED, clean=True), BASES, list(OFFSETS))
+        skip += 1
+    assert skip
