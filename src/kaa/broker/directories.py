@@ -209,6 +209,7 @@ def _check_ids(found: dict[str, MetaProperties]) -> None:
         if properties.directory_id in seen:
             raise StartError(
                 f"{path} and {seen[properties.directory_id]} have the same directory.id "
-                f"({properties.directory_id}); one is a copy of the other: take it out of log.dirs"
+                f"({properties.directory_id}): they are one directory under two names, or one is a "
+                "copy of the other; take one of them out of log.dirs"
             )
         seen[properties.directory_id] = path

@@ -10,6 +10,7 @@ are loaded where they are used.
 | `client` | the settings of producers, consumers and admin clients |
 | `client_habits` | settings of a client as people write them, and what they mean by Kafka's names |
 | `definition` | the definition of a set of settings: one table for all uses |
+| `directories` | the names of a node's directories, as it uses and shows them |
 | `development` | what a node runs with when nobody gives it a file: one node on this machine |
 | `entity` | settings of client metrics subscriptions, users, clients and IP addresses |
 | `environment` | `KAFKA_*` environment variables as settings, by the rule of the Apache image |

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kaa.config.definition import ConfigProblem, ConfigValues
+from kaa.config.directories import cordoned_problems, nesting_problems
 from kaa.config.topic import compaction_problems, topic_default
 from kaa.config.values import ConfigError, parse_pairs, shown
 
@@ -127,21 +128,6 @@ def _cleaner_memory(values: ConfigValues) -> Iterator[ConfigProblem]:
             "log.cleaner.dedupe.buffer.size",
             "log.cleaner.dedupe.buffer.size must be above "
             f"{threads * _CLEANER_BUFFER_BYTES_MIN}, 1 MiB for each of log.cleaner.threads.",
-        )
-
-
-def _cordoned_dirs(values: ConfigValues) -> Iterator[ConfigProblem]:
-    cordoned = values.get_optional_list("cordoned.log.dirs") or ()
-    dirs = values.get_optional_list("log.dirs") or values.get_list("log.dir")
-    if "*" in cordoned:
-        if len(cordoned) > 1:
-            yield ConfigProblem("cordoned.log.dirs", "cordoned.log.dirs must be * alone.")
-        return
-    unknown = [entry for entry in cordoned if entry not in dirs]
-    if unknown:
-        yield ConfigProblem(
-            "cordoned.log.dirs",
-            f"cordoned.log.dirs has {shown(', '.join(unknown))}, which is not in log.dirs.",
         )
 
 
@@ -278,7 +264,8 @@ RULES: tuple[Rule, ...] = (
         _compaction_lag,
     ),
     Rule(("log.cleaner.dedupe.buffer.size", "log.cleaner.threads"), _cleaner_memory),
-    Rule(("cordoned.log.dirs", "log.dirs", "log.dir"), _cordoned_dirs),
+    Rule(("cordoned.log.dirs", "log.dirs", "log.dir"), cordoned_problems),
+    Rule(("log.dirs", "log.dir", "metadata.log.dir"), nesting_problems),
     _at_most("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
     _at_most("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
     Rule(("queued.max.request.bytes", "socket.request.max.bytes"), _queue_bytes),

@@ -17,6 +17,7 @@ from kaa.config.definition import (
     ConfigValues,
     InvalidConfigError,
 )
+from kaa.config.directories import directory_path, log_directories
 from kaa.config.listeners import NAMES as LISTENER_NAMES
 from kaa.config.listeners import Listeners, resolve_listeners
 from kaa.config.reachability import controller_warnings
@@ -79,20 +80,20 @@ class BrokerConfig(ConfigValues):
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
-        """`log.dirs`, or `log.dir` where it is not set."""
-        dirs = self.get_optional_list("log.dirs")
-        return self.get_list("log.dir") if dirs is None else dirs
+        """`log.dirs`, or `log.dir` where it is not set, as absolute paths."""
+        return log_directories(self)
 
     @property
     def metadata_log_dir(self) -> str:
         """`metadata.log.dir`, or the first of the log directories."""
-        return self.get_optional_string("metadata.log.dir") or self.log_dirs[0]
+        path = self.get_optional_string("metadata.log.dir")
+        return directory_path(path) if path else self.log_dirs[0]
 
     @property
     def cordoned_log_dirs(self) -> tuple[str, ...]:
         """Directories that take no new partitions; `*` is worked out."""
         cordoned = self.get_optional_list("cordoned.log.dirs") or ()
-        return self.log_dirs if "*" in cordoned else cordoned
+        return self.log_dirs if "*" in cordoned else tuple(map(directory_path, cordoned))
 
     @property
     def quorum_voters(self) -> tuple[Voter, ...]:

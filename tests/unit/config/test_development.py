@@ -1,5 +1,7 @@
 """A node without a file."""
 
+from pathlib import Path
+
 from kaa.config.development import development_settings
 from kaa.config.server import load_broker_config
 from kaa.config.sources import Source
@@ -12,7 +14,7 @@ def test_it_runs_as_it_is() -> None:
         "PLAINTEXT://127.0.0.1:9092",
         "CONTROLLER://127.0.0.1:0",
     ]
-    assert config.log_dirs == ("kaa-data",)
+    assert config.log_dirs == (str(Path.cwd() / "kaa-data"),)
     assert config.get_int("offsets.topic.replication.factor") == 1
     assert config.get_int("transaction.state.log.min.isr") == 1
     assert config.get_int("group.initial.rebalance.delay.ms") == 0

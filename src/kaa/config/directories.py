@@ -1,0 +1,60 @@
+"""The names of a node's directories, as it uses and shows them.
+
+Kafka names a directory by its absolute path wherever clients see it, so that what a tool shows can
+be asked for in a move, whatever the folder is in which the node was started. `..` is left alone:
+behind a link it leads elsewhere than its name says.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kaa.config.definition import ConfigProblem, ConfigValues
+from kaa.config.values import shown
+
+
+def directory_path(text: str) -> str:
+    """The absolute path, without what means nothing: `a//b/` is `/folder/a/b`."""
+    return str(Path(text).absolute())
+
+
+def log_directories(values: ConfigValues) -> tuple[str, ...]:
+    """`log.dirs`, or `log.dir` where it is not set; each once."""
+    dirs = values.get_optional_list("log.dirs")
+    found = values.get_list("log.dir") if dirs is None else dirs
+    return tuple(dict.fromkeys(directory_path(text) for text in found))
+
+
+def cordoned_problems(values: ConfigValues) -> Iterator[ConfigProblem]:
+    """`cordoned.log.dirs` names log directories, or all of them by `*`."""
+    cordoned = values.get_optional_list("cordoned.log.dirs") or ()
+    if "*" in cordoned:
+        if len(cordoned) > 1:
+            yield ConfigProblem("cordoned.log.dirs", "cordoned.log.dirs must be * alone.")
+        return
+    known = log_directories(values)
+    unknown = [entry for entry in cordoned if directory_path(entry) not in known]
+    if unknown:
+        yield ConfigProblem(
+            "cordoned.log.dirs",
+            f"cordoned.log.dirs has {shown(', '.join(unknown))}, which is not in log.dirs: name "
+            f"some of {shown(', '.join(known))}, or * for all.",
+        )
+
+
+def nesting_problems(values: ConfigValues) -> Iterator[ConfigProblem]:
+    """A directory in another one would be taken for the folder of a partition, and put aside as one
+    that nobody knows.
+    """
+    log_dirs = log_directories(values)
+    metadata_dir = values.get_optional_string("metadata.log.dir")
+    others = () if metadata_dir is None else (directory_path(metadata_dir),)
+    name = "log.dirs" if values.get_optional_list("log.dirs") is not None else "log.dir"
+    for inner in dict.fromkeys((*log_dirs, *others)):
+        outer = next((path for path in log_dirs if Path(path) in Path(inner).parents), None)
+        if outer is not None:
+            setting = name if inner in log_dirs else "metadata.log.dir"
+            yield ConfigProblem(
+                setting,
+                f"{setting} has {shown(inner)}, which is inside {shown(outer)}, a log directory: "
+                "only folders of partitions may be in one. Name directories side by side.",
+            )
