@@ -535,7 +535,9 @@ class Broker:
                 self._lifecycle.directories_changed()
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        self.report(f"log directory {directory.path} is offline: {directory.offline_reason}")
+        why = directory.offline_reason
+        remedy = directory.remedy and f"; {directory.remedy}"
+        self.report(f"log directory {directory.path} is offline: {why}{remedy}")
         self._view.loop.call_soon_threadsafe(self._lose_directory, directory)
 
     def _lose_directory(self, directory: LogDirectory) -> None:
@@ -554,6 +556,9 @@ class Broker:
             self._lifecycle.directory_failed(directory.directory_id)
         if self._are_replicas_started:
             self.services.replicas.directory_failed()
+        if self._lost is not None and not self._lost.done():
+            # Its disk can be unmounted and replaced while the others serve.
+            directory.release_lock()
 
     def _lose(self, what: str) -> None:
         if self._lost is not None and not self._lost.done():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from kaa.broker.directories import StorageLostError
 from kaa.broker.node import Broker, running
 from kaa.controller.directories import UNASSIGNED
 from kaa.controller.state import ControllerRequestContext
+from kaa.log.dirs import LogDirectory
 from kaa.log.files import write_new
 from kaa.log.properties import MetaProperties, read_meta_properties, write_meta_properties
 from kaa.replication.partition import Partition
@@ -210,9 +212,11 @@ def test_failure_of_one_directory_is_told_and_costs_its_partitions_alone() -> No
     lost = fill(files)
 
     async def main() -> None:
-        async with running(Broker(SETTINGS, files=files)) as broker:
+        reports: list[str] = []
+        async with running(Broker(SETTINGS, files=files, report=reports.append)) as broker:
             second = next(each for each in broker.services.logs.directories if each.path == SECOND)
-            second.fail(OSError("dead"))
+            second.fail(OSError(errno.ENOSPC, "dead"))
+            assert f"{SECOND} is offline: [Errno 28] dead; make room on its disk" in reports[-1]
             partitions = broker.services.image.topics["t"].partitions
             await until(lambda: all(partitions[number].leader == -1 for number in lost))
             for number in range(PARTITIONS):
@@ -220,6 +224,9 @@ def test_failure_of_one_directory_is_told_and_costs_its_partitions_alone() -> No
                 assert (found is Errors.KAFKA_STORAGE_ERROR) == (number in lost)
             brokers = broker.services.image.brokers
             assert second.directory_id not in brokers[broker.config.node_id].directories
+            # Nothing keeps the disk from being unmounted.
+            assert not [path for path in files.open_paths() if path.startswith(f"{SECOND}/")]
+            LogDirectory(files, SECOND).take_lock()
 
     asyncio.run(main())
 
