@@ -19,20 +19,23 @@ def directory_path(text: str) -> str:
 
 def log_directories(values: ConfigValues) -> tuple[str, ...]:
     """`log.dirs`, or `log.dir` where it is not set; each once."""
+    return tuple(dict.fromkeys(directory_path(text) for text in _as_given(values)))
+
+
+def _as_given(values: ConfigValues) -> tuple[str, ...]:
     dirs = values.get_optional_list("log.dirs")
-    found = values.get_list("log.dir") if dirs is None else dirs
-    return tuple(dict.fromkeys(directory_path(text) for text in found))
+    return values.get_list("log.dir") if dirs is None else dirs
 
 
 def cordoned_problems(values: ConfigValues) -> Iterator[ConfigProblem]:
-    """`cordoned.log.dirs` names log directories, or all of them by `*`."""
+    """`cordoned.log.dirs` names log directories as `log.dirs` does, or all of them by `*`."""
     cordoned = values.get_optional_list("cordoned.log.dirs") or ()
     if "*" in cordoned:
         if len(cordoned) > 1:
             yield ConfigProblem("cordoned.log.dirs", "cordoned.log.dirs must be * alone.")
         return
-    known = log_directories(values)
-    unknown = [entry for entry in cordoned if directory_path(entry) not in known]
+    known = _as_given(values)
+    unknown = [entry for entry in cordoned if entry not in known]
     if unknown:
         yield ConfigProblem(
             "cordoned.log.dirs",

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.log.errors import LogError, StorageError
 from kaa.log.jobs import FlushLogJob
-from kaa.log.names import FUTURE_FOLDER_SUFFIX, marked_folder_name, parse_folder_name
+from kaa.log.names import FUTURE_FOLDER_SUFFIX, folder_name, marked_folder_name
 from kaa.log.rebuild import RemoteState
 from kaa.log.throttle import PERIOD_SECONDS
 from kaa.model.topics import TopicPartition
@@ -168,9 +168,8 @@ class LogDirectoryMoves:
         if directory is None:
             return Errors.LOG_DIR_NOT_FOUND
         name = marked_folder_name(key, UUID_ZERO, FUTURE_FOLDER_SUFFIX)
-        parsed = parse_folder_name(name)
-        if parsed is None or parsed.partition != key:
-            # The folder of the future log could not be distinguished from others after a crash.
+        if not name.startswith(folder_name(key)):
+            # It was cut, so that the folder would not tell whose copy it is after a crash.
             return Errors.INVALID_TOPIC_EXCEPTION
         if not directory.is_online:
             return Errors.KAFKA_STORAGE_ERROR
@@ -188,6 +187,9 @@ class LogDirectoryMoves:
             move = None
         if move is not None or found.leader_log().directory is directory:
             return Errors.NONE
+        if len(self._logs.online_directories) < len(self._logs.directories):
+            # The one that is offline may have a copy of this partition already.
+            return Errors.KAFKA_STORAGE_ERROR
         try:
             future = self._logs.futures.create(found.leader_log(), directory, self._clock.wall_ms())
         except StorageError:

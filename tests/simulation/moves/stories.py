@@ -281,7 +281,8 @@ class Story:
         if isinstance(found, Errors):
             # Not remembered for a log that is only not there now.
             expected = found
-        elif target in self._offline():
+        elif target in self._offline() or (self._offline() and target not in self._known_places()):
+            # One that is offline may have a copy already.
             expected = Errors.KAFKA_STORAGE_ERROR
         else:
             expected = Errors.NONE
@@ -295,11 +296,13 @@ class Story:
         if self._offline() - set(self.gone) and answer is Errors.KAFKA_STORAGE_ERROR:
             return
         assert answer is expected, f"{answer!r} instead of {expected!r} for {paths}"
-        if answer is Errors.NONE:
+        if not isinstance(found, Errors) and answer is not Errors.LOG_DIR_NOT_FOUND:
             # A copy on a disk that is away cannot be given up, and is gone on with.
             away = [name for name in bench.folders() if name.endswith("-future")]
             offline = self._offline()
-            self.allowed = {target} | {name[:2] for name in away if name[:2] in offline}
+            place = target if answer is Errors.NONE else bench.broker.log().directory.path
+            self.allowed = {place} | {name[:2] for name in away if name[:2] in offline}
+        if answer is Errors.NONE:
             self._slow = None
             log, future = bench.broker.log(), bench.broker.logs.futures.get(KEY)
             is_new = future is not None and future.log_end_offset <= log.log_start_offset
@@ -388,9 +391,12 @@ class Story:
 
     def _places(self) -> set[str]:
         """Where the log is, and where it may be on its way to."""
+        return self._known_places() | self.targets
+
+    def _known_places(self) -> set[str]:
         logs = self.bench.broker.logs
         known = [logs.logs.get(KEY), logs.futures.get(KEY)]
-        return {log.directory.path for log in known if log is not None} | self.targets
+        return {log.directory.path for log in known if log is not None}
 
     def crash(self) -> None:
         """At one of the next operations on files, if there are so many."""

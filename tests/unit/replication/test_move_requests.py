@@ -1,0 +1,65 @@
+"""Requests for moves that Kafka refuses, and what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kaa.model.topics import TopicPartition
+from kaa.wire.errors import Errors
+from tests.unit.broker.support import config, formatted
+from tests.unit.replication.movers import (
+    BASIC,
+    FIRST,
+    alter,
+    create,
+    many_segments,
+    new_files,
+    node,
+    throttle,
+)
+
+THREE = "log.dirs=/a,/b,/c"
+
+
+def test_no_move_begins_while_a_directory_is_offline_and_one_may_be_ended() -> None:
+    """The directory that is offline may have a copy of the partition already."""
+
+    async def main() -> None:
+        async with node(formatted(config(*BASIC, THREE)), THREE) as broker:
+            first, second, third = broker.services.logs.directories
+            assert alter(broker, second.path) is Errors.UNKNOWN_TOPIC_OR_PARTITION
+            await many_segments(await create(broker))
+            await throttle(broker, 1)
+            assert alter(broker, third.path) is Errors.NONE
+            first.fail(OSError("dead"))
+            assert alter(broker, third.path) is Errors.NONE
+            assert broker.services.logs.futures.logs
+            assert alter(broker, second.path) is Errors.NONE
+            assert not broker.services.logs.futures.logs
+            assert alter(broker, third.path) is Errors.KAFKA_STORAGE_ERROR
+            assert not broker.services.logs.futures.logs
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        (TopicPartition("no such name", 0), Errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (TopicPartition("", 0), Errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (TopicPartition("t", -1), Errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (TopicPartition("x" * 213, 0), Errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (TopicPartition("x" * 214, 0), Errors.INVALID_TOPIC_EXCEPTION),
+    ],
+)
+def test_names_that_no_partition_has(key: TopicPartition, error: Errors) -> None:
+    async def main() -> None:
+        async with node(new_files()) as broker:
+            moves = broker.services.replicas.moves
+            assert moves is not None
+            found = broker.services.replicas.find(key.topic, key.partition)
+            assert moves.alter(key, FIRST, found) is error
+
+    asyncio.run(main())
