@@ -147,8 +147,34 @@ def test_directory_that_no_broker_has(disks: Disks) -> None:
     disks.filled("nowhere", partitions=1)
     refused = disks.kaa("topic", "move", "nowhere", "--to", "/no/such/disk")
     assert refused.exit_code != 0
-    assert "see kaa cluster dirs" in refused.stderr
+    assert "no broker has the directory /no/such/disk; kaa cluster dirs shows" in refused.stderr
+    refused = disks.kaa("topic", "move", "nowhere:7", "--to", f"{disks.paths[0]}/")
+    assert "no replica of nowhere:7 is on a broker with the directory" in refused.stderr
     assert "give --to DIR, or --cancel" in disks.kaa("topic", "move", "nowhere").stderr
+
+
+def test_refusals_say_what_to_change(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("one", "two", "three")]
+    often = "log.flush.offset.checkpoint.interval.ms=500"
+    with BrokerProcess(tmp_path / "node", f"log.dirs={','.join(paths)}", often) as broker:
+        disks = Disks(broker, (paths[0], paths[1]))
+        disks.filled("t", partitions=3)
+        cordon = ("config", "set", "broker", "1", f"cordoned.log.dirs={paths[1]}")
+        assert disks.kaa(*cordon).exit_code == 0
+        assert wait_until(lambda: disks.rows()[paths[1]]["state"] == "cordoned", SECONDS_MAX)
+        refused = disks.kaa("topic", "move", "t", "--to", paths[1])
+        assert refused.exit_code != 0
+        assert "take it out of cordoned.log.dirs of the broker" in refused.stderr
+        Path(paths[2]).rename(tmp_path / "away")
+        assert wait_until(
+            lambda: disks.rows()[paths[2]]["state"] == "KAFKA_STORAGE_ERROR", SECONDS_MAX
+        )
+        refused = disks.kaa("topic", "move", "t", "--to", paths[2])
+        assert refused.exit_code != 0
+        assert "bring its disk back, or take it out of log.dirs, and restart" in refused.stderr
+        assert f"left out: its directory {paths[2]}" in disks.kaa("cluster", "balance-dirs").stderr
+        assert f"{paths[2]} is offline" in broker.output
+        assert "put it back, and restart" in broker.output
 
 
 def test_what_the_guide_types_prints_what_it_shows(

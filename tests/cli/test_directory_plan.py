@@ -56,9 +56,11 @@ def test_replica_moves_within_its_broker_alone() -> None:
     assert balance(dirs) == []
 
 
-def test_offline_directories_do_not_count_and_cordoned_ones_only_give() -> None:
+def test_offline_directory_keeps_its_broker_from_moving_and_cordoned_ones_only_give() -> None:
     full = directory("/a", 10, 10, 10, 10)
-    assert balance([full, directory("/b", error=Errors.KAFKA_STORAGE_ERROR)]) == []
+    offline = directory("/c", error=Errors.KAFKA_STORAGE_ERROR)
+    elsewhere = [directory("/a", 10, 10, broker_id=2), directory("/b", broker_id=2)]
+    assert [move.broker_id for move in balance([full, directory("/b"), offline, *elsewhere])] == [2]
     assert balance([full, directory("/b", is_cordoned=True)]) == []
     cordoned = directory("/a", 10, 10, 10, 10, is_cordoned=True)
     assert len(balance([cordoned, directory("/b")])) == 2

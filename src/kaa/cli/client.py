@@ -447,15 +447,23 @@ def complain(text: str) -> None:
     click.echo(styled("error:", err=True, fg="red", bold=True) + f" {visible(text)}", err=True)
 
 
-def outcome_code(failures: Mapping[str, Exception | None], *, next_step: str | None = None) -> int:
+def outcome_code(
+    failures: Mapping[str, Exception | None],
+    *,
+    next_step: str | None = None,
+    next_steps: Mapping[str, str] | None = None,
+) -> int:
     """Tells the failures of a command about several things; gives its exit code.
 
     `next_step` is what to do about things that are not there, where the command knows better
-    than Kafka's error.
+    than Kafka's error; `next_steps` the same by the names of other errors.
     """
     errors = [error for error in failures.values() if error is not None]
+    known = next_steps or {}
     for error in errors:
-        tell(error, next_step if exit_code(error) == EXIT_NOT_FOUND else None)
+        step = next_step if exit_code(error) == EXIT_NOT_FOUND else None
+        name = getattr(getattr(error, "error", None), "name", "")
+        tell(error, known.get(name, step))
     if not errors:
         return 0
     return exit_code(errors[0]) if len(errors) == len(failures) else EXIT_PARTLY

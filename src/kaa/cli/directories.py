@@ -31,6 +31,16 @@ _COLUMNS = [
     *("broker", "path", "state", "partitions", "size_bytes", "usable_bytes", "total_bytes"),
     *("moves", "moved_bytes", "moving_bytes", "bytes_per_second", "seconds_left"),
 ]
+# What the errors mean for a move, of which Kafka says no more than the code.
+_NEXT_STEPS = {
+    "KAFKA_STORAGE_ERROR": (
+        "a log directory of the broker is offline, see kaa cluster dirs: bring its disk back, or "
+        "take it out of log.dirs, and restart the broker"
+    ),
+    "INVALID_REPLICA_ASSIGNMENT": (
+        "the directory takes nothing new: take it out of cordoned.log.dirs of the broker"
+    ),
+}
 
 _throttle_option = click.option(
     "--throttle", type=ByteCount(), metavar="BYTES", help="Copy at most this much per second: 50MB."
@@ -131,6 +141,8 @@ def move(session: Session, name: str, path: str | None, **wish: Any) -> None:
     """
     if (path is None) != wish["cancel"]:
         raise click.UsageError("give --to DIR, or --cancel")
+    if path is not None:
+        path = path.rstrip("/")
     topic, colon, number = name.rpartition(":")
     if not colon or not number.isdecimal():
         topic, number = name, ""
@@ -142,7 +154,7 @@ def move(session: Session, name: str, path: str | None, **wish: Any) -> None:
             found = await admin.describe_log_dirs()
             wanted = _wanted(found, topic, number, path, wish["broker"])
             if not wanted:
-                complain(_nothing(topic, path))
+                complain(_nothing(found, name, path))
                 return EXIT_NOT_FOUND
             begun, code = await _begin(admin, wanted, wish["throttle"])
             if begun and not wish["cancel"]:
@@ -185,6 +197,12 @@ def balance_dirs(session: Session, **wish: Any) -> None:
             found = await admin.describe_log_dirs(None if broker is None else [broker])
             if wish["cancel"]:
                 return (await _begin(admin, _homes(found)))[1]
+            for one in found:
+                if one.error:
+                    say(
+                        f"broker {one.broker_id} is left out: its directory {one.path} is offline, "
+                        "and it begins no moves until that is back or taken out of log.dirs"
+                    )
             moves = balance(found)
             rows = [
                 {
@@ -222,7 +240,8 @@ async def _begin(
     if rate:
         await _throttle(admin, {broker for broker, _ in wanted}, rate)
     outcome = await admin.alter_replica_log_dirs(wanted)
-    code = outcome_code({f"{key[1]} on {key[0]}": error for key, error in outcome.items()})
+    failures = {f"{key[1]} on {key[0]}": error for key, error in outcome.items()}
+    code = outcome_code(failures, next_steps=_NEXT_STEPS)
     return {key: wanted[key] for key, error in outcome.items() if error is None}, code
 
 
@@ -242,10 +261,13 @@ def _homes(found: list[LogDir]) -> dict[_Key, str]:
     }
 
 
-def _nothing(topic: str, path: str | None) -> str:
+def _nothing(found: list[LogDir], name: str, path: str | None) -> str:
+    """Why there is nothing to move."""
     if path is None:
-        return f"no replica of {topic} is on its way; see kaa cluster dirs"
-    return f"no replica of {topic} is on a broker with the directory {path}; see kaa cluster dirs"
+        return f"no replica of {name} is on its way; see kaa cluster dirs"
+    if all(one.path != path for one in found):
+        return f"no broker has the directory {path}; kaa cluster dirs shows them as they are named"
+    return f"no replica of {name} is on a broker with the directory {path}; see kaa topic describe"
 
 
 def _wanted(

@@ -2,8 +2,8 @@
 
 Pure: the directories as they are go in, the moves come out. Of each broker, the fullest directory
 gives a replica to the emptiest one, that which brings both closest to each other, until no replica
-does. A replica moves once at most. What is on its way already counts where it goes to; directories
-that are offline neither give nor get, and cordoned ones only give.
+does. A replica moves once at most. What is on its way already counts where it goes to; cordoned
+directories only give. A broker with a directory that is offline begins no moves, and has no plan.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ def balance(found: Iterable[LogDir]) -> list[DirectoryMove]:
     """The moves that even the directories of each broker out; failed directories are left alone."""
     by_broker: dict[int, list[LogDir]] = {}
     for one in found:
-        if not one.error:
-            by_broker.setdefault(one.broker_id, []).append(one)
-    return [move for dirs in by_broker.values() for move in _balance_broker(dirs)]
+        by_broker.setdefault(one.broker_id, []).append(one)
+    return [
+        move
+        for dirs in by_broker.values()
+        if not any(one.error for one in dirs)
+        for move in _balance_broker(dirs)
+    ]
 
 
 def _balance_broker(dirs: Sequence[LogDir]) -> list[DirectoryMove]:
