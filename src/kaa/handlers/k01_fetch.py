@@ -34,7 +34,7 @@ from kaa.log.log import FetchIsolation
 from kaa.net.pending import Pending
 from kaa.replication.partition import NO_EPOCH, Awaited
 from kaa.replication.read_replica import RACK_AWARE_SELECTOR, preferred_replica
-from kaa.serving.fetch_sessions import PartitionKey, Position
+from kaa.serving.fetch_sessions import PartitionKey, Position, Sent
 from kaa.serving.leader_hints import HintedLeaders
 from kaa.wire.errors import Errors
 from kaa.wire.frames import encode_response
@@ -413,10 +413,16 @@ class _Fetch:
         return None
 
     def release(self) -> None:
-        """Gives back what was read and is not going to be sent."""
-        for result in self.results.values():
+        """Gives back what was read and is not going to be sent. What a follower has not heard yet
+        is due again: the read that is answered is one of what is new since then.
+        """
+        for key, result in self.results.items():
             if result.records is not None and not isinstance(result.records, bytes):
                 result.records.release()
+            if self.watch is not None:
+                sent = Sent(result.high_watermark, result.log_start_offset)
+                if not self.context.is_sent(key, sent):
+                    self.watch.note(key)
         self.results.clear()
 
     def response(self) -> FetchResponse:

@@ -150,6 +150,10 @@ class FetchContext:
             session.positions[key] = session.positions.pop(key)
         return True
 
+    def is_sent(self, key: PartitionKey, found: Sent) -> bool:
+        """Whether an answer has said so of the partition already."""
+        return self._session is not None and self._session.sent.get(key) == found
+
 
 class FetchSessions:
     """The cache of sessions of one broker."""

@@ -251,6 +251,30 @@ def test_a_follower_is_told_of_what_is_new_alone(filled: Node) -> None:
     assert again(6) == {0: ([], -1)}
 
 
+def test_a_follower_that_waits_for_records_hears_of_the_high_watermark(filled: Node) -> None:
+    """Which moved before it asked: what its fetch reads first is not what it answers."""
+    follow(filled)
+    log = filled.partition("t").leader_log()
+    at_end = [FetchPartition(partition=0, fetch_offset=6, partition_max_bytes=1 << 20)]
+    topics = [topic_request(filled, "t", at_end)]
+    session = filled.ask(FetchRequest(session_epoch=0, topics=topics, **as_replica()), 16)
+    log.update_high_watermark(4)
+
+    def told(epoch: int) -> list[int]:
+        request = FetchRequest(
+            session_id=session.session_id,
+            session_epoch=epoch,
+            min_bytes=1,
+            max_wait_ms=20,
+            **as_replica(),
+        )
+        response = filled.ask(request, 16)
+        return [one.high_watermark for topic in response.responses for one in topic.partitions]
+
+    assert told(1) == [log.high_watermark]
+    assert told(2) == []
+
+
 # --- what is refused
 
 
