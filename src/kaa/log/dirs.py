@@ -86,6 +86,9 @@ class LogDirectory:
         self._checkpoints_written: dict[str, int] = {}
         # Deleted logs that checkpoints may still name, unless their number is above this.
         self.stale: dict[TopicPartition, int] = {}
+        # Logs that the checkpoint of recovery points names and that are gone, with their entries.
+        # They stay there, so that the next start knows of them too.
+        self.lost: dict[TopicPartition, int] = {}
         self._monotonic_ms = monotonic_ms
 
     @property
@@ -177,7 +180,8 @@ class LogDirectory:
             self.stale = {name: at for name, at in self.stale.items() if oldest <= at}
 
     def recovery_points(self) -> dict[TopicPartition, int]:
-        return {partition: log.recovery_checkpoint for partition, log in self.every_log.items()}
+        found = {partition: log.recovery_checkpoint for partition, log in self.every_log.items()}
+        return {**self.lost, **found} if self.lost else found
 
     def log_start_offsets(self) -> dict[TopicPartition, int]:
         """Only logs that do not start with their first segment need an entry."""

@@ -14,6 +14,9 @@ written, then the marker.
 
 A directory that fails goes offline alone, at start as later. Its logs stay known, since their
 replicas are here, but every operation on them is refused.
+
+A log that the checkpoint of its directory names, and of which there is no folder in any, was
+removed by somebody else: by hand, or by the repair of a file system. It is lost, and known to be.
 """
 
 from __future__ import annotations
@@ -111,6 +114,8 @@ class LogManager:
         self.ignored_folders: list[str] = []
         # Folders that were put aside since the start.
         self.strays: list[str] = []
+        # Partitions of which there was a folder that is no log: deleted, put aside, to be moved.
+        self._marked: set[TopicPartition] = set()
         self._is_ours: IsOurs
         self.futures = FutureLogs(self)
         self._upkeep = LogUpkeep(
@@ -174,6 +179,7 @@ class LogManager:
         if not self.online_directories:
             self.release_locks()
             raise StorageError("no log directory can be used")
+        self._find_lost()
 
     def _load_directory(self, directory: LogDirectory, now_ms: int) -> Iterator[RecoveryProgress]:
         clean_epoch = read_clean_shutdown(self._files, directory.path)
@@ -201,11 +207,27 @@ class LogManager:
                     self.futures.unclean.add(partition)
             else:
                 self._add(log)
-        if not directory.every_log.keys() >= recovery_points.keys() | start_offsets.keys():
-            # An entry of a deleted log would be taken for one of its successor.
-            directory.checkpoint_recovery_points()
-            directory.checkpoint_log_start_offsets()
+        directory.lost = {
+            partition: recovery_points.get(partition, 0)
+            for partition in recovery_points.keys() | start_offsets.keys()
+            if partition not in directory.every_log
+        }
         self.cleaner.load_checkpoint(directory)
+
+    def _find_lost(self) -> None:
+        """Keeps the entries of logs that are gone, and those alone: one of a deleted log would be
+        taken for one of its successor.
+        """
+        known = {*self.logs, *self.futures.logs, *self._marked}
+        for directory in self.online_directories:
+            entries = directory.lost
+            directory.lost = {name: at for name, at in entries.items() if name not in known}
+            if entries:
+                try:
+                    directory.checkpoint_recovery_points()
+                    directory.checkpoint_log_start_offsets()
+                except StorageError:
+                    continue
 
     def _find_logs(
         self, directory: LogDirectory, now_ms: int
@@ -218,6 +240,8 @@ class LogManager:
             if not self._files.is_directory(folder):
                 continue
             parsed = parse_folder_name(name)
+            if parsed is not None and parsed.mark:
+                self._marked.add(parsed.partition)
             if parsed is None or parsed.mark == "stray":
                 self.ignored_folders.append(folder)
             elif parsed.mark == "delete":
@@ -248,12 +272,25 @@ class LogManager:
             return True
         aside = self._marked_folder(directory, partition, STRAY_FOLDER_SUFFIX)
         self._files.rename(folder, aside)
+        self._marked.add(partition)
         self.strays.append(aside)
         return False
 
     def _marked_folder(self, directory: LogDirectory, partition: TopicPartition, mark: str) -> str:
         unique = Uuid(self.random.randbytes(16))
         return f"{directory.path}/{marked_folder_name(partition, unique, mark)}"
+
+    def is_lost(self, partition: TopicPartition) -> bool:
+        """Whether there was a log of the partition, in a directory that is online, and something
+        other than this broker has removed it.
+        """
+        return any(partition in directory.lost for directory in self.directories)
+
+    def _forget_lost(self, partition: TopicPartition) -> None:
+        for directory in self.directories:
+            if directory.lost.pop(partition, None) is not None:
+                # Its entry must be gone before there is a log of that name again.
+                directory.stale[partition] = directory.number_checkpoint()
 
     def _add(self, log: UnifiedLog) -> None:
         self.logs[log.partition] = log
@@ -301,6 +338,7 @@ class LogManager:
             return log
         config = self._topic_config(partition.topic)
         options = LoadOptions(now_ms=now_ms, manager=self.config)
+        self._forget_lost(partition)
         self.forget_stale(partition)
         for directory in self._candidates(directory_id, self._preferred.pop(partition, None)):
             try:
@@ -369,6 +407,10 @@ class LogManager:
         """Puts logs aside that the cluster does not know of; nothing of them is deleted. Pauses
         now and then.
         """
+        lost = {partition for directory in self.directories for partition in directory.lost}
+        for partition in lost:
+            if not is_ours(partition, None):
+                self._forget_lost(partition)
         for number, (partition, log) in enumerate(list(self.logs.items()), 1):
             if not is_ours(partition, log.topic_id):
                 self._retire(partition, STRAY_FOLDER_SUFFIX, now_ms)
@@ -379,6 +421,7 @@ class LogManager:
         """Takes a log out. Its entries in checkpoints go with the next ones, or before a log of
         that name is made again.
         """
+        self._forget_lost(partition)
         log = self.logs.pop(partition, None)
         if log is None:
             return

@@ -9,6 +9,9 @@ without a word. The metadata says where the replica belongs (KIP-858):
 - In a directory that this broker does not know: made if another replica has the data and all
   directories are online; refused with one offline, which may be the one.
 - In none: made. With a directory offline only if it is new, or another replica has the data.
+
+A log that was there and that something else than the broker has removed is made again only if
+another replica has the data.
 """
 
 from __future__ import annotations
@@ -69,10 +72,13 @@ def place_log(
     *,
     has_offline: bool,
     is_new: bool,
+    is_lost: bool = False,
 ) -> Placement | None:
     """Where to make a log that is not here; None if there must be none."""
     assigned = assigned_directory(image, node_id)
     has_other = has_other_copy(image, node_id)
+    if is_lost and not has_other:
+        return None
     if assigned is not None and assigned not in online:
         return None if has_offline or not has_other else Placement(None)
     is_safe = is_new if assigned is None else image.partition_epoch == 0

@@ -431,6 +431,7 @@ class ReplicaManager:
                 [directory.directory_id for directory in online],
                 has_offline=has_offline,
                 is_new=not self._is_starting and image.partition_epoch == 0,
+                is_lost=self.logs.is_lost(key),
             )
             if place is None:
                 return None

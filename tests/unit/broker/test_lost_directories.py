@@ -13,7 +13,7 @@ from kaa.broker.node import Broker, running
 from kaa.controller.directories import UNASSIGNED
 from kaa.controller.state import ControllerRequestContext
 from kaa.log.dirs import LogDirectory
-from kaa.log.files import write_new
+from kaa.log.files import remove_tree, write_new
 from kaa.log.properties import MetaProperties, read_meta_properties, write_meta_properties
 from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors
@@ -175,6 +175,33 @@ def test_lost_directory_is_whole_when_it_is_back() -> None:
     asyncio.run(without())
     files.rename("/gone", SECOND)
     asyncio.run(again())
+
+
+def test_log_whose_folder_is_gone_is_not_made_again_until_its_topic_is() -> None:
+    """The repair of a file system, or somebody, has removed it from a directory that is whole."""
+    files = formatted(SETTINGS)
+    gone = min(fill(files))
+    remove_tree(files, f"{SECOND}/t-{gone}")
+    reports: list[str] = []
+
+    async def start() -> None:
+        async with running(Broker(SETTINGS, files=files, report=reports.append)) as broker:
+            for number in range(PARTITIONS):
+                found = broker.services.replicas.find("t", number)
+                assert (found is Errors.KAFKA_STORAGE_ERROR) == (number == gone)
+            assert f"no log was found of t-{gone}, which" in reports[-1]
+
+    async def make_again() -> None:
+        async with running(Broker(SETTINGS, files=files)) as broker:
+            await delete_topic(broker, "t")
+            await create_topic(broker, "t")
+            found = broker.services.replicas.find("t", gone)
+            assert isinstance(found, Partition)
+            assert found.leader_log().log_end_offset == 0
+
+    for _ in range(2):
+        asyncio.run(start())
+    asyncio.run(make_again())
 
 
 def failure_of(settings: BrokerConfig, files: SimFiles, *broken: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import CorruptFileError, LogError, StorageError
-from kaa.log.files import read_whole
+from kaa.log.files import read_whole, remove_tree
 from kaa.log.jobs import Job
 from kaa.log.log import UnifiedLog
 from kaa.log.manager import LogManager
@@ -293,6 +293,46 @@ def test_checkpoints_of_a_deleted_log_do_not_meet_its_successor() -> None:
         if finished:
             return
     pytest.fail("the deletion never finished")
+
+
+def test_a_log_that_somebody_removed_is_known_to_be_lost_until_there_is_another_one() -> None:
+    files = SimFiles()
+    manager = _started(files, (A, B))
+    for number in range(4):
+        _filled(manager, _partition(number))
+    gone = next(iter(manager.directories[1].logs))
+    _stop(manager)
+    remove_tree(files, f"{B}/{gone}")
+    for _ in range(2):
+        manager = _started(files, (A, B))
+        assert [one for one in map(_partition, range(4)) if manager.is_lost(one)] == [gone]
+        _stop(manager)
+    manager = _started(files, (A, B))
+    manager.get_or_create(gone, TOPIC_ID, now_ms=0)
+    assert not manager.is_lost(gone)
+    # The new one is recovered from where it begins, not from where the old one was durable.
+    for directory in manager.directories:
+        assert directory.read_checkpoint("recovery-point-offset-checkpoint").get(gone, 0) == 0
+    manager = _started(files.restart("kill"), (A, B))
+    assert not manager.is_lost(gone)
+
+
+def test_a_log_that_this_broker_removed_or_was_about_to_is_not_lost() -> None:
+    files = SimFiles()
+    manager = _started(files, (A, B))
+    for number in range(2):
+        _filled(manager, _partition(number))
+    _stop(manager)
+    manager = _started(files, (A, B))
+    first = next(iter(manager.directories[0].logs))
+    manager.delete([first], now_ms=0)
+    second = next(iter(manager.directories[1].logs))
+    files.rename(f"{B}/{second}", f"{B}/{second}.{'0' * 32}-future")
+    manager = _started(files.restart("kill"), (A, B))
+    assert not manager.is_lost(first)
+    assert not manager.is_lost(second)
+    assert manager.get_or_create(first, TOPIC_ID, now_ms=0).log_end_offset == 0
+    assert manager.futures.logs[second].log_end_offset == 20
 
 
 def test_strays_are_put_aside() -> None:

@@ -31,6 +31,7 @@ def place(
     isr: tuple[int, ...] = (HERE,),
     is_new: bool = False,
     epoch: int = 4,
+    is_lost: bool = False,
 ) -> Placement | None:
     return place_log(
         image(assigned, leader=leader, isr=isr)._replace(partition_epoch=epoch),
@@ -38,6 +39,7 @@ def place(
         [ONLINE],
         has_offline=has_offline,
         is_new=is_new,
+        is_lost=is_lost,
     )
 
 
@@ -50,6 +52,13 @@ def test_log_is_made_in_the_directory_it_is_assigned_to() -> None:
 
 def test_log_that_may_be_on_its_way_from_an_offline_directory_is_not_made_empty() -> None:
     assert place(ONLINE, has_offline=True) is None
+
+
+def test_log_that_was_removed_is_filled_from_another_replica_or_not_made() -> None:
+    assert place(ONLINE, has_offline=False, is_lost=True) is None
+    assert place(UNASSIGNED, has_offline=False, is_lost=True) is None
+    filled = place(ONLINE, has_offline=False, leader=OTHER, isr=(OTHER,), is_lost=True)
+    assert filled == Placement(ONLINE)
 
 
 @pytest.mark.parametrize("assigned", [GONE, LOST])
