@@ -535,9 +535,10 @@ class Broker:
                 self._lifecycle.directories_changed()
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        why = directory.offline_reason
-        remedy = directory.remedy and f"; {directory.remedy}"
-        self.report(f"log directory {directory.path} is offline: {why}{remedy}")
+        why, error = directory.offline_reason, directory.offline_error
+        # An error of ours says by itself what to do.
+        step = "" if error is None or error.errno is None else f"; {remedy(error)}"
+        self.report(f"log directory {directory.path} is offline: {why}{step}")
         self._view.loop.call_soon_threadsafe(self._lose_directory, directory)
 
     def _lose_directory(self, directory: LogDirectory) -> None:

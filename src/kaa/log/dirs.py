@@ -8,9 +8,8 @@ again, and recovery finds out what is left.
 
 from __future__ import annotations
 
-import errno
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kaa.log.checkpoints import encode_offset_checkpoint, read_offset_checkpoint
 from kaa.log.errors import CorruptFileError, StorageError, error_text
@@ -30,26 +29,6 @@ if TYPE_CHECKING:
     from kaa.log.log import UnifiedLog
     from kaa.model.topics import TopicPartition
     from kaa.wire.primitives import Uuid
-
-_REMEDIES: Final = {
-    errno.ENOSPC: "make room on its disk",
-    errno.EDQUOT: "raise the quota of its disk, or make room",
-    errno.EROFS: "its disk is read-only, as one that has errors becomes: check it, and mount it "
-    "for writing",
-    errno.ENOENT: "something was removed or renamed there, or its disk is no longer mounted: "
-    "put it back",
-    errno.ENOTDIR: "a file is in the place of a directory: put the directory back",
-    errno.EACCES: "give the user of this process access to it",
-    errno.EPERM: "give the user of this process access to it",
-    errno.EMFILE: "raise the limit of open files of this process (ulimit -n)",
-}
-
-
-def _remedy(error: OSError) -> str:
-    if error.errno is None:
-        return ""
-    return f"{_REMEDIES.get(error.errno, 'check its disk, and replace it if need be')}, and restart"
-
 
 class LogDirectory:
     """Where logs live. Owned by the log manager; logs report errors to it."""
@@ -74,8 +53,6 @@ class LogDirectory:
         # Why the directory is offline; None as long as it is not. Never reset.
         self.offline_reason: str | None = None
         self.offline_error: OSError | None = None
-        # What an operator can do about it; empty where the reason says so.
-        self.remedy = ""
         # Whether it takes no new logs (KIP-1066); those that are there stay.
         self.is_cordoned = False
         self._on_offline = on_offline
@@ -113,7 +90,6 @@ class LogDirectory:
     def fail(self, error: OSError) -> StorageError:
         """Takes the directory offline; returns the error for the caller to raise."""
         if self.offline_reason is None:
-            self.remedy = _remedy(error)
             self.offline_reason, self.offline_error = error_text(error), error
             if self._on_offline is not None:
                 self._on_offline(self)

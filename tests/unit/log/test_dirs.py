@@ -41,23 +41,6 @@ def test_the_first_error_counts_and_is_told_once() -> None:
     assert told == [directory]
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (OSError(errno.ENOSPC, "full"), "make room on its disk, and restart"),
-        (OSError(errno.EROFS, "read-only"), "mount it for writing, and restart"),
-        (FileNotFoundError(errno.ENOENT, "gone"), "put it back, and restart"),
-        (OSError(errno.EIO, "broken"), "replace it if need be, and restart"),
-        (OSError("it is not formatted; format it"), ""),
-    ],
-)
-def test_what_to_do_about_an_error_is_told(error: OSError, words: str) -> None:
-    directory = LogDirectory(new_disk(), ROOT)
-    directory.fail(error)
-    assert directory.remedy.endswith(words)
-    assert bool(directory.remedy) == bool(words)
-
-
 def test_damaged_checkpoints_are_as_good_as_none() -> None:
     files = new_disk()
     files.create(f"{ROOT}/{RECOVERY_POINT_CHECKPOINT_FILE}").write([b"garbage"], 0)
