@@ -268,7 +268,6 @@ class OurNode:
             executor=ThreadPoolExecutor(1),
             clock=FixedClock(),
             random=Random(1),
-            on_image=lambda _image, _delta: None,
         )
         self.epoch = -1
 

@@ -12,6 +12,7 @@ Nothing below imports this package. `node` is the place to start reading.
 | `duties` | what a broker does by itself, at its own pace: storage upkeep, idle clients |
 | `executors` | where work off the loop runs: executors are made by a function that is handed in |
 | `group_times` | the times of groups, from the settings of the broker and of each group |
+| `image_changes` | what a change of the metadata means for the parts of a node |
 | `lifecycle` | the life of a node in its cluster: it registers, sends heartbeats, and leaves |
 | `metadata` | the part of a node that every role has: its replica of the metadata |
 | `remedies` | what an operator does about an error that keeps a node from starting or going on |

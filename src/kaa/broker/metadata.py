@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from random import Random
 
     from kaa.config.server import BrokerConfig
-    from kaa.controller.image import ClusterImage, Delta
     from kaa.log.dirs import LogDirectory
     from kaa.model.nodes import Endpoint
     from kaa.model.seams import Clock
@@ -46,7 +45,6 @@ class NodeMetadata:
         executor: Executor,
         clock: Clock,
         random: Random,
-        on_image: Callable[[ClusterImage, Delta], None],
         report: Callable[[str], None],
     ) -> None:
         """`endpoints` are those of the controller here, none without one."""
@@ -62,7 +60,6 @@ class NodeMetadata:
             executor=executor,
             clock=clock,
             random=random,
-            on_image=on_image,
             report=report,
         )
         self._peers: list[Peers] = []

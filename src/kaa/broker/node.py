@@ -47,15 +47,15 @@ from kaa.broker.duties import (
     sweep_connections,
 )
 from kaa.broker.executors import thread_pool
+from kaa.broker.image_changes import BrokerChanges, NodeChanges
 from kaa.broker.lifecycle.driver import BrokerIdentity, BrokerLifecycle
 from kaa.broker.metadata import NodeMetadata
 from kaa.broker.remedies import remedy
 from kaa.broker.services import make_services
-from kaa.broker.topic_configs import LogConfigs, log_config, log_manager_config
+from kaa.broker.topic_configs import LogConfigs
 from kaa.broker.untiered import is_tiering, refuse_tiered_topics
 from kaa.clock import SystemClock
 from kaa.config.addresses import HostPort
-from kaa.config.dynamic import apply_dynamic, usable_update
 from kaa.controller.feature_table import CORDONED_LOG_DIRS, METADATA_VERSION
 from kaa.limits import LOG_CLOSING_THREADS
 from kaa.log.dirs import LogDirectory
@@ -83,7 +83,6 @@ if TYPE_CHECKING:
     from kaa.broker.executors import Executors
     from kaa.broker.tiering import Tiering
     from kaa.config.server import BrokerConfig
-    from kaa.controller.image import ClusterImage, Delta
     from kaa.log.config import LogConfig
     from kaa.log.files import Files
     from kaa.log.manager import LogManager
@@ -98,7 +97,6 @@ if TYPE_CHECKING:
 
     Duty = Callable[[], Coroutine[Any, Any, None]]
 
-RESOURCE_BROKER: Final = 4
 DRAIN_SECONDS: Final = 10.0
 LEAVE_SECONDS: Final = 5.0
 
@@ -217,6 +215,7 @@ class Broker:
         logs = self._take_directories(identity)
         self._metadata = metadata = self._make_metadata(logs, identity.metadata_directory_id)
         self._services = self._make_services(metadata, logs, tasks)
+        self._follow_metadata(metadata, logs)
         try:
             await metadata.open(tasks)
             self._listeners.start(self.config.listeners.controller)
@@ -291,6 +290,18 @@ class Broker:
         self.listeners.route(services, apis, tasks, self.report)
         return services
 
+    def _follow_metadata(self, metadata: NodeMetadata, logs: LogManager) -> None:
+        NodeChanges(
+            self.config,
+            self._view,
+            logs,
+            directories_changed=self._directories_changed,
+            report=self.report,
+        ).subscribe_to(metadata.replica)
+        if self.is_broker:
+            changes = BrokerChanges(self.services, lambda: self._are_replicas_started)
+            changes.subscribe_to(metadata.replica)
+
     def _make_broker_services(self, node: NodeServices, metadata: NodeMetadata) -> Services:
         view, node_id = node.view, node.node_id
         if is_tiering(self.config):
@@ -361,7 +372,6 @@ class Broker:
             executor=self._executor("metadata", 1),
             clock=self.clock,
             random=self._random,
-            on_image=self._image_changed,
             report=self.report,
         )
 
@@ -395,7 +405,6 @@ class Broker:
         metadata.replica.on_published = lifecycle.published
         self._begin(tasks, lifecycle.run())
         await metadata.replica.published(await lifecycle.registered())
-        self._view.image = metadata.replica.image
         if self._tiering is None:
             refuse_tiered_topics(self._view.image)
         else:
@@ -403,7 +412,6 @@ class Broker:
         # Not before: until then no topic has settings of its own.
         await self._load(logs)
         self._are_replicas_started = True
-        self._view.image = metadata.replica.image
         for _ in services.replicas.start(services.image):
             await asyncio.sleep(0)
         await lifecycle.unfenced()
@@ -495,44 +503,15 @@ class Broker:
             overrides = {**overrides, "remote.storage.enable": "false"}
         return self._log_configs.get(self._view.config, overrides)
 
-    def _image_changed(self, image: ClusterImage, delta: Delta) -> None:
-        self._view.image = image
-        self._view.image_offset = self.services.metadata.committed_offset
-        if any(kind == RESOURCE_BROKER for kind, _ in delta.configs):
-            self._apply_dynamic_config(image)
-        if not self.is_broker:
-            return
-        services = self.services
-        services.groups.topics.update(image, delta, services.image_offset)
-        # Before they have taken over a whole image, logs of another topic may lie in their places.
-        if self._are_replicas_started:
-            services.replicas.apply(image, delta)
-            if delta.deleted_topics:
-                services.groups.topics_deleted(
-                    {topic.id: topic.name for topic in delta.deleted_topics.values()}
-                )
-                services.shares.topics_deleted(delta.deleted_topics)
-                services.share_partitions.topics_deleted(delta.deleted_topics)
-
     def _leadership_changed(self, partition: Partition) -> None:
         self.services.groups.runtime.leadership_changed(partition)
         self.services.transactions.runtime.leadership_changed(partition)
         self.services.shares.leadership_changed(partition)
         self.services.share_partitions.leadership_changed(partition)
 
-    def _apply_dynamic_config(self, image: ClusterImage) -> None:
-        layers = []
-        for name in ("", str(self.config.node_id)):
-            stored = image.configs.get((RESOURCE_BROKER, name), {})
-            usable, problems = usable_update(stored, per_broker=bool(name))
-            for problem in problems:
-                self.report(f"a stored setting is left out: {problem.message}")
-            layers.append(usable)
-        config = self._view.config = apply_dynamic(self.config, *layers)
-        if self._logs is not None:
-            self._logs.reconfigure(log_manager_config(config, log_config(config, {})))
-            if self._logs.cordon(config.cordoned_log_dirs) and self._lifecycle is not None:
-                self._lifecycle.directories_changed()
+    def _directories_changed(self) -> None:
+        if self._lifecycle is not None:
+            self._lifecycle.directories_changed()
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         why, error = directory.offline_reason, directory.offline_error

@@ -17,6 +17,7 @@ from kaa.config.definition import (
     InvalidConfigError,
     UpdateMode,
 )
+from kaa.config.rules import tied_to
 from kaa.config.server import BrokerConfig, check_settings, listener_setting
 from kaa.config.values import ConfigError, parse_value
 
@@ -143,6 +144,40 @@ def usable_update(
     problems = list(update_problems(changes, per_broker=per_broker))
     bad = {problem.name for problem in problems}
     return {name: text for name, text in changes.items() if name not in bad}, problems
+
+
+def in_force(
+    config: BrokerConfig, stored_default: Mapping[str, str], stored_broker: Mapping[str, str]
+) -> tuple[BrokerConfig, list[ConfigProblem]]:
+    """The configuration with stored layers above the static settings as far as they can be used,
+    and what is wrong with the rest.
+
+    Values that are good alone and not together may have been stored: the one who stores them does
+    not know the static settings of every broker. The one that a broken rule complains about does
+    not count then, or, if that one is static, those that the rule ties to it.
+    """
+    default, problems = usable_update(stored_default, per_broker=False)
+    broker, more = usable_update(stored_broker, per_broker=True)
+    problems += more
+    while default or broker:
+        try:
+            return apply_dynamic(config, default, broker), problems
+        except InvalidConfigError as error:
+            problems += error.problems
+            bad = _culprits(error.problems, {*default, *broker})
+        default, broker = (
+            {name: text for name, text in layer.items() if name not in bad}
+            for layer in (default, broker)
+        )
+    return apply_dynamic(config, {}, {}), problems
+
+
+def _culprits(problems: Iterable[ConfigProblem], stored: set[str]) -> set[str]:
+    """Which of the stored settings to do without; all of them if nothing tells which it is."""
+    bad: set[str] = set()
+    for problem in problems:
+        bad |= stored.intersection(synonyms(problem.name)) or stored & tied_to(problem.name)
+    return bad or stored
 
 
 def _reconfiguration_problems(

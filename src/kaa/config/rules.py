@@ -302,3 +302,8 @@ def rule_problems(values: ConfigValues) -> Iterator[ConfigProblem]:
     for rule in RULES:
         if all(name in values for name in rule.names):
             yield from rule.problems(values)
+
+
+def tied_to(name: str) -> frozenset[str]:
+    """The settings that some rule reads together with this one, itself among them."""
+    return frozenset({name}).union(*(rule.names for rule in RULES if name in rule.names))

@@ -47,7 +47,8 @@ class ImagePublisher:
         self._image = image
         self._report = report
         self._on_published = on_published
-        self._subscribers: list[Subscriber] = []
+        # By their names in reports, in the order of their calls.
+        self._subscribers: dict[str, Subscriber] = {}
         # Everything below is in the image, and in what is left to publish.
         self._committed_offset = 0
         # What is left of the change being published.
@@ -58,9 +59,10 @@ class ImagePublisher:
         # Changes that a subscriber could not follow.
         self.fault_count = 0
 
-    def subscribe(self, subscriber: Subscriber) -> None:
+    def subscribe(self, name: str, subscriber: Subscriber) -> None:
         """Has a function called with every change from now on, after those before it."""
-        self._subscribers.append(subscriber)
+        assert name not in self._subscribers
+        self._subscribers[name] = subscriber
 
     def committed(self, image: ClusterImage, offset: int) -> None:
         """The image, a new one after a snapshot, has everything below `offset`."""
@@ -96,12 +98,13 @@ class ImagePublisher:
             self._schedule()
 
     def _publish(self, image: ClusterImage, delta: Delta) -> None:
-        for subscriber in self._subscribers:
+        for name, subscriber in self._subscribers.items():
             try:
                 subscriber(image, delta)
             except Exception as error:  # noqa: BLE001  The fault policy of the module's text.
                 self.fault_count += 1
                 self._report(
-                    f"a change of the metadata below offset {self._committed_offset} could not be "
-                    f"followed: {error!r}; restart the node if something is missing on it"
+                    f"{name} could not follow a change of the metadata below offset "
+                    f"{self._committed_offset}: {error!r}; restart the node if something is "
+                    "missing on it"
                 )

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from random import Random
 
     from kaa.config.server import BrokerConfig
-    from kaa.controller.image import ClusterImage, Delta
+    from kaa.controller.image import ClusterImage
+    from kaa.controller.publisher import Subscriber
     from kaa.log.dirs import LogDirectory
     from kaa.model.pieces import Pieces
     from kaa.model.seams import Clock
@@ -66,7 +67,6 @@ class MetadataReplica:
         executor: Executor,
         clock: Clock,
         random: Random,
-        on_image: Callable[[ClusterImage, Delta], None],
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._config = config
@@ -79,7 +79,6 @@ class MetadataReplica:
         self._loop = asyncio.get_running_loop()
         self._loader = MetadataLoader()
         self._publisher = ImagePublisher(self._loop, self._loader.image, report, self._published)
-        self._publisher.subscribe(on_image)
         # Called when this node has followed more of the metadata.
         self.on_published: Callable[[], None] = lambda: None
         self._bootstrap: list[MetadataRecord] = []
@@ -212,6 +211,10 @@ class MetadataReplica:
                 self._report(f"cannot remove old metadata: {error}")
 
     # --- for the rest of the node
+
+    def subscribe(self, name: str, subscriber: Subscriber) -> None:
+        """Has a part of the node follow the metadata from now on; see `publisher`."""
+        self._publisher.subscribe(name, subscriber)
 
     def active_controller(self) -> ActiveController:
         """That of this node, to decide; ControllerError NOT_CONTROLLER if there is none."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.config.dynamic import apply_dynamic, usable_update
-from kaa.config.values import ConfigError
+from kaa.config.dynamic import in_force
 from kaa.controller.broker_partitions import BrokerPartitions
 from kaa.controller.directories import MIGRATING, UNASSIGNED, is_online
 from kaa.controller.feature_table import ELR_VERSION, METADATA_VERSION
@@ -14,7 +13,7 @@ from kaa.controller.result import ControllerError
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import ClusterImage
@@ -155,7 +154,8 @@ class ControllerState:
         this_node = configs.get((BROKER_RESOURCE, str(self.settings.node_id)), {})
         if (everyone, this_node) != self._layers:
             self._layers = (dict(everyone), dict(this_node))
-            self._config = _with_layers(self.settings.broker, everyone, this_node)
+            # The brokers complain about what cannot be used.
+            self._config, _ = in_force(self.settings.broker, everyone, this_node)
             self.topic_reports.clear()
         return self._config
 
@@ -188,15 +188,3 @@ class ControllerState:
         if text is not None:
             return text.lower() == "true"
         return self.settings.broker.get_boolean("unclean.leader.election.enable")
-
-
-def _with_layers(
-    static: BrokerConfig, everyone: Mapping[str, str], this_node: Mapping[str, str]
-) -> BrokerConfig:
-    usable_everyone, _ = usable_update(everyone, per_broker=False)
-    usable_this_node, _ = usable_update(this_node, per_broker=True)
-    try:
-        return apply_dynamic(static, usable_everyone, usable_this_node)
-    except ConfigError:
-        # Good each for itself and not together; the brokers complain about it.
-        return static

@@ -6,6 +6,7 @@ from kaa.config import InvalidConfigError
 from kaa.config.development import development_settings
 from kaa.config.dynamic import (
     apply_dynamic,
+    in_force,
     synonyms,
     update_problems,
     usable_update,
@@ -125,3 +126,29 @@ def test_a_stored_layer_is_used_as_far_as_it_is_good() -> None:
     usable, problems = usable_update(stored, per_broker=False)
     assert usable == {"num.io.threads": "5"}
     assert [problem.name for problem in problems] == ["log.dirs", "log.retention.ms"]
+
+
+def test_stored_values_that_are_good_alone_and_not_together_are_left_out() -> None:
+    low, high = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"
+    stored = {low: "100", high: "50", "num.io.threads": "5"}
+    config, problems = in_force(node(), stored, {"log.retention.ms": "bad", "log.roll.ms": "9"})
+    assert config.get_int("num.io.threads") == 5
+    assert config.dynamic_broker == {"log.roll.ms": "9"}
+    assert (config.get_int(low), config.get_int(high)) == (0, 50)
+    assert {problem.name for problem in problems} == {low, "log.retention.ms"}
+
+
+def test_a_stored_value_against_a_static_one_is_left_out() -> None:
+    """The rule complains about the static one, and only the other can be left out."""
+    low, high = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"
+    stored = {high: "50", "num.io.threads": "5"}
+    config, problems = in_force(node(f"{low}=100"), stored, {})
+    assert (config.get_int(low), config.get_int("num.io.threads")) == (100, 5)
+    assert config.get_int(high) > 100
+    assert problems
+
+
+def test_a_stored_synonym_of_a_bad_value_is_left_out() -> None:
+    config, problems = in_force(node(), {}, {"log.retention.ms": "0"})
+    assert config.dynamic_broker == {}
+    assert [problem.name for problem in problems] == ["log.retention.ms"]

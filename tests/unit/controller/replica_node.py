@@ -64,9 +64,9 @@ class Node:
             executor=executor or InlineExecutor(),
             clock=self.clock,
             random=Random(7),
-            on_image=self._on_image,
             report=report,
         )
+        self.replica.subscribe("the test", self._on_image)
         self._started = asyncio.Event()
         # Ends with the replica, and with its error.
         self.life: asyncio.Task[None] | None = None

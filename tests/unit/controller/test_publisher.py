@@ -30,7 +30,7 @@ class Followed:
         self.publisher = ImagePublisher(
             asyncio.get_running_loop(), made, self.reports.append, self.offsets.append
         )
-        self.publisher.subscribe(lambda _, delta: self.deltas.append(delta))
+        self.publisher.subscribe("the list", lambda _, delta: self.deltas.append(delta))
 
 
 async def turns(count: int = 20) -> None:
@@ -103,21 +103,24 @@ def test_a_subscriber_that_fails_stops_neither_others_nor_what_follows() -> None
     async def scenario() -> None:
         made = image()
         followed = Followed(made)
+        after: list[Delta] = []
 
         def fail(_: ClusterImage, delta: Delta) -> None:
             if not delta.partitions:
                 raise OSError("no space left")
 
-        followed.publisher._subscribers.insert(0, fail)
+        followed.publisher.subscribe("the disk", fail)
+        followed.publisher.subscribe("the last", lambda _, delta: after.append(delta))
         followed.publisher.committed(made, 5)
         await turns()
-        assert len(followed.deltas) == 1
+        assert len(followed.deltas) == len(after) == 1
         assert followed.publisher.fault_count == 1
+        assert "the disk could not follow" in followed.reports[0]
         assert "no space left" in followed.reports[0]
         add_topic(made, 1, 1)
         followed.publisher.committed(made, 6)
         await turns()
-        assert len(followed.deltas) == 2
+        assert len(followed.deltas) == len(after) == 2
         assert followed.publisher.published_offset == 6
 
     asyncio.run(scenario())

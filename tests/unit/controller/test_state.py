@@ -76,7 +76,9 @@ def test_stored_settings_that_cannot_be_used_are_left_out() -> None:
     # Each is good, but a record cannot be due for compaction before it may be compacted.
     set_config(cluster.image, 4, "", "log.cleaner.min.compaction.lag.ms", "50")
     set_config(cluster.image, 4, "", "log.cleaner.max.compaction.lag.ms", "10")
-    assert cluster.state.config is cluster.state.settings.broker
+    config = cluster.state.config
+    assert config.get_int("log.cleaner.min.compaction.lag.ms") == 0
+    assert config.get_int("log.segment.delete.delay.ms") == 5
 
 
 def test_without_metadata_there_is_no_metadata_version() -> None:

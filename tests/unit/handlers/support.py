@@ -181,6 +181,7 @@ class Node:
             self._view, logs, replicas, self._executor, lambda *_: None, lambda _: None
         )
         self._controller = self._make_metadata(random)
+        self._controller.subscribe("the node", self._image_changed)
         channel = ControllerChannel(
             self._controller,
             Peers(ConnectionSettings(), random),
@@ -210,7 +211,6 @@ class Node:
             executor=self._executor,
             clock=_Clock(),
             random=random,
-            on_image=self._image_changed,
         )
 
     async def _join(
