@@ -20,6 +20,7 @@ state machine knows at which offset its records will be.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kaa.limits import RECORDS_PER_PIECE
@@ -75,7 +76,7 @@ from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor
 
     from kaa.log.files import Files
@@ -252,24 +253,31 @@ class QuorumDriver:
     def _pump(self) -> None:
         self._is_pumping = True
         try:
-            while not self._is_held and not self.is_stopped:
-                if self._effects:
-                    self._perform(self._effects.popleft())
-                elif self._events:
-                    event = self._events.popleft()
-                    self._effects.extend(self.machine.handle(event, self.monotonic_ms()))
-                else:
-                    break
-        except (OSError, LogError, QuorumError) as error:
-            self._stop(error)
-        except Exception as error:
-            # A fault of ours. Effects may be half done; a replica that went on would lead and do
-            # nothing.
-            self._stop(error)
-            raise
+            with self._ending_with_faults():
+                while not self._is_held and not self.is_stopped:
+                    if self._effects:
+                        self._perform(self._effects.popleft())
+                    elif self._events:
+                        event = self._events.popleft()
+                        self._effects.extend(self.machine.handle(event, self.monotonic_ms()))
+                    else:
+                        break
         finally:
             self._is_pumping = False
         self._arm_timer()
+
+    @contextmanager
+    def _ending_with_faults(self) -> Iterator[None]:
+        """Around all that the loop calls: whatever goes wrong there, the driver stops with it."""
+        try:
+            yield
+        except (OSError, LogError, QuorumError) as error:
+            self._stop(error)
+        except Exception as error:
+            # A fault of ours. Effects may be half done, or a batch half applied; a replica that
+            # went on would lead and do nothing, or leave records out.
+            self._stop(error)
+            raise
 
     def _arm_timer(self) -> None:
         if self._timer is not None:
@@ -327,13 +335,11 @@ class QuorumDriver:
         def resume(done: asyncio.Future[None]) -> None:
             self._is_held = False
             error = done.exception()
-            if error is None and then is not None and not self.is_stopped:
-                try:
-                    then()
-                except (OSError, LogError) as problem:
-                    error = problem
             if error is not None:
                 self._stop(error)
+            elif then is not None and not self.is_stopped:
+                with self._ending_with_faults():
+                    then()
             self._pump()
 
         self._loop.run_in_executor(self._executor, work).add_done_callback(resume)
@@ -462,10 +468,8 @@ class QuorumDriver:
     def _apply_more(self) -> None:
         self._is_applying = False
         if not self.is_stopped:
-            try:
+            with self._ending_with_faults():
                 self._apply_some()
-            except (OSError, LogError) as error:
-                self._stop(error)
 
     def _apply_some(self) -> None:
         """Hands committed batches to the state machine, as many as one turn of the loop is for;

@@ -78,7 +78,13 @@ class SharedSync:
                     error = self._log.fail_flush(job, error)
                 self._failed(error)
                 return
-            self._log.complete_flush(job, self._clock.wall_ms())
+            try:
+                self._log.complete_flush(job, self._clock.wall_ms())
+            except Exception as fault:
+                # Nobody would hear of this write, nor of those that wait for the next sync.
+                self._has_failed = True
+                self._failed(fault)
+                raise
             self._written(LogWritten(write_id, end_offset))
             if self._waiting_write_id is not None and not self._is_syncing:
                 self._sync()

@@ -11,6 +11,7 @@ import pytest
 
 from kaa.log.quorum_state import read_quorum_state
 from kaa.log.sim_files import Fault, SimFiles
+from kaa.model.pieces import Pieces
 from kaa.quorum import (
     EndQuorumEpochRequest,
     ErrorResponse,
@@ -23,6 +24,7 @@ from kaa.quorum.control_records import read_control_records
 from kaa.quorum.driver import _valid_part
 from kaa.quorum.log_view import BOOTSTRAP_SNAPSHOT_ID
 from kaa.quorum.metadata_log import MetadataLogConfig
+from kaa.quorum.replicated_state import CommittedBatch
 from kaa.quorum.snapshots import build_snapshot, snapshot_name
 from kaa.records.build import BatchBuilder
 from kaa.wire.errors import Errors
@@ -35,6 +37,14 @@ from tests.unit.quorum.disk_replica import (
     settle,
     voter,
 )
+
+
+def faults_of_the_loop() -> list[BaseException]:
+    """What calls of the loop end with, from now on."""
+    found: list[BaseException] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: found.append(context["exception"]))
+    return found
 
 
 def test_a_quorum_of_one_leads_and_commits() -> None:
@@ -156,6 +166,60 @@ def test_a_fault_of_the_machine_ends_the_driver_too(monkeypatch: pytest.MonkeyPa
         assert isinstance(await replica.driver.serve(_any_request()), ErrorResponse)
 
     asyncio.run(scenario())
+
+
+def test_a_fault_in_a_later_piece_of_a_batch_ends_the_driver() -> None:
+    """One that went on would take the batch for applied, and leave its records out for ever."""
+
+    async def scenario() -> None:
+        replica = DiskReplica(new_disk())
+        await settle()
+        state = replica.state
+        commit = state.commit
+
+        def fail_in_the_second_piece(batch: CommittedBatch) -> Pieces[None]:
+            if batch.base_offset == 2:
+                yield
+                raise ZeroDivisionError
+            yield from commit(batch)
+
+        state.commit = fail_in_the_second_piece  # type: ignore[method-assign]
+        replica.append(b"good")
+        await settle()
+        faults = faults_of_the_loop()
+        replica.append(b"bad")
+        replica.append(b"more")
+        await settle()
+        assert isinstance(state.error, ZeroDivisionError)
+        assert [type(fault) for fault in faults] == [ZeroDivisionError]
+        assert state.values == [b"good"]
+        assert replica.driver.applied_offset == state.committed_offset == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_fault_after_work_on_the_disk_ends_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        replica = DiskReplica(new_disk())
+        await settle()
+        faults = faults_of_the_loop()
+        replica.driver._hold(lambda: None, [].pop)
+        await settle()
+        assert isinstance(replica.state.error, IndexError)
+        assert [type(fault) for fault in faults] == [IndexError]
+
+    async def sync_scenario() -> None:
+        replica = DiskReplica(new_disk())
+        await settle()
+        faults = faults_of_the_loop()
+        monkeypatch.setattr(replica.log, "complete_flush", lambda *_: 1 / 0)
+        replica.append(b"bad")
+        await settle()
+        assert isinstance(replica.state.error, ZeroDivisionError)
+        assert [type(fault) for fault in faults] == [ZeroDivisionError]
+
+    asyncio.run(scenario())
+    asyncio.run(sync_scenario())
 
 
 def test_a_vote_that_cannot_be_stored_ends_the_driver() -> None:
