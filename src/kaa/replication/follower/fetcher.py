@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kaa.log.rebuild import RemoteState
     from kaa.model.seams import Clock
     from kaa.replication.follower.link import FetchBounds, LeaderLink
-    from kaa.replication.follower.machine import CutToDivergence, Effect, Target
+    from kaa.replication.follower.machine import CutToDivergence, Effect, Repair, Target
     from kaa.replication.follower.session import PartitionId
     from kaa.replication.partition import Partition
 
@@ -111,8 +111,10 @@ class Fetcher:
         self.machine = FollowerMachine(now.backoff_ms, now.partition_bytes_max, is_throttling)
         self.partitions: dict[PartitionId, Partition] = {}
         self._has_news = asyncio.Event()
-        self._repairs: deque[Effect] = deque()
+        self._repairs: deque[Repair] = deque()
         self._has_repairs = asyncio.Event()
+        # What is being repaired.
+        self._repaired: PartitionId | None = None
         # Whether the last fetch got no answer; reported once.
         self._is_failing = False
         # Why logs could not be rebuilt; reported once each.
@@ -134,7 +136,10 @@ class Fetcher:
     # --- work
 
     async def run(self) -> None:
-        """Copies until it is cancelled."""
+        """Copies until it is cancelled; goes on from the logs if it was called before."""
+        self._repairs.clear()
+        self._repaired = None
+        self._go_on_from_logs()
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._repair())
@@ -149,10 +154,16 @@ class Fetcher:
     async def _start_over(self, error: Exception) -> None:
         """Something happened that nobody expected: what is in the logs is gone on from."""
         self._report(f"copying from a leader failed and is begun again: {error!r}")
-        self.machine.failed(self._clock.monotonic_ms())
-        for key, partition in self.partitions.items():
-            self.machine.follow(key, partition.leader_epoch, log_position(partition))
+        self._go_on_from_logs()
         await asyncio.sleep(self._settings().backoff_ms / 1000)
+
+    def _go_on_from_logs(self) -> None:
+        """Forgets what was under way, except for repairs, which go on beside the fetches."""
+        self.machine.failed(self._clock.monotonic_ms())
+        in_repair = {effect.target.partition for effect in self._repairs}
+        for key, partition in self.partitions.items():
+            if key not in in_repair and key != self._repaired:
+                self.machine.follow(key, partition.leader_epoch, log_position(partition))
 
     async def _round(self) -> None:
         machine, settings = self.machine, self._settings()
@@ -220,14 +231,13 @@ class Fetcher:
                     piece, leader_epoch=target.leader_epoch, now_ms=self._clock.wall_ms()
                 )
             partition.follow(effect.high_watermark, effect.log_start_offset, target.leader_epoch)
+            self._appended(effect, partition)
         except RecordsError as error:
             now_ms = self._clock.monotonic_ms()
             position = log_position(partition)
             self._tell(self.machine.damaged(target, position, str(error), now_ms))
         except Exception as error:  # noqa: BLE001 - whatever it is, it costs this partition alone.
             self._stopped(target, error)
-        else:
-            self._appended(effect, partition)
 
     def _appended(self, effect: Append, partition: Partition) -> None:
         position = log_position(partition)
@@ -250,7 +260,10 @@ class Fetcher:
     async def _repair(self) -> None:
         while True:
             while self._repairs:
-                await self.repair(self._repairs.popleft())
+                effect = self._repairs.popleft()
+                self._repaired = effect.target.partition
+                await self.repair(effect)
+                self._repaired = None
                 self._has_news.set()
             self._has_repairs.clear()
             await self._has_repairs.wait()
@@ -269,10 +282,10 @@ class Fetcher:
                 await self._rebuild(effect, partition)
                 return
             await self._cut(effect, partition)
+            # It may have lost its log meanwhile.
+            self.machine.done(target, log_position(partition))
         except Exception as error:  # noqa: BLE001 - whatever it is, it costs this partition alone.
             self._stopped(target, error)
-        else:
-            self.machine.done(target, log_position(partition))
 
     async def _cut(self, effect: CutToDivergence | Cut | Restart, partition: Partition) -> None:
         now_ms, leader_epoch = self._clock.wall_ms(), effect.target.leader_epoch

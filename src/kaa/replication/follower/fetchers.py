@@ -51,7 +51,6 @@ class ReplicaFetchers:
         self.fetchers: dict[FetcherId, Fetcher] = {}
         # Where a partition is fetched, and the leader epoch that is followed.
         self._places: dict[PartitionId, tuple[FetcherId, int]] = {}
-        self._tasks: dict[FetcherId, asyncio.Task[None]] = {}
         self._has_changed = asyncio.Event()
 
     def update(self, partition: Partition) -> None:
@@ -97,17 +96,21 @@ class ReplicaFetchers:
             self._has_changed.set()
 
     async def run(self) -> None:
-        """Keeps the fetchers at work until it is cancelled."""
+        """Keeps the fetchers at work until it is cancelled. It may be called again after a failure,
+        and begins with the fetchers that are there.
+        """
+        at_work: dict[FetcherId, asyncio.Task[None]] = {}
+        self._has_changed.set()
         async with asyncio.TaskGroup() as tasks:
             while True:
                 await self._has_changed.wait()
                 self._has_changed.clear()
                 for place, fetcher in tuple(self.fetchers.items()):
                     if fetcher.partitions:
-                        if place not in self._tasks:
-                            self._tasks[place] = tasks.create_task(fetcher.run())
+                        if place not in at_work:
+                            at_work[place] = tasks.create_task(fetcher.run())
                         continue
                     del self.fetchers[place]
-                    task = self._tasks.pop(place, None)
+                    task = at_work.pop(place, None)
                     if task is not None:
                         task.cancel()

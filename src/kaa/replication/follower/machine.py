@@ -141,7 +141,9 @@ class Report(NamedTuple):
     reason: str
 
 
-Effect = Append | CutToDivergence | Cut | Restart | AskOffsets | Rebuild | Report
+# What takes longer than an append, and happens beside the fetches.
+Repair = CutToDivergence | Cut | Restart | AskOffsets | Rebuild
+Effect = Append | Repair | Report
 
 
 class LogPosition(NamedTuple):
