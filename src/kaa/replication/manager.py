@@ -220,7 +220,10 @@ class ReplicaManager:
     def rules(self, topic: str) -> TopicRules:
         found = self._rules.get(topic)
         if found is None:
-            found = self._rules[topic] = _rules(self._topic_config(topic), self.node_id)
+            found = _rules(self._topic_config(topic), self.node_id)
+            # Those of a topic that is gone are not kept: it may come back with other settings.
+            if self._image is not None and topic in self._image.topics:
+                self._rules[topic] = found
         return found
 
     def is_sending_throttled(self, partition: Partition) -> bool:
@@ -398,9 +401,11 @@ class ReplicaManager:
     def _config_changed(self, topic: str) -> None:
         self._rules.pop(topic, None)
         image = None if self._image is None else self._image.topics.get(topic)
-        self.logs.update_topic_config(topic, () if image is None else image.partitions)
+        if image is None:
+            return
+        self.logs.update_topic_config(topic, image.partitions)
         minimum = self.rules(topic).min_insync_replicas
-        for number in () if image is None else image.partitions:
+        for number in image.partitions:
             partition = self._partitions.get((topic, number))
             if partition is None:
                 continue

@@ -116,6 +116,22 @@ def test_default_of_the_broker_reaches_topics_without_their_own() -> None:
     assert replicas.manager.rules(created.topic).append.compression_type is CompressionType.NONE
 
 
+def test_a_topic_that_comes_back_has_none_of_the_settings_it_had() -> None:
+    replicas = Replicas()
+    created = replicas.create()
+    manager = replicas.manager
+    replicas.configs["t"] = LogConfig(max_message_bytes=2000, min_insync_replicas=2)
+    replicas.replay(ConfigRecord(resource_type=2, resource_name="t", name="x", value="y"))
+    assert manager.rules("t").append.message_bytes_max == 2000
+    replicas.replay(RemoveTopicRecord(topic_id=TOPIC_ID))
+    # Somebody may still ask on behalf of a partition that has gone.
+    assert not manager.is_sending_throttled(created)
+    del replicas.configs["t"]
+    again = replicas.create()
+    assert manager.rules("t").append.message_bytes_max == LogConfig().max_message_bytes
+    assert again.min_insync_replicas == 1
+
+
 def test_min_insync_replicas() -> None:
     replicas = Replicas(config=LogConfig(min_insync_replicas=2))
     created = replicas.create(replicas=(NODE, 2))
