@@ -190,8 +190,8 @@ class ReplicaManager:
     def _brokers_changed(self) -> None:
         """Leaders look at their replicas again, in turns of the loop if they are many."""
         if self._call_soon is None:
-            for partition in self._partitions.values():
-                partition.brokers_changed()
+            for key, partition in self._partitions.items():
+                self._attempt(key, partition.brokers_changed)
             return
         is_under_way = bool(self._unchecked)
         self._unchecked.update(dict.fromkeys(self._partitions))
@@ -204,16 +204,29 @@ class ReplicaManager:
             del self._unchecked[key]
             partition = self._partitions.get(key)
             if partition is not None:
-                partition.brokers_changed()
+                self._attempt(key, partition.brokers_changed)
         if self._unchecked:
             self._call_soon(self._check_next)
 
     def shrink_isr(self) -> Iterator[None]:
         """Proposes sets without the replicas that fell behind; pauses now and then."""
-        for number, partition in enumerate(tuple(self._partitions.values()), 1):
-            partition.shrink_isr()
+        for number, (key, partition) in enumerate(tuple(self._partitions.items()), 1):
+            self._attempt(key, partition.shrink_isr)
             if number % ISR_CHECKS_PER_TURN_MAX == 0:
                 yield
+
+    def _attempt(self, key: tuple[str | int, ...], step: Callable[[], None]) -> None:
+        """Takes the step of a partition or a topic in a turn of many: one that fails costs none of
+        the others theirs. It is not tried again; the next change of the same may mend it.
+        """
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others have their turns.
+            name = "-".join(map(str, key))
+            self._report(
+                f"{name} could not follow a change of the metadata: {error!r}; restart the broker "
+                "if it is not served"
+            )
 
     # --- settings
 
@@ -331,10 +344,10 @@ class ReplicaManager:
                 made += 1
                 if not makes or made > PARTITIONS_MADE_PER_TURN_MAX:
                     break
-            self._settle(key)
+            self._attempt(key, partial(self._settle, key))
         for topic in tuple(islice(self._reconfigured, TOPIC_CONFIGS_PER_TURN_MAX)):
             del self._reconfigured[topic]
-            self._config_changed(topic)
+            self._attempt((topic,), partial(self._config_changed, topic))
 
     def _image_of(self, key: tuple[str, int]) -> tuple[TopicImage, PartitionImage] | None:
         """What the image has for a partition of this broker."""

@@ -48,6 +48,7 @@ class Replicas:
         )
         for _ in self.logs.start(now_ms=0):
             pass
+        reports: list[str] = []
         self.manager = ReplicaManager(
             node_id,
             self.logs,
@@ -57,9 +58,11 @@ class Replicas:
             call_soon=call_soon,
             monotonic_ms=monotonic_ms,
             propose=propose,
+            report=reports.append,
             broker_epoch=lambda: broker_epoch,
         )
         self.image = ClusterImage()
+        self.reports = reports
 
     def topic_config(self, topic: str) -> LogConfig:
         return self.configs.get(topic, self.config)

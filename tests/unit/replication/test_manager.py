@@ -2,21 +2,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from kaa.limits import PARTITIONS_MADE_PER_TURN_MAX
 from kaa.log.config import LogConfig
+from kaa.log.log import UnifiedLog
 from kaa.log.sim_files import SimFiles
 from kaa.model.kinds import ACKS_ALL
+from kaa.model.topics import TopicPartition
 from kaa.records.batch import CompressionType, TimestampType
 from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors
+from kaa.wire.messages.metadata_cluster import RegisterBrokerRecord
 from kaa.wire.messages.metadata_settings import ConfigRecord
 from kaa.wire.messages.metadata_topics import (
     PartitionChangeRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from kaa.wire.primitives import UUID_ZERO
+from kaa.wire.primitives import UUID_ZERO, Uuid
 from tests.unit.log.batches import batch
 from tests.unit.replication.support import NODE, TOPIC_ID, Replicas, partition
 
@@ -239,3 +245,77 @@ def test_partitions_changed_before_their_turn_are_made_as_they_are_then() -> Non
     found = replicas.manager.find("t", MANY - 2)
     assert isinstance(found, Partition)
     assert not found.is_leader
+
+
+# --- a partition whose turn fails
+
+
+def test_a_partition_that_cannot_be_changed_costs_the_others_no_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replicas, turns = create_many()
+    create = replicas.logs.get_or_create
+
+    def fail(key: TopicPartition, *arguments: Any, **named: Any) -> UnifiedLog:
+        if key.partition == 1:
+            raise ZeroDivisionError
+        return create(key, *arguments, **named)
+
+    monkeypatch.setattr(replicas.logs, "get_or_create", fail)
+    while turns.next():
+        pass
+    assert len(replicas.logs.logs) == MANY - 1
+    assert [report for report in replicas.reports if "t-1 could not follow" in report]
+
+
+def test_settings_that_cannot_be_applied_cost_other_topics_no_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replicas, turns = create_many()
+    while turns.next():
+        pass
+    applied: list[str] = []
+
+    def fail(topic: str, _: Any) -> None:
+        if topic == "bad":
+            raise ZeroDivisionError
+        applied.append(topic)
+
+    other = TopicRecord(name="bad", topic_id=Uuid(b"another-topic-id"))
+    monkeypatch.setattr(replicas.logs, "update_topic_config", fail)
+    replicas.replay(
+        other,
+        ConfigRecord(resource_type=2, resource_name="bad", name="x", value="y"),
+        ConfigRecord(resource_type=2, resource_name="t", name="x", value="y"),
+    )
+    while turns.next():
+        pass
+    assert applied == ["t"]
+
+
+def test_a_leader_that_fails_to_look_at_brokers_costs_the_others_no_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replicas, turns = create_many()
+    while turns.next():
+        pass
+    looked: list[int] = []
+
+    def fail(partition: Partition) -> None:
+        looked.append(partition.number)
+        if partition.number == 0:
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(Partition, "brokers_changed", fail)
+    monkeypatch.setattr(Partition, "shrink_isr", fail)
+    # The second change finds the turns as the first did.
+    for epoch in (1, 2):
+        replicas.replay(RegisterBrokerRecord(broker_id=2, broker_epoch=epoch, rack=None))
+        while turns.next():
+            pass
+        assert looked == list(range(MANY)) * epoch
+    looked.clear()
+    for _ in replicas.manager.shrink_isr():
+        pass
+    assert looked == list(range(MANY))
+    assert len(replicas.reports) == 3
