@@ -452,12 +452,15 @@ class Shard(Generic[MachineType]):
         except Exception as error:  # noqa: BLE001 - it costs this command alone.
             if answer is not None:
                 answer.refuse(CoordinatorError(Errors.UNKNOWN_SERVER_ERROR))
-            fault = {"message": "a command of a coordinator failed", "exception": error}
-            self._loop.call_exception_handler(fault)
+            self._complain(error)
         finally:
             self._is_catching_up = False
         if self._long is None:
             self._go_on_with_others()
+
+    def _complain(self, error: Exception) -> None:
+        fault = {"message": "a command of a coordinator failed", "exception": error}
+        self._loop.call_exception_handler(fault)
 
     def _gather(self, result: CoordinatorResult, now: Moment) -> Pieces[None]:
         """Adds the records to the batch. CoordinatorError if they cannot be written."""
@@ -607,7 +610,10 @@ class Shard(Generic[MachineType]):
     def _finish(self, waiting: _Waiting, error: Errors = Errors.NONE) -> None:
         if waiting.then is not None:
             then = waiting.then
-            self._run(lambda machine, now: machine.appended(then, error, now), None)
+            try:
+                self._run(lambda machine, now: machine.appended(then, error, now), None)
+            except Exception as fault:  # noqa: BLE001 - it costs nobody an answer.
+                self._complain(fault)
         answer = waiting.answer
         if answer is None:
             return

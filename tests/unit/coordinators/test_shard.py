@@ -117,6 +117,27 @@ async def test_a_failed_append_takes_its_batch_back() -> None:
 
 
 @run
+async def test_a_fault_after_an_append_costs_nobody_an_answer() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    faults: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: faults.append(type(context["exception"])))
+
+    def fail(then: Any, error: Errors, now: Moment) -> CoordinatorResult:
+        raise ZeroDivisionError
+
+    cluster.machine.appended = fail  # type: ignore[method-assign]
+    kept = [cluster.write(lambda machine: machine.add("a")) for _ in range(3)]
+    assert await asyncio.wait_for(asyncio.gather(*kept), 60) == [1, 2, 3]
+    cluster.set_enough_replicas(is_enough=False)
+    refused = [cluster.write(lambda machine: machine.add("a")) for _ in range(3)]
+    for answer in refused:
+        assert await asyncio.wait_for(error_of(answer), 60) is Errors.NOT_ENOUGH_REPLICAS
+    assert faults == [ZeroDivisionError] * 6
+
+
+@run
 async def test_what_waits_for_replicas_survives_a_failed_append_behind_it() -> None:
     cluster = Cluster(replicas=TWO)
     await cluster.load()
