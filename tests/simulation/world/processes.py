@@ -184,6 +184,9 @@ class Node:
 
     def _report(self, text: str) -> None:
         self.reports.append(text)
+        if "could not follow a change" in text and self.loop is not None:
+            # A fault of ours, which the node outlives and a world must not.
+            self.loop.complaints.append(text)
         self.kernel.say(self.name, f"reports: {text}")
 
     def _ended(self, main: asyncio.Task[None]) -> None:
