@@ -113,6 +113,7 @@ class ActiveController:
             await self._activate()
         except ControllerError as error:
             self._report(f"cannot write the first records of epoch {self.epoch}: {error}")
+            self._give_up()
             return
         async with asyncio.TaskGroup() as tasks:
             for interval_ms, decide in self._duties():
@@ -260,9 +261,14 @@ class ActiveController:
     def _expect(self, offset: int | None) -> None:
         """Gives up where nothing was written: the newest image would be ahead of the log."""
         if offset is None:
+            self._give_up()
+            raise ControllerError(Errors.NOT_CONTROLLER)
+
+    def _give_up(self) -> None:
+        """Lets another replica lead, and those who wait here ask it."""
+        if not self._is_ended:
             self.end()
             self._driver.resign(self.epoch)
-            raise ControllerError(Errors.NOT_CONTROLLER)
 
     # --- by the clock
 

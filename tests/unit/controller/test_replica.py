@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from kaa.controller.formatting import FormatRequest, plan_format
-from kaa.controller.result import ControllerResult
+from kaa.controller.result import ControllerError, ControllerResult
+from kaa.controller.writing import batches_of
 from kaa.limits import RECORDS_PER_PIECE
 from kaa.log.errors import StorageError
 from kaa.log.sim_files import Fault
+from kaa.model.pieces import Pieces
 from kaa.quorum import VoterSet
 from kaa.quorum.node import NotAVoterError
 from kaa.quorum.snapshots import parse_snapshot_name
@@ -270,6 +272,35 @@ def test_lost_leadership_drops_the_newest_image() -> None:
         assert await node.create("b") == [Errors.NOT_CONTROLLER]
 
     asyncio.run(scenario())
+
+
+def test_a_leader_that_cannot_write_its_first_records_resigns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that stayed would keep every command waiting for it."""
+    failures = 1
+
+    def fail_once(*arguments: Any, **named: Any) -> Pieces[Any]:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise ControllerError(Errors.UNKNOWN_SERVER_ERROR, "too large")
+        return (yield from batches_of(*arguments, **named))
+
+    monkeypatch.setattr("kaa.controller.active.batches_of", fail_once)
+    reports: list[str] = []
+
+    async def scenario() -> None:
+        async with running(new_disk(), report=reports.append) as node:
+            # The one that failed.
+            assert await node.create("early") == [Errors.NOT_CONTROLLER]
+            while node.replica.leader.epoch == 1 or node.replica.active is None:
+                await node.replica.leader_changed(1.0)
+            await node.register()
+            assert await node.create("late") == [Errors.NONE]
+
+    asyncio.run(scenario())
+    assert [report for report in reports if "cannot write the first records of epoch 1" in report]
 
 
 def test_a_transaction_without_an_end_is_aborted() -> None:
