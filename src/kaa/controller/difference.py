@@ -2,7 +2,8 @@
 
 A node that follows the log hears of every change. One that was given a snapshot instead, because it
 lagged too far, has an old image and a new one, and must find out: topics that are gone have logs to
-delete, even if a topic of the same name is there again under another id.
+delete, even if a topic of the same name is there again under another id. What nobody follows change
+by change, such as controllers and access rights, is in no delta: it is looked up in the new image.
 """
 
 from __future__ import annotations

@@ -410,6 +410,7 @@ class ClusterImage:
                     topic.partitions[number] = partition._replace(
                         eligible_leader_replicas=(), last_known_elr=()
                     )
+                    self._delta.partitions.add((topic.id, number))
 
     # --- settings
 

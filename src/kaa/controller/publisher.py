@@ -51,6 +51,8 @@ class ImagePublisher:
         self._subscribers: dict[str, Subscriber] = {}
         # Everything below is in the image, and in what is left to publish.
         self._committed_offset = 0
+        # The one that subscribers have; a snapshot brings another, even if nothing else changed.
+        self._published_image: ClusterImage | None = None
         # What is left of the change being published.
         self._left: Delta | None = None
         self._is_scheduled = False
@@ -83,7 +85,7 @@ class ImagePublisher:
                 # Both are of the same moment, so that the slices end at this offset.
                 self._left, self._offset = image.take_delta(), self._committed_offset
             part = self._left.take(PUBLISHED_PARTITIONS_PER_TURN_MAX, image)
-            if part:
+            if part or image is not self._published_image:
                 self._publish(image, part)
             if self._left:
                 self._schedule()
@@ -98,6 +100,7 @@ class ImagePublisher:
             self._schedule()
 
     def _publish(self, image: ClusterImage, delta: Delta) -> None:
+        self._published_image = image
         for name, subscriber in self._subscribers.items():
             try:
                 subscriber(image, delta)

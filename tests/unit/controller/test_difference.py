@@ -7,6 +7,7 @@ from kaa.controller.image import ClusterImage
 from kaa.controller.loader import MetadataLoader
 from kaa.quorum.log_view import OffsetAndEpoch
 from kaa.quorum.snapshots import SnapshotContent
+from kaa.wire.messages.metadata_topics import ClearElrRecord
 from tests.unit.controller.cluster import Cluster
 
 
@@ -45,6 +46,21 @@ def test_everything_that_came_went_or_changed() -> None:
     back = difference(cluster.image, before)
     assert list(back.deleted_topics) == [again.id]
     assert back.brokers == {2}
+
+
+def test_cleared_eligible_leaders_are_a_change_of_their_partitions() -> None:
+    """What a replay announces is what differs, and no more."""
+    cluster = made()
+    for name in ("kept", "moved"):
+        partitions = cluster.image.topics[name].partitions
+        partitions[1] = partitions[1]._replace(eligible_leader_replicas=(2,))
+    cluster.image.take_delta()
+    for record in (ClearElrRecord(topic_name="kept"), ClearElrRecord(topic_name="")):
+        before = cluster.image.copy()
+        cluster.image.replay(record)
+        announced = cluster.image.take_delta()
+        assert len(announced.partitions) == 1
+        assert announced.partitions == difference(before, cluster.image).partitions
 
 
 def test_a_snapshot_that_is_loaded_later_tells_what_is_gone() -> None:

@@ -5,7 +5,7 @@ import asyncio
 from kaa.controller.image import ClusterImage, Delta
 from kaa.controller.publisher import ImagePublisher
 from kaa.limits import PUBLISHED_PARTITIONS_PER_TURN_MAX
-from kaa.wire.messages.metadata_cluster import FeatureLevelRecord
+from kaa.wire.messages.metadata_cluster import FeatureLevelRecord, RegisterControllerRecord
 from kaa.wire.messages.metadata_topics import PartitionRecord, RemoveTopicRecord, TopicRecord
 from tests.support.ids import uuid
 
@@ -138,5 +138,27 @@ def test_nothing_is_published_of_a_cluster_without_features() -> None:
         followed.publisher.committed(made, 4)
         await turns()
         assert len(followed.deltas[0].partitions) == 1
+
+    asyncio.run(scenario())
+
+
+def test_another_image_is_published_even_if_no_subscriber_follows_what_changed() -> None:
+    """Subscribers read the image; they must not go on with one that nothing changes any more."""
+
+    async def scenario() -> None:
+        made = image()
+        seen: list[ClusterImage] = []
+        followed = Followed(made)
+        followed.publisher.subscribe("the reader", lambda read, _: seen.append(read))
+        followed.publisher.committed(made, 4)
+        await turns()
+        loaded = made.copy()
+        loaded.replay(RegisterControllerRecord(controller_id=9))
+        followed.publisher.committed(loaded, 8)
+        await turns()
+        assert [id(one) for one in seen] == [id(made), id(loaded)]
+        followed.publisher.committed(loaded, 9)
+        await turns()
+        assert len(seen) == 2
 
     asyncio.run(scenario())
