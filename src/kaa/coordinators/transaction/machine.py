@@ -38,6 +38,7 @@ from kaa.coordinators.transaction.state import (
     Transaction,
     TransactionState,
 )
+from kaa.model.ordered import OrderedSet
 from kaa.model.steady_date import SteadyDate
 from kaa.wire.errors import Errors
 from kaa.wire.messages.transaction_log import TransactionLogKey, TransactionLogValue
@@ -157,7 +158,7 @@ class TransactionMachine:
         # next one of a transaction with thousands of partitions often has the same.
         self._made: tuple[TransactionLogValue, frozenset[PartitionName]] | None = None
         # Every open transaction, and some that were: so that few are looked at for their time.
-        self._maybe_open: set[str] = set()
+        self._maybe_open: OrderedSet[str] = OrderedSet()
         # When those began that have a timeout: by the date of their records, and by the clock that
         # never jumps.
         self._begun: dict[str, tuple[int, int]] = {}

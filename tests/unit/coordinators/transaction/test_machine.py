@@ -112,6 +112,16 @@ def test_a_transaction_runs_out_of_time(bench: TransactionBench) -> None:
     assert bench.end(P, is_commit=False) == ProducerIdAndEpoch(FIRST_ID, 1)
 
 
+def test_transactions_run_out_in_the_order_in_which_they_began(bench: TransactionBench) -> None:
+    """Not in that of hashes, which differ from run to run."""
+    names = [f"begun-{number}" for number in range(40)]
+    for name in names:
+        begun = bench.init(name)
+        bench.add((begun.producer_id, begun.producer_epoch), 0, name=name)
+    bench.advance(70_000)
+    assert [decision.transactional_id for decision in bench.decisions] == names
+
+
 HOUR_MS = 3_600_000
 
 

@@ -26,6 +26,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from kaa.coordinators.machine import CoordinatorError
+from kaa.model.ordered import OrderedSet
 from kaa.wire.errors import Errors
 from kaa.wire.messages.embedded import ConsumerProtocolSubscription
 from kaa.wire.primitives import WireError
@@ -145,7 +146,7 @@ class ClassicGroup:
         # Ids that were given out to clients which are to join again with them.
         self.pending_joins: set[str] = set()
         # Members of this generation that have not sent SyncGroup.
-        self.pending_syncs: set[str] = set()
+        self.pending_syncs: OrderedSet[str] = OrderedSet()
         # Topics of all members; None if they are not known.
         self.subscribed_topics: frozenset[str] | None = None
         # A member came during the initial rebalance, which may therefore wait longer.

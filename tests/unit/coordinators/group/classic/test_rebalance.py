@@ -141,6 +141,17 @@ def test_those_who_do_not_sync_in_time_are_removed() -> None:
     assert list(bench.group.members) == ["a-1"]
 
 
+def test_those_who_have_not_synced_are_known_in_the_order_of_the_members() -> None:
+    """Not in that of hashes, which differ from run to run."""
+    bench = GroupBench()
+    for number in range(20):
+        bench.join_new(f"c{number}", rebalance_ms=20_000, session_ms=30_000)
+    bench.advance(20_000)
+    assert bench.state == "CompletingRebalance"
+    assert len(bench.group.members) == 20
+    assert list(bench.group.pending_syncs) == list(bench.group.members)
+
+
 def test_a_sync_phase_that_is_over_does_nothing_later() -> None:
     bench = GroupBench()
     ids = bench.stable("a", rebalance_ms=20_000, session_ms=1_000_000)
