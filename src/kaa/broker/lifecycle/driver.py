@@ -98,8 +98,6 @@ class BrokerLifecycle:
         self._machine = LifecycleMachine(times, identity.previous_epoch, random)
         self._loop = asyncio.get_running_loop()
         self._events: list[Event] = []
-        # Whether this node has yet to follow the metadata to its registration.
-        self._awaits_metadata = True
         self._news = asyncio.Event()
         self._registered: asyncio.Future[None] = self._loop.create_future()
         self._unfenced: asyncio.Future[None] = self._loop.create_future()
@@ -125,7 +123,7 @@ class BrokerLifecycle:
         """This node has followed more of the metadata; unless that is waited for, the next
         heartbeat is soon enough to say so.
         """
-        if self._awaits_metadata:
+        if self._machine.awaits_metadata:
             self._news.set()
 
     def directory_failed(self, directory: Uuid) -> None:
@@ -165,7 +163,6 @@ class BrokerLifecycle:
         for event in (Published(self._published_offset()), *events):
             for effect in self._machine.handle(event, self._now_ms()):
                 self._perform(effect, requests)
-        self._awaits_metadata = self._machine.awaits_metadata
 
     async def _wait(self) -> None:
         deadline_ms = self._machine.next_deadline_ms
