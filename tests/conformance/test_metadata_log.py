@@ -277,7 +277,7 @@ class OurNode:
         while self.controller.active is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         listener = self.config.listeners.advertised_broker[0]
-        response = await self.controller.active_controller().submit(
+        response = await self.controller.submit(
             BrokerRegistrationRequest(
                 broker_id=1,
                 cluster_id=self.controller._node.cluster_id,
@@ -303,7 +303,7 @@ class OurNode:
             self.controller.start(tasks)
 
     async def beat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
-        return await self.controller.active_controller().submit(
+        return await self.controller.submit(
             BrokerHeartbeatRequest(
                 broker_id=1,
                 broker_epoch=self.epoch,
@@ -314,7 +314,7 @@ class OurNode:
         )
 
     async def create(self, name: str, partitions: int = 1, **configs: str) -> None:
-        response = await self.controller.active_controller().submit(
+        response = await self.controller.submit(
             CreateTopicsRequest(
                 topics=[
                     CreatableTopic(
@@ -356,7 +356,7 @@ def test_kafkas_decoder_reads_our_log_and_snapshots(
         node = OurNode(config, str(tmp_path / "ours" / "a"))
         await node.start()
         await node.create("orders", partitions=3, retention_ms="5000")
-        await node.controller.active_controller().submit(
+        await node.controller.submit(
             AlterClientQuotasRequest(
                 entries=[
                     RequestEntryData(
@@ -367,7 +367,7 @@ def test_kafkas_decoder_reads_our_log_and_snapshots(
             ),
             ControllerRequestContext(1),
         )
-        await node.controller.active_controller().submit(
+        await node.controller.submit(
             AllocateProducerIdsRequest(broker_id=1, broker_epoch=node.epoch),
             ControllerRequestContext(0),
         )

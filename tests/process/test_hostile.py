@@ -396,10 +396,10 @@ def test_topics_without_end(address: str) -> None:
         name="wide", num_partitions=1_000_000, replication_factor=1, assignments=[], configs=[]
     )
     with RawClient(address) as client:
-        (result,) = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1_000), 7).topics
+        (result,) = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 7).topics
         assert result.error_code != Errors.NONE
         topic.num_partitions = 2**31 - 1
-        (result,) = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1_000), 7).topics
+        (result,) = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 7).topics
         assert result.error_code != Errors.NONE
 
 

@@ -99,49 +99,58 @@ class ControllerChannel(ControllerPort):
         node_id = self._replica.leader.node_id
         if node_id is None:
             raise ConnectionError("no controller is known to be active")
+        timeout_ms = max(1, int(seconds * 1000))
         if node_id == self._node_id:
-            return await self._replica.active_controller().submit(request, context)
+            return await self._replica.submit(request, context._replace(timeout_ms=timeout_ms))
         node = self._replica.driver.leader_node()
         if node is None:
             raise ConnectionError(f"the address of controller {node_id} is not known")
         peer = self._peers.at(node.id, node.host, node.port)
-        timeout_ms = max(1, int(seconds * 1000))
         if context.client is not None:
-            return await _forward(peer, request, context, context.client, timeout_ms)
+            return await self._forward(peer, request, context, context.client, seconds)
         answer = await peer.request(request, version_max=context.api_version, timeout_ms=timeout_ms)
         if getattr(answer, "error_code", Errors.NONE) == Errors.NOT_CONTROLLER:
             raise ControllerError(Errors.NOT_CONTROLLER)
         return answer
 
-
-async def _forward(
-    peer: Peer,
-    request: Request[Answer],
-    context: ControllerRequestContext,
-    client: ForwardedClient,
-    timeout_ms: int,
-) -> Answer:
-    parts = encode_request(request, context.api_version, client.correlation_id, client.client_id)
-    envelope = EnvelopeRequest(
-        request_data=b"".join(parts)[_SIZE.size :],
-        request_principal=_PRINCIPAL,
-        client_host_address=client.address,
-    )
-    outer = await peer.request(envelope, timeout_ms=timeout_ms)
-    if outer.error_code != Errors.NONE:
-        raise ControllerError(Errors.of(outer.error_code))
-    try:
-        _, answer = decode_response(
-            outer.response_data or b"", api(request.api_key), context.api_version
+    async def _forward(
+        self,
+        peer: Peer,
+        request: Request[Answer],
+        context: ControllerRequestContext,
+        client: ForwardedClient,
+        seconds: float,
+    ) -> Answer:
+        parts = encode_request(
+            request, context.api_version, client.correlation_id, client.client_id
         )
-    except WireError as error:
-        raise ControllerError(
-            Errors.UNKNOWN_SERVER_ERROR, f"the controller's answer cannot be read: {error}"
-        ) from None
-    if (
-        isinstance(request, DescribeQuorumRequest)
-        and answer.error_code == Errors.NOT_LEADER_OR_FOLLOWER
-    ):
-        raise ControllerError(Errors.NOT_CONTROLLER)
-    found: Answer = answer
-    return found
+        envelope = EnvelopeRequest(
+            request_data=b"".join(parts)[_SIZE.size :],
+            request_principal=_PRINCIPAL,
+            client_host_address=client.address,
+        )
+        # A client in a hurry gives up alone: a connection ends with the first request that is not
+        # answered in time, and others wait for theirs.
+        timeout_ms = max(self._timeout_ms, int(seconds * 1000))
+        try:
+            async with asyncio.timeout(seconds):
+                outer = await peer.request(envelope, timeout_ms=timeout_ms)
+        except TimeoutError:
+            raise ControllerError(Errors.REQUEST_TIMED_OUT) from None
+        if outer.error_code != Errors.NONE:
+            raise ControllerError(Errors.of(outer.error_code))
+        try:
+            _, answer = decode_response(
+                outer.response_data or b"", api(request.api_key), context.api_version
+            )
+        except WireError as error:
+            raise ControllerError(
+                Errors.UNKNOWN_SERVER_ERROR, f"the controller's answer cannot be read: {error}"
+            ) from None
+        if (
+            isinstance(request, DescribeQuorumRequest)
+            and answer.error_code == Errors.NOT_LEADER_OR_FOLLOWER
+        ):
+            raise ControllerError(Errors.NOT_CONTROLLER)
+        found: Answer = answer
+        return found

@@ -25,6 +25,7 @@ class ControllerPort(ABC):
         """The response, when what it changed is committed.
 
         What a controller refuses is in the response. A controller that is not active, or cannot be
-        reached, is looked for until the deadline of the context; then the response says
-        REQUEST_TIMED_OUT.
+        reached, is looked for until the deadline of the context, and one that does not answer is
+        waited for as long; then the response says REQUEST_TIMED_OUT, and what was asked for may
+        still happen.
         """

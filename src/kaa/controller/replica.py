@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import ClusterImage
     from kaa.controller.publisher import Subscriber
+    from kaa.controller.state import ControllerRequestContext
     from kaa.log.dirs import LogDirectory
     from kaa.model.pieces import Pieces
     from kaa.model.seams import Clock
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from kaa.quorum.node import QuorumNode
     from kaa.quorum.replicated_state import CommittedBatch, QuorumNetwork
     from kaa.quorum.snapshots import SnapshotContent
-    from kaa.wire.schema import MetadataRecord
+    from kaa.wire.schema import MetadataRecord, Request
 
 Answer = TypeVar("Answer")
 
@@ -216,11 +217,19 @@ class MetadataReplica:
         """Has a part of the node follow the metadata from now on; see `publisher`."""
         self._publisher.subscribe(name, subscriber)
 
-    def active_controller(self) -> ActiveController:
-        """That of this node, to decide; ControllerError NOT_CONTROLLER if there is none."""
-        if self.active is None:
+    async def submit(self, request: Request[Answer], context: ControllerRequestContext) -> Answer:
+        """Has the active controller of this node decide; ControllerError NOT_CONTROLLER if there is
+        none, REQUEST_TIMED_OUT if it takes longer than the sender waits.
+        """
+        active = self.active
+        if active is None:
             raise ControllerError(Errors.NOT_CONTROLLER)
-        return self.active
+        seconds = None if context.timeout_ms is None else context.timeout_ms / 1000
+        try:
+            async with asyncio.timeout(seconds):
+                return await active.submit(request, context)
+        except TimeoutError:
+            raise ControllerError(Errors.REQUEST_TIMED_OUT) from None
 
     @property
     def is_stopped(self) -> bool:

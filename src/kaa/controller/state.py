@@ -49,8 +49,8 @@ class ControllerRequestContext(NamedTuple):
     api_version: int
     # None for what a node asks for itself.
     client: ForwardedClient | None = None
-    # How long to look for a controller that answers; None for as long as the node waits for any
-    # request.
+    # How long to wait for an answer, and to look for a controller that gives one; None for as long
+    # as the node waits for any request.
     timeout_ms: int | None = None
     # Charges the quota of partition mutations; ControllerError THROTTLING_QUOTA_EXCEEDED.
     charge_partition_mutations: Callable[[int], None] | None = None

@@ -47,11 +47,13 @@ def forward(
     if timeout_ms is not None and timeout_ms <= 0:
         return _refuse(request, context, Errors.REQUEST_TIMED_OUT)
     if is_controller_listener(services, context):
-        return _decide_here(services, request, context)
+        return _decide_here(services, request, context, timeout_ms)
     client = ForwardedClient(
         context.header.client_id, context.header.correlation_id, _address(context.connection.peer)
     )
-    return services.controller.submit(request, ControllerContext(context.api_version, client))
+    return services.controller.submit(
+        request, ControllerContext(context.api_version, client, timeout_ms)
+    )
 
 
 async def _refuse(request: Request[Answer], context: RequestContext, error: Errors) -> Answer:
@@ -59,11 +61,14 @@ async def _refuse(request: Request[Answer], context: RequestContext, error: Erro
 
 
 async def _decide_here(
-    services: NodeServices, request: Request[Answer], context: RequestContext
+    services: NodeServices,
+    request: Request[Answer],
+    context: RequestContext,
+    timeout_ms: int | None,
 ) -> Answer:
+    asked = ControllerContext(context.api_version, timeout_ms=timeout_ms)
     try:
-        active = services.metadata.active_controller()
-        return await active.submit(request, ControllerContext(context.api_version))
+        return await services.metadata.submit(request, asked)
     except ControllerError as refusal:
         if refusal.error is Errors.NOT_CONTROLLER and context.is_enveloped:
             # It stands on the envelope, or a broker would hand it on to its client.

@@ -43,7 +43,7 @@ SECONDS_MAX = 60
 
 async def create_topic(broker: Broker, name: str) -> None:
     topic = CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1)
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
     response = await broker.services.controller.submit(request, ControllerRequestContext(7))
     assert [result.error_code for result in response.topics] == [Errors.NONE]
 
@@ -289,7 +289,7 @@ def test_cordoned_directory_takes_no_new_partitions_until_it_is_open_again() -> 
             await set_cordoned(broker, "*")
             await until(lambda: len(cordoned() or ()) == 2)
             topic = CreatableTopic(name="u", num_partitions=1, replication_factor=1)
-            request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+            request = CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
             response = await broker.services.controller.submit(request, ControllerRequestContext(7))
             assert response.topics[0].error_code == Errors.INVALID_REPLICATION_FACTOR
             await set_cordoned(broker, FIRST)
@@ -304,7 +304,7 @@ def test_cordoned_directory_takes_no_new_partitions_until_it_is_open_again() -> 
 
 async def delete_topic(broker: Broker, name: str) -> None:
     row = DeleteTopicState(name=name, topic_id=UUID_ZERO)
-    request = DeleteTopicsRequest(topics=[row], timeout_ms=1000)
+    request = DeleteTopicsRequest(topics=[row], timeout_ms=60_000)
     response = await broker.services.controller.submit(request, ControllerRequestContext(7))
     assert [result.error_code for result in response.responses] == [Errors.NONE]
 

@@ -95,8 +95,7 @@ class Node:
     async def submit(self, request: Request[Answer], version: int) -> Answer:
         """The answer as a client would read it."""
         try:
-            active = self.replica.active_controller()
-            return await active.submit(request, ControllerRequestContext(version))
+            return await self.replica.submit(request, ControllerRequestContext(version))
         except ControllerError as refusal:
             return error_response(request, version, refusal.error, refusal.message)
 

@@ -19,9 +19,9 @@ from kaa.wire.messages.k55_describe_quorum import DescribeQuorumRequest, Request
 from kaa.wire.messages.k55_describe_quorum import RequestPartitionData as QuorumPartition
 from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
 from tests.support.cluster import Cluster, cluster
-from tests.unit.controller.cluster import topic
-from tests.unit.controller.replica_node import running
-from tests.unit.quorum.disk_replica import new_disk
+from tests.unit.controller.cluster import NODE_ID, topic
+from tests.unit.controller.replica_node import Node, running
+from tests.unit.quorum.disk_replica import HeldExecutor, new_disk, settle
 
 CLIENT = ForwardedClient("client", 7, bytes([127, 0, 0, 1]))
 
@@ -103,6 +103,81 @@ def test_a_deadline_ends_the_search() -> None:
     asyncio.run(scenario())
 
 
+def test_a_deadline_ends_the_wait_for_the_controller_of_this_node() -> None:
+    """Whether its disk is stuck before it is active or in a command."""
+
+    async def scenario() -> None:
+        executor = HeldExecutor()
+        node = Node(new_disk(), executor=executor)
+        start = asyncio.ensure_future(node.start())  # noqa: TID251
+        channel = ControllerChannel(
+            node.replica,
+            Peers(ConnectionSettings(), Random(1)),
+            Random(1),
+            node_id=NODE_ID,
+            timeout_ms=10_000,
+        )
+
+        async def ask() -> CreateTopicsResponse:
+            asked = CreateTopicsRequest(topics=[topic("t")])
+            return await channel.submit(asked, ControllerRequestContext(7, timeout_ms=50))
+
+        async with asyncio.timeout(5):
+            await settle()
+            while node.replica.active is None:
+                executor.work()
+                await settle()
+            assert not node.replica.active.activated.done()
+            assert (await ask()).topics[0].error_code == Errors.REQUEST_TIMED_OUT
+            while not start.done():
+                executor.work()
+                await settle()
+            registration = asyncio.ensure_future(node.register())  # noqa: TID251
+            await settle()
+            while not registration.done():
+                executor.work()
+                await settle()
+            assert (await ask()).topics[0].error_code == Errors.REQUEST_TIMED_OUT
+            while executor.jobs:
+                executor.work()
+                await settle()
+            # It was written, and counts when the disk is back.
+            assert list(node.replica.image.topics) == ["t"]
+            stop = asyncio.ensure_future(node.replica.stop())  # noqa: TID251
+            while not stop.done():
+                await settle()
+                if executor.jobs:
+                    executor.work()
+
+    asyncio.run(scenario())
+
+
+def test_a_client_that_gives_up_leaves_the_connection_to_others() -> None:
+    async def scenario() -> None:
+        async with cluster() as made:
+            channel = follower(made).forwarding
+            leader = made.nodes[made.leader() or 0].services.metadata.active
+            assert leader is not None
+            context = ControllerRequestContext(7, CLIENT)
+            created = await channel.submit(CreateTopicsRequest(topics=[topic("a")]), context)
+            assert created.topics[0].error_code == Errors.NONE
+            (peer,) = channel._peers._peers.values()
+            connection = peer._connection
+            async with leader._turn:
+                patient = asyncio.ensure_future(  # noqa: TID251
+                    channel.submit(CreateTopicsRequest(topics=[topic("b")]), context)
+                )
+                hurried = await channel.submit(
+                    CreateTopicsRequest(topics=[topic("c")]), context._replace(timeout_ms=50)
+                )
+                assert hurried.topics[0].error_code == Errors.REQUEST_TIMED_OUT
+                assert not patient.done()
+            assert (await patient).topics[0].error_code == Errors.NONE
+            assert peer._connection is connection
+
+    asyncio.run(scenario())
+
+
 class Outage:
     """A replica without a leader for a while; the next one is not active at once."""
 
@@ -120,12 +195,9 @@ class Outage:
             self.leader = SimpleNamespace(node_id=1)
             self.pauses.clear()
 
-    def active_controller(self) -> Outage:
+    async def submit(self, request: CreateTopicsRequest, _: object) -> CreateTopicsResponse:
         if not self.pauses:
             raise ControllerError(Errors.NOT_CONTROLLER)
-        return self
-
-    async def submit(self, request: CreateTopicsRequest, _: object) -> CreateTopicsResponse:
         return CreateTopicsResponse()
 
 

@@ -187,7 +187,7 @@ class Node:
             Peers(ConnectionSettings(), random),
             random,
             node_id=NODE_ID,
-            timeout_ms=1_000,
+            timeout_ms=5_000,
         )
         node = NodeServices(
             view=self._view,
@@ -334,7 +334,7 @@ class Node:
                     ],
                 )
             ],
-            timeout_ms=1_000,
+            timeout_ms=60_000,
         )
         (topic,) = self.ask(request).topics
         assert topic.error_code == Errors.NONE, topic.error_message

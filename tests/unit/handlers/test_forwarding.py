@@ -48,6 +48,19 @@ def test_what_the_controller_is_told(node: Node) -> None:
     assert told.api_version == 5
     assert told.may_describe("any")
     assert told.client == ("client", 1, bytes([127, 0, 0, 1]))
+    assert told.timeout_ms is None
+    asked = forward(services, request, context, timeout_ms=700)
+    assert node.run(asked)[1].timeout_ms == 700
+
+
+def test_a_controller_listener_waits_no_longer_than_the_request_says(node: Node) -> None:
+    active = node.services.metadata.active
+    assert active is not None
+    node.run(active._turn.acquire())
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="t")], timeout_ms=50)
+    (topic,) = node.ask(request, listener="CONTROLLER").topics
+    assert topic.error_code == Errors.REQUEST_TIMED_OUT
+    active._turn.release()
 
 
 def test_a_controller_that_is_not_active_says_so(node: Node) -> None:

@@ -432,7 +432,7 @@ def test_a_deleted_topic_ends_the_wait(filled: Node) -> None:
         asked = request(filled, 6, max_wait_ms=10_000)
         waiting = asyncio.ensure_future(filled.asked(asked, 12))  # noqa: TID251
         await asyncio.sleep(0)
-        deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1_000)
+        deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=60_000)
         await filled.asked(deletion, 6)
         async with asyncio.timeout(60):
             ((found,),) = [topic.partitions for topic in (await waiting).responses]

@@ -13,7 +13,7 @@ def test_topics_exist_when_the_answer_comes(node: Node, version: int) -> None:
         CreatableTopic(name=name, num_partitions=2, replication_factor=1)
         for name in ("t", "no such name")
     ]
-    response = node.ask(CreateTopicsRequest(topics=topics, timeout_ms=1_000), version)
+    response = node.ask(CreateTopicsRequest(topics=topics, timeout_ms=60_000), version)
     errors = {topic.name: topic.error_code for topic in response.topics}
     assert errors == {"t": Errors.NONE, "no such name": Errors.INVALID_TOPIC_EXCEPTION}
     assert node.partition("t", 1).is_leader

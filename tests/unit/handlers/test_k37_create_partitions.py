@@ -15,7 +15,7 @@ def test_more_partitions(node: Node, version: int) -> None:
             CreatePartitionsTopic(name="t", count=3, assignments=None),
             CreatePartitionsTopic(name="absent", count=3, assignments=None),
         ],
-        timeout_ms=1_000,
+        timeout_ms=60_000,
     )
     response = node.ask(request, version)
     errors = {topic.name: topic.error_code for topic in response.results}

@@ -11,7 +11,7 @@ from tests.unit.handlers.support import Node
 def test_leaders_that_need_no_election(node: Node, version: int) -> None:
     node.create_topic("t")
     request = ElectLeadersRequest(
-        topic_partitions=[TopicPartitions(topic="t", partitions=[0, 5])], timeout_ms=1_000
+        topic_partitions=[TopicPartitions(topic="t", partitions=[0, 5])], timeout_ms=60_000
     )
     (topic,) = node.ask(request, version).replica_election_results
     errors = {each.partition_id: each.error_code for each in topic.partition_result}

@@ -19,7 +19,7 @@ from tests.unit.handlers.support import Node
 PRINCIPAL = struct.pack(">h", 0) + DefaultPrincipalData(type="User", name="ANONYMOUS").encode(0)
 LOOPBACK = bytes((127, 0, 0, 1))
 CREATE = CreateTopicsRequest(
-    topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)], timeout_ms=1_000
+    topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)], timeout_ms=60_000
 )
 
 

@@ -88,7 +88,7 @@ async def create(broker: Broker, **configs: str) -> Partition:
             for name, value in configs.items()
         ],
     )
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
     response = await broker.services.controller.submit(request, ControllerRequestContext(7))
     assert [result.error_code for result in response.topics] == [Errors.NONE]
     return find(broker)

@@ -389,7 +389,7 @@ async def delete(broker: Broker) -> None:
     from kaa.controller.state import ControllerRequestContext
     from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 
-    request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=60_000)
     await broker.services.controller.submit(request, ControllerRequestContext(6))
 
 
