@@ -28,6 +28,7 @@
 | `port` | where a change of the cluster's metadata goes, whichever node decides about it |
 | `producer_ids` | AllocateProducerIds: blocks of ids |
 | `publisher` | how a node learns of committed metadata |
+| `quorum_requests` | requests about the quorum itself, which its leader answers |
 | `quotas` | client quotas: limits for users, client ids and addresses |
 | `reassignments` | reassignments: a partition moves to other brokers |
 | `refusals` | the answer to a request that is refused as a whole, in the shape of its own API |

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from kaa.controller.brokers import fence_stale_broker
 from kaa.controller.elections import balance_leaders, elect_unclean_leaders
-from kaa.controller.machine import COMMANDS, ControllerMachine
+from kaa.controller.machine import ControllerMachine
 from kaa.controller.reassignments import list_partition_reassignments
 from kaa.controller.result import ControllerError, ControllerResult
 from kaa.controller.state import ControllerSettings
@@ -179,9 +179,6 @@ class ActiveController:
             self._check_active()
             listing = list_partition_reassignments(self._loader.image, request)
             return cast("Answer", await self._in_turns(listing))
-        if type(request) not in COMMANDS:
-            # About the quorum itself, and answered by it while this node leads.
-            raise ControllerError(Errors.NOT_CONTROLLER)
         async with self._turn:
             self._check_active()
             response, answer = await self._in_turns(self._execute(request, context))

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from kaa.client.backoff import Backoff
 from kaa.client.errors import UnsupportedApiError
 from kaa.controller.port import ControllerPort
+from kaa.controller.quorum_requests import QUORUM_REQUESTS
 from kaa.controller.refusals import error_response
 from kaa.controller.result import ControllerError
 from kaa.limits import CONTROLLER_RETRY_PAUSE_MS, CONTROLLER_RETRY_PAUSE_MS_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.frames import decode_response, encode_request
 from kaa.wire.messages.embedded import DefaultPrincipalData
-from kaa.wire.messages.k55_describe_quorum import DescribeQuorumRequest
 from kaa.wire.messages.k58_envelope import EnvelopeRequest
 from kaa.wire.primitives import WireError
 from kaa.wire.registry import api
@@ -78,7 +78,7 @@ class ControllerChannel(ControllerPort):
             try:
                 return await self._ask(request, context, left)
             except ControllerError as refusal:
-                if refusal.error is not Errors.NOT_CONTROLLER:
+                if not refusal.is_elsewhere:
                     return error_response(request, version, refusal.error, refusal.message)
             except UnsupportedApiError:
                 return error_response(request, version, Errors.UNSUPPORTED_VERSION, None)
@@ -95,7 +95,7 @@ class ControllerChannel(ControllerPort):
     async def _ask(
         self, request: Request[Answer], context: ControllerRequestContext, seconds: float
     ) -> Answer:
-        """One try; ControllerError NOT_CONTROLLER or ConnectionError if there may be another."""
+        """One try; ControllerError `is_elsewhere` or ConnectionError if there may be another."""
         node_id = self._replica.leader.node_id
         if node_id is None:
             raise ConnectionError("no controller is known to be active")
@@ -147,10 +147,8 @@ class ControllerChannel(ControllerPort):
             raise ControllerError(
                 Errors.UNKNOWN_SERVER_ERROR, f"the controller's answer cannot be read: {error}"
             ) from None
-        if (
-            isinstance(request, DescribeQuorumRequest)
-            and answer.error_code == Errors.NOT_LEADER_OR_FOLLOWER
-        ):
-            raise ControllerError(Errors.NOT_CONTROLLER)
+        if type(request) in QUORUM_REQUESTS and answer.error_code == Errors.NOT_LEADER_OR_FOLLOWER:
+            # A JVM controller does not say it on the envelope.
+            raise ControllerError(Errors.NOT_LEADER_OR_FOLLOWER)
         found: Answer = answer
         return found

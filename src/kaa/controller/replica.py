@@ -15,6 +15,7 @@ from kaa.controller.active import ActiveController
 from kaa.controller.bootstrap import bootstrap_records, read_bootstrap_records
 from kaa.controller.loader import MetadataLoader
 from kaa.controller.publisher import ImagePublisher
+from kaa.controller.quorum_requests import QUORUM_REQUESTS
 from kaa.controller.result import ControllerError
 from kaa.controller.snapshotter import Snapshotter
 from kaa.log.errors import LogError, StorageError
@@ -218,16 +219,22 @@ class MetadataReplica:
         self._publisher.subscribe(name, subscriber)
 
     async def submit(self, request: Request[Answer], context: ControllerRequestContext) -> Answer:
-        """Has the active controller of this node decide; ControllerError NOT_CONTROLLER if there is
-        none, REQUEST_TIMED_OUT if it takes longer than the sender waits.
+        """Has the active controller of this node decide, or its quorum answer.
+
+        ControllerError that `is_elsewhere` if this node does not lead; REQUEST_TIMED_OUT if it
+        takes longer than the sender waits.
         """
-        active = self.active
-        if active is None:
-            raise ControllerError(Errors.NOT_CONTROLLER)
+        ask_quorum = QUORUM_REQUESTS.get(type(request))
         seconds = None if context.timeout_ms is None else context.timeout_ms / 1000
         try:
             async with asyncio.timeout(seconds):
-                return await active.submit(request, context)
+                if ask_quorum is not None:
+                    version = context.api_version
+                    found: Answer = await ask_quorum(self.driver, self._clock, request, version)
+                    return found
+                if self.active is None:
+                    raise ControllerError(Errors.NOT_CONTROLLER)
+                return await self.active.submit(request, context)
         except TimeoutError:
             raise ControllerError(Errors.REQUEST_TIMED_OUT) from None
 

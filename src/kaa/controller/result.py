@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from kaa.limits import METADATA_RECORDS_PER_OPERATION_MAX
 from kaa.wire.errors import Errors
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from kaa.wire.schema import MetadataRecord
 
 Response = TypeVar("Response")
+
+# The second is what the quorum says for the first.
+_ELSEWHERE: Final = frozenset({Errors.NOT_CONTROLLER, Errors.NOT_LEADER_OR_FOLLOWER})
 
 
 class FormatError(Exception):
@@ -27,6 +30,11 @@ class ControllerError(Exception):
         # Where Kafka sends the code alone.
         self.is_silent = is_silent
         self.error = error
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another node may be the controller that has to be asked."""
+        return self.error in _ELSEWHERE
 
     @property
     def message(self) -> str | None:

@@ -70,9 +70,10 @@ async def _decide_here(
     try:
         return await services.metadata.submit(request, asked)
     except ControllerError as refusal:
-        if refusal.error is Errors.NOT_CONTROLLER and context.is_enveloped:
-            # It stands on the envelope, or a broker would hand it on to its client.
-            raise
+        if refusal.is_elsewhere and context.is_enveloped:
+            # It stands on the envelope, or a broker would hand it on to its client; and in this
+            # word, at which alone a JVM broker looks for another controller.
+            raise ControllerError(Errors.NOT_CONTROLLER) from None
         return error_response(request, context.api_version, refusal.error, refusal.message)
 
 

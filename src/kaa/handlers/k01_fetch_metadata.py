@@ -21,10 +21,10 @@ from kaa.handlers.quorum_messages import (
     check_request,
     leader_id_of,
     node_endpoints,
-    replica_key,
 )
 from kaa.quorum import messages
 from kaa.quorum.metadata_log import METADATA_TOPIC_ID
+from kaa.quorum.voters import replica_key
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k01_fetch import (
     EpochEndOffset,

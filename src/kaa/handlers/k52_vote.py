@@ -13,11 +13,11 @@ from kaa.handlers.quorum_messages import (
     check_request,
     leader_id_of,
     node_endpoints,
-    replica_key,
     voter_key,
 )
 from kaa.model.topics import CLUSTER_METADATA
 from kaa.quorum import messages
+from kaa.quorum.voters import replica_key
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k52_vote import (
     NodeEndpoint,

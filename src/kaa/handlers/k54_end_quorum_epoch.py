@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 from kaa.handlers.quorum_messages import (
     EpochMessages,
     leader_endpoints,
-    replica_key,
     serve_epoch_request,
 )
 from kaa.quorum import messages
-from kaa.quorum.voters import ReplicaKey
+from kaa.quorum.voters import ReplicaKey, replica_key
 from kaa.wire.messages.k54_end_quorum_epoch import (
     EndQuorumEpochResponse,
     NodeEndpoint,

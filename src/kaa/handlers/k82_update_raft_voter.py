@@ -10,11 +10,10 @@ from kaa.handlers.quorum_messages import (
     leader_address,
     leader_endpoints,
     leader_id_of,
-    replica_key,
 )
 from kaa.model.nodes import VersionRange
 from kaa.quorum import messages
-from kaa.quorum.voters import VoterNode
+from kaa.quorum.voters import VoterNode, replica_key
 from kaa.wire.messages.k82_update_raft_voter import CurrentLeader, UpdateRaftVoterResponse
 
 if TYPE_CHECKING:

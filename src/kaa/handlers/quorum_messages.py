@@ -13,16 +13,15 @@ from kaa.model.nodes import Endpoint
 from kaa.model.topics import CLUSTER_METADATA
 from kaa.quorum.messages import BeginQuorumEpochResponse, EndQuorumEpochResponse, ErrorResponse
 from kaa.quorum.metadata_log import METADATA_TOPIC_ID
-from kaa.quorum.voters import ReplicaKey
+from kaa.quorum.voters import replica_key
 from kaa.wire.errors import Errors
-from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kaa.handlers.context import RequestContext
     from kaa.quorum.messages import LeaderResponse, Request
-    from kaa.quorum.voters import Endpoints
+    from kaa.quorum.voters import Endpoints, ReplicaKey
     from kaa.serving.services import NodeServices
     from kaa.wire.primitives import Uuid
 
@@ -95,10 +94,6 @@ async def serve_epoch_request(
         topics=[types.topic(topic_name=CLUSTER_METADATA, partitions=[partition])],
         node_endpoints=node_endpoints(types.endpoint, answer, context),
     )
-
-
-def replica_key(node_id: int, directory_id: Uuid) -> ReplicaKey:
-    return ReplicaKey(node_id, None if directory_id == UUID_ZERO else directory_id)
 
 
 def voter_key(voter_id: int, directory_id: Uuid) -> ReplicaKey | None:

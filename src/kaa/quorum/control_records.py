@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.model.nodes import Endpoint, VersionRange
-from kaa.quorum.voters import ReplicaKey, VoterNode, VoterSet
+from kaa.quorum.voters import VoterNode, VoterSet, replica_key
 from kaa.records.build import BatchBuilder
 from kaa.records.control import ControlRecordType, decode_control_key, encode_control_key
 from kaa.records.record import iter_records
@@ -113,10 +113,9 @@ def _voter_message(voter: VoterNode) -> control.Voter:
 
 
 def _voter_node(voter: control.Voter) -> VoterNode:
-    directory_id = voter.voter_directory_id
     feature = voter.kraft_version_feature
     return VoterNode(
-        ReplicaKey(voter.voter_id, None if directory_id == UUID_ZERO else directory_id),
+        replica_key(voter.voter_id, voter.voter_directory_id),
         tuple(Endpoint(point.name, point.host, point.port) for point in voter.endpoints),
         VersionRange(feature.min_supported_version, feature.max_supported_version),
     )

@@ -60,6 +60,7 @@ class QuorumDescription(Value):
     high_watermark: int | None
     voters: tuple[ReplicaDescription, ...]
     observers: tuple[ReplicaDescription, ...]
+    voter_set: VoterSet
 
 
 class QuorumMachine:
@@ -188,6 +189,7 @@ class QuorumMachine:
             state.high_watermark,
             tuple(_describe(state, progress, now_ms) for progress in state.voters.values()),
             tuple(_describe(state, progress, now_ms) for progress in state.observers.values()),
+            self.voter_set,
         )
 
     # --- the machine

@@ -9,8 +9,7 @@ from kaa.quorum.control_state import ControlState
 from kaa.quorum.driver import QuorumDriver
 from kaa.quorum.election import ElectionState
 from kaa.quorum.machine import QuorumMachine
-from kaa.quorum.voters import KRAFT_VERSIONS, NO_KRAFT_VERSION, ReplicaKey, VoterNode
-from kaa.wire.primitives import UUID_ZERO
+from kaa.quorum.voters import KRAFT_VERSIONS, NO_KRAFT_VERSION, ReplicaKey, VoterNode, replica_key
 
 if TYPE_CHECKING:
     import asyncio
@@ -138,13 +137,10 @@ def _without_a_vote(node: QuorumNode, control: ControlState) -> str:
 
 
 def _election(stored: QuorumStateData) -> ElectionState:
-    directory_id = stored.voted_directory_id
     return ElectionState(
         epoch=max(stored.leader_epoch, 0),
         leader_id=None if stored.leader_id < 0 else stored.leader_id,
         voted_key=(
-            None
-            if stored.voted_id < 0
-            else ReplicaKey(stored.voted_id, None if directory_id == UUID_ZERO else directory_id)
+            None if stored.voted_id < 0 else replica_key(stored.voted_id, stored.voted_directory_id)
         ),
     )

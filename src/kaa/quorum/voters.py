@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from kaa import limits
 from kaa.model.nodes import Endpoint, VersionRange
 from kaa.quorum.values import Value
+from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,6 +47,13 @@ class ReplicaKey(Value):
 
     def __str__(self) -> str:
         return f"{self.id}" if self.directory_id is None else f"{self.id}/{self.directory_id}"
+
+
+def replica_key(node_id: int, directory_id: Uuid) -> ReplicaKey:
+    """The key of a replica as messages and files name it; the zero id is a directory that is not
+    known.
+    """
+    return ReplicaKey(node_id, None if directory_id == UUID_ZERO else directory_id)
 
 
 class Node(Value):

@@ -91,7 +91,7 @@ def test_a_replica_that_does_not_lead(node: Node) -> None:
             )
         ]
     )
-    response = node.ask(request)
+    response = node.ask(request, listener="CONTROLLER")
     assert response.error_code == Errors.NOT_LEADER_OR_FOLLOWER
     assert response.error_message
     assert response.topics == []

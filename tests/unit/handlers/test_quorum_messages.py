@@ -7,7 +7,6 @@ from kaa.handlers.quorum_messages import (
     check_request,
     leader_address,
     leader_id_of,
-    replica_key,
     voter_key,
 )
 from kaa.model.nodes import Endpoint
@@ -45,9 +44,8 @@ def test_what_requests_are_about(
 
 def test_keys() -> None:
     directory = Uuid(b"id-of-a-log-dir-")
-    assert replica_key(3, directory) == ReplicaKey(3, directory)
-    assert replica_key(3, UUID_ZERO) == ReplicaKey(3)
     assert voter_key(-1, directory) is None
+    assert voter_key(3, directory) == ReplicaKey(3, directory)
     assert voter_key(3, UUID_ZERO) == ReplicaKey(3)
 
 

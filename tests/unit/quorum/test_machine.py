@@ -138,6 +138,7 @@ def test_a_leader_describes_its_quorum() -> None:
             ReplicaDescription(three, None, None, None),
         ),
         (ReplicaDescription(key(8), 0, 1000, None),),
+        bench.voters,
     )
     assert Bench.following().machine.describe(0) is None
 

@@ -8,8 +8,16 @@ from hypothesis import strategies as st
 
 from kaa import limits
 from kaa.model.nodes import Endpoint, VersionRange
-from kaa.quorum.voters import Node, ReplicaKey, VoterNode, VoterSet, VoterSetHistory, node_at
-from kaa.wire.primitives import Uuid
+from kaa.quorum.voters import (
+    Node,
+    ReplicaKey,
+    VoterNode,
+    VoterSet,
+    VoterSetHistory,
+    node_at,
+    replica_key,
+)
+from kaa.wire.primitives import UUID_ZERO, Uuid
 from tests.support.ids import uuid
 
 ONE, TWO = uuid(1), uuid(2)
@@ -29,6 +37,11 @@ def test_a_key_without_directory_matches_every_directory() -> None:
     assert not ReplicaKey(1, ONE).matches(ReplicaKey(1, TWO))
     assert not ReplicaKey(1, ONE).matches(ReplicaKey(1))
     assert not ReplicaKey(1).matches(ReplicaKey(2))
+
+
+def test_the_zero_id_is_a_directory_that_is_not_known() -> None:
+    assert replica_key(3, ONE) == ReplicaKey(3, ONE)
+    assert replica_key(3, UUID_ZERO) == ReplicaKey(3)
 
 
 def test_a_node_is_found_by_listener() -> None:
