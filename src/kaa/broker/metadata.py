@@ -115,11 +115,6 @@ class NodeMetadata:
                 )
             )
 
-    async def registered(self) -> None:
-        """Waits until the controller here is registered, if there is one."""
-        if self._registration is not None:
-            await self._registration
-
     async def stop(self) -> None:
         if self._registration is not None:
             self._registration.cancel()

@@ -415,9 +415,7 @@ class Broker:
         for _ in services.replicas.start(services.image):
             await asyncio.sleep(0)
         await lifecycle.unfenced()
-        # What was led and ended without a clean stop has been recovered.
-        await self._isr_changes.send_next()
-        await metadata.registered()
+        # At once: others send clients here from now on.
         self.listeners.start(self.config.listeners.broker)
         if self._tiering is not None:
             self._tiering.serving()

@@ -33,6 +33,7 @@ def test_three_nodes_elect_register_and_follow_one_log() -> None:
             await create_topic(made, other, "orders", replicas=3)
             images = [node.services.image for node in made.nodes.values()]
             await made.until(lambda: all("orders" in image.topics for image in images))
+            await made.until(lambda: all(len(image.controllers) == 3 for image in images))
             assert len({image.topics["orders"].id for image in images}) == 1
             for image in images:
                 assert sorted(image.brokers) == sorted(image.controllers) == [1, 2, 3]

@@ -8,11 +8,13 @@ import pytest
 
 from kaa.broker.directories import StartError
 from kaa.broker.node import Broker, running
+from kaa.client.connection import Connection, ConnectionSettings
 from kaa.config.topic import topic_default
 from kaa.controller.state import ControllerRequestContext
 from kaa.log.files import read_whole
 from kaa.log.manager import LogManager
 from kaa.log.sim_files import SimFiles
+from kaa.replication.isr_changes import IsrChanges
 from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -122,11 +124,33 @@ def test_node_that_was_killed_recovers_and_reports_its_partitions() -> None:
         async with running(node(settings, found_by_next[0])) as broker:
             found = partition(broker, "t")
             assert found.leader_log().log_end_offset == 3
-            assert found.image.leader_recovery_state == 0
+            async with asyncio.timeout(10):
+                while found.image.leader_recovery_state:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
 
     with pytest.raises(BaseExceptionGroup):
         asyncio.run(first())
     asyncio.run(second())
+
+
+def test_an_unfenced_broker_accepts_whatever_the_controller_leaves_unanswered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its in-sync replicas and the registration of its controller: others send clients here."""
+
+    async def never(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(IsrChanges, "send_next", never)
+    monkeypatch.setattr("kaa.broker.metadata.register_controller", never)
+
+    async def main() -> None:
+        async with asyncio.timeout(10), running(node(config())) as broker:
+            host, _, port = broker.bootstrap_servers.partition(":")
+            connection = await Connection.open(host, int(port), ConnectionSettings())
+            connection.close()
+
+    asyncio.run(main())
 
 
 def test_start_is_interrupted_while_logs_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
