@@ -1,7 +1,9 @@
 """The part of a node that every role has: its replica of the metadata, and the ways to others.
 
-Consensus, heartbeats and forwarding have connections of their own: answers on one come in the order
-of the requests, and a heartbeat must not wait for a long poll or for a thousand new topics.
+Consensus, heartbeats, changes of in-sync replicas, directories of replicas and forwarding have
+connections of their own, as in Kafka: answers on one come in the order of the requests, and neither
+a heartbeat nor a producer that waits for its replicas must wait for a long poll or for a thousand
+new topics. Blocks of producer ids go with what is forwarded, since clients wait for them.
 """
 
 from __future__ import annotations
@@ -63,8 +65,10 @@ class NodeMetadata:
             report=report,
         )
         self._peers: list[Peers] = []
-        # What this node asks for itself, and what it passes on for clients.
-        self.own_channel = self._channel("heartbeats")
+        self.heartbeats = self._channel("heartbeats")
+        self.isr_changes = self._channel("isr-changes")
+        self.directories = self._channel("directories")
+        # What is passed on for clients, or asked for because of them.
         self.forwarding = self._channel("forwarding")
         self._transport: QuorumTransport | None = None
         self._registration: asyncio.Task[None] | None = None
@@ -107,7 +111,7 @@ class NodeMetadata:
             self._registration = tasks.create_task(
                 register_controller(
                     self._config.node_id,
-                    self.own_channel,
+                    self.heartbeats,
                     Uuid(self._random.randbytes(16)),
                     self._endpoints,
                     self._random,

@@ -307,7 +307,9 @@ class Broker:
         if is_tiering(self.config):
             self._tiering = self._make_tiering()
         remote_logs = None if self._tiering is None else self._tiering.remote_logs
-        self._isr_changes = IsrChanges(node_id, self._broker_epoch, node.controller, self.report)
+        self._isr_changes = IsrChanges(
+            node_id, self._broker_epoch, metadata.isr_changes, self.report
+        )
         self._assignments = AssignmentReporter(view)
         replicas = self._make_replicas(node.logs)
         replicas.remote = remote_logs
@@ -326,7 +328,7 @@ class Broker:
         return make_services(
             node,
             replicas,
-            ProducerIds(metadata.own_channel, node_id, self._broker_epoch),
+            ProducerIds(metadata.forwarding, node_id, self._broker_epoch),
             self._executor("coordinators", 1),
             self._random,
             self.report,
@@ -399,7 +401,7 @@ class Broker:
     async def _join(
         self, metadata: NodeMetadata, logs: LogManager, tasks: asyncio.TaskGroup
     ) -> None:
-        services, channel = self.services, metadata.own_channel
+        services = self.services
         logs.read_clean_shutdowns()
         self._lifecycle = lifecycle = self._make_lifecycle(metadata, logs)
         metadata.replica.on_published = lifecycle.published
@@ -419,7 +421,7 @@ class Broker:
         self.listeners.start(self.config.listeners.broker)
         if self._tiering is not None:
             self._tiering.serving()
-        assignments = partial(self._assignments.run, channel, self._broker_epoch)
+        assignments = partial(self._assignments.run, metadata.directories, self._broker_epoch)
         self._keep(tasks, "reporting log directories", assignments)
         self._keep(tasks, "changing in-sync replicas", self._isr_changes.run)
         self._keep(tasks, "watching replicas", partial(keep_isr, services.replicas))
@@ -458,7 +460,7 @@ class Broker:
         replica = metadata.replica
         return BrokerLifecycle(
             self.config,
-            metadata.own_channel,
+            metadata.heartbeats,
             BrokerIdentity(
                 self.cluster_id,
                 Uuid(self._random.randbytes(16)),

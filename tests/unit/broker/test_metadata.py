@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 
 from kaa.broker.lifecycle.machine import SendHeartbeat
 from kaa.client.admin.admin import Admin, NewTopic
 from kaa.client.peer import Address, Peer, peer_settings
+from kaa.controller.state import ControllerRequestContext, ForwardedClient
 from kaa.log.files import read_whole
 from kaa.model.nodes import SecurityProtocol
+from kaa.wire.errors import Errors
 from kaa.wire.messages.k03_metadata import MetadataRequest
+from kaa.wire.messages.k19_create_topics import CreateTopicsRequest
+from kaa.wire.messages.k56_alter_partition import AlterPartitionRequest
+from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatRequest
+from kaa.wire.messages.k73_assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from tests.support.cluster import BOTH, Cluster, cluster
 from tests.support.pace import PATIENCE_SECONDS
 
@@ -103,6 +110,46 @@ def test_a_broker_talks_to_dedicated_controllers_over_one_kept_connection() -> N
             image = made.nodes[1].services.metadata.image
             assert {beat.broker_epoch for beat in sent} == {image.brokers[2].epoch}
             assert not image.brokers[2].is_fenced
+
+    asyncio.run(scenario())
+
+
+def test_what_clients_ask_for_holds_up_nothing_of_the_broker() -> None:
+    async def scenario() -> None:
+        async with cluster() as made:
+            leader = made.leader()
+            assert leader is not None
+            controller = made.nodes[leader].services.metadata
+            submit, is_released = controller.submit, asyncio.Event()
+
+            async def slow(request: Any, context: ControllerRequestContext) -> Any:
+                if isinstance(request, CreateTopicsRequest | AssignReplicasToDirsRequest):
+                    await is_released.wait()
+                return await submit(request, context)
+
+            controller.submit = slow  # type: ignore[method-assign]
+            node = next(node for node_id, node in made.nodes.items() if node_id != leader)
+            metadata, broker_id, epoch = node._metadata, node.config.node_id, node._broker_epoch()
+            assert metadata is not None
+            client = ForwardedClient("client", 7, bytes([127, 0, 0, 1]))
+            async with asyncio.TaskGroup() as tasks:
+                creation = CreateTopicsRequest(topics=[])
+                tasks.create_task(
+                    metadata.forwarding.submit(creation, ControllerRequestContext(7, client))
+                )
+                moved = AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=epoch)
+                tasks.create_task(metadata.directories.submit(moved, ControllerRequestContext(0)))
+                await asyncio.sleep(0.1)
+                async with asyncio.timeout(5):
+                    isr = AlterPartitionRequest(broker_id=broker_id, broker_epoch=epoch)
+                    changes = node._isr_changes._controller
+                    changed = await changes.submit(isr, ControllerRequestContext(3))
+                    beat = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epoch)
+                    assert node._lifecycle is not None
+                    heartbeats = node._lifecycle._controller
+                    beaten = await heartbeats.submit(beat, ControllerRequestContext(1))
+                is_released.set()
+            assert (changed.error_code, beaten.error_code) == (Errors.NONE, Errors.NONE)
 
     asyncio.run(scenario())
 

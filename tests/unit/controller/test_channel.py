@@ -55,13 +55,13 @@ def test_requests_reach_the_controller_of_another_node() -> None:
             )
             assert quorum.topics[0].partitions[0].leader_id == made.leader()
             # What a broker asks for itself needs no envelope.
-            refused = await follower(made).own_channel.submit(
+            refused = await follower(made).heartbeats.submit(
                 AllocateProducerIdsRequest(broker_id=1, broker_epoch=-5),
                 ControllerRequestContext(0),
             )
             assert refused.error_code == Errors.STALE_BROKER_EPOCH
             broker = made.nodes[1]
-            ids = ProducerIds(follower(made).own_channel, 1, broker._broker_epoch)
+            ids = ProducerIds(follower(made).heartbeats, 1, broker._broker_epoch)
             assert [await ids.next_id() for _ in range(3)] == [0, 1, 2]
 
     asyncio.run(scenario())
