@@ -42,17 +42,11 @@ def move_leaderships_of_directory(
     state: ControllerState, broker_id: int, directory: Uuid
 ) -> Pieces[list[MetadataRecord]]:
     """Takes a broker out of the ISR of every partition that it holds in a directory."""
-    held = (
-        (topic, number)
-        for topic in state.image.topics.values()
-        for number, partition in topic.partitions.items()
-        if assigned_directories(partition).get(broker_id) == directory
-    )
-    return (
-        yield from _collected(
-            held, lambda topic, number: move_leadership(state, broker_id, topic, number)
-        )
-    )
+
+    def is_affected(partition: PartitionImage) -> bool:
+        return assigned_directories(partition).get(broker_id) == directory
+
+    return (yield from _move(state, broker_id, is_affected))
 
 
 def take_leaderships(state: ControllerState, broker_id: int) -> Pieces[list[MetadataRecord]]:

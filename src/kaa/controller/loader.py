@@ -4,7 +4,8 @@ Records of a metadata transaction count when its end is committed; until then th
 and an abort drops them. A snapshot never ends inside a transaction, since one is not taken there.
 
 A batch counts as a whole: a reader of the image never sees a part of a new topic. One with very
-many records is decoded, and its partitions are made, in pieces; then all of it is put in place.
+many records is decoded, and its partitions are made, in pieces; then all of it is put in place. So
+it is with a snapshot.
 """
 
 from __future__ import annotations
@@ -58,12 +59,15 @@ class MetadataLoader:
         """The id of a snapshot of the image as it is now."""
         return OffsetAndEpoch(self.last_offset + 1, self.last_epoch)
 
-    def load(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> None:
+    def load(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> Pieces[None]:
         """Replaces the image by that of a snapshot; its delta is the difference between the two."""
         image = ClusterImage()
-        for value in content.values:
+        for number, value in enumerate(content.values, 1):
             image.replay(decode_record(value)[0])
-        image.replace(self.image, difference(self.image, image))
+            if number % RECORDS_PER_PIECE == 0:
+                yield
+        delta = yield from difference(self.image, image)
+        image.replace(self.image, delta)
         self.image = image
         self.last_offset = snapshot_id.offset - 1
         self.last_epoch = snapshot_id.epoch

@@ -208,7 +208,8 @@ class MetadataReplica:
         while True:
             await asyncio.sleep(_CLEAN_INTERVAL_SECONDS)
             try:
-                self.driver.log.clean(self._clock.wall_ms())
+                for step in self.driver.log.cleaning_steps(self._clock.wall_ms()):
+                    await self._loop.run_in_executor(self._executor, step)
             except (OSError, LogError) as error:
                 self._report(f"cannot remove old metadata: {error}")
 
@@ -271,8 +272,8 @@ class MetadataReplica:
 
     # --- what the quorum tells
 
-    def load_snapshot(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> None:
-        self._loader.load(snapshot_id, content)
+    def load_snapshot(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> Pieces[None]:
+        return self._loader.load(snapshot_id, content)
 
     def commit(self, batch: CommittedBatch) -> Pieces[None]:
         records = None if self.active is None else self.active.committed(batch.last_offset)

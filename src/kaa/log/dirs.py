@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kaa.model.topics import TopicPartition
     from kaa.wire.primitives import Uuid
 
+
 class LogDirectory:
     """Where logs live. Owned by the log manager; logs report errors to it."""
 

@@ -317,12 +317,6 @@ class LocalLog:
         """The same of all removed files, whose time has not come: nobody reads them."""
         return self._take_doomed(max((deadline_ms for deadline_ms, _ in self._doomed), default=0))
 
-    def purge(self, now_ms: int) -> None:
-        """Unlinks removed files whose time has come, at once."""
-        with self.storage():
-            for path in self.take_due(now_ms):
-                unlink_if_exists(self.directory.files, path)
-
     # --- life
 
     def close(self) -> None:

@@ -5,8 +5,8 @@ event loop and never blocks it: everything that waits for a disk runs in the exe
 Three rules give it its shape.
 
 * Events are handled one after the other, effects performed before the next event. An effect that
-  must be durable before the next one (a vote, an installed snapshot) holds up all that follow
-  until the executor has done it.
+  must be durable before the next one (a vote, an installed snapshot, a cut of the log) holds up
+  all that follow until a thread has done it.
 * Log writes go to the page cache at once and are synced together. While one sync runs, further
   writes gather, and the next sync covers them all: the cost of a sync is shared by as many appends
   as arrive during it. The machine learns of a write when it is on disk.
@@ -19,8 +19,10 @@ state machine knows at which offset its records will be.
 
 from __future__ import annotations
 
+from asyncio import wrap_future
 from collections import deque
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.limits import RECORDS_PER_PIECE
@@ -66,7 +68,6 @@ from kaa.quorum.events import (
 from kaa.quorum.messages import ErrorResponse
 from kaa.quorum.replicated_state import committed_batch
 from kaa.quorum.shared_sync import SharedSync
-from kaa.quorum.snapshots import load_snapshot
 from kaa.quorum.transitions import QuorumError
 from kaa.quorum.voters import NO_KRAFT_VERSION, node_at
 from kaa.records.batch import iter_batches
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from kaa.log.files import Files
+    from kaa.log.truncation import PendingTruncation
     from kaa.model.pieces import Pieces
     from kaa.model.seams import Clock
     from kaa.quorum.control_records import ControlMessage
@@ -145,8 +147,10 @@ class QuorumDriver:
         self._committed_offset = 0
         # Whether a later turn goes on with handing over.
         self._is_applying = False
-        # The batch that is being applied in pieces, by the offset after it.
+        # The batch or snapshot that is being applied in pieces, by the offset after it.
         self._commit: tuple[int, Pieces[None]] | None = None
+        # A snapshot that was installed and is not applied yet.
+        self._unloaded: tuple[OffsetAndEpoch, SnapshotContent] | None = None
         self._pending_claim: LeaderChanged | None = None
         self._last_append_id = 0
         # The offset of the last append, None if it was refused.
@@ -289,14 +293,10 @@ class QuorumDriver:
 
     def _perform(self, effect: Effect) -> None:
         match effect:
-            case (
-                AppendAsLeader()
-                | AppendLeaderChange()
-                | AppendVoters()
-                | AppendAsFollower()
-                | TruncateLog()
-            ):
+            case AppendAsLeader() | AppendLeaderChange() | AppendVoters() | AppendAsFollower():
                 self._change_log(effect)
+            case TruncateLog():
+                self._truncate_log(effect)
             case HighWatermarkAdvanced(high_watermark):
                 self.log.update_high_watermark(high_watermark)
                 self._committed_offset = high_watermark
@@ -313,12 +313,8 @@ class QuorumDriver:
             case RespondWithRecords(request_id, response, offset, max_bytes):
                 records = self.log.read(offset, max_bytes)
                 self._respond(request_id, response.replace(records=records))
-            case RespondWithSnapshot(request_id, response, max_bytes):
-                assert response.snapshot_id is not None
-                piece = self.log.read_snapshot_piece(
-                    response.snapshot_id, response.position, max_bytes
-                )
-                self._respond(request_id, response.replace(records=piece))
+            case RespondWithSnapshot():
+                self._respond_with_snapshot(effect)
             case RejectAppend():
                 self._appended_offset = None
             case Report(message):
@@ -343,6 +339,30 @@ class QuorumDriver:
             self._pump()
 
         self._loop.run_in_executor(self._executor, work).add_done_callback(resume)
+
+    def _hold_for(self, pending: PendingTruncation, then: Callable[[], None]) -> None:
+        """The same for what is done to the log in steps."""
+        if self.is_stopped:
+            # The rest is carried out when the log is closed.
+            return
+        self._is_held = True
+        if not pending.is_settled:
+            work = pending.advance()
+            if not pending.is_settled:
+                go_on = partial(self._hold_for, pending, then)
+                if work is None:
+                    self._loop.call_soon(go_on)
+                else:
+                    wrap_future(work, loop=self._loop).add_done_callback(lambda _: go_on())
+                return
+        self._is_held = False
+        if pending.error is not None:
+            self._stop(pending.error)
+        else:
+            with self._ending_with_faults():
+                then()
+        if not self._is_pumping:
+            self._pump()
 
     def _stop(self, error: BaseException | None) -> None:
         if self.is_stopped:
@@ -408,8 +428,7 @@ class QuorumDriver:
     # --- the log
 
     def _change_log(
-        self,
-        effect: AppendAsLeader | AppendLeaderChange | AppendVoters | AppendAsFollower | TruncateLog,
+        self, effect: AppendAsLeader | AppendLeaderChange | AppendVoters | AppendAsFollower
     ) -> None:
         now_ms = self._clock.wall_ms()
         start_offset = self.log.end_offset
@@ -436,9 +455,6 @@ class QuorumDriver:
                 valid = _valid_part(records, start_offset)
                 if valid:
                     self.log.append_as_follower(valid, epoch, now_ms)
-            case TruncateLog(_, offset):
-                self.log.truncate_to(offset, now_ms)
-                self._control.truncate_to(offset)
         for batch in written or self.log.batches(start_offset, self.log.end_offset):
             if batch.is_control:
                 for offset, voters in self._control.take_batch(batch):
@@ -446,6 +462,18 @@ class QuorumDriver:
         # Followers that wait may have the records while the disk still works.
         self._events.append(Tick())
         self._commits.wrote(effect.write_id, needs_sync=needs_sync)
+
+    def _truncate_log(self, effect: TruncateLog) -> None:
+        def truncated() -> None:
+            self._control.truncate_to(effect.offset)
+            self._events.append(Tick())
+            self._commits.wrote(effect.write_id, needs_sync=True)
+
+        pending = self.log.begin_truncation(effect.offset, self._clock.wall_ms())
+        if pending is None:
+            truncated()
+        else:
+            self._hold_for(pending, truncated)
 
     def _epoch_start(self, change: AppendLeaderChange, now_ms: int) -> bytearray:
         """The control batch that opens an epoch; see `kaa.quorum.control_records`."""
@@ -475,11 +503,14 @@ class QuorumDriver:
         """Hands committed batches to the state machine, as many as one turn of the loop is for;
         the next turn goes on. The machine does not wait for it: what is committed stays so.
         """
-        if self.applied_offset < self.log.start_offset():
-            latest = self.log.latest_snapshot_id()
-            assert latest is not None
-            self._load(latest, load_snapshot(self._files, self.log.snapshot_path(latest)))
-        if self._commit is not None and not self._commit_some(*self._commit):
+        if self._unloaded is not None:
+            snapshot, self._unloaded = self._unloaded, None
+            if not self._load(*snapshot):
+                return
+        elif self._commit is not None and not self._commit_some(*self._commit):
+            return
+        if self.applied_offset > self._committed_offset:
+            # A snapshot of what is committed, while the high watermark is not known yet.
             return
         count = 0
         for batch in self.log.batches(self.applied_offset, self._committed_offset):
@@ -494,7 +525,9 @@ class QuorumDriver:
         self._claim_if_caught_up()
 
     def _commit_some(self, next_offset: int, pieces: Pieces[None]) -> bool:
-        """Does a piece of the batch that ends before this offset; whether it was the last."""
+        """Does a piece of the batch or snapshot that ends before this offset; whether it was the
+        last.
+        """
         try:
             next(pieces)
         except StopIteration:
@@ -509,10 +542,11 @@ class QuorumDriver:
         self._is_applying = True
         self._loop.call_soon(self._apply_more)
 
-    def _load(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> None:
-        self._commit = None
-        self._state.load_snapshot(snapshot_id, content)
-        self.applied_offset = snapshot_id.offset
+    def _load(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> bool:
+        """Begins to put a snapshot in place of the state; whether that is done."""
+        return self._commit_some(
+            snapshot_id.offset, self._state.load_snapshot(snapshot_id, content)
+        )
 
     # --- snapshots of the leader
 
@@ -531,21 +565,52 @@ class QuorumDriver:
             case InstallSnapshot(write_id):
                 writer, self._download = self._download, None
                 assert writer is not None
-                self._hold(writer.finish, lambda: self._install(writer, write_id))
+                contents: list[SnapshotContent] = []
+
+                def finish() -> None:
+                    writer.finish()
+                    contents.append(self.log.load_snapshot(writer.id))
+
+                self._hold(finish, lambda: self._install(writer, contents[0], write_id))
 
     def _abandon_download(self) -> None:
         if self._download is not None:
             self._download.abandon()
             self._download = None
 
-    def _install(self, writer: SnapshotWriter, write_id: int) -> None:
+    def _install(self, writer: SnapshotWriter, content: SnapshotContent, write_id: int) -> None:
+        def installed() -> None:
+            self.log.remove_snapshots_before(writer.id, self._clock.wall_ms())
+            found = self._control.take_snapshot(writer.id, content)
+            if found is not None:
+                self._events.append(VoterSetRead(*found))
+            self._commits.wrote(write_id, needs_sync=True)
+
         self.log.add_snapshot(writer)
-        self.log.start_at_snapshot(writer.id, self._clock.wall_ms())
-        content = load_snapshot(self._files, self.log.snapshot_path(writer.id))
-        found = self._control.take_snapshot(writer.id, content)
-        if found is not None:
-            self._events.append(VoterSetRead(*found))
-        self._commits.wrote(write_id, needs_sync=True)
+        # Before the log is emptied: what is read of it must not be missed.
+        self._unloaded = (writer.id, content)
+        self._hold_for(self.log.begin_start_at(writer.id, self._clock.wall_ms()), installed)
+
+    def _respond_with_snapshot(self, effect: RespondWithSnapshot) -> None:
+        """Reads a piece for another replica; nothing here waits for it."""
+        response = effect.response
+        assert response.snapshot_id is not None
+        file = self.log.open_snapshot(response.snapshot_id)
+
+        def read() -> bytes:
+            try:
+                return file.read(effect.max_bytes, response.position)
+            finally:
+                file.close()
+
+        def respond(done: asyncio.Future[bytes]) -> None:
+            error = done.exception()
+            if error is not None:
+                self._stop(error)
+            elif not self.is_stopped:
+                self._respond(effect.request_id, response.replace(records=done.result()))
+
+        self._loop.run_in_executor(self._executor, read).add_done_callback(respond)
 
 
 def _valid_part(records: bytes | memoryview, next_offset: int) -> bytes | memoryview:

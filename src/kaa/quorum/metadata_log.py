@@ -19,6 +19,7 @@ snapshots below that are removed.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,12 +47,13 @@ from kaa.records.batch import iter_batches
 from kaa.wire.primitives import Uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from random import Random
 
     from kaa.log.dirs import LogDirectory
     from kaa.log.files import File, Files
     from kaa.log.log import UnifiedLog
+    from kaa.log.truncation import PendingTruncation
     from kaa.quorum.snapshots import SnapshotContent
     from kaa.records.batch import RecordBatch
 
@@ -96,7 +98,7 @@ class MetadataLog:
         # Paths of removed snapshots, with the time at which they are unlinked.
         self._doomed: list[tuple[int, str]] = []
         # What is the same for every log.
-        self.truncate_to = log.truncate_to
+        self.begin_truncation = log.begin_truncation
         self.update_high_watermark = log.update_high_watermark
         self.flush_job = log.flush_job
         self.complete_flush = log.complete_flush
@@ -187,52 +189,61 @@ class MetadataLog:
         self._snapshots[writer.id] = writer.size
         self._snapshots = dict(sorted(self._snapshots.items()))
 
-    def read_snapshot_piece(self, snapshot_id: OffsetAndEpoch, position: int, length: int) -> bytes:
-        file = self._files.open(self.snapshot_path(snapshot_id))
-        try:
-            return file.read(length, position)
-        finally:
-            file.close()
+    def open_snapshot(self, snapshot_id: OffsetAndEpoch) -> File:
+        """For the caller to read and to close; the snapshot may be removed meanwhile."""
+        return self._files.open(self.snapshot_path(snapshot_id))
+
+    def load_snapshot(self, snapshot_id: OffsetAndEpoch) -> SnapshotContent:
+        """Safe to call from another thread than the log's, while nobody removes it."""
+        return load_snapshot(self._files, self.snapshot_path(snapshot_id))
 
     def start_at_snapshot(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
         """Empties the log; it goes on at the end of a snapshot that is kept."""
         self._log.truncate_fully_and_start_at(snapshot_id.offset, now_ms)
-        self._remove_snapshots_before(snapshot_id, now_ms)
+        self.remove_snapshots_before(snapshot_id, now_ms)
 
-    def clean(self, now_ms: int) -> bool:
-        """Applies retention, and unlinks what was removed long enough ago; whether it removed."""
-        self._log.purge(now_ms)
+    def begin_start_at(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> PendingTruncation:
+        """The same in steps; `remove_snapshots_before` is for the caller to call after the last."""
+        return self._log.begin_restart(snapshot_id.offset, now_ms)
+
+    def cleaning_steps(self, now_ms: int) -> Iterator[Callable[[], object]]:
+        """Applies retention, and unlinks what was removed long enough ago. A step waits for the
+        disk, and a thread may take it; in between files are renamed at most.
+        """
         due = [path for deadline_ms, path in self._doomed if deadline_ms <= now_ms]
         self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
-        for path in due:
-            unlink_if_exists(self._files, path)
-        by_size = self._clean_by_size(now_ms)
-        return self._clean_by_time(now_ms) or by_size
+        for path in (*self._log.take_due(now_ms), *due):
+            yield partial(unlink_if_exists, self._files, path)
+        self._clean_by_size(now_ms)
+        yield from self._clean_by_time(now_ms)
 
-    def _clean_by_size(self, now_ms: int) -> bool:
+    def _clean_by_size(self, now_ms: int) -> None:
         bytes_max = self._config.metadata_max_retention_bytes
         if bytes_max < 0:
-            return False
-        removed = False
+            return
         for oldest, following in pairwise(list(self._snapshots)):
             total = self._log.size_in_bytes + sum(self._snapshots.values())
             if total <= bytes_max or not self._delete_before(following, now_ms):
                 break
             assert oldest not in self._snapshots
-            removed = True
-        return removed
 
-    def _clean_by_time(self, now_ms: int) -> bool:
+    def _clean_by_time(self, now_ms: int) -> Iterator[Callable[[], object]]:
         retention_ms = self._config.metadata_max_retention_ms
         if retention_ms < 0:
-            return False
-        removed = False
+            return
+        timestamps: list[int] = []
+
+        def read(path: str) -> None:
+            timestamps.append(snapshot_timestamp(self._files, path))
+
         for oldest, following in pairwise(list(self._snapshots)):
-            timestamp = snapshot_timestamp(self._files, self.snapshot_path(oldest))
-            if now_ms - timestamp <= retention_ms or not self._delete_before(following, now_ms):
+            yield partial(read, self.snapshot_path(oldest))
+            if following not in self._snapshots:
+                # Others removed it meanwhile.
                 break
-            removed = True
-        return removed
+            is_old = now_ms - timestamps[-1] > retention_ms
+            if not is_old or not self._delete_before(following, now_ms):
+                break
 
     def _delete_before(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> bool:
         """Lets the log start at a snapshot; whether it did."""
@@ -247,10 +258,10 @@ class MetadataLog:
             if following.base_offset <= log.log_start_offset
         ]
         log.remove_segments(old, now_ms)
-        self._remove_snapshots_before(snapshot_id, now_ms)
+        self.remove_snapshots_before(snapshot_id, now_ms)
         return True
 
-    def _remove_snapshots_before(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
+    def remove_snapshots_before(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
         for older in [other for other in self._snapshots if other < snapshot_id]:
             del self._snapshots[older]
             doomed = f"{self.folder}/{snapshot_name(older, DELETED_SUFFIX)}"

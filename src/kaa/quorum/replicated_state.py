@@ -52,8 +52,9 @@ class ReplicatedState(Protocol):
     None of them may call `QuorumDriver.append`: the driver is in the middle of its effects.
     """
 
-    def load_snapshot(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> None:
-        """Replaces the whole state."""
+    def load_snapshot(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> Pieces[None]:
+        """Replaces the whole state; nothing of it counts before the last piece is done."""
+        ...
 
     def commit(self, batch: CommittedBatch) -> Pieces[None]:
         """Applies what follows the state; nothing of it counts before the last piece is done."""

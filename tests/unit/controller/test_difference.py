@@ -5,6 +5,7 @@ from kaa.controller.feature_table import record_version
 from kaa.controller.framing import encode_record
 from kaa.controller.image import ClusterImage
 from kaa.controller.loader import MetadataLoader
+from kaa.model.pieces import finish
 from kaa.quorum.log_view import OffsetAndEpoch
 from kaa.quorum.snapshots import SnapshotContent
 from kaa.wire.messages.metadata_topics import ClearElrRecord
@@ -20,7 +21,7 @@ def made() -> Cluster:
 
 def test_equal_images_do_not_differ() -> None:
     cluster = made()
-    assert not difference(cluster.image, cluster.image.copy())
+    assert not finish(difference(cluster.image, cluster.image.copy()))
 
 
 def test_everything_that_came_went_or_changed() -> None:
@@ -34,7 +35,7 @@ def test_everything_that_came_went_or_changed() -> None:
     del cluster.image.brokers[2]
     cluster.image.configs[2, "kept"] = {"retention.ms": "1"}
     cluster.image.features["group.version"] = 0
-    found = difference(before, cluster.image)
+    found = finish(difference(before, cluster.image))
     assert found.deleted_topics == {gone.id: gone}
     again = cluster.image.topics["gone"]
     assert again.id != gone.id
@@ -43,7 +44,7 @@ def test_everything_that_came_went_or_changed() -> None:
     assert found.configs == {(2, "kept")}
     assert found.features == {"group.version"}
     assert found.quotas == set()
-    back = difference(cluster.image, before)
+    back = finish(difference(cluster.image, before))
     assert list(back.deleted_topics) == [again.id]
     assert back.brokers == {2}
 
@@ -60,19 +61,19 @@ def test_cleared_eligible_leaders_are_a_change_of_their_partitions() -> None:
         cluster.image.replay(record)
         announced = cluster.image.take_delta()
         assert len(announced.partitions) == 1
-        assert announced.partitions == difference(before, cluster.image).partitions
+        assert announced.partitions == finish(difference(before, cluster.image)).partitions
 
 
 def test_a_snapshot_that_is_loaded_later_tells_what_is_gone() -> None:
     """A node that catches up by a snapshot deletes the logs of topics that went meanwhile."""
     cluster = made()
     loader = MetadataLoader()
-    loader.load(OffsetAndEpoch(10, 1), content(cluster.image))
+    finish(loader.load(OffsetAndEpoch(10, 1), content(cluster.image)))
     # Not published yet: it must not be lost with the image.
     assert loader.image.topics.keys() == {"kept", "moved", "gone"}
     gone = loader.image.topics["gone"]
     del cluster.image.topics["gone"], cluster.image.topics_by_id[gone.id]
-    loader.load(OffsetAndEpoch(20, 1), content(cluster.image))
+    finish(loader.load(OffsetAndEpoch(20, 1), content(cluster.image)))
     delta = loader.image.take_delta()
     assert list(delta.deleted_topics) == [gone.id]
     kept = {(topic.id, number) for topic in loader.image.topics.values() for number in (0, 1)}

@@ -37,6 +37,9 @@ def test_only_partitions_in_the_directory_change() -> None:
         finish(move_leaderships_of_directory(cluster.state, 0, directory(0)))
     )
     assert sorted(changes(records)) == [0, 1]
+    # A replica that is not in sync has nothing to lose.
+    cluster.fence(0)
+    assert finish(move_leaderships_of_directory(cluster.state, 0, directory(0))) == []
 
 
 def test_unregistering_also_ends_eligibility() -> None:

@@ -91,7 +91,7 @@ def test_a_snapshot_replaces_everything() -> None:
     finish(loader.commit(batch(0, BeginTransactionRecord(), topic(1))))
     feature = FeatureLevelRecord(name="metadata.version", feature_level=30)
     values = [encode_record(record, 0) for record in (feature, topic(9))]
-    loader.load(OffsetAndEpoch(50, 4), SnapshotContent(77, 0, None, values))
+    finish(loader.load(OffsetAndEpoch(50, 4), SnapshotContent(77, 0, None, values)))
     assert sorted(loader.image.topics) == ["t9"]
     assert not loader.is_in_transaction
     assert (loader.last_offset, loader.last_epoch, loader.last_timestamp) == (49, 4, 77)

@@ -4,6 +4,7 @@ import asyncio
 
 from kaa.controller.loader import MetadataLoader
 from kaa.controller.snapshotter import Snapshotter
+from kaa.model.pieces import finish
 from kaa.quorum.snapshots import load_snapshot
 from tests.unit.controller.replica_node import Node, image_of
 from tests.unit.controller.test_image_records import rebuilt
@@ -40,7 +41,7 @@ def test_a_snapshot_holds_the_image() -> None:
         assert latest.offset == node.replica.committed_offset + 1
         path = node.replica.driver.log.snapshot_path(latest)
         loader = MetadataLoader()
-        loader.load(latest, load_snapshot(node.files, path))
+        finish(loader.load(latest, load_snapshot(node.files, path)))
         assert image_of(loader.image) == image_of(rebuilt(node.replica.image))
         assert not await made.take()
 

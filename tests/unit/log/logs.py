@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.dirs import LogDirectory
+from kaa.log.files import unlink_if_exists
 from kaa.log.log import FetchIsolation
 from kaa.log.lookup import BatchSearch, look_up
 from kaa.log.names import RECOVERY_POINT_CHECKPOINT_FILE, folder_name
@@ -88,6 +89,12 @@ def reload(
             log: UnifiedLog = stop.value
             directory.logs[PARTITION] = log
             return log
+
+
+def purge(log: UnifiedLog, now_ms: int) -> None:
+    """Unlinks removed files whose time has come."""
+    for path in log.take_due(now_ms):
+        unlink_if_exists(log.directory.files, path)
 
 
 def stored_batches(log: UnifiedLog, start_offset: int | None = None) -> list[RecordBatch]:

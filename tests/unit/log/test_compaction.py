@@ -25,7 +25,7 @@ from kaa.records.compaction import OffsetMap
 from kaa.records.errors import CorruptRecordsError
 from kaa.records.record import iter_records
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
-from tests.unit.log.logs import SMALL, new_disk, new_log, reload, run_jobs, stored_batches
+from tests.unit.log.logs import SMALL, new_disk, new_log, purge, reload, run_jobs, stored_batches
 
 if TYPE_CHECKING:
     from kaa.log.log import UnifiedLog
@@ -339,7 +339,7 @@ def test_old_files_go_after_their_delay() -> None:
     log.roll(0)
     _clean(log, now_ms=0)
     assert any(name.endswith(".deleted") for name in files.list_directory(FOLDER))
-    log.purge(now_ms=60_000)
+    purge(log, 60_000)
     names = files.list_directory(FOLDER)
     assert not [n for n in names if n.endswith((".deleted", ".cleaned", ".swap"))]
     bases = {int(name[:20]) for name in names if name.endswith(".log")}
@@ -357,7 +357,7 @@ def test_readers_go_on_with_what_they_have() -> None:
     assert result.region is not None
     before = result.region.read()
     _clean(log)
-    log.purge(now_ms=10**9)
+    purge(log, 10**9)
     assert result.region.read() == before
     result.region.release()
 
@@ -462,7 +462,7 @@ def test_a_crash_at_every_step_leaves_the_old_or_the_new_segments() -> None:
         files.crash_at = len(files.history) + crash_at
         try:
             _clean(log)
-            log.purge(now_ms=10**6)
+            purge(log, 10**6)
             finished = True
         except CrashError:
             finished = False

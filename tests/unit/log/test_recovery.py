@@ -18,7 +18,7 @@ from kaa.log.names import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
 from kaa.log.sim_files import CrashError, SimFiles
 from kaa.model.kinds import AppendOrigin
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
-from tests.unit.log.logs import SMALL, new_disk, new_log, reload, stored_batches
+from tests.unit.log.logs import SMALL, new_disk, new_log, purge, reload, stored_batches
 
 if TYPE_CHECKING:
     from kaa.log.config import LogConfig
@@ -71,7 +71,7 @@ def _live(files: SimFiles, story: Story, config: LogConfig) -> None:
             story.durable_offset = log.recovery_point
         if n % 9 == 8:
             log.directory.checkpoint_recovery_points()
-    log.purge(now_ms=10**9)
+    purge(log, 10**9)
 
 
 def _append(

@@ -19,6 +19,7 @@ from tests.unit.log.logs import (
     SMALL,
     new_disk,
     new_log,
+    purge,
     reload,
     stored_batches,
 )
@@ -114,7 +115,7 @@ def test_snapshots_and_files_go_with_their_segments() -> None:
     delete_old_segments(log, now_ms=0)
     delete_old_segments(log, now_ms=161)
     assert log.snapshots.offsets == [24, 36]
-    log.purge(now_ms=161 + 60_000)
+    purge(log, 161 + 60_000)
     names = {name[:20] for name in files.list_directory("/data/topic-0") if name[0] == "0"}
     assert names == {f"{base:020d}" for base in (24, 36)}
 
@@ -129,7 +130,7 @@ def test_a_crash_at_every_step_leaves_a_suffix_of_the_log() -> None:
         files.crash_at = len(files.history) + crash_at
         try:
             delete_old_segments(log, now_ms=1172)
-            log.purge(now_ms=10**6)
+            purge(log, 10**6)
             finished = True
         except CrashError:
             finished = False

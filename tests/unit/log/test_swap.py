@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kaa.log.segment import Segment
 from kaa.log.swap import replace_segments
 from tests.unit.log.batches import batch
-from tests.unit.log.logs import SMALL, new_disk, new_log, stored_batches
+from tests.unit.log.logs import SMALL, new_disk, new_log, purge, stored_batches
 
 if TYPE_CHECKING:
     from kaa.log.log import UnifiedLog
@@ -37,7 +37,7 @@ def test_the_successor_takes_the_place_of_its_sources() -> None:
     assert log.segments.base_offsets == [0, bases[2]]
     assert stored_batches(log)[0].base_offset == bases[2]
     assert log.snapshots.offsets == [bases[2]], "that of the second source went with it"
-    log.purge(now_ms=60_000)
+    purge(log, 60_000)
     assert sorted({name[:20] for name in files.list_directory(log.folder) if name[0] == "0"}) == [
         f"{base:020d}" for base in (0, bases[2])
     ]

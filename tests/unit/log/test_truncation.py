@@ -16,7 +16,7 @@ from kaa.log.sim_files import CrashError, Fault, SimFiles
 from kaa.model.kinds import AppendOrigin
 from kaa.records.batch import RecordBatch
 from tests.unit.log.batches import ABORT, batch, marker
-from tests.unit.log.logs import new_disk, new_log, reload, stored_batches
+from tests.unit.log.logs import new_disk, new_log, purge, reload, stored_batches
 
 LOG_END = FetchIsolation.LOG_END
 
@@ -118,9 +118,9 @@ def test_starting_over() -> None:
     assert log.segments.base_offsets == [500]
     assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (400, 500, 500)
     assert log.snapshots.offsets == []
-    log.purge(now_ms=59_999)
+    purge(log, 59_999)
     assert any(name.endswith(".deleted") for name in files.list_directory("/data/topic-0"))
-    log.purge(now_ms=60_000)
+    purge(log, 60_000)
     assert files.list_directory("/data/topic-0") == [
         "00000000000000000500.index",
         "00000000000000000500.log",
@@ -147,7 +147,7 @@ def test_readers_survive_truncation_and_removal() -> None:
     result = log.read(50, bytes_max=10**6, isolation=LOG_END)
     assert result.region is not None
     log.truncate_fully_and_start_at(0, now_ms=0)
-    log.purge(now_ms=10**9)
+    purge(log, 10**9)
     assert RecordBatch(result.region.read()).base_offset == 50
     result.region.release()
     log.close()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import pytest
 
 from kaa.log.quorum_state import read_quorum_state
-from kaa.log.sim_files import Fault, SimFiles
+from kaa.log.sim_files import Fault, Inspection, SimFiles
 from kaa.model.pieces import Pieces
 from kaa.quorum import (
     EndQuorumEpochRequest,
@@ -22,6 +24,7 @@ from kaa.quorum import (
 )
 from kaa.quorum.control_records import read_control_records
 from kaa.quorum.driver import _valid_part
+from kaa.quorum.effects import TruncateLog
 from kaa.quorum.log_view import BOOTSTRAP_SNAPSHOT_ID
 from kaa.quorum.metadata_log import MetadataLogConfig
 from kaa.quorum.replicated_state import CommittedBatch
@@ -31,6 +34,7 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.control import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 from tests.unit.quorum.disk_replica import (
     FOLDER,
+    ROOT,
     DiskReplica,
     HeldExecutor,
     new_disk,
@@ -387,17 +391,33 @@ async def until(condition: Callable[[], bool]) -> None:
 SMALL_LOG = MetadataLogConfig(metadata_log_segment_bytes=400, metadata_max_retention_bytes=1)
 
 
+class WatchedFiles(SimFiles):
+    """Notes which threads read snapshots."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readers: set[int] = set()
+        self.make_directory(ROOT)
+
+    def inspect(self, operation: Inspection, path: str) -> None:
+        if operation == "read" and path.endswith(".checkpoint"):
+            self.readers.add(threading.get_ident())
+        super().inspect(operation, path)
+
+
 def test_three_replicas_agree_and_a_late_one_loads_a_snapshot() -> None:
     async def scenario() -> None:
         wires = Wires()
+        files = WatchedFiles(), WatchedFiles(), WatchedFiles()
         voters = VoterSet.of([voter(node_id) for node_id in (1, 2, 3)])
         for node_id in (1, 2, 3):
             wires.replicas[node_id] = DiskReplica(
-                new_disk(),
+                files[node_id - 1],
                 node_id=node_id,
                 voters=voters,
                 config=SMALL_LOG,
                 network=wires.port(node_id),
+                executor=ThreadPoolExecutor(1),
             )
         replicas = list(wires.replicas.values())
         await until(lambda: any(each.state.epoch for each in replicas))
@@ -414,7 +434,7 @@ def test_three_replicas_agree_and_a_late_one_loads_a_snapshot() -> None:
         leader.append(b"after the snapshot")
         await until(lambda: leader.state.values[-1] == b"after the snapshot")
         leader.snapshot()
-        assert leader.log.clean(leader.clock.wall_ms())
+        leader.clean()
         assert leader.log.start_offset() > late.log.end().offset
         wires.cut.clear()
         await until(lambda: late.state.values == leader.state.values)
@@ -424,6 +444,48 @@ def test_three_replicas_agree_and_a_late_one_loads_a_snapshot() -> None:
         await settle()
         for task in wires.tasks:
             task.cancel()
+        # The leader to hand it out, the late one to load it; neither in the loop's own thread.
+        readers = [each.readers for each in files if each.readers]
+        assert len(readers) == 2
+        assert not any(threading.get_ident() in each for each in readers)
+
+    asyncio.run(scenario())
+
+
+def test_a_log_is_cut_by_a_thread_while_everything_else_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        alone = DiskReplica(new_disk())
+        await settle()
+        alone.append(b"a")
+        alone.append(b"b")
+        await settle()
+        voters = VoterSet.of([voter(node_id) for node_id in (1, 2, 3)])
+        replica = DiskReplica(alone.files.restart("kill"), voters=voters)
+        assert replica.log.end().offset == 3
+        writer = replica.directory.writer = HeldExecutor()
+        reported: list[int] = []
+        monkeypatch.setattr(
+            replica.driver._commits, "wrote", lambda write_id, **_: reported.append(write_id)
+        )
+        replica.driver._effects.append(TruncateLog(9, 2))
+        done = len(replica.files.history)
+        replica.driver._pump()
+        # Nobody reads beyond the new end from now on.
+        assert replica.log.end().offset == 2
+        rounds = 0
+        while replica.driver._is_held:
+            assert "sync" not in [operation for operation, _ in replica.files.history[done:]]
+            assert not reported
+            await settle(2)
+            if writer.jobs:
+                rounds += 1
+                writer.work()
+                done = len(replica.files.history)
+        assert rounds
+        assert reported == [9]
+        replica.driver.close()
 
     asyncio.run(scenario())
 

@@ -39,7 +39,7 @@ class Run:
             if number % 4 == 3:
                 replica.snapshot()
                 replica.clock.ms += 61_000
-                replica.log.clean(replica.clock.wall_ms())
+                replica.clean()
         await self._settle(replica)
         replica.driver.shut_down(100)
         await self._settle(replica)
