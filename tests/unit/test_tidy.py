@@ -38,7 +38,11 @@ REGISTRY_HOSTS = re.compile(
 )
 BANNED_CALLS = (
     # A task that nobody owns may vanish or fail unseen. Ruff sees only asyncio.create_task itself.
-    (re.compile(r"\bloop\.create_task\("), "src/*", "start tasks in a task group"),
+    (
+        re.compile(r"(?<!tasks)(?<!requests)\.create_task\("),
+        "src/*",
+        "start tasks in a task group, called tasks or requests",
+    ),
     (re.compile(r"\bget_event_loop\("), "src/*", "use the running loop"),
     (re.compile(r"\bset_event_loop_policy\("), "src/*", "brokers share a process; pass a loop"),
     (re.compile(r"\bgc\.collect\("), "src/*", "a full collection stops the loop"),

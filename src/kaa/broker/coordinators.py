@@ -193,4 +193,5 @@ def make_group_coordinator(
         GroupTimes(view, share_times),
         GroupTimes(view, streams_times),
         persister,
+        view.errands,
     )

@@ -61,6 +61,7 @@ from kaa.limits import LOG_CLOSING_THREADS
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import CorruptFileError, StorageError
 from kaa.log.files import RealFiles
+from kaa.model.errands import Errands
 from kaa.model.kinds import ResourceType
 from kaa.model.topics import NEVER_TIERED
 from kaa.model.words import count_text
@@ -211,7 +212,10 @@ class Broker:
         self._listeners.bind()
         identity = self._identify()
         self.cluster_id = identity.cluster_id
-        self._view = NodeView(self.config.node_id, self.cluster_id, loop, self.clock, self.config)
+        errands = Errands(tasks.create_task, self.report)
+        self._view = NodeView(
+            self.config.node_id, self.cluster_id, loop, self.clock, errands, self.config
+        )
         logs = self._take_directories(identity)
         self._metadata = metadata = self._make_metadata(logs, identity.metadata_directory_id)
         self._services = self._make_services(metadata, logs, tasks)
@@ -600,6 +604,7 @@ class Broker:
 
     def _stop_coordinators(self) -> None:
         if self._are_logs_loaded:
+            self._view.errands.cancel()
             self.services.groups.runtime.stop()
             self.services.transactions.runtime.stop()
             self.services.share_partitions.stop()

@@ -73,6 +73,6 @@ def make_services(
         additions=additions,
         verification=Verification(view, replicas, transactions.partition_for, additions, brokers),
         shares=shares,
-        share_partitions=SharePartitions(view, replicas, node.batch_work, persister, report),
+        share_partitions=SharePartitions(view, replicas, node.batch_work, persister),
         share_offsets=ShareGroupOffsets(view, groups, replicas, persister, brokers),
     )

@@ -3,6 +3,7 @@ package but `limits`.
 
 | Module | What it names |
 |---|---|
+| `errands` | `Errands`: work that is begun and that nobody waits for |
 | `kinds` | `ResourceType`, `AppendOrigin` |
 | `nodes` | `SecurityProtocol`, `Endpoint`, `VersionRange` |
 | `ordered` | `OrderedSet`, whose order does not depend on hashes |

@@ -7,7 +7,6 @@ which heartbeats tell why.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.controller.state import ControllerRequestContext
@@ -47,8 +46,6 @@ class StreamsTopics:
         self._under_way: set[str] = set()
         # Why the controller made no topic, oldest first.
         self._refusals: dict[str, _Refusal] = {}
-        # Tasks are held so that they are not lost before they are done.
-        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def create(self, topics: Mapping[str, InternalTopic], ttl_ms: int) -> str:
         """Begins to create topics; why some were refused lately, or nothing."""
@@ -60,9 +57,8 @@ class StreamsTopics:
         ]
         if wanted:
             self._under_way.update(topic.name for topic in wanted)
-            task = asyncio.get_running_loop().create_task(self._create(wanted, ttl_ms))
-            self._tasks[task] = None
-            task.add_done_callback(self._tasks.pop)
+            creation = self._create(wanted, ttl_ms)
+            self._view.errands.begin("the creation of internal topics", creation)
         reasons = ", ".join(f"{name} ({why})" for name, why in list(refused.items())[:_NAMED_MAX])
         if len(refused) > _NAMED_MAX:
             reasons += f" and {len(refused) - _NAMED_MAX} more"

@@ -10,7 +10,6 @@ Internal topics have settings of their own, and are made whenever somebody needs
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from kaa.controller.names import topic_name_problem
@@ -43,8 +42,6 @@ class TopicCreation:
         self._controller = controller
         # Names that the controller was asked to create and has not answered about.
         self._under_way: set[str] = set()
-        # Tasks are held so that they are not lost before they are done.
-        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def name_error(self, name: str) -> Errors:
         """What a client learns about a name without a topic."""
@@ -62,9 +59,7 @@ class TopicCreation:
         ]
         if wanted:
             self._under_way.update(wanted)
-            task = asyncio.get_running_loop().create_task(self._create(wanted))
-            self._tasks[task] = None
-            task.add_done_callback(self._tasks.pop)
+            self._view.errands.begin("the creation of topics", self._create(wanted))
         return answers
 
     async def _create(self, names: list[str]) -> None:
@@ -78,11 +73,6 @@ class TopicCreation:
             await self._controller.submit(request, context)
         finally:
             self._under_way.difference_update(names)
-
-    def cancel(self) -> None:
-        """Gives up what is under way; the node is stopping."""
-        for task in tuple(self._tasks):
-            task.cancel()
 
 
 def creatable_topic(config: BrokerConfig, name: str) -> CreatableTopic:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from kaa.config.server import BrokerConfig
+    from kaa.model.errands import Errands
     from kaa.model.seams import Clock
 
 
@@ -22,6 +23,8 @@ class NodeView:
     cluster_id: str
     loop: asyncio.AbstractEventLoop
     clock: Clock
+    # For what is begun and waited for by nobody.
+    errands: Errands
     # The settings in force: of the start, and above them what was changed since.
     config: BrokerConfig
     # Committed metadata.

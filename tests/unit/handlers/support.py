@@ -28,6 +28,7 @@ from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, load_handlers
 from kaa.log.dirs import LogDirectory
 from kaa.log.segment import SegmentRegion
 from kaa.log.sim_files import CrashError, SimFiles
+from kaa.model.errands import Errands
 from kaa.model.nodes import Endpoint, SecurityProtocol
 from kaa.replication.manager import ReplicaManager
 from kaa.replication.partition import Partition
@@ -126,6 +127,8 @@ class Node:
         self.config = load_broker_config(merge_settings(overrides=[*SETTINGS, *settings])).config
         self._runner = asyncio.Runner()
         self._executor = ThreadPoolExecutor(1)
+        # What was begun and failed, which nobody waits for.
+        self.errand_failures: list[str] = []
         # The connection of the last request, to see what a handler did to it.
         self.connection = _Connection("PLAINTEXT")
 
@@ -161,7 +164,14 @@ class Node:
 
     async def _start(self) -> None:
         random, loop = Random(1), asyncio.get_running_loop()
-        self._view = NodeView(NODE_ID, CLUSTER_ID, loop, _Clock(), self.config)
+        self._view = NodeView(
+            NODE_ID,
+            CLUSTER_ID,
+            loop,
+            _Clock(),
+            Errands(loop.create_task, self.errand_failures.append),
+            self.config,
+        )
         if self._is_new:
             self.files.make_directory(METADATA_DIRECTORY)
         logs = make_logs(self.config, self.files, random, self._topic_config, self._offline)

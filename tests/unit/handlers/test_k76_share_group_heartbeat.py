@@ -24,7 +24,7 @@ def heartbeat(**fields: Any) -> ShareGroupHeartbeatRequest:
 
 
 async def _let_it_happen(node: Node) -> None:
-    await asyncio.gather(*node.services.groups._initialisations)
+    await asyncio.gather(*node.services.view.errands._under_way)
 
 
 def joined(node: Node, **fields: Any) -> Any:

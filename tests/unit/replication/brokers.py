@@ -24,6 +24,7 @@ from kaa.log.config import LogManagerConfig
 from kaa.log.manager import LogManager
 from kaa.log.segment import SegmentRegion
 from kaa.log.sim_files import SimFiles
+from kaa.model.errands import Errands
 from kaa.model.kinds import ResourceType
 from kaa.replication.follower.fetcher import FetcherSettings
 from kaa.replication.follower.fetchers import ReplicaFetchers
@@ -87,7 +88,8 @@ class TestBroker:
         cluster = self.cluster
         self.image = ClusterImage()
         loop = asyncio.get_running_loop()
-        view = NodeView(self.id, "", loop, cluster.clock, cluster.config, self.image)
+        errands = Errands(tasks.create_task, self.reports.append)
+        view = NodeView(self.id, "", loop, cluster.clock, errands, cluster.config, self.image)
         self.logs = LogManager(
             self.files,
             ("/data",),

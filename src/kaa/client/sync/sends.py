@@ -43,7 +43,7 @@ class SendQueue:
         self._records: deque[tuple[Waiting, tuple[Any, ...], dict[str, Any]]] = deque()
         # Whether a task takes records out, or is about to.
         self._is_taking = False
-        self._task: asyncio.Task[None] | None = None
+        self._taking: concurrent.futures.Future[None] | None = None
 
     def put(self, *arguments: Any, **named: Any) -> Waiting:
         """Takes a record; the future tells what became of it."""
@@ -54,11 +54,8 @@ class SendQueue:
             is_first = not self._is_taking
             self._is_taking = True
         if is_first:
-            self._loop.call_soon_threadsafe(self._start)
+            self._taking = asyncio.run_coroutine_threadsafe(self._take(), self._loop)
         return waiting
-
-    def _start(self) -> None:
-        self._task = self._loop.create_task(self._take())
 
     async def _take(self) -> None:
         while True:
@@ -82,8 +79,9 @@ class SendQueue:
     async def drain(self) -> None:
         """Waits until every record that was put before is with the producer."""
         while self._is_taking:
-            # The task may not have begun yet.
-            await (asyncio.sleep(0) if self._task is None else asyncio.wait([self._task]))
+            # It may not have begun yet, or be the one before.
+            if self._taking is not None:
+                await asyncio.wait([asyncio.wrap_future(self._taking)])
             await asyncio.sleep(0)
 
 

@@ -8,7 +8,6 @@ the handler says how a refusal reads in its API (`refused`), and how the answer 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import defaultdict
 from contextlib import suppress
@@ -31,6 +30,7 @@ from kaa.model.topics import CONSUMER_OFFSETS
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable, Mapping
 
     from kaa.coordinators.group.outcome import Client
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.machine import Moment
     from kaa.coordinators.shard import Command, TransactionalWriter
     from kaa.coordinators.share.persister import Persister
+    from kaa.model.errands import Errands
     from kaa.model.pieces import Pieces
     from kaa.wire.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
@@ -105,13 +106,13 @@ class GroupCoordinator:
         share_times: Callable[[str], ShareTimes],
         streams_times: Callable[[str], StreamsTimes],
         persister: Persister,
+        errands: Errands,
     ) -> None:
         self._host = host
         self._settings = settings
         self._partition_count = partition_count
         self._persister = persister
-        # Held so that they are not lost before they are done.
-        self._initialisations: dict[asyncio.Task[None], None] = {}
+        self._errands = errands
         # What consumer groups know of topics; the broker tells it of changes.
         self.topics = GroupTopics()
         self.runtime: Runtime[GroupMachine] = Runtime(
@@ -275,9 +276,7 @@ class GroupCoordinator:
         )
 
     def _perform(self, effect: InitialiseState) -> None:
-        task = asyncio.get_running_loop().create_task(self._initialise(effect))
-        self._initialisations[task] = None
-        task.add_done_callback(self._initialisations.pop)
+        self._errands.begin("the initialisation of share states", self._initialise(effect))
 
     async def _initialise(self, effect: InitialiseState) -> None:
         """Has share state made for partitions; those that got none are tried again later."""

@@ -9,7 +9,6 @@ id, in one step.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.share.state import SharePartitionKey
@@ -23,7 +22,8 @@ from kaa.wire.errors import Errors
 from kaa.wire.primitives import PartitionId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator
+    import asyncio
+    from collections.abc import Coroutine, Hashable, Iterable, Iterator
     from concurrent.futures import Executor
     from typing import Any
 
@@ -48,20 +48,17 @@ class SharePartitions:
         replicas: ReplicaManager,
         executor: Executor,
         persister: Persister,
-        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._view = view
         self._replicas = replicas
         # For batches that take long to look through.
         self._executor = executor
-        self._report = report
         self.persister = persister
         self.sessions = ShareSessions(lambda: view.config.get_int("group.share.max.share.sessions"))
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         # The same, by partition and by group.
         self._by_partition: dict[PartitionId, dict[LedSharePartition, None]] = {}
         self._by_group: dict[str, dict[LedSharePartition, None]] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def __len__(self) -> int:
         return len(self._led)
@@ -185,15 +182,7 @@ class SharePartitions:
     # --- what share partitions ask for
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        del self._tasks[task]
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self._report(f"work on a share partition failed: {error!r}")
+        self._view.errands.begin("work on a share partition", work)
 
     def dropped(self, led: LedSharePartition) -> None:
         key = led.key
@@ -215,7 +204,5 @@ class SharePartitions:
             led.drop(Errors.NOT_LEADER_OR_FOLLOWER)
 
     def stop(self) -> None:
-        for task in tuple(self._tasks):
-            task.cancel()
         for led in self:
             led.drop(Errors.NOT_LEADER_OR_FOLLOWER)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import asyncio
+
+from kaa.model.errands import Errands
+
+
+def test_an_errand_that_fails_is_reported_and_ends_alone() -> None:
+    async def scenario() -> None:
+        reports: list[str] = []
+        done: list[int] = []
+
+        async def fail() -> None:
+            raise ValueError("no")
+
+        async def work() -> None:
+            await asyncio.sleep(0)
+            done.append(1)
+
+        async with asyncio.TaskGroup() as tasks:
+            errands = Errands(tasks.create_task, reports.append)
+            errands.begin("the first", fail())
+            errands.begin("the second", work())
+        assert reports == ["the first failed: ValueError('no')"]
+        assert done == [1]
+
+    asyncio.run(scenario())
+
+
+def test_errands_are_given_up_with_their_node() -> None:
+    async def scenario() -> None:
+        reports: list[str] = []
+        ended: list[str] = []
+
+        async def wait(name: str) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(name)
+
+        async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+            errands = Errands(tasks.create_task, reports.append)
+            errands.begin("a", wait("a"))
+            errands.begin("b", wait("b"))
+            await asyncio.sleep(0)
+            errands.cancel()
+        assert (ended, reports) == (["a", "b"], [])
+        # A group that is ending takes nothing more; nothing is left that was never awaited.
+        errands.begin("c", wait("c"))
+        assert ended == ["a", "b"]
+
+    asyncio.run(scenario())
