@@ -69,7 +69,6 @@ WITHOUT_OWN_TEST = {
     "handlers/context.py": "two tuples that every test of a handler uses",
     "limits.py": "numbers alone; each is tested where it is used",
     "log/errors.py": "exceptions alone; each is tested where it is raised",
-    "quorum/transport.py": "carries the quorum of three nodes in broker/test_metadata.py",
     "records/_pure_*": "twins of the compiled kernel, run by the same tests as it",
     "serving/services.py": "a list of the parts that handlers work with",
     "serving/view.py": "fields that broker/test_services.py changes",

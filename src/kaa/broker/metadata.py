@@ -101,6 +101,7 @@ class NodeMetadata:
             tasks,
             listener=self._node.listener,
             timeout_ms=timeout_ms,
+            report=self._report,
         )
         await self.replica.open(self._transport)
 

@@ -2,7 +2,8 @@
 
 Every request ends in an answer to the machine, whatever happens to it: a node that cannot be
 reached, or is too slow, is BROKER_NOT_AVAILABLE; one that has no version which can carry the
-request is UNSUPPORTED_VERSION.
+request is UNSUPPORTED_VERSION. What fails for any other reason is a fault, of ours or of the other
+node: it is BROKER_NOT_AVAILABLE too, and reported.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ class QuorumTransport:
         *,
         listener: str,
         timeout_ms: int,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._peers = peers
+        self._report = report
+        # Kinds of requests with kinds of errors that were reported.
+        self._reported: set[tuple[str, str]] = set()
         self._tasks = tasks
         self._listener = listener
         self._timeout_ms = timeout_ms
@@ -80,9 +85,20 @@ class QuorumTransport:
             response = ErrorResponse(Errors.BROKER_NOT_AVAILABLE)
         except (UnsupportedApiError, WireError):
             response = ErrorResponse(Errors.UNSUPPORTED_VERSION)
-        except Exception:  # noqa: BLE001  An answer that makes no sense is as good as none.
+        except Exception as error:  # noqa: BLE001  To the machine it is as good as no answer.
+            self._report_once(node, request, error)
             response = ErrorResponse(Errors.BROKER_NOT_AVAILABLE)
         deliver(node.id, correlation_id, response)
+
+    def _report_once(self, node: Node, request: Request, error: Exception) -> None:
+        """Each kind of it: the machine tries again and again."""
+        kind = (type(request).__name__, type(error).__name__)
+        if kind not in self._reported:
+            self._reported.add(kind)
+            self._report(
+                f"{kind[0]} to controller {node.id} failed in this node, or its answer makes no "
+                f"sense here: {error!r}; it is tried again, and reported no more"
+            )
 
     def close(self) -> None:
         """Ends what is under way, and the connections."""
