@@ -264,8 +264,11 @@ class Sender(Client):
                 self.workload.counts[type(error).__name__] += 1
                 operation = Operation(self.number, Outcome.UNKNOWN, (send,))
             else:
-                self.workload.acknowledged(TOPIC, made.partition, made.offset)
-                known = Send(send.partition, send.value, made.offset)
+                known = send
+                # -1: it is in the log, and the broker that was started again does not say where.
+                if made.offset >= 0:
+                    self.workload.acknowledged(TOPIC, made.partition, made.offset)
+                    known = Send(send.partition, send.value, made.offset)
                 operation = Operation(self.number, Outcome.OK, (known,))
             self.unsettled.remove(send)
             self.workload.note(operation)

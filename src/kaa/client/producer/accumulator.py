@@ -17,6 +17,11 @@ at 0 (`needs_new_epoch`, `may_begin_epoch`, `begin_epoch`). A batch that was sen
 may be in the log: under a new number it would be there twice. It is sent again under the old one
 first, and is numbered again only if the broker says that the numbers before it are missing: then
 neither it nor anything after it was stored.
+
+A broker that was started again, or a replica that has just become leader, may know only the last
+batch of a producer; it calls those before it out of order although it has them. So a batch that was
+sent before and is refused so waits for those after it: if one of them is taken or known, the broker
+has all before it, since it takes none out of order (`succeeded`); where they are is not known.
 """
 
 from __future__ import annotations
@@ -75,6 +80,8 @@ class ProducerBatch:
         "data",
         "delivery",
         "failure",
+        "is_missing",
+        "is_unrecognised",
         "max_timestamp",
         "partition",
         "payload",
@@ -98,6 +105,10 @@ class ProducerBatch:
         self.base_sequence = NO_SEQUENCE
         self.attempts = 0
         self.retry_at_ms = 0.0
+        # Sent more than once, and called out of order the last time.
+        self.is_unrecognised = False
+        # As were all after it: it is not in the log.
+        self.is_missing = False
         # What the driver tells the outcome to.
         self.delivery: Any = None
         # Why no bytes could be made of it.
@@ -253,6 +264,7 @@ class Accumulator:
         """Makes the bytes of a batch; those sent before stay, unless the identity changed."""
         settings = self.settings
         batch.attempts += 1
+        batch.is_unrecognised = False
         if batch.payload is None:
             records = b"".join(batch.records)
             batch.payload = compress(settings.compression_type, records, settings.compression_level)
@@ -260,6 +272,7 @@ class Accumulator:
         elif batch.base_sequence != NO_SEQUENCE or not settings.is_idempotent:
             return
         if settings.is_idempotent:
+            batch.is_missing = False
             batch.base_sequence = queue.next_sequence
             queue.next_sequence = increment_sequence(queue.next_sequence, batch.record_count)
         batch.data = assemble_batch(
@@ -282,10 +295,22 @@ class Accumulator:
 
     # --- answers
 
-    def succeeded(self, batch: ProducerBatch) -> None:
-        """The leader has the batch; its memory is free."""
+    def succeeded(self, batch: ProducerBatch) -> list[ProducerBatch]:
+        """The leader has the batch, and those before it that it did not recognise, which are
+        returned; their memory is free.
+        """
         self._landed(batch)
         self._free(batch)
+        queue = self._queues[batch.partition]
+        stored: list[ProducerBatch] = []
+        while queue.waiting and queue.waiting[0].is_unrecognised:
+            if not _is_after(batch, queue.waiting[0]):
+                break
+            stored.append(queue.waiting.popleft())
+            self._free(stored[-1])
+        if stored and not queue.waiting:
+            del self._busy[batch.partition]
+        return stored
 
     def failed(
         self,
@@ -302,7 +327,9 @@ class Accumulator:
         is_behind_another = queue.in_flight[0] is not batch or queue.is_recovering
         self._landed(batch)
         if error is Errors.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            if is_behind_another:
+            batch.is_unrecognised = batch.attempts > 1 and self._keeps_number(batch)
+            may_be_stored = batch.is_unrecognised and not batch.is_missing and queue.in_flight
+            if is_behind_another or may_be_stored:
                 retriable = True
             elif self.needs_new_epoch and self._keeps_number(batch):
                 retriable = True
@@ -312,6 +339,9 @@ class Accumulator:
         if retriable and in_time and batch.attempts <= self.settings.retries:
             batch.retry_at_ms = now_ms + pause_ms
             self._requeue(queue, batch)
+            if error is Errors.OUT_OF_ORDER_SEQUENCE_NUMBER and not queue.in_flight:
+                for other in queue.waiting:
+                    other.is_missing = other.is_unrecognised
             return True
         self._free(batch)
         if self.settings.is_idempotent:

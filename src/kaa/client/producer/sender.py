@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 # Moves of leaders and restarts of brokers take a few attempts; then the user hears of it.
 _RETRIES_IN_SILENCE: Final = 5
 
+# Offset and time of a batch that a broker has without saying where.
+_SOMEWHERE: Final = (-1, -1)
+
 
 class Sender(BrokerTasks):
     """Sends what the accumulator has gathered. A record's future ends when its batch is
@@ -228,7 +231,9 @@ class Sender(BrokerTasks):
                     self.wake_sender(batch.partition)
 
     def _succeeded(self, batch: ProducerBatch, base_offset: int, append_time_ms: int) -> None:
-        self.accumulator.succeeded(batch)
+        for stored in self.accumulator.succeeded(batch):
+            if not stored.delivery.done():
+                stored.delivery.set_result(_SOMEWHERE)
         if batch.attempts > _RETRIES_IN_SILENCE:
             about = ("delivery", batch.partition)
             self.cluster.complaints.is_over(about, "records to %s arrive again", batch.partition)

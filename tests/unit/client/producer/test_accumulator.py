@@ -168,6 +168,55 @@ def test_what_may_be_in_the_log_keeps_its_number_over_a_batch_that_is_given_up()
     assert last.base_sequence == 1
 
 
+def unanswered(count: int) -> tuple[Accumulator, list[ProducerBatch]]:
+    """Batches that were sent, whose answers were lost, and that are sent again."""
+    accumulator = make()
+    for _ in range(count):
+        add(accumulator)
+    batches = [drain_one(accumulator) for _ in range(count)]
+    for batch in batches:
+        assert fail(accumulator, batch, Errors.NETWORK_EXCEPTION)
+    assert [drain_one(accumulator) for _ in range(count)] == batches
+    return accumulator, batches
+
+
+def test_a_broker_that_knows_the_last_batch_alone_has_those_before_it() -> None:
+    """As one that was started again: under new numbers they would be in the log twice."""
+    accumulator, (first, second, third) = unanswered(3)
+    assert fail(accumulator, first, Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert fail(accumulator, second, Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert accumulator.succeeded(third) == [first, second]
+    assert accumulator.is_idle
+    assert not accumulator.needs_new_epoch
+    assert accumulator.buffered_bytes == 0
+
+
+def test_batches_are_missing_if_none_after_them_is_known() -> None:
+    accumulator, (first, second) = unanswered(2)
+    assert fail(accumulator, first, Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert fail(accumulator, second, Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert [drain_one(accumulator), drain_one(accumulator)] == [first, second]
+    # What was acknowledged before it is lost, which its sender has to know.
+    assert not fail(accumulator, first, Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert fail(accumulator, second, Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert may_begin_epoch(accumulator)
+    accumulator.begin_epoch(7, 1)
+    again = drain_one(accumulator)
+    assert again is second
+    assert again.base_sequence == 0
+    assert accumulator.succeeded(again) == []
+
+
+def test_an_answer_that_is_lost_again_proves_nothing() -> None:
+    accumulator, (first, second) = unanswered(2)
+    assert fail(accumulator, first, Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert fail(accumulator, second, Errors.NETWORK_EXCEPTION)
+    assert [drain_one(accumulator), drain_one(accumulator)] == [first, second]
+    assert fail(accumulator, first, Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert accumulator.succeeded(second) == [first]
+    assert accumulator.is_idle
+
+
 def test_first_batch_out_of_order_is_given_up() -> None:
     accumulator = make()
     add(accumulator)
