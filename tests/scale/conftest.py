@@ -33,7 +33,11 @@ def scale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scale]:
         def delete(part: int) -> None:
             made.delete(NAMES[DELETED_PER_REQUEST * part :][:DELETED_PER_REQUEST])
 
-        made.repeated("CreateTopics", create, TOPICS // CREATED_PER_REQUEST)
+        try:
+            made.repeated("CreateTopics", create, TOPICS // CREATED_PER_REQUEST)
+        except AssertionError as failure:
+            # One test reports it; the others have their topics all the same.
+            made.creation_failure = failure
         yield made
         made.repeated("DeleteTopics", delete, 2)
     sys.stdout.write(f"clean stop: {node.stop_seconds:.1f} s\n")

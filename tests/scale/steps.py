@@ -32,6 +32,8 @@ class Scale:
 
     def __init__(self, node: ScaleNode) -> None:
         self.node = node
+        # What was wrong with the creation of the topics that all tests have.
+        self.creation_failure: AssertionError | None = None
 
     def step(self, name: str, work: Callable[[], object]) -> list[str]:
         """Runs something; the turns of the loop that used more than the limit."""

@@ -46,6 +46,11 @@ OLD_OFFSET_FETCH = 7
 EVERYTHING = questions(NAMES, NUMBERS)
 
 
+def test_creation_of_the_topics(scale: Scale) -> None:
+    if scale.creation_failure is not None:
+        raise scale.creation_failure
+
+
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_questions_about_everything(scale: Scale, name: str) -> None:
     scale.ask(name, EVERYTHING[name])
