@@ -164,9 +164,10 @@ LOG_CLOSING_THREADS = 16
 # New partitions that get their logs in one turn of the loop; each is a millisecond or two of the
 # disk.
 PARTITIONS_MADE_PER_TURN_MAX = 1
-# Partitions that change or end in one turn (a deletion takes some 250 us), and topics that get new
-# settings.
+# Partitions that change in one turn, those among them that end (a deletion takes some 250 us, and
+# more where the disk is busy), and topics that get new settings.
 PARTITIONS_CHANGED_PER_TURN_MAX = 20
+PARTITIONS_ENDED_PER_TURN_MAX = 5
 TOPIC_CONFIGS_PER_TURN_MAX = 5
 # Changed partitions that a node follows in one turn of the loop.
 PUBLISHED_PARTITIONS_PER_TURN_MAX = 150

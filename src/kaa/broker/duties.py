@@ -69,6 +69,18 @@ async def keep_logs(logs: LogManager, clock: Clock, executor: Executor) -> None:
         await run_jobs(logs.tick(clock.wall_ms()), clock, executor)
 
 
+async def free_names(
+    replicas: ReplicaManager, wanted: asyncio.Event, clock: Clock, executor: Executor
+) -> None:
+    """Checkpoints without deleted logs, when partitions of the same names are to be made."""
+    while True:
+        await wanted.wait()
+        await run_jobs(replicas.logs.forget_deleted(), clock, executor)
+        wanted.clear()
+        # Those whose logs were deleted meanwhile ask again.
+        replicas.names_freed()
+
+
 async def close_logs(logs: LogManager, clock: Clock, executor: Executor, broker_epoch: int) -> None:
     """A clean stop: logs are flushed by all threads of the executor, then the markers written."""
     loop, now_ms = asyncio.get_running_loop(), clock.wall_ms()

@@ -41,6 +41,7 @@ from kaa.broker.directories import StartError, StorageLostError, read_identity
 from kaa.broker.duties import (
     clean_logs,
     close_logs,
+    free_names,
     keep_isr,
     keep_logs,
     persist,
@@ -138,6 +139,8 @@ class Broker:
         self._executors: list[Executor] = []
         # Where logs are loaded, kept and closed; None before they are loaded.
         self._storage: Executor | None = None
+        # Set while partitions wait for the names of logs that were deleted.
+        self._names_wanted = asyncio.Event()
         self._duties: list[asyncio.Task[None]] = []
         self._log_duties: list[asyncio.Task[None]] = []
         self._log_configs = LogConfigs()
@@ -352,6 +355,7 @@ class Broker:
             request_flush=request_flush,
             leadership_changed=self._leadership_changed,
             call_soon=view.loop.call_soon,
+            forget_deleted=self._names_wanted.set,
             assigned=self._assignments.note,
             report=self.report,
             monotonic_ms=self.clock.monotonic_ms,
@@ -440,6 +444,10 @@ class Broker:
         assert self._storage is not None
         upkeep = partial(keep_logs, logs, self.clock, self._storage)
         self._upkeep(tasks, "the upkeep of logs", upkeep)
+        upkeep = partial(
+            free_names, services.replicas, self._names_wanted, self.clock, self._storage
+        )
+        self._upkeep(tasks, "forgetting deleted logs", upkeep)
         if self.config.get_boolean("log.cleaner.enable"):
             executor = self._executor("cleaner", 1)
             config = partial(getattr, self._view, "config")

@@ -9,12 +9,13 @@ again, and recovery finds out what is left.
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kaa.log.checkpoints import encode_offset_checkpoint, read_offset_checkpoint
 from kaa.log.errors import CorruptFileError, StorageError, error_text
 from kaa.log.files import write_atomically
 from kaa.log.names import (
+    CLEANER_OFFSET_CHECKPOINT_FILE,
     LOCK_FILE,
     LOG_START_OFFSET_CHECKPOINT_FILE,
     RECOVERY_POINT_CHECKPOINT_FILE,
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
     from kaa.log.log import UnifiedLog
     from kaa.model.topics import TopicPartition
     from kaa.wire.primitives import Uuid
+
+_CHECKPOINT_FILES: Final = (
+    CLEANER_OFFSET_CHECKPOINT_FILE,
+    LOG_START_OFFSET_CHECKPOINT_FILE,
+    RECOVERY_POINT_CHECKPOINT_FILE,
+    REPLICATION_OFFSET_CHECKPOINT_FILE,
+)
 
 
 class LogDirectory:
@@ -143,12 +151,8 @@ class LogDirectory:
 
     @property
     def _oldest_written(self) -> int:
-        """The number of the older of the two checkpoints that must not name a deleted log."""
-        written = self._checkpoints_written
-        return min(
-            written.get(name, 0)
-            for name in (RECOVERY_POINT_CHECKPOINT_FILE, LOG_START_OFFSET_CHECKPOINT_FILE)
-        )
+        """The number of the oldest table among the files."""
+        return min(self._checkpoints_written.get(name, 0) for name in _CHECKPOINT_FILES)
 
     def drop_settled(self) -> None:
         """Forgets the deleted logs that no checkpoint names any more."""

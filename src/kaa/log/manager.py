@@ -7,7 +7,8 @@ and its logs loaded one after the other. `start` is a generator, since recovery 
 While running, the owner calls `tick` every second or so (`kaa.log.upkeep`). Compaction is work
 of its own: `cleaner.work`, every log.cleaner.backoff.ms. What a truncation lowers in a checkpoint
 is written at once. What a deletion leaves there goes with the next tick, or before a log of that
-name is made again.
+name is made again: by `forget_deleted`, off the loop and for all names at once, or for somebody who
+cannot wait when the log is made.
 
 Stop: every log that was written to is flushed, by several threads, and closed; checkpoints are
 written, then the marker.
@@ -455,11 +456,7 @@ class LogManager:
         """
         for directory in self.directories:
             # One that is offline gets no log.
-            if (
-                partition in directory.stale
-                and directory.is_online
-                and directory.is_stale(partition)
-            ):
+            if directory.is_online and directory.is_stale(partition):
                 try:
                     directory.checkpoint_recovery_points()
                     directory.checkpoint_log_start_offsets()
@@ -468,6 +465,16 @@ class LogManager:
                 except StorageError:
                     # It is offline, and no log is made there.
                     continue
+
+    def is_stale(self, partition: TopicPartition) -> bool:
+        """Whether checkpoints have to be written before there is a log of that name again."""
+        return any(one.is_online and one.is_stale(partition) for one in self.directories)
+
+    def forget_deleted(self) -> Iterator[Job | None]:
+        """The work of writing checkpoints without the logs that were deleted, so that their names
+        are free; None where others should have a turn.
+        """
+        return self._upkeep.forget_deleted()
 
     def delete_records(self, partition: TopicPartition, offset: int) -> LogDirectory | None:
         """Moves a log start offset; LogError if it cannot be. The directory if it has moved: that

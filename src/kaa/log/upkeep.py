@@ -115,6 +115,15 @@ class LogUpkeep:
         are_starts_due = self._is_due("start offsets", interval_ms, steady_ms)
         interval_ms = config.replica_high_watermark_checkpoint_interval_ms
         are_marks_due = self._is_due("high watermark", interval_ms, steady_ms)
+        return self._write_due(are_points_due, are_starts_due, are_marks_due)
+
+    def forget_deleted(self) -> Iterator[Job | None]:
+        """The tables of the directories that had logs deleted, now; no other is written."""
+        return self._write_due(are_points_due=False, are_starts_due=False, are_marks_due=False)
+
+    def _write_due(
+        self, are_points_due: bool, are_starts_due: bool, are_marks_due: bool
+    ) -> Iterator[Job | None]:
         for directory in self._directories:
             # A deleted log must not leave an entry for its successor for longer than a moment.
             directory.drop_settled()

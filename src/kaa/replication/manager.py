@@ -4,9 +4,13 @@ Metadata reaches a broker as an image and what changed in it (`apply`). For each
 names this broker as a replica there is a `Partition` with a log; for one that does not any more,
 the log goes. A change may touch every partition there is, and making a log takes a millisecond of
 the disk: so of a great many changes a few are made per turn of the loop. What counts at its turn is
-the image as it is then. A partition that somebody asks for before its turn is changed at once, and
-nobody notices; settings follow in turns too. A partition whose directory is offline stays known and
-answers KAFKA_STORAGE_ERROR; `log_placement` says when a log that is not there may be made.
+the image as it is then. A topic that was deleted and made again before that has its old logs ended
+in one turn and its new ones made in another; in between their names are held, until checkpoints are
+written without the old ones, off the loop and once for all of them. A partition that somebody asks
+for before its turn is changed at once, and nobody notices; who asks for many waits for their turns
+(`handlers/settling`). Settings follow in turns too. A partition whose directory is offline stays
+known and answers KAFKA_STORAGE_ERROR; `log_placement` says when a log that is not there may be
+made.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from kaa.controller.directories import LOST
 from kaa.limits import (
     ISR_CHECKS_PER_TURN_MAX,
     PARTITIONS_CHANGED_PER_TURN_MAX,
+    PARTITIONS_ENDED_PER_TURN_MAX,
     PARTITIONS_MADE_PER_TURN_MAX,
     TOPIC_CONFIGS_PER_TURN_MAX,
 )
@@ -107,6 +112,7 @@ class ReplicaManager:
         request_flush: Callable[[Partition], None] | None = None,
         leadership_changed: Callable[[Partition], None] = lambda _: None,
         call_soon: Callable[[Callable[[], None]], object] | None = None,
+        forget_deleted: Callable[[], None] | None = None,
         assigned: Callable[[Uuid, int, Uuid | None], None] = lambda *_: None,
         report: Callable[[str], None] = lambda _: None,
         monotonic_ms: Callable[[], int] = lambda: 0,
@@ -114,7 +120,10 @@ class ReplicaManager:
         broker_epoch: Callable[[], int] = lambda: NO_BROKER_EPOCH,
         propose: Callable[[Partition, IsrProposal], None] = lambda *_: None,
     ) -> None:
-        """Without `call_soon` everything is made at once."""
+        """Without `call_soon` everything is made at once. `forget_deleted` has the work of
+        `LogManager.forget_deleted` done, and `names_freed` called after it; without it checkpoints
+        are written when a log is made.
+        """
         self.node_id = node_id
         self.logs = logs
         self._topic_config = topic_config
@@ -124,6 +133,7 @@ class ReplicaManager:
         # Called when this broker begins or ends to lead a partition, and of new leader epochs.
         self._leadership_changed = leadership_changed
         self._call_soon = call_soon
+        self._forget_deleted = forget_deleted
         # Given the directory of a replica where the metadata has another, None where it is right.
         self._assigned = assigned
         self._report = report
@@ -145,6 +155,10 @@ class ReplicaManager:
         self._image: ClusterImage | None = None
         # Partitions that are not yet what the image says, in the order of their turns.
         self._waiting: dict[tuple[str, int], None] = {}
+        # New partitions whose names checkpoints may still have for logs that were deleted, and who
+        # wants to know when they have not.
+        self._held: dict[tuple[str, int], None] = {}
+        self._freed: list[Callable[[], None]] = []
         # Topics whose settings have changed, and whose turn has not come yet.
         self._reconfigured: dict[str, None] = {}
         self._is_turn_asked_for = False
@@ -154,7 +168,7 @@ class ReplicaManager:
         self._rules: dict[str, TopicRules] = {}
 
     def __iter__(self) -> Iterator[Partition]:
-        for key in tuple(self._waiting):
+        for key in (*self._waiting, *self._held):
             self._settle(key)
         return iter(self._partitions.values())
 
@@ -167,6 +181,9 @@ class ReplicaManager:
         partition = self._partitions.get((topic, number))
         if partition is not None:
             return partition if partition.log is not None else Errors.KAFKA_STORAGE_ERROR
+        if (topic, number) in self._held:
+            self._settle((topic, number))
+            return self.find(topic, number)
         image = None if self._image is None else self._image.topics.get(topic)
         if image is None or number not in image.partitions:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -177,6 +194,59 @@ class ReplicaManager:
         if image is None:
             return Errors.UNKNOWN_TOPIC_ID
         return self.find(image.name, number)
+
+    # --- turns
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether any partition is not yet what the image says."""
+        return bool(self._waiting or self._held)
+
+    def is_waiting(self, topic: str, number: int) -> bool:
+        """Whether a partition is not yet what the image says, so that to find it takes long."""
+        return (topic, number) in self._waiting or (topic, number) in self._held
+
+    def make_ready(self, topic: str, number: int) -> bool:
+        """Does what has to be done a turn before a partition is made; whether it can be made now,
+        or else after `when_freed`.
+        """
+        key = (topic, number)
+        if key in self._waiting:
+            if self._is_gone(key):
+                self._end(key)
+            if self._is_new(key):
+                self._hold(key)
+        return key not in self._held
+
+    def when_freed(self, call: Callable[[], None]) -> None:
+        """Calls once the names that are held now are free."""
+        self._freed.append(call)
+
+    def names_freed(self) -> None:
+        """Checkpoints are written without the logs that had been deleted when that began."""
+        self._waiting = {**self._held, **self._waiting}
+        self._held.clear()
+        calls, self._freed = self._freed, []
+        for call in calls:
+            call()
+        self._take_turn(makes=False)
+
+    def _is_new(self, key: tuple[str, int]) -> bool:
+        return key not in self._partitions and self._image_of(key) is not None
+
+    def _is_gone(self, key: tuple[str, int]) -> bool:
+        """Whether there is a partition that the image does not have, or has of another topic."""
+        partition, found = self._partitions.get(key), self._image_of(key)
+        return partition is not None and (found is None or found[0].id != partition.topic_id)
+
+    def _hold(self, key: tuple[str, int]) -> bool:
+        """Lets a new partition wait if checkpoints may still have its name; whether they may."""
+        if self._forget_deleted is None or not self.logs.is_stale(TopicPartition(*key)):
+            return False
+        self._waiting.pop(key, None)
+        self._held[key] = None
+        self._forget_deleted()
+        return True
 
     # --- the cluster around, for leaders
 
@@ -338,12 +408,23 @@ class ReplicaManager:
             self._call_soon(partial(self._take_turn, is_asked_for=True))
 
     def _change_some(self, *, makes: bool) -> None:
-        made = 0
+        made = ended = 0
         for key in tuple(islice(self._waiting, PARTITIONS_CHANGED_PER_TURN_MAX)):
-            if key not in self._partitions and self._image_of(key) is not None:
+            if self._is_new(key):
+                if self._hold(key):
+                    continue
                 made += 1
                 if not makes or made > PARTITIONS_MADE_PER_TURN_MAX:
                     break
+            elif self._is_gone(key):
+                ended += 1
+                if ended > PARTITIONS_ENDED_PER_TURN_MAX:
+                    break
+                if self._image_of(key) is not None:
+                    # The new one has a turn of its own, after all that end.
+                    self._waiting[key] = self._waiting.pop(key)
+                    self._attempt(key, partial(self._end, key))
+                    continue
             self._attempt(key, partial(self._settle, key))
         for topic in tuple(islice(self._reconfigured, TOPIC_CONFIGS_PER_TURN_MAX)):
             del self._reconfigured[topic]
@@ -360,15 +441,15 @@ class ReplicaManager:
     def _settle(self, key: tuple[str, int]) -> None:
         """Makes, changes or ends a partition, as the image says."""
         self._waiting.pop(key, None)
+        self._held.pop(key, None)
         found = self._image_of(key)
-        partition = self._partitions.get(key)
-        if partition is not None and (found is None or found[0].id != partition.topic_id):
-            self._end(key, partition)
-            partition = None
-        elif partition is None and found is None:
+        if self._is_gone(key):
+            self._end(key)
+        elif found is None and key not in self._partitions:
             self._delete(TopicPartition(*key))
         if found is None:
             return
+        partition = self._partitions.get(key)
         topic, image = found
         if partition is None:
             partition = Partition(topic.name, topic.id, key[1], self.node_id, image, self)
@@ -394,9 +475,9 @@ class ReplicaManager:
         ):
             self._leadership_changed(partition)
 
-    def _end(self, key: tuple[str, int], partition: Partition) -> None:
+    def _end(self, key: tuple[str, int]) -> None:
         """This broker no longer has the partition."""
-        del self._partitions[key]
+        partition = self._partitions.pop(key)
         if self.remote is not None:
             self.remote.lose(partition, is_deleted=self._is_deleted(partition.topic_id))
         if self.moves is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from kaa.broker.directories import StorageLostError
-from kaa.broker.duties import clean_logs, persist, run_jobs
+from kaa.broker.duties import clean_logs, free_names, persist, run_jobs
 from kaa.broker.node import Broker, running
 from kaa.client import Admin, NewTopic, Producer
 from kaa.clock import SystemClock
@@ -55,6 +55,43 @@ def test_jobs_run_off_the_loop_and_their_ends_are_noted() -> None:
     asyncio.run(main())
     assert good.notes == ["run", "done"]
     assert bad.notes == ["run", "failed: broken"]
+
+
+class Names:
+    """Replicas who wait for names, and the logs that have them."""
+
+    def __init__(self, jobs: list[list[Work]]) -> None:
+        self.logs = self
+        self.wanted = asyncio.Event()
+        self.freed = asyncio.Event()
+        self._jobs = jobs
+
+    def forget_deleted(self) -> list[Work]:
+        return self._jobs.pop(0)
+
+    def names_freed(self) -> None:
+        if self._jobs:
+            self.wanted.set()
+        else:
+            self.freed.set()
+
+
+def test_names_are_freed_after_the_work_and_again_for_those_who_ask_meanwhile() -> None:
+    works = [Work(), Work()]
+
+    async def main() -> None:
+        names = Names([[work] for work in works])
+        with ThreadPoolExecutor(1) as executor:
+            async with asyncio.TaskGroup() as tasks:
+                duty = free_names(cast("Any", names), names.wanted, SystemClock(), executor)
+                task = tasks.create_task(duty)
+                names.wanted.set()
+                await asyncio.wait_for(names.freed.wait(), PATIENCE_SECONDS)
+                assert not names.wanted.is_set()
+                task.cancel()
+
+    asyncio.run(main())
+    assert [work.notes for work in works] == [["run", "done"]] * 2
 
 
 def test_a_cancelled_duty_still_notes_how_its_job_ended() -> None:

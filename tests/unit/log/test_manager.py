@@ -253,6 +253,27 @@ def test_deleted_logs_are_renamed_then_removed() -> None:
     assert again.log_end_offset == 0
 
 
+def test_name_of_a_deleted_log_is_free_once_no_checkpoint_has_it() -> None:
+    files = SimFiles()
+    manager = _started(files)
+    _filled(manager, _partition(1))
+    run_jobs(manager.tick(0), 0)
+    (directory,) = {log.directory for log in manager.logs.values()}
+    directory.checkpoint_high_watermarks()
+    manager.delete([_partition(1)], now_ms=0)
+    assert manager.is_stale(_partition(1))
+    assert not manager.is_stale(_partition(2))
+    jobs = [job for job in manager.forget_deleted() if job is not None]
+    assert [job.directory for job in jobs] == [directory] * 4
+    for job in jobs:
+        assert manager.is_stale(_partition(1))
+        run_jobs([job], 0)
+    assert not manager.is_stale(_partition(1))
+    name = f"{directory.path}/replication-offset-checkpoint"
+    assert b"t 1 " not in read_whole(files, name)
+    assert not list(manager.forget_deleted())
+
+
 def test_folders_marked_for_deletion_are_removed_after_a_restart() -> None:
     files = SimFiles()
     manager = _started(files)

@@ -35,6 +35,7 @@ class Replicas:
         request_flush: Callable[[Partition], None] | None = None,
         paths: tuple[str, ...] = ("/data",),
         call_soon: Callable[[Callable[[], None]], object] | None = None,
+        forget_deleted: Callable[[], None] | None = None,
         monotonic_ms: Callable[[], int] = lambda: 0,
         propose: Callable[[Partition, IsrProposal], None] = lambda *_: None,
         node_id: int = NODE,
@@ -56,6 +57,7 @@ class Replicas:
             lambda: 1_000,
             request_flush=request_flush,
             call_soon=call_soon,
+            forget_deleted=forget_deleted,
             monotonic_ms=monotonic_ms,
             propose=propose,
             report=reports.append,
@@ -83,11 +85,16 @@ class Replicas:
 
 
 def partition(
-    replicas: tuple[int, ...] = (NODE,), *, leader: int = NODE, epoch: int = 0, number: int = 0
+    replicas: tuple[int, ...] = (NODE,),
+    *,
+    leader: int = NODE,
+    epoch: int = 0,
+    number: int = 0,
+    topic_id: Uuid = TOPIC_ID,
 ) -> PartitionRecord:
     return PartitionRecord(
         partition_id=number,
-        topic_id=TOPIC_ID,
+        topic_id=topic_id,
         replicas=list(replicas),
         isr=list(replicas),
         leader=leader,

@@ -2,14 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from kaa.limits import PARTITIONS_MADE_PER_TURN_MAX
+from kaa.limits import PARTITIONS_ENDED_PER_TURN_MAX, PARTITIONS_MADE_PER_TURN_MAX
 from kaa.log.config import LogConfig
 from kaa.log.log import UnifiedLog
-from kaa.log.sim_files import SimFiles
+from kaa.log.sim_files import CrashError, CrashMode, SimFiles
 from kaa.model.kinds import ACKS_ALL
 from kaa.model.topics import TopicPartition
 from kaa.records.batch import CompressionType, TimestampType
@@ -24,6 +25,7 @@ from kaa.wire.messages.metadata_topics import (
 )
 from kaa.wire.primitives import UUID_ZERO, Uuid
 from tests.unit.log.batches import batch
+from tests.unit.log.logs import run_jobs
 from tests.unit.replication.support import NODE, TOPIC_ID, Replicas, partition
 
 
@@ -319,3 +321,168 @@ def test_a_leader_that_fails_to_look_at_brokers_costs_the_others_no_turn(
         pass
     assert looked == list(range(MANY))
     assert len(replicas.reports) == 3
+
+
+# --- topics that are deleted and made again
+
+NEXT_ID = Uuid(b"id-of-successor!")
+ENDED = 2 * PARTITIONS_ENDED_PER_TURN_MAX + 1
+
+
+class MadeAgain:
+    """A topic with records, and its successor before anybody had a turn."""
+
+    def __init__(self, count: int = ENDED) -> None:
+        self.files = SimFiles()
+        self.turns = Turns()
+        self.is_asked = False
+        self.replicas = Replicas(self.files, call_soon=self.turns, forget_deleted=self._ask)
+        self.count = count
+        records = [partition(number=number) for number in range(count)]
+        self.replicas.replay(TopicRecord(name="t", topic_id=TOPIC_ID), *records)
+        self.take_turns()
+        for log in self.replicas.logs.logs.values():
+            log.append(batch(3), leader_epoch=0, now_ms=0)
+            log.update_high_watermark(3)
+            log.increment_log_start_offset(2)
+            log.flush(0)
+        (directory,) = self.replicas.logs.directories
+        directory.checkpoint_recovery_points()
+        directory.checkpoint_log_start_offsets()
+        directory.checkpoint_high_watermarks()
+
+    def _ask(self) -> None:
+        self.is_asked = True
+
+    def take_turns(self) -> None:
+        while self.turns.next():
+            pass
+        if self.files.dead:
+            # Turns go on for the other partitions, whatever becomes of one.
+            raise CrashError
+
+    def replace(self) -> None:
+        self.replicas.replay(RemoveTopicRecord(topic_id=TOPIC_ID))
+        records = [partition(number=number, topic_id=NEXT_ID) for number in range(self.count)]
+        self.replicas.replay(TopicRecord(name="t", topic_id=NEXT_ID), *records)
+
+    def forget(self) -> None:
+        assert self.is_asked
+        self.is_asked = False
+        run_jobs(self.replicas.logs.forget_deleted(), 0)
+        self.replicas.manager.names_freed()
+
+    def made(self) -> list[int]:
+        return [
+            key.partition for key, log in self.replicas.logs.logs.items() if log.topic_id == NEXT_ID
+        ]
+
+    def checkpoints_written(self) -> int:
+        return sum(
+            operation == "rename" and "checkpoint" in path for operation, path in self.files.history
+        )
+
+
+def test_a_topic_made_again_ends_first_and_has_its_checkpoints_written_once() -> None:
+    case = MadeAgain()
+    before = case.checkpoints_written()
+    case.replace()
+    counts = [len(case.replicas.logs.logs)]
+    while case.turns.next():
+        counts.append(len(case.replicas.logs.logs))
+    assert all(a - b <= PARTITIONS_ENDED_PER_TURN_MAX for a, b in pairwise(counts))
+    assert not case.replicas.logs.logs
+    assert case.checkpoints_written() == before
+    case.forget()
+    assert case.checkpoints_written() == before + 4
+    counts = [len(case.made())]
+    while case.turns.next():
+        counts.append(len(case.made()))
+    assert all(b - a <= PARTITIONS_MADE_PER_TURN_MAX for a, b in pairwise(counts))
+    assert case.made() == list(range(ENDED))
+    assert not case.is_asked
+    assert not case.replicas.manager.is_settling
+    assert case.checkpoints_written() == before + 4
+
+
+def test_a_partition_whose_name_is_held_is_made_for_one_who_asks() -> None:
+    case = MadeAgain()
+    case.replace()
+    case.take_turns()
+    manager = case.replicas.manager
+    assert manager.is_waiting("t", 1)
+    found = manager.find("t", 1)
+    assert isinstance(found, Partition)
+    assert found.topic_id == NEXT_ID
+    assert not manager.is_waiting("t", 1)
+    assert case.made() == [1]
+    case.forget()
+    case.take_turns()
+    assert manager.find("t", 1) is found
+    assert len(list(manager)) == ENDED
+
+
+def test_all_are_there_for_one_who_asks_for_all_while_names_are_held() -> None:
+    case = MadeAgain()
+    case.replace()
+    case.take_turns()
+    assert len(list(case.replicas.manager)) == ENDED
+
+
+def test_a_partition_is_made_ready_before_its_turn() -> None:
+    case = MadeAgain()
+    case.replace()
+    manager = case.replicas.manager
+    last = ENDED - 1
+    assert not manager.make_ready("t", last)
+    assert not case.made()
+    freed: list[bool] = []
+    manager.when_freed(lambda: freed.append(manager.make_ready("t", last)))
+    case.forget()
+    assert freed == [True]
+    assert isinstance(manager.find("t", last), Partition)
+    assert case.made() == [last]
+    assert manager.make_ready("t", last)
+
+
+def test_a_topic_deleted_while_its_name_is_held_is_never_made() -> None:
+    case = MadeAgain()
+    case.replace()
+    case.take_turns()
+    case.replicas.replay(RemoveTopicRecord(topic_id=NEXT_ID))
+    case.take_turns()
+    case.forget()
+    case.take_turns()
+    assert not case.replicas.logs.logs
+    assert not case.replicas.manager.is_settling
+    assert case.replicas.manager.find("t", 0) is Errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("mode", ["kill", "lost", "torn"])
+def test_a_crash_while_a_topic_is_made_again_brings_nothing_back(mode: CrashMode) -> None:
+    crash, is_done = 0, False
+    while not is_done:
+        case = MadeAgain(2)
+        case.files.crash_at = len(case.files.history) + crash
+        try:
+            case.replace()
+            case.take_turns()
+            case.forget()
+            case.take_turns()
+            for log in case.replicas.logs.logs.values():
+                log.append(batch(4), leader_epoch=0, now_ms=0)
+            is_done = True
+        except CrashError:
+            pass
+        image = case.replicas.image
+        again = Replicas(case.files.restart(mode, seed=crash))
+        # Before the one replica that there is makes it what it has.
+        marks = [log.high_watermark for log in again.logs.logs.values() if log.topic_id == NEXT_ID]
+        assert not any(marks), crash
+        for _ in again.manager.start(image):
+            pass
+        for number in range(2) if "t" in image.topics else ():
+            log = again.logs.logs[TopicPartition("t", number)]
+            assert (log.topic_id, log.log_start_offset) == (NEXT_ID, 0), crash
+        crash += 1
+    assert crash > 20
