@@ -10,6 +10,7 @@ together.
 | `forwarding` | requests that the active controller decides about, and where they came in |
 | `in_slices` | answers of very many parts, made in turns of the loop |
 | `quorum_messages` | requests of the metadata quorum between their wire form and the machine's |
+| `settling` | requests for partitions whose turn to be made has not come yet |
 | `share_sessions` | what ShareFetch and ShareAcknowledge have in common: who asks |
 | `share_state` | what the five calls about share state have in common (83 to 87) |
 | `without_authorizer` | what the three calls about ACLs share on a node that has no authorizer |

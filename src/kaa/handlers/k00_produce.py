@@ -18,8 +18,10 @@ only its own connection waits.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kaa.handlers.settling import once_settled
 from kaa.limits import PRODUCE_BATCHES_PER_TURN_MAX, REPLICATION_LOOKS_PER_TURN_MAX
 from kaa.model.kinds import ACKS_ALL
 from kaa.model.pieces import finish
@@ -30,6 +32,7 @@ from kaa.serving.leader_hints import HintedLeaders
 from kaa.serving.transactions.batches import (
     has_many_batches,
     has_transactional,
+    topic_name,
     transactional_batches,
 )
 from kaa.serving.transactions.verification import produce_operation
@@ -66,6 +69,25 @@ _TOPIC_IDS_VERSION: Final = 13
 
 
 def handle(
+    services: Services, request: ProduceRequest, context: RequestContext
+) -> Answer[ProduceResponse] | None:
+    if services.replicas.is_settling:
+        names = _names(services, request, context.header.api_version)
+        serve = partial(_serve, services, request, context)
+        return once_settled(services.replicas, names, serve, Hold.FRAME)
+    return _serve(services, request, context)
+
+
+def _names(services: Services, request: ProduceRequest, version: int) -> list[PartitionName]:
+    return [
+        (name, data.index)
+        for topic in request.topic_data
+        if (name := topic_name(services, topic, version)) is not None
+        for data in topic.partition_data
+    ]
+
+
+def _serve(
     services: Services, request: ProduceRequest, context: RequestContext
 ) -> Answer[ProduceResponse] | None:
     produce = _Produce(services, request, context)

@@ -24,10 +24,12 @@ more is read from remote storage (`k01_fetch_remote`).
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaa.handlers.context import Encoded
 from kaa.handlers.k01_fetch_remote import RemotePart, read_remote
+from kaa.handlers.settling import once_settled
 from kaa.limits import FETCH_PARTITIONS_PER_TURN_MAX, FOLLOWER_FULL_READS_PER_LAG
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
@@ -94,12 +96,19 @@ def _serve(
     if fetch_context.error is not Errors.NONE:
         return FetchResponse(error_code=fetch_context.error)
     fetch = _Fetch(services, request, context, fetch_context)
+    if services.replicas.is_settling:
+        return once_settled(services.replicas, fetch.names(), partial(_read, fetch, context))
+    return _read(fetch, context)
+
+
+def _read(fetch: _Fetch, context: RequestContext) -> Answer[FetchResponse | Encoded]:
+    request = fetch.request
     if len(fetch.due) > FETCH_PARTITIONS_PER_TURN_MAX:
         return Pending(_read_in_turns(fetch, context))
     fetch.read()
     if fetch.remote:
         return Pending(_read_remotely(fetch))
-    if request.max_wait_ms <= 0 or fetch.is_enough or not fetch_context.positions:
+    if request.max_wait_ms <= 0 or fetch.is_enough or not fetch.context.positions:
         return fetch.response()
     fetch.release()
     # Before anybody else has a turn: what is appended from now on is noticed.
@@ -215,6 +224,14 @@ class _Fetch:
             return [self.watch]
         found = (self.find(key) for key in self.context.positions)
         return [partition for partition in found if not isinstance(partition, Errors)]
+
+    def names(self) -> list[tuple[str, int]]:
+        """The partitions of the next read that the cluster knows."""
+        if self.version < _TOPIC_IDS_VERSION:
+            return [(key.topic, key.number) for key in self.due]
+        topics = self.services.image.topics_by_id
+        found = ((topics.get(key.topic_id), key.number) for key in self.due)
+        return [(topic.name, number) for topic, number in found if topic is not None]
 
     def find(self, key: PartitionKey) -> Partition | Errors:
         replicas = self.services.replicas

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from kaa.handlers.settling import settle
 from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
@@ -59,6 +60,8 @@ async def handle(
         isolation = FetchIsolation.TXN_COMMITTED
     response = ListOffsetsResponse(topics=[])
     turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
+    asked = ((one.name, each.partition_index) for one in request.topics for each in one.partitions)
+    await settle(services.replicas, asked)
     for topic in request.topics:
         if topic.partitions:
             answer = await _topic(services, topic, isolation, context.api_version, turns)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kaa.handlers.settling import settle
 from kaa.model.topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from kaa.serving.metadata_view import visible_leader
 from kaa.wire.errors import Errors
@@ -73,7 +74,8 @@ async def _find(
         await services.topic_creation.create([name])
         return _refused(key, Errors.COORDINATOR_NOT_AVAILABLE)
     number = coordinator.partition_for(key)
-    services.replicas.find(name, number)
+    # So that a coordinator that is asked next does not have to be made first.
+    await settle(services.replicas, [(name, number)])
     partition = topic.partitions[number]
     leader = image.brokers.get(visible_leader(image, partition, context.listener_name))
     endpoint = None if leader is None else leader.endpoint(context.listener_name)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kaa.handlers.settling import settle
 from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.log.errors import LogError
 from kaa.model.topics import TopicPartition
@@ -46,6 +47,8 @@ async def handle(
         offsets = wanted.setdefault(topic.name, {})
         offsets |= {one.partition_index: one.offset for one in topic.partitions}
     topics: dict[str, list[DeleteRecordsPartitionResult]] = {name: [] for name in wanted}
+    asked = ((name, number) for name, offsets in wanted.items() for number in offsets)
+    await settle(services.replicas, asked)
     turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
     begun: list[_Deleting] = []
     touched: dict[str, LogDirectory] = {}

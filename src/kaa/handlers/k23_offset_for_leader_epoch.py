@@ -7,9 +7,11 @@ both are -1 if there is none. Version 3 says which replica asks; the answer is t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.handlers.in_slices import in_slices_and_pieces
+from kaa.handlers.settling import once_settled
 from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.log.errors import LogError
 from kaa.model.pieces import mapped
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 def handle(
     services: Services, request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> Answer[Response | Encoded]:
-    return in_slices_and_pieces(
+    serve = partial(
+        in_slices_and_pieces,
         services,
         context,
         request.topics,
@@ -44,6 +47,10 @@ def handle(
         slice_max=OFFSETS_LISTED_PER_SLICE_MAX,
         cost=lambda topic: len(topic.partitions),
     )
+    if not services.replicas.is_settling:
+        return serve()
+    asked = [(topic.topic, one.partition) for topic in request.topics for one in topic.partitions]
+    return once_settled(services.replicas, asked, serve)
 
 
 def _topic(services: Services, asked: OffsetForLeaderTopic) -> Pieces[OffsetForLeaderTopicResult]:

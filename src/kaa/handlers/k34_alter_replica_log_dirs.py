@@ -10,9 +10,11 @@ A cordoned directory (KIP-1066) refuses with INVALID_REPLICA_ASSIGNMENT.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.handlers.in_slices import in_slices
+from kaa.handlers.settling import once_settled
 from kaa.limits import MOVES_BEGUN_PER_SLICE_MAX
 from kaa.model.topics import TopicPartition
 from kaa.wire.messages.k34_alter_replica_log_dirs import (
@@ -45,7 +47,8 @@ def handle(
         assert replicas.moves is not None
         return key, replicas.moves.alter(key, path, replicas.find(key.topic, key.partition))
 
-    return in_slices(
+    serve = partial(
+        in_slices,
         services,
         context,
         list(wanted.items()),
@@ -53,6 +56,7 @@ def handle(
         _response,
         slice_max=MOVES_BEGUN_PER_SLICE_MAX,
     )
+    return once_settled(services.replicas, wanted, serve)
 
 
 def _response(results: list[tuple[TopicPartition, Errors]]) -> AlterReplicaLogDirsResponse:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kaa.controller.names import topic_name_problem
 from kaa.handlers.in_slices import encoded
+from kaa.handlers.settling import settle
 from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.serving.turns import Turns
 from kaa.wire.errors import Errors
@@ -28,6 +29,8 @@ async def handle(
     services: Services, request: DescribeProducersRequest, context: RequestContext
 ) -> Encoded:
     turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
+    asked = ((one.name, number) for one in request.topics for number in one.partition_indexes)
+    await settle(services.replicas, asked)
     topics = [await _topic(services, topic, turns) for topic in request.topics]
     return await encoded(services, context, DescribeProducersResponse(topics=topics))
 

@@ -17,6 +17,7 @@ import asyncio
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from kaa.handlers.settling import settle
 from kaa.handlers.share_sessions import (
     HINTED,
     RENEW_VERSION,
@@ -151,6 +152,7 @@ async def _fetch(
         elif one.number not in topic.partitions:
             failed[one] = ShareRead(Errors.UNKNOWN_TOPIC_OR_PARTITION)
         else:
+            await settle(services.replicas, [(topic.name, one.number)])
             wanted[one] = shares.lead(session.group_id, one)
     if not wanted:
         return failed
