@@ -42,7 +42,7 @@ def assign_homogeneous(spec: GroupSpec) -> Generator[None, None, GroupAssignment
     for member_id, member in spec.members.items():
         yield
         has_extra = extras_left > 0
-        kept, given_up, space = _keep(member.assignment, topic_ids, quota + has_extra)
+        kept, given_up, space = yield from _keep(member.assignment, topic_ids, quota + has_extra)
         unassigned += given_up
         if space > 0 and has_extra and members_left > extras_left:
             # Somebody else may have the partition more already.
@@ -69,11 +69,16 @@ def assign_homogeneous(spec: GroupSpec) -> Generator[None, None, GroupAssignment
 
 def _keep(
     assignment: Mapping[Uuid, frozenset[int]], topic_ids: frozenset[Uuid], space: int
-) -> tuple[Assignment, list[tuple[Uuid, int]], int]:
+) -> Generator[None, None, tuple[Assignment, list[tuple[Uuid, int]], int]]:
     """What a member keeps, what it gives up to others, and how much space is left."""
     kept: Assignment = {}
     given_up: list[tuple[Uuid, int]] = []
+    looked_at = 0
     for topic_id in map_order(assignment, uuid_hash):
+        looked_at += len(assignment[topic_id])
+        if looked_at >= _STEP:
+            yield
+            looked_at = 0
         if topic_id not in topic_ids:
             continue
         numbers = assignment[topic_id]

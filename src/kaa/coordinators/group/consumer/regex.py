@@ -9,6 +9,7 @@ not twice within ten seconds. If other topics match then, the group epoch is bum
 from __future__ import annotations
 
 from enum import Enum
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import re2
@@ -18,6 +19,7 @@ from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS, regex_reco
 from kaa.coordinators.machine import CoordinatorError
 from kaa.limits import (
     CONSUMER_GROUP_REGEX_BYTES_MAX,
+    CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX,
     CONSUMER_GROUP_REGEX_REFRESH_MS_MIN,
     CONSUMER_GROUP_REGEX_TOPICS_PER_SLICE_MAX,
 )
@@ -108,7 +110,7 @@ def regexes_to_resolve(
 def resolve(
     regexes: Iterable[str], topics: GroupTopics, timestamp_ms: int
 ) -> Generator[None, None, dict[str, ResolvedRegex]]:
-    """Matches every topic, in slices."""
+    """Matches every topic, in slices, and prepares the hash of those that match."""
     version = topics.offset
     matchers = {regex: compile_regex(regex) for regex in sorted(regexes)}
     found: dict[str, set[str]] = {regex: set() for regex in matchers}
@@ -118,6 +120,10 @@ def resolve(
                 found[regex].add(name)
         if count % CONSUMER_GROUP_REGEX_TOPICS_PER_SLICE_MAX == 0:
             yield
+    sets = found.values()
+    matching = (name for name in tuple(topics.names) if any(name in names for names in sets))
+    while some := list(islice(matching, CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX)):
+        yield from topics.prepare(some)
     return {
         regex: ResolvedRegex(frozenset(names), version, timestamp_ms)
         for regex, names in found.items()

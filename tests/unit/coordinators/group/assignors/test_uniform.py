@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from kaa.coordinators.group.assignors.table import GroupAssignment, finish
 from kaa.coordinators.group.assignors.uniform import assign_homogeneous
+from kaa.limits import CONSUMER_GROUP_ASSIGNOR_STEP_PARTITIONS_MAX as _STEP
+from kaa.wire.primitives import Uuid
 from tests.unit.coordinators.group.assignors.test_table import T, U, spec
 
 
@@ -42,3 +44,16 @@ def test_topics_that_are_not_subscribed_to_any_more() -> None:
     before = {"a": {T: frozenset({0, 1}), U: frozenset({0})}}
     found = finish(assign_homogeneous(spec({"a": [U]}, {U: 1}, before)))
     assert found == {"a": {U: frozenset({0})}}
+
+
+def test_what_a_member_keeps_is_looked_at_in_steps() -> None:
+    topics = [Uuid(number.to_bytes(16)) for number in range(4)]
+    counts = dict.fromkeys(topics, _STEP)
+    kept = {"a": {topic: frozenset(range(_STEP)) for topic in topics}}
+    new, old = (
+        sum(1 for _ in assign_homogeneous(spec({"a": topics}, counts, before)))
+        for before in (None, kept)
+    )
+    # One for each step of the topics and one for the member; a new one has its share to be given.
+    assert new == len(topics) + 2
+    assert old == len(topics) + 1 + len(topics)

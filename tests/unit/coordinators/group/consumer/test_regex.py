@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kaa.coordinators.group.consumer.group import ConsumerGroupState
-from kaa.coordinators.group.consumer.regex import compile_regex
+from kaa.coordinators.group.consumer.regex import compile_regex, resolve
 from kaa.coordinators.machine import CoordinatorError
+from kaa.limits import CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.group.consumer.bench import ConsumerBench, assigned
 
@@ -29,6 +30,21 @@ def test_the_whole_name_must_match() -> None:
     bench.beat("a", regex="t")
     bench.advance(0)
     assert bench.consumer_group().regexes["t"].topics == {"t"}
+
+
+def test_the_hash_of_what_matches_is_prepared_in_pieces() -> None:
+    bench = ConsumerBench()
+    names = [f"many-{number}" for number in range(3 * CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX)]
+    for name in names:
+        bench.create(name, 1)
+    prepared = [
+        sum(bench.topics.is_prepared([name]) for name in names)
+        for _ in resolve(["many-.*"], bench.topics, 0)
+    ]
+    step = CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX
+    assert prepared == [step, 2 * step, 3 * step]
+    assert bench.topics.is_prepared(names)
+    assert not bench.topics.is_prepared(["t"])
 
 
 def test_new_topics_are_found_but_not_at_once() -> None:
