@@ -1,10 +1,27 @@
 from __future__ import annotations
 
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
 import click
 import pytest
+from click.testing import CliRunner, Result
 
+from kaa.cli.client import EXIT_PARTLY
 from kaa.cli.reading import record_filter
+from kaa.cli.root import root
+from kaa.client import Admin
 from kaa.client.consumer.records import ConsumerRecord
+from kaa.testing import Broker
+from tests.support.leaderless import without_leader
+
+if TYPE_CHECKING:
+    from kaa.client.metadata import Topic
+
+
+def kaa(bootstrap: str, *arguments: str) -> Result:
+    return CliRunner().invoke(root, [*arguments, "-b", bootstrap])
 
 
 @pytest.mark.parametrize(
@@ -27,3 +44,32 @@ def test_without_a_pattern_everything_is_wanted() -> None:
     assert record_filter(None) is None
     with pytest.raises(click.UsageError, match="is not a pattern"):
         record_filter("(")
+
+
+def test_a_partition_without_a_leader_keeps_nobody_from_the_others() -> None:
+    with Broker() as broker:
+        servers = broker.bootstrap_servers
+        broker.topic("t", partitions=2)
+        assert kaa(servers, "produce", "t", "x", "-p", "1").exit_code == 0
+        topic = asyncio.run(_described(servers, "t"))
+        with without_leader(broker, topic, {0}):
+            fast = ("-X", "retry.backoff.ms=10")
+            found = kaa(servers, "offsets", "t", "-o", "jsonl", *fast)
+            assert found.exit_code == EXIT_PARTLY
+            row = json.loads(found.stdout)
+            assert (row["partition"], row["end_offset"]) == (1, 1)
+            assert "warning: partition t-0 has no leader" in found.stderr
+            assert "error: partition t-0: " in found.stderr
+            for arguments in (("-p", "0,1"), ("-g", "g")):
+                read = kaa(servers, "consume", "t", "-e", *arguments, *fast)
+                assert (read.exit_code, read.stdout) == (EXIT_PARTLY, "x\n"), arguments
+                assert "error: partition t-0: " in read.stderr
+            moved = kaa(
+                servers, "group", "seek", "h", "-t", "t", "--to", "end", "-o", "name", *fast
+            )
+            assert (moved.exit_code, moved.stdout) == (EXIT_PARTLY, "1\n")
+
+
+async def _described(servers: str, name: str) -> Topic:
+    async with Admin(bootstrap_servers=servers) as admin:
+        return await admin.describe_topic(name)

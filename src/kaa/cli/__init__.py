@@ -5,6 +5,7 @@
 | `broker` | `kaa broker`: runs a node in the foreground |
 | `bundle` | `kaa debug bundle`: one file to hand over when something is wrong |
 | `client` | what commands that talk to a cluster share: options, errors and exit codes |
+| `client_log` | what of a client's log a command shows |
 | `cluster` | `kaa cluster`: what a cluster is made of, and whether it is well |
 | `completion` | `kaa completion`: scripts for shells |
 | `completion_scripts` | the scripts of `kaa completion`, one function for each shell |

@@ -278,19 +278,15 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
 def run(session: Session, work: Callable[[], Coroutine[Any, Any, int | None]]) -> None:
     """Runs a command to its end and exits with its code; errors are reported, never thrown."""
     import asyncio
-    import logging
 
+    from kaa.cli.client_log import client_log
     from kaa.client.errors import ClientError
     from kaa.config.definition import InvalidConfigError
     from kaa.config.values import ConfigError
 
-    log = logging.getLogger("kaa.client")
-    level = log.level
-    if not session.is_verbose:
-        # A command tells of its errors itself, and of slips in `-X`.
-        log.setLevel(logging.ERROR)
     try:
-        code = asyncio.run(_until_ended(work)) or 0
+        with client_log(is_verbose=session.is_verbose):
+            code = asyncio.run(_until_ended(work)) or 0
         sys.stdout.flush()
     except ClientError as error:
         if session.is_verbose:
@@ -304,8 +300,6 @@ def run(session: Session, work: Callable[[], Coroutine[Any, Any, int | None]]) -
     except ConfigError as error:
         complain(str(error))
         code = EXIT_USAGE
-    finally:
-        log.setLevel(level)
     sys.exit(code)
 
 

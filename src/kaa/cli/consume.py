@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kaa.cli.client import client_options, run, say
+from kaa.cli.client import EXIT_PARTLY, client_options, run, say
 from kaa.cli.command import GROUP, TOPIC, Verb
 from kaa.cli.consume_share import consume_share
 from kaa.cli.offset_range import parse_range
@@ -102,19 +102,22 @@ def command(
     is_wanted = record_filter(grep)
     decoder = decoder_of(session.registry, registry)
 
-    async def work() -> None:
+    async def work() -> int | None:
         from kaa.client.consumer.consumer import Consumer
 
         if share is not None:
-            return await consume_share(session.settings, topics, share, count, writer)
+            await consume_share(session.settings, topics, share, count, writer)
+            return None
         names = await topics_of(session.settings, topics) if regex else topics
         async with Consumer(_settings(session, group)) as consumer:
             if group is None:
                 found = await partitions_of(consumer, names, partitions)
                 spans = await spans_of(consumer, found, wanted, stops_at_end=exit_at_end)
                 start(consumer, spans)
+                has_missing = len(spans) < len(found)
             else:
                 spans = await join_group(consumer, names, group, stops_at_end=exit_at_end)
+                has_missing = not spans.keys() >= set(consumer.assignment)
             out = sys.stdout.buffer
             out.write(writer.head(session.output) if format_ is None else b"")
             try:
@@ -127,6 +130,7 @@ def command(
                 out.flush()
                 if decoder is not None and (summary := decoder.summary()):
                     say(summary)
+            return EXIT_PARTLY if has_missing else 0
 
     run(session, work)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kaa.cli.client import client_options, run
+from kaa.cli.client import EXIT_PARTLY, client_options, run
 from kaa.cli.command import TOPIC, Verb
 from kaa.cli.offset_range import parse_range
 from kaa.cli.output import show
@@ -37,30 +37,27 @@ def command(session: Session, topics: tuple[str, ...], partitions: tuple[int, ..
     now_ms = time.time_ns() // 1_000_000
     wanted = dict(split(text, now_ms) for text in topics)
 
-    async def work() -> None:
-        from kaa.cli.reading import partitions_of
+    async def work() -> int:
+        from kaa.cli.reading import bounds_of, partitions_of
         from kaa.client.consumer.consumer import Consumer
 
         rows: list[dict[str, Any]] = []
         async with Consumer(session.settings) as consumer:
-            for topic, point in wanted.items():
-                names = await partitions_of(consumer, [topic], partitions)
-                first = await consumer.beginning_offsets(names)
-                end = await consumer.end_offsets(names)
-                times = {}
-                if point is not None:
-                    asked = dict.fromkeys(names, point.value)
-                    times = dict(await consumer.offsets_for_times(asked))
-                for name in names:
-                    found = times.get(name)
-                    row: dict[str, Any] = {"topic": topic, "partition": name.partition}
-                    row |= {"first_offset": first[name], "end_offset": end[name], "offset": None}
-                    if point is not None:
-                        row["offset"] = end[name] if found is None else found.offset
-                    row["timestamp_ms"] = None if found is None else found.timestamp_ms
-                    rows.append(row)
+            names = await partitions_of(consumer, list(wanted), partitions)
+            first, end = await bounds_of(consumer, names)
+            asked = {name: at.value for name in end if (at := wanted[name.topic]) is not None}
+            times = await consumer.offsets_for_times(asked)
+        for name in end:
+            found = times.get(name)
+            row: dict[str, Any] = {"topic": name.topic, "partition": name.partition}
+            row |= {"first_offset": first[name], "end_offset": end[name], "offset": None}
+            if name in times:
+                row["offset"] = end[name] if found is None else found.offset
+            row["timestamp_ms"] = None if found is None else found.timestamp_ms
+            rows.append(row)
         columns = ["topic", "partition", "first_offset", "end_offset", "offset", "timestamp_ms"]
         show(session.output, columns, rows, "offset")
+        return EXIT_PARTLY if len(rows) < len(names) else 0
 
     run(session, work)
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kaa.cli.client import admin_settings, say
+from kaa.cli.client import admin_settings, say, tell
 from kaa.cli.partitions import refuse_absent
 from kaa.cli.topic.names import matcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from kaa.cli.offset_range import Range
+    from kaa.client.admin.admin import Admin
     from kaa.client.consumer.consumer import Consumer
     from kaa.client.consumer.records import ConsumerRecord
     from kaa.model.topics import TopicPartition
@@ -56,16 +57,51 @@ async def partitions_of(
     return names
 
 
+class Bounds(NamedTuple):
+    """The first offsets and the ends of those partitions that could be asked."""
+
+    first: dict[TopicPartition, int]
+    end: dict[TopicPartition, int]
+
+
+async def bounds_of(client: Consumer | Admin, names: Iterable[TopicPartition]) -> Bounds:
+    """Tells of partitions that cannot be asked, such as those without a leader, and leaves them
+    out; raises a ClientError if nothing is left.
+    """
+    from kaa.client.consumer.consumer import Consumer
+    from kaa.client.consumer.offsets import (
+        EARLIEST,
+        LATEST,
+        READ_COMMITTED,
+        READ_UNCOMMITTED,
+        find_offsets,
+    )
+
+    values, level = client.values, READ_UNCOMMITTED
+    if isinstance(client, Consumer):
+        is_committed = values.get_string("isolation.level").lower() == "read_committed"
+        level = READ_COMMITTED if is_committed else level
+    found: list[dict[TopicPartition, int]] = []
+    for time in (EARLIEST, LATEST):
+        wanted = dict.fromkeys(found[0] if found else names, time)
+        timeout_ms = values.get_int("default.api.timeout.ms")
+        offsets, failures = await find_offsets(client.cluster, wanted, timeout_ms, level)
+        for error in failures.values():
+            tell(error)
+        found.append({name: offsets[name].offset for name in wanted if name in offsets})
+    first, end = found
+    return Bounds({name: first[name] for name in end}, end)
+
+
 async def spans_of(
     consumer: Consumer, names: Sequence[TopicPartition], wanted: Range, *, stops_at_end: bool
 ) -> dict[TopicPartition, Span]:
-    """Which offsets a range stands for in each partition."""
-    first = await consumer.beginning_offsets(names)
-    end = await consumer.end_offsets(names)
+    """Which offsets a range stands for in each partition that can be asked."""
+    first, end = await bounds_of(consumer, names)
     times: dict[Any, dict[TopicPartition, Any]] = {}
     for point in wanted:
         if point is not None and point.kind == "time":
-            times[point] = await consumer.offsets_for_times(dict.fromkeys(names, point.value))
+            times[point] = await consumer.offsets_for_times(dict.fromkeys(end, point.value))
 
     def offset(point: Any, name: TopicPartition) -> int:
         at_time = times.get(point, {}).get(name)
@@ -73,7 +109,7 @@ async def spans_of(
         return found
 
     spans = {}
-    for name in names:
+    for name in end:
         if (remark := wanted.start.remark(first[name], end[name])) is not None:
             say(f"{name}: {remark} is taken instead")
         stop = end[name] if stops_at_end else None
@@ -102,10 +138,9 @@ async def join_group(
         for name, records in (await consumer.poll(timeout_ms=_JOIN_POLL_MS)).items():
             # These came with the assignment; they are read again below.
             consumer.seek(name, records[0].offset)
-    names = list(consumer.assignment)
-    ends = await consumer.end_offsets(names)
+    _, ends = await bounds_of(consumer, consumer.assignment)
     spans = {}
-    for name in names:
+    for name in ends:
         position = await consumer.position(name)
         spans[name] = Span(position, ends[name] if stops_at_end else None, ends[name])
         say(f"{name} from {position}, end {ends[name]}")

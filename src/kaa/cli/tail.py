@@ -137,6 +137,7 @@ def command(
         async with Consumer(session.settings) as consumer:
             found = await partitions_of(consumer, names)
             spans = await spans_of(consumer, found, wanted, stops_at_end=False)
+            # One that has no leader yet is read from its end when it has one.
             consumer.assign(found)
             for name, span in spans.items():
                 consumer.seek(name, span.start)

@@ -29,6 +29,7 @@ without asyncio. The modules, from the socket upwards:
 | `admin` | topics, settings, groups, transactions, the cluster |
 | `sync` | all of it for scripts without asyncio |
 | `complaints` | warnings about what goes wrong again and again, without flooding the log |
+| `leaders` | warnings about partitions that nobody leads |
 | `peer` | the connection from one node of a cluster to another: kept, opened again |
 | `life` | the life of a client that works in the background: begun once, ended once |
 

@@ -27,6 +27,7 @@ from kaa.client.errors import (
     UnreachableError,
     check,
 )
+from kaa.client.leaders import ELECTION_ATTEMPTS, Leaders
 from kaa.client.metadata import NO_NODE, Metadata
 from kaa.client.security.sasl import credentials
 from kaa.client.security.tls import tls_context
@@ -47,9 +48,8 @@ if TYPE_CHECKING:
 
 # Nodes of the bootstrap list have no ids yet; they are counted down from here.
 _BOOTSTRAP_FIRST_ID: Final = -2
-# How often a topic may be missing that is being created, and be without a leader, in silence.
+# How often a topic may be missing that is being created, in silence.
 _CREATION_ATTEMPTS: Final = 4
-_ELECTION_ATTEMPTS: Final = 4
 _ELECTING: Final = frozenset({Errors.LEADER_NOT_AVAILABLE, Errors.NOT_LEADER_OR_FOLLOWER})
 
 _log = logging.getLogger(__name__)
@@ -69,6 +69,7 @@ class Cluster:
         self.metadata = Metadata()
         self.coordinators = Coordinators(self)
         self.complaints = Complaints(_log, self.clock)
+        self.leaders = Leaders(self.metadata, self.clock)
         self._bootstrap = {
             _BOOTSTRAP_FIRST_ID - index: parse_host_port(
                 "bootstrap.servers", entry, entry, "host:port"
@@ -334,7 +335,7 @@ class Cluster:
                 self.complaints.is_over(about, "topic %r is there", name)
             else:
                 # An election is over in a moment, or it is worth a word.
-                needed = max(after, _ELECTION_ATTEMPTS) if error in _ELECTING else after
+                needed = max(after, ELECTION_ATTEMPTS) if error in _ELECTING else after
                 self.complaints.warn(
                     about, "%s", KafkaError(error, f"topic {name!r}"), after=needed
                 )

@@ -11,6 +11,7 @@ import click
 from kaa.cli.client import (
     EXIT_FAILED,
     EXIT_NOT_FOUND,
+    EXIT_PARTLY,
     client_options,
     complain,
     outcome_code,
@@ -22,9 +23,10 @@ from kaa.cli.command import GROUP, TOPIC, Verb
 from kaa.cli.output import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from kaa.cli.client import Session
+    from kaa.cli.group.seek import Plan
     from kaa.client.admin.admin import Admin
     from kaa.model.topics import TopicPartition
 
@@ -101,9 +103,7 @@ def seek(
     run(session, work)
 
 
-async def _seek(
-    session: Session, admin: Admin, name: str, plan: Sequence[Any], *, execute: bool
-) -> int:
+async def _seek(session: Session, admin: Admin, name: str, plan: Plan, *, execute: bool) -> int:
     from kaa.client.errors import KafkaError
     from kaa.client.group.offsets import OffsetAndMetadata
 
@@ -112,7 +112,7 @@ async def _seek(
     failures: dict[str, Exception | None] = {}
     is_refused = execute and members > 0
     if execute and not is_refused:
-        offsets = {one.partition: OffsetAndMetadata(one.offset) for one in plan}
+        offsets = {one.partition: OffsetAndMetadata(one.offset) for one in plan.steps}
         outcome = await admin.alter_group_offsets(name, offsets)
         failures = {str(partition): error for partition, error in outcome.items()}
     rows = [
@@ -124,7 +124,7 @@ async def _seek(
             "end_offset": one.end_offset,
             "lag": max(0, one.end_offset - one.offset),
         }
-        for one in plan
+        for one in plan.steps
     ]
     columns = ["topic", "partition", "committed", "offset", "end_offset", "lag"]
     show(session.output, columns, rows, "offset")
@@ -135,7 +135,8 @@ async def _seek(
     if not execute:
         more = "; its members must stop first" if members else ""
         say(f"nothing was changed; add --execute to do it{more}")
-    return outcome_code(failures)
+    code = outcome_code(failures)
+    return code if plan.is_whole else code or EXIT_PARTLY
 
 
 @click.command("delete-offsets", cls=Verb)

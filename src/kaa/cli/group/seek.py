@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kaa.cli.client import say
 from kaa.cli.offset_range import Point, parse_range
 from kaa.cli.partitions import read_partitions, refuse_absent, refuse_repeated
+from kaa.cli.reading import bounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +32,13 @@ class Step(NamedTuple):
     committed: int | None
     offset: int
     end_offset: int
+
+
+class Plan(NamedTuple):
+    """What is to be done, and whether that is all that was asked for."""
+
+    steps: list[Step]
+    is_whole: bool
 
 
 def read_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
@@ -98,9 +106,10 @@ async def make_plan(
     shift: int | None,
     targets: Mapping[tuple[str, int], int] | None,
     now_ms: int,
-) -> list[Step]:
-    """Where each partition goes; raises SeekError, or KafkaError for what does not exist."""
-    from kaa.client.consumer.offsets import EARLIEST, LATEST
+) -> Plan:
+    """Where each partition goes that can be asked; raises SeekError, or KafkaError for what does
+    not exist.
+    """
     from kaa.model.topics import TopicPartition
 
     point = None if target is None else parse_target(target, now_ms)
@@ -111,14 +120,13 @@ async def make_plan(
         wanted = await _partitions(admin, committed, topics)
     if not wanted:
         raise SeekError(f"group {group} has committed nothing; name topics with -t")
-    first = await admin.list_offsets(dict.fromkeys(wanted, EARLIEST))
-    end = await admin.list_offsets(dict.fromkeys(wanted, LATEST))
+    first, end = await bounds_of(admin, wanted)
     times = {}
     if point is not None and point.kind == "time":
-        times = await admin.list_offsets(dict.fromkeys(wanted, point.value))
-    plan = []
-    for one in wanted:
-        start_offset, end_offset = first[one].offset, end[one].offset
+        times = await admin.list_offsets(dict.fromkeys(end, point.value))
+    steps = []
+    for one in end:
+        start_offset, end_offset = first[one], end[one]
         known = committed[one].offset if one in committed else None
         if targets is not None:
             point = Point("offset", targets[one])
@@ -130,8 +138,8 @@ async def make_plan(
         at_time = times[one].offset if one in times else None
         # A broker answers -1 where no record is so new.
         at_time = None if at_time is not None and at_time < 0 else at_time
-        plan.append(Step(one, known, point.offset(start_offset, end_offset, at_time), end_offset))
-    return plan
+        steps.append(Step(one, known, point.offset(start_offset, end_offset, at_time), end_offset))
+    return Plan(steps, is_whole=len(end) == len(wanted))
 
 
 async def _partitions(

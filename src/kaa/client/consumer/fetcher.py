@@ -29,6 +29,7 @@ from kaa.client.consumer.offsets import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     duration_ms,
+    find_offsets,
     list_offsets,
 )
 from kaa.client.consumer.records import records_of
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from kaa.client.cluster import Cluster
-    from kaa.client.consumer.offsets import OffsetAndTimestamp
+    from kaa.client.consumer.offsets import FoundOffsets, OffsetAndTimestamp
     from kaa.client.consumer.records import ConsumerRecord
     from kaa.config.definition import ConfigValues
 
@@ -116,6 +117,10 @@ class Fetcher(BrokerTasks):
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         """The offsets at times, or at the ends, of partitions, as this consumer may read them."""
         return await list_offsets(self.cluster, wanted, self._timeout_ms, self.isolation_level)
+
+    async def find_offsets(self, wanted: Mapping[TopicPartition, int]) -> FoundOffsets:
+        """As `list_offsets`, where one partition may fail and the others be found."""
+        return await find_offsets(self.cluster, wanted, self._timeout_ms, self.isolation_level)
 
     # --- records
 
@@ -314,6 +319,7 @@ class Fetcher(BrokerTasks):
                     topics = {name.topic: None for name in self.assigned}
                     await self.cluster.fetch_metadata(topics)
                     self.cluster.complain_of_topics(topics)
+                    self.cluster.leaders.complain(self.assigned)
                     self._raise_forbidden(topics)
                 await self.resolve([name for name in self.assigned if self._has_no_position(name)])
             except ClientError as error:
@@ -364,10 +370,13 @@ class Fetcher(BrokerTasks):
                 f"{left[0]} has no position and auto.offset.reset is none; seek first, or set it "
                 "to earliest or latest"
             )
-        for partition, answer in (await self.list_offsets(dict.fromkeys(left, reset_to))).items():
+        answers, failures = await self.find_offsets(dict.fromkeys(left, reset_to))
+        for partition, answer in answers.items():
             state = self.assigned.get(partition)
             if state is not None and state.position is None:
                 state.move(max(0, answer.offset))
+        for error in failures.values():
+            raise error
 
     def _has_no_position(self, partition: TopicPartition) -> bool:
         return self.assigned[partition].position is None

@@ -337,6 +337,7 @@ class Sender(BrokerTasks):
                     topics = self._topics()
                     await self.cluster.fetch_metadata(topics)
                     self.cluster.complain_of_topics(sorted(topics))
+                    self.cluster.leaders.complain(self.accumulator.waiting_partitions())
                     refreshed_ms = now_ms
                     self._wake_all()
                 if self.transaction is None:
@@ -393,7 +394,11 @@ class Sender(BrokerTasks):
 
     def _expired(self, batch: ProducerBatch) -> ClientError:
         timeout_ms = self.values.get_int("delivery.timeout.ms")
-        reason = self._trouble or "is the leader of the partition reachable?"
+        reason = (
+            self.cluster.leaders.trouble_of(batch.partition)
+            or self._trouble
+            or "is the leader of the partition reachable?"
+        )
         return RequestTimeoutError(
             f"{_counted(batch)} to {batch.partition} could not be delivered within "
             f"delivery.timeout.ms={timeout_ms}; {reason}"

@@ -11,10 +11,14 @@ from kaa.client.consumer.offsets import (
     MAX_TIMESTAMP,
     READ_COMMITTED,
     duration_ms,
+    find_offsets,
     list_offsets,
 )
+from kaa.client.errors import KafkaError
 from kaa.client.producer.producer import Producer
 from kaa.model.topics import TopicPartition
+from kaa.testing import Broker
+from tests.support.leaderless import without_leader
 
 
 @pytest.mark.parametrize(
@@ -52,3 +56,27 @@ def test_offsets_by_time(bootstrap: str, topic_name: str) -> None:
                 assert found[partition].offset == offset
 
     asyncio.run(run())
+
+
+def test_partitions_that_can_be_asked_are_found_without_those_that_cannot() -> None:
+    async def run(broker: Broker) -> None:
+        settings = {"bootstrap.servers": broker.bootstrap_servers, "retry.backoff.ms": 10}
+        led, other = TopicPartition("t", 1), TopicPartition("t", 0)
+        async with Admin(settings) as admin:
+            topic = await admin.describe_topic("t")
+        async with Admin(settings) as admin:
+            with without_leader(broker, topic, {0}):
+                wanted = {other: LATEST, led: LATEST}
+                found = await find_offsets(admin.cluster, wanted, 30_000)
+                assert found.offsets[led].offset == 0
+                (failure,) = found.failures.items()
+                assert failure[0] == other
+                assert "partition t-0: LEADER_NOT_AVAILABLE" in str(failure[1])
+                with pytest.raises(KafkaError, match="LEADER_NOT_AVAILABLE"):
+                    await find_offsets(admin.cluster, {other: LATEST}, 100)
+                with pytest.raises(KafkaError, match="LEADER_NOT_AVAILABLE"):
+                    await list_offsets(admin.cluster, wanted, 100)
+
+    with Broker() as broker:
+        broker.topic("t", partitions=2)
+        asyncio.run(run(broker))
