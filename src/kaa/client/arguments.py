@@ -4,21 +4,21 @@ where it would end the work of others, and a text is one name, not one name per 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from operator import index
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import Any, Final, TypeGuard
 
+from kaa.model.kinds import ResourceType
 from kaa.model.topics import TopicPartition
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+INT16_MAX: Final = 2**15 - 1
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
 
 def names_of(given: Iterable[str], what: str = "topic") -> list[str]:
     """Names from some of them, or from one."""
-    names = [given] if isinstance(given, str) else list(given)
+    names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"{name!r} is not the name of a {what}; names are text")
@@ -43,8 +43,41 @@ def _is_pair(given: object) -> TypeGuard[tuple[str, object]]:
     return isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str)
 
 
-def whole_number(given: object, what: str, *, most: int = INT64_MAX) -> int:
-    """A number from 0 on, of any type of whole numbers; `what` begins the sentence if it is not.
+def pairs_of(given: object, what: str) -> Iterable[tuple[Any, Any]]:
+    """The items of a dictionary; `what` says what one is from and to."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{given!r} is not a dictionary; give one of {what}")
+    return given.items()
+
+
+def wait_ms_of(given: object) -> int | None:
+    """How long to wait. A number with a fraction is refused: other clients wait for seconds."""
+    if given is None or type(given) is int:
+        return given
+    try:
+        return index(given)  # type: ignore[arg-type]  # What is not a number raises.
+    except TypeError:
+        raise TypeError(
+            f"timeout_ms is a whole number of milliseconds, not {given!r}; for a second write "
+            "timeout_ms=1000"
+        ) from None
+
+
+def resource_type_of(given: object) -> ResourceType:
+    """A kind of thing with settings, or its name in letters of either case."""
+    if isinstance(given, ResourceType):
+        return given
+    known = [one for one in ResourceType if one is not ResourceType.UNKNOWN]
+    for one in known:
+        if isinstance(given, str) and given.upper() == one.name:
+            return one
+    names = ", ".join(repr(one.name.lower()) for one in known)
+    raise TypeError(f"{given!r} has no settings; give a ResourceType, or one of {names}")
+
+
+def whole_number(given: object, what: str, *, least: int = 0, most: int = INT64_MAX) -> int:
+    """A number from `least` on, of any type of whole numbers; `what` begins the sentence if it is
+    not.
 
     Numbers with a fraction are refused, also those whose fraction is 0: they come from sums like
     `time.time() * 1000`, and which whole number is meant is for the caller to say.
@@ -54,7 +87,9 @@ def whole_number(given: object, what: str, *, most: int = INT64_MAX) -> int:
     except TypeError:
         kind = type(given).__name__
         raise TypeError(f"{what} is a whole number, not a {kind}; round it with int()") from None
-    if number < 0:
+    if number < least < 0:
+        raise ValueError(f"{what} is at least {least}, not {number}")
+    if number < least:
         raise ValueError(f"{what} cannot be negative, as {number} is")
     if number > most:
         raise ValueError(f"{what} is at most {most}, not {number}")

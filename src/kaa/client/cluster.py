@@ -19,6 +19,7 @@ from kaa.client.complaints import Complaints
 from kaa.client.connection import Connection, ConnectionSettings
 from kaa.client.coordinator import COORDINATOR_NODES_FIRST, Coordinators, coordinator_node
 from kaa.client.errors import (
+    PARTITION_HINT,
     ClientError,
     ClosedError,
     DisconnectedError,
@@ -345,7 +346,8 @@ class Cluster:
         known = self.metadata.partition(topic, partition)
         what = f"partition {topic}-{partition}"
         if known is None:
-            raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, what)
+            hint = PARTITION_HINT if topic in self.metadata.topics else None
+            raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, what, hint=hint)
         leader = self.metadata.leader_of(topic, partition)
         if leader == NO_NODE:
             raise KafkaError(Errors.LEADER_NOT_AVAILABLE, what)

@@ -181,18 +181,29 @@ HINTS: Final = {
 }
 """What a user can do about an error."""
 
+PARTITION_HINT: Final = "name a partition that is there (kaa topic describe)"
+"""For a partition that is not there, of a topic that is."""
+
 
 class KafkaError(ClientError):
     """A broker answered with an error code."""
 
     def __init__(
-        self, error: Errors, what: str, *, message: str | None = None, node: str | None = None
+        self,
+        error: Errors,
+        what: str,
+        *,
+        message: str | None = None,
+        node: str | None = None,
+        hint: str | None = None,
     ) -> None:
-        """`what` was tried; `message` is the broker's own text, `node` its address."""
+        """`what` was tried; `message` is the broker's own text, `node` its address, and `hint`
+        what to do, where that is not the same for all errors of this kind.
+        """
         text = f"{what}: {error.name} ({error.value}): {message or error.message}"
         if node is not None:
             text += f" [broker {node}]"
-        hint = HINTS.get(error)
+        hint = hint or HINTS.get(error)
         if hint is not None:
             text += f"; {hint}"
         super().__init__(text)
@@ -204,10 +215,10 @@ class KafkaError(ClientError):
         self.retriable = error.retriable
 
 
-def check(code: int, what: str, *, message: str | None = None, node: str | None = None) -> None:
-    """Raises what a code stands for, unless it is not an error."""
+def check(code: int, what: str, **more: str | None) -> None:
+    """Raises what a code stands for, unless it is not an error; `more` as for KafkaError."""
     if code:
-        raise KafkaError(Errors.of(code), what, message=message, node=node)
+        raise KafkaError(Errors.of(code), what, **more)
 
 
 class CommitFailedError(KafkaError):

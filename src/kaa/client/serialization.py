@@ -128,7 +128,12 @@ def to_bytes(data: object, what: str) -> Buffer | None:
     if data is None or isinstance(data, bytes | bytearray | memoryview):
         return data
     if isinstance(data, str):
-        return data.encode()
+        try:
+            return data.encode()
+        except UnicodeEncodeError as error:
+            raise SerializationError(
+                f"a {what} has text that is not UTF-8 ({error.reason}); give it as bytes"
+            ) from error
     kind = type(data).__name__
     if isinstance(data, dict | list | tuple):
         hint = "encode it, as with json.dumps"
@@ -149,6 +154,8 @@ def to_headers(headers: Headers) -> list[Header]:
             raise SerializationError(
                 f"{pair!r} is not a header; give a dictionary, or pairs of a name and bytes"
             )
+        if not pair[0].isascii():
+            to_bytes(pair[0], "header")
         value = to_bytes(pair[1], "header")
         found.append((pair[0], None if value is None else bytes(value)))
     return found

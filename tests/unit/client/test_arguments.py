@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -12,9 +12,10 @@ import pytest
 
 from kaa.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, ShareConsumer
 from kaa.client.arguments import INT32_MAX, names_of, partitions_of, whole_number
-from kaa.client.errors import ClientError
+from kaa.client.errors import ClientError, KafkaError, SerializationError
 from kaa.model.kinds import ResourceType
 from kaa.model.topics import TopicPartition
+from kaa.testing import Broker
 from tests.support.broker_process import BrokerProcess
 
 
@@ -158,5 +159,114 @@ def test_no_bad_argument_ends_the_consumer(kaa_node: BrokerProcess, topic_name: 
                 consumer.seek(partition, -1)
             assert len((await consumer.poll(10_000))[partition]) == 1
             await consumer.commit()
+
+    asyncio.run(run())
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+def test_what_is_clearly_meant_is_done(broker: Broker) -> None:
+    async def run() -> None:
+        async with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
+            pairs: Any = [("second", 2)]
+            assert await admin.create_topics({"first": 3}) == {"first": None}
+            assert await admin.create_topics(pairs) == {"second": None}
+            assert len((await admin.describe_topic("first")).partitions) == 3
+            assert len((await admin.describe_topic("second")).partitions) == 2
+            one = TopicPartition("first", 0)
+            for time in ("earliest", "latest"):
+                assert (await admin.list_offsets({one: time}))[one].offset == 0
+            await admin.alter_configs("topic", "first", {"retention.ms": 5000})
+            (entry,) = await admin.describe_configs("topic", "first", ["retention.ms"])
+            assert entry.value == "5000"
+
+    asyncio.run(run())
+
+
+ONE = TopicPartition("t", 0)
+REFUSED: dict[str, tuple[Callable[[Any], Awaitable[Any]], type[Exception], str]] = {
+    "partitions as text": (
+        lambda admin: admin.create_topics([NewTopic("q", partitions="3")]),  # type: ignore[arg-type]
+        TypeError,
+        "the number of partitions of 'q' is a whole number",
+    ),
+    "a number for a topic": (lambda admin: admin.create_topics([3]), TypeError, "not a topic"),
+    "a count as text": (
+        lambda admin: admin.create_partitions({"t": "2"}),
+        TypeError,
+        "of 't' is a",
+    ),
+    "a list of counts": (lambda admin: admin.create_partitions(["t"]), TypeError, "a dictionary"),
+    "no names": (lambda admin: admin.delete_topics(None), TypeError, "None is not the name of"),
+    "no such time": (lambda admin: admin.list_offsets({ONE: "noon"}), ValueError, "max-timestamp"),
+    "no time": (lambda admin: admin.list_offsets([ONE]), TypeError, "give one of partitions"),
+    "a topic's time": (lambda admin: admin.list_offsets("t"), TypeError, "not a dictionary"),
+    "a topic's offset": (lambda admin: admin.delete_records({"t": 1}), TypeError, "TopicPartition"),
+    "below everything": (lambda admin: admin.delete_records({ONE: -5}), ValueError, "at least -1"),
+    "no resource": (lambda admin: admin.alter_configs("tpic", "t", {}), TypeError, "'topic', "),
+    "no change": (lambda admin: admin.alter_configs("topic", "t", ["a=b"]), TypeError, "ConfigCh"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_the_rest_is_refused_with_what_to_give(broker: Broker, case: str) -> None:
+    call, kind, text = REFUSED[case]
+
+    async def run() -> None:
+        async with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
+            with pytest.raises(kind, match=text):
+                await call(admin)
+
+    asyncio.run(run())
+
+
+def test_errors_that_say_what_to_do_here(broker: Broker) -> None:
+    async def run() -> None:
+        async with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
+            await admin.create_topics(["c_d"])
+            error = (await admin.create_topics(["c.d"]))["c.d"]
+            assert "differs in more than '.' and '_'" in str(error)
+            with pytest.raises(KafkaError, match="an offset up to the end of the partition"):
+                await admin.delete_records({TopicPartition("c_d", 0): 7})
+            with pytest.raises(KafkaError, match="GROUP_ID_NOT_FOUND"):
+                await admin.group_lag("absent")
+        async with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+            with pytest.raises(KafkaError, match="name a partition that is there"):
+                await producer.send("c_d", b"x", partition=9)
+            for wrong in ({"value": "\udcff"}, {"key": "\udcff"}, {"headers": {"\udcff": b""}}):
+                bad: Any = wrong
+                with pytest.raises(SerializationError, match=r"not UTF-8 .* as bytes"):
+                    await producer.send("c_d", **bad)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("given", [1.0, "5"])
+def test_waits_are_in_milliseconds(broker: Broker, given: Any) -> None:
+    async def run() -> None:
+        settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"}
+        async with Consumer(settings) as consumer, ShareConsumer(settings) as shares:
+            consumer.assign([ONE])
+            shares.subscribe(["t"])
+            wait: Callable[..., Awaitable[Any]]
+            for wait in (consumer.poll, shares.poll):
+                with pytest.raises(TypeError, match=r"milliseconds, not .*timeout_ms=1000"):
+                    await wait(given)
+            assert await consumer.poll(Whole()) == {}  # type: ignore[arg-type]
+
+    asyncio.run(run())
+
+
+def test_a_pattern_that_is_none_leaves_the_consumer_as_it_was(broker: Broker) -> None:
+    async def run() -> None:
+        settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"}
+        async with Consumer(settings) as consumer:
+            with pytest.raises(ValueError, match=r"'\(' is not a pattern"):
+                consumer.subscribe(pattern="(")
+            consumer.assign([ONE])
 
     asyncio.run(run())

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kaa.cli.client import Session
-    from kaa.client.admin.admin import Admin
     from kaa.client.admin.groups import GroupDescription, PartitionLag
 
 _LAG_COLUMNS = ("topic", "partition", "committed", "end_offset", "lag", "client_id", "host")
@@ -177,7 +176,7 @@ def lag(session: Session, names: tuple[str, ...], lag_max: int | None) -> None:
         rows: list[dict[str, Any]] = []
         async with Admin(session.settings) as admin:
             for name in names:
-                found = await known_lag(admin, name)
+                found = await admin.group_lag(name)
                 rows += [{"group": name, **lag_row(one)} for one in found]
         columns = ["group", *_LAG_COLUMNS]
         show(session.output, columns, rows, "partition", wide=["start_offset", "member_id"])
@@ -190,14 +189,6 @@ def lag(session: Session, names: tuple[str, ...], lag_max: int | None) -> None:
         return EXIT_UNHEALTHY if is_late else 0
 
     run(session, work)
-
-
-async def known_lag(admin: Admin, name: str) -> list[PartitionLag]:
-    """How far a group is; raises KafkaError if there is no such group."""
-    found = await admin.group_lag(name)
-    if not found:
-        await admin.describe_group(name)
-    return found
 
 
 def lag_row(one: PartitionLag) -> dict[str, Any]:

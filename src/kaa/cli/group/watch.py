@@ -70,14 +70,12 @@ async def watch_group(
     admin: Admin, name: str, output: str, interval_s: float, count: int | None
 ) -> None:
     """Looks again and again; on a terminal in place, else one table after the other."""
-    from kaa.cli.group.group import known_lag
-
     before: Look | None = None
     looks = 0
     while count is None or looks < count:
         if looks:
             await asyncio.sleep(interval_s)
-        now = Look(time.monotonic(), await known_lag(admin, name))
+        now = Look(time.monotonic(), await admin.group_lag(name))
         _print(name, output, movement(before, now))
         before = now
         looks += 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.client.admin.base import AdminBase
-from kaa.client.arguments import names_of
+from kaa.client.arguments import names_of, resource_type_of
 from kaa.client.errors import check
 from kaa.config.client_habits import config_text
 from kaa.model.kinds import ResourceType
@@ -68,13 +69,14 @@ class ConfigAdmin(AdminBase):
 
     async def describe_configs(
         self,
-        resource_type: ResourceType,
+        resource_type: ResourceType | str,
         name: str,
         names: Sequence[str] | None = None,
         *,
         documentation: bool = False,
     ) -> list[ConfigEntry]:
         """The settings of a topic, broker or group, all or those named."""
+        resource_type = resource_type_of(resource_type)
         request = DescribeConfigsRequest(
             resources=[
                 DescribeConfigsResource(
@@ -105,14 +107,17 @@ class ConfigAdmin(AdminBase):
 
     async def alter_configs(
         self,
-        resource_type: ResourceType,
+        resource_type: ResourceType | str,
         name: str,
-        changes: Iterable[ConfigChange],
+        changes: Iterable[ConfigChange] | Mapping[str, object],
         *,
         validate_only: bool = False,
     ) -> None:
-        """Changes settings one by one; those that are not named stay."""
-        wanted = [changes] if isinstance(changes, ConfigChange) else changes
+        """Changes settings one by one; those that are not named stay. A dictionary sets each of
+        its names to its value.
+        """
+        resource_type = resource_type_of(resource_type)
+        wanted = _changes(changes)
         request = IncrementalAlterConfigsRequest(
             resources=[
                 AlterConfigsResource(
@@ -138,6 +143,18 @@ class ConfigAdmin(AdminBase):
             response = await self.cluster.call(request, what, self._timeout_ms, node_id=node_id)
         for result in response.responses:
             check(result.error_code, what, message=result.error_message)
+
+
+def _changes(given: Iterable[ConfigChange] | Mapping[str, object]) -> list[ConfigChange]:
+    if isinstance(given, Mapping):
+        return [ConfigChange(name, value) for name, value in given.items()]
+    changes: list[ConfigChange] = [given] if isinstance(given, ConfigChange) else list(given)
+    for one in changes:
+        if not isinstance(one, ConfigChange):
+            raise TypeError(
+                f"{one!r} is not a change; give a dictionary, or ConfigChange(name, ...)"
+            )
+    return changes
 
 
 def _config_node(resource_type: ResourceType, name: str) -> int | None:

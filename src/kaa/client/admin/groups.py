@@ -336,6 +336,8 @@ class GroupAdmin(AdminBase):
             members = {
                 partition: member for member in described.members for partition in member.assignment
             }
+        elif not committed:
+            raise described
         wanted = sorted({*committed, *members})
         starts, ends = [
             await list_offsets(

@@ -23,7 +23,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from kaa.client.arguments import names_of, partition_of, partitions_of, whole_number
+from kaa.client.arguments import (
+    names_of,
+    partition_of,
+    partitions_of,
+    wait_ms_of,
+    whole_number,
+)
 from kaa.client.cluster import Cluster
 from kaa.client.consumer.fetcher import Fetcher
 from kaa.client.consumer.offsets import EARLIEST, LATEST
@@ -294,7 +300,7 @@ class Consumer(ClientLife):
 
         Raises NotSubscribedError before `subscribe` or `assign`, as there is nothing to wait for.
         """
-        found = await self._poll(timeout_ms, max_records or self._poll_records_max)
+        found = await self._poll(wait_ms_of(timeout_ms), max_records or self._poll_records_max)
         if self._key_deserializer is None and self._value_deserializer is None:
             return found
         polled: dict[TopicPartition, list[ConsumerRecord]] = {}

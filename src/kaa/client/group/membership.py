@@ -126,15 +126,20 @@ class Membership:
         listener: RebalanceListener | None,
     ) -> None:
         """Replaces what is subscribed to; the first time the member's task begins in `tasks`."""
+        matches = None
+        if pattern is not None and not self._is_newer:
+            try:
+                matches = re.compile(pattern).fullmatch
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is not a pattern: {error}") from error
         self._listener = listener
         self.is_subscribed = True
         self._commit_at_ms = self._cluster.clock.monotonic_ms() + self._commit_interval_ms
         if pattern is None:
             self._driver.subscribe(topics)
-        elif self._is_newer:
+        elif matches is None:
             self._driver.subscribe(frozenset(), pattern=pattern)
         else:
-            matches = re.compile(pattern).fullmatch
             hides = self._values.get_boolean("exclude.internal.topics")
             self._driver.subscribe(
                 frozenset(),

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from kaa.client.arguments import INT32_MAX, INT64_MAX, whole_number
 from kaa.client.cluster import Cluster
-from kaa.client.errors import BufferExhaustedError, ClientError, KafkaError
+from kaa.client.errors import PARTITION_HINT, BufferExhaustedError, ClientError, KafkaError
 from kaa.client.life import ClientLife
 from kaa.client.producer.accumulator import record_bytes_max
 from kaa.client.producer.delivery import Delivery, RecordMetadata
@@ -245,6 +245,7 @@ class Producer(ClientLife):
                 Errors.UNKNOWN_TOPIC_OR_PARTITION,
                 f"partition {topic.name}-{partition}",
                 message=f"the topic has partitions 0 to {len(topic.partitions) - 1}",
+                hint=PARTITION_HINT,
             )
         target = self._partitions.get((topic.name, partition))
         if target is None:

@@ -23,7 +23,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.client.arguments import names_of
+from kaa.client.arguments import names_of, wait_ms_of
 from kaa.client.cluster import Cluster
 from kaa.client.consumer.records import ConsumerRecord, deserialized
 from kaa.client.errors import (
@@ -153,7 +153,7 @@ class ShareConsumer(ClientLife):
 
         With implicit acknowledgement the records of the poll before are accepted.
         """
-        await self._wait_for_records(timeout_ms)
+        await self._wait_for_records(wait_ms_of(timeout_ms))
         return self._take(self._limits.records_max)
 
     async def _wait_for_records(self, timeout_ms: int | None) -> None:
