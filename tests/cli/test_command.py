@@ -4,6 +4,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from kaa.cli.client import EXIT_USAGE
 from kaa.cli.command import SHARED_SECTION, ByteCount, Name, Noun
 from kaa.cli.root import root
 from kaa.cli.topic.topic import command as topic
@@ -21,6 +22,28 @@ def test_shared_options_come_last() -> None:
 def test_verbs_of_a_noun_have_the_class() -> None:
     assert isinstance(topic, Noun)
     assert {type(verb) for verb in topic.commands.values()} == {Noun.command_class}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-b", "host", "topic", "list"], "-b goes after the command: kaa COMMAND ... -b ..."),
+        (["--output", "json", "offsets", "t"], "--output goes after the command: kaa COMMAND ..."),
+        (
+            ["topic", "-b", "host", "list"],
+            "-b goes after the command: kaa topic COMMAND ... -b ...",
+        ),
+    ],
+)
+def test_shared_options_go_after_the_command(arguments: list[str], said: str) -> None:
+    answer = CliRunner().invoke(root, arguments, prog_name="kaa")
+    assert answer.exit_code == EXIT_USAGE
+    assert said in answer.stderr
+
+
+def test_other_options_are_refused_as_ever() -> None:
+    answer = CliRunner().invoke(root, ["--nosuch", "topic"], prog_name="kaa")
+    assert (answer.exit_code, "after the command" in answer.stderr) == (EXIT_USAGE, False)
 
 
 def test_names_never_fail(monkeypatch: object) -> None:

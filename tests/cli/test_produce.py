@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 
 import click
 import pytest
@@ -21,6 +23,7 @@ from kaa.cli.produce import (
     written_text,
 )
 from kaa.cli.root import EXIT_INTERRUPTED, root
+from kaa.testing import Broker
 from tests.support.broker_process import BrokerProcess
 from tests.support.terminal import INTERRUPT, shown_and_code, typed_into
 
@@ -57,6 +60,36 @@ def test_json_lines() -> None:
     ):
         with pytest.raises(InputError, match="line 1 is not a record"):
             list(read_json([wrong]))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{}", "it has no value"),
+        (
+            b'[{"value": "v"}]',
+            "it is a list and not an object; write one object per line, as -o jso",
+        ),
+        (b"[", "write one object per line, as -o jsonl does"),
+        (b"3", "it is a int and not an object"),
+        (b'{"value": {"hex": "00"}}', '{"hex": "00"} has no text "base64"'),
+        (b'{"value": "v", "headers": [["a"]]}', '["a"] is not a pair of a name and a value'),
+        (b'{"value": "v", "headers": {"a": "b"}}', "headers are a list of pairs"),
+    ],
+)
+def test_a_line_that_is_no_record_says_why(line: bytes, reason: str) -> None:
+    with pytest.raises(InputError, match=re.escape(reason)):
+        list(read_json([line]))
+
+
+def test_bytes_of_the_shell_are_written_as_they_are() -> None:
+    given = os.fsdecode(b"k\x9b")
+    with Broker() as broker:
+        topic = broker.topic("t")
+        answer = kaa(broker.bootstrap_servers, "produce", "t", given, "-k", given)
+        assert answer.exit_code == 0, answer.output
+        (record,) = topic.records()
+        assert (record.key, record.value) == (b"k\x9b", b"k\x9b")
 
 
 def test_records_come_back(bootstrap: str, topic_name: str) -> None:
@@ -100,8 +133,14 @@ COMPACTED = """
 
 def test_wrong_input(bootstrap: str, topic_name: str) -> None:
     answer = kaa(bootstrap, "produce", topic_name, "--json", stdin='{"value": "fine"}\nwrong\n')
-    assert answer.exit_code == EXIT_USAGE
+    assert answer.exit_code == EXIT_PARTLY
+    assert f"1 record written to {topic_name}" in answer.stderr
     assert "line 2 is not a record" in answer.stderr
+    nothing = kaa(bootstrap, "produce", topic_name, "--json", stdin="wrong\n")
+    assert nothing.exit_code == EXIT_USAGE
+    empty = kaa(bootstrap, "produce", topic_name, "-K", "", stdin="a\tb\n")
+    assert empty.exit_code == EXIT_USAGE
+    assert "--key-delimiter is empty" in empty.stderr
     assert kaa(bootstrap, "consume", topic_name, "-e").stdout == "fine\n"
 
 

@@ -23,6 +23,7 @@ from kaa.cli.secrets import HIDDEN, without_secrets
         "ssl.keystore.key=-----BEGIN s3cret",
         "aws.secret.access.key=s3cret",
         "delegation.token.secret.key=s3cret",
+        "confluent.license=s3cret",
         # In the middle of lines.
         "[1] INFO ssl.key.password = s3cret, ssl.protocol = TLSv1.3",
         "[1] INFO values: ssl.key.password: s3cret",

@@ -44,6 +44,7 @@
 | `spark_run` | work on Spark that a signal brings to an end |
 | `consume_share` | `kaa consume --share`: records as one of the consumers of a share group |
 | `share` | `kaa share`: share groups, how much is left for them, and how to move them |
+| `standard_streams` | standard input and output that are closed, or full |
 | `storage` | `kaa storage`: what Kafka's storage tool does |
 | `tail` | `kaa tail`: records as they arrive, for people who watch |
 | `template` | `-o template=TEXT`: one line per row, of which braces are filled in |
@@ -61,5 +62,7 @@
 def main() -> None:
     """Runs the program `kaa`."""
     from kaa.cli.root import root
+    from kaa.cli.standard_streams import open_streams
 
+    open_streams()
     root(prog_name="kaa")

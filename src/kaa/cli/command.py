@@ -46,6 +46,17 @@ class Verb(click.Command):
 class Suggesting(click.Group):
     """A group that says which of its commands may have been meant."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name not in _shared_names():
+                raise
+            name = error.option_name
+            raise click.UsageError(
+                f"{name} goes after the command: {ctx.command_path} COMMAND ... {name} ...", ctx
+            ) from None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -58,6 +69,14 @@ class Suggesting(click.Group):
             meant = f" Did you mean {' or '.join(near)}?" if near else ""
             ctx.fail(f"No such command '{word}'.{meant}")
         return super().resolve_command(ctx, args)
+
+
+def _shared_names() -> set[str]:
+    """The options that every command about a cluster has."""
+    from kaa.cli.client import client_options
+
+    options = client_options(lambda **_: None).__click_params__  # type: ignore[attr-defined]
+    return {name for option in options for name in option.opts}
 
 
 class Noun(Suggesting):

@@ -166,7 +166,15 @@ def _report(
 
 @command.command()
 @click.argument("topic", type=TOPIC)
-@click.option("-n", "--count", type=click.IntRange(min=1), default=100_000, show_default=True)
+@click.option(
+    "-n",
+    "--count",
+    "--records",
+    "count",
+    type=click.IntRange(min=1),
+    default=100_000,
+    show_default=True,
+)
 @click.option("--size", type=click.IntRange(min=0), default=100, show_default=True, help="Bytes.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Records per second.")
 @client_options
@@ -214,7 +222,14 @@ async def _send(producer: Producer, topic: str, count: int, rate: float | None, 
 
 @command.command()
 @click.argument("topic", type=TOPIC)
-@click.option("-n", "--count", type=click.IntRange(min=1), help="Default: all that is there.")
+@click.option(
+    "-n",
+    "--count",
+    "--records",
+    "count",
+    type=click.IntRange(min=1),
+    help="Default: all that is there.",
+)
 @client_options
 def consume(session: Session, topic: str, count: int | None) -> None:
     """Measure reading the records of a topic from its start.
@@ -272,7 +287,15 @@ async def _read(
 
 @command.command()
 @click.argument("topic", type=TOPIC)
-@click.option("-n", "--count", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option(
+    "-n",
+    "--count",
+    "--records",
+    "count",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+)
 @click.option("--size", type=click.IntRange(min=0), default=100, show_default=True, help="Bytes.")
 @client_options
 def e2e(session: Session, topic: str, count: int, size: int) -> None:

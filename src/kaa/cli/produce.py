@@ -80,19 +80,41 @@ def read_json(lines: Iterable[bytes], first_number: int = 1) -> Iterator[NewReco
         if not line.strip():
             continue
         try:
-            item = json.loads(line)
-            yield NewRecord(
-                _bytes(item.get("key")),
-                _bytes(item["value"]),
-                tuple((name, _bytes(value)) for name, value in item.get("headers") or ()),
-                _number(item, "partition"),
-                _number(item, "timestamp_ms"),
-            )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            yield _record_of(line)
+        except (InputError, ValueError) as error:
+            is_list = line.lstrip().startswith(b"[")
+            form = "one object per line, as -o jsonl does" if is_list else "objects"
             raise InputError(
-                f"line {number} is not a record: {error!r}; write objects such as "
+                f"line {number} is not a record: {error}; write {form} such as "
                 '{"key": "k", "value": "v", "headers": [["name", "value"]]}'
             ) from error
+
+
+def _record_of(line: bytes) -> NewRecord:
+    item = json.loads(line)
+    if not isinstance(item, dict):
+        raise InputError(f"it is a {type(item).__name__} and not an object")
+    if "value" not in item:
+        raise InputError("it has no value")
+    return NewRecord(
+        _bytes(item.get("key")),
+        _bytes(item["value"]),
+        _headers(item.get("headers")),
+        _number(item, "partition"),
+        _number(item, "timestamp_ms"),
+    )
+
+
+def _headers(given: Any) -> tuple[tuple[str, bytes | None], ...]:
+    if not isinstance(given or [], list):
+        raise InputError(f"headers are a list of pairs, not {json.dumps(given)}")
+    return tuple(_header(one) for one in given or ())
+
+
+def _header(pair: Any) -> tuple[str, bytes | None]:
+    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+        raise InputError(f"{json.dumps(pair)} is not a pair of a name and a value")
+    return pair[0], _bytes(pair[1])
 
 
 def read_headers(texts: Sequence[str]) -> tuple[tuple[str, bytes | None], ...]:
@@ -102,7 +124,7 @@ def read_headers(texts: Sequence[str]) -> tuple[tuple[str, bytes | None], ...]:
         name, separator, value = text.partition("=")
         if not name:
             raise click.UsageError(f"--header {text!r} is not of the form NAME=VALUE")
-        found.append((name, value.encode() if separator else None))
+        found.append((name, _argument_bytes(value) if separator else None))
     return tuple(found)
 
 
@@ -117,8 +139,15 @@ def _bytes(value: Any) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, dict):
+        if not isinstance(value.get("base64"), str):
+            raise InputError(f'{json.dumps(value)} has no text "base64"')
         return b64decode(value["base64"], validate=True)
     return value.encode() if isinstance(value, str) else json.dumps(value).encode()
+
+
+def _argument_bytes(text: str) -> bytes:
+    """The bytes that the shell gave, which need not be UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 @click.command(cls=Verb)
@@ -180,8 +209,10 @@ def command(
         session.settings["acks"] = acks
     if compression is not None:
         session.settings["compression.type"] = compression
-    delimiter = None if key_delimiter is None else key_delimiter.encode()
-    own_key = None if key is None else key.encode()
+    if key_delimiter == "":
+        raise click.UsageError("--key-delimiter is empty; name what separates key and value")
+    delimiter = None if key_delimiter is None else _argument_bytes(key_delimiter)
+    own_key = None if key is None else _argument_bytes(key)
 
     extra = read_headers(headers)
     is_typed = not values and sys.stdin.isatty()
@@ -197,13 +228,9 @@ def command(
             count += len(lines)
 
     async def work() -> int:
-        try:
-            return await _produce(
-                session, topic, records(), may_create=not no_create, is_typed=is_typed
-            )
-        except InputError as error:
-            complain(str(error))
-            return EXIT_USAGE
+        return await _produce(
+            session, topic, records(), may_create=not no_create, is_typed=is_typed
+        )
 
     run(session, work)
 
@@ -219,7 +246,7 @@ def with_extras(
 async def _pieces(values: Sequence[str], *, is_typed: bool) -> AsyncIterator[list[bytes]]:
     """The values of the command line, or the lines of standard input as they come."""
     if values:
-        yield [value.encode() for value in values]
+        yield [_argument_bytes(value) for value in values]
         return
     if is_typed:
         say("one record per line; Ctrl-D ends it")
@@ -278,11 +305,14 @@ class Sending:
             show(self._output, [], self._written, "offset")
             self._written = []
 
-    def finish(self) -> int:
-        """Says what was written; gives the exit code."""
+    def finish(self, wrong: InputError | None = None) -> int:
+        """Says what was written, and what ended it before the end; gives the exit code."""
         if self._output not in {"table", *_STREAMED}:
             show(self._output, _COLUMNS, self._written, "offset")
         say(f"{written_text(self._sent - self._failed, self._sent)} written to {self._topic}")
+        if wrong is not None:
+            complain(str(wrong))
+            return EXIT_PARTLY if self._sent > self._failed else EXIT_USAGE
         if self._first_error is None:
             return 0
         return EXIT_PARTLY if self._failed < self._sent else exit_code(self._first_error)
@@ -312,6 +342,7 @@ async def _produce(
         if absent is not None:
             made = count_text(len((await producer.partitions_for(topic)).partitions), "partition")
             say(f"topic {topic} was not there and has been created with {made}")
+        wrong: InputError | None = None
         progress = Progress("writing", "records")
         # Who types the records sees them, and a line of progress would run into them.
         progress.is_shown &= not is_typed
@@ -322,6 +353,8 @@ async def _produce(
                     progress.advance()
                 if sending.is_full:
                     await sending.settle(producer)
+        except InputError as error:
+            wrong = error
         except asyncio.CancelledError:
             progress.clear()
             await sending.settle(producer)
@@ -330,7 +363,7 @@ async def _produce(
         finally:
             progress.clear()
             await sending.settle(producer)
-    return sending.finish()
+    return sending.finish(wrong)
 
 
 async def _absence(session: Session, topic: str) -> KafkaError | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import click
 
 from kaa.cli.command import Suggesting
+from kaa.cli.standard_streams import OutputError
 
 VERBOSE_KEY = "kaa.verbose"
 EXIT_FAILED = 1
@@ -100,6 +101,17 @@ class LazyGroup(Suggesting):
         ]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
+    def main(self, *arguments: Any, **more: Any) -> Any:
+        """Runs the program; what cannot be written to standard output is an error like others."""
+        try:
+            return super().main(*arguments, **more)
+        except OutputError as error:
+            from kaa.cli.client import complain, pacify_output
+
+            complain(f"cannot write to standard output: {error.strerror}")
+            pacify_output()
+            sys.exit(EXIT_FAILED)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; nobody sees a traceback who has not asked for it."""
         try:
@@ -111,7 +123,7 @@ class LazyGroup(Suggesting):
 
             pacify_output()
             sys.exit(EXIT_BROKEN_PIPE)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except (click.ClickException, click.exceptions.Exit, click.Abort, OutputError):
             raise
         except Exception as error:
             if ctx.meta.get(VERBOSE_KEY):
