@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from kaa.cli.client import Session, load_settings
+from kaa.cli.client import EXIT_USAGE, Session, load_settings
 from kaa.cli.perf import Run, _read, _there_and_back, histogram, percentile, summary
 from kaa.cli.root import root
 from kaa.client.consumer.records import ConsumerRecord
@@ -128,3 +128,9 @@ def test_who_interrupts_it_sees_what_was_measured(
         line for line in re.split(r"\r|\n", shown) if line.startswith(("writing", "measuring"))
     ]
     assert all(len(line.replace("\x1b[K", "").replace("^C", "")) < 40 for line in lines)
+
+
+def test_a_count_of_records_may_be_called_so() -> None:
+    answer = CliRunner().invoke(root, ["perf", "produce", "t", "--records", "-5"])
+    assert answer.exit_code == EXIT_USAGE
+    assert "-5 is not in the range x>=1" in answer.stderr

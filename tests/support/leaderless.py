@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def without_leader(broker: Broker, topic: Topic, partitions: Collection[int]) -> Fault:
-    """A rule: whoever asks for metadata hears of this topic, and of no leader of `partitions`."""
+    """A rule: answers about metadata have this topic, without a leader of `partitions`."""
     host, port = broker.bootstrap_servers.rsplit(":", 1)
 
     def row(index: int) -> MetadataResponsePartition:

@@ -102,37 +102,39 @@ def command(
     is_wanted = record_filter(grep)
     decoder = decoder_of(session.registry, registry)
 
-    async def work() -> int | None:
+    async def work() -> int:
         from kaa.client.consumer.consumer import Consumer
 
         if share is not None:
             await consume_share(session.settings, topics, share, count, writer)
-            return None
+            return 0
         names = await topics_of(session.settings, topics) if regex else topics
         async with Consumer(_settings(session, group)) as consumer:
             if group is None:
                 found = await partitions_of(consumer, names, partitions)
                 spans = await spans_of(consumer, found, wanted, stops_at_end=exit_at_end)
                 start(consumer, spans)
-                has_missing = len(spans) < len(found)
             else:
                 spans = await join_group(consumer, names, group, stops_at_end=exit_at_end)
-                has_missing = not spans.keys() >= set(consumer.assignment)
-            out = sys.stdout.buffer
-            out.write(writer.head(session.output) if format_ is None else b"")
+                found = list(consumer.assignment)
+            sys.stdout.buffer.write(writer.head(session.output) if format_ is None else b"")
             try:
                 await _consume(consumer, spans, count, is_wanted, writer, decoder)
             except asyncio.CancelledError:
                 await _say_how_to_go_on(consumer, spans, writer.written, group)
                 raise
             finally:
-                out.write(writer.end())
-                out.flush()
-                if decoder is not None and (summary := decoder.summary()):
-                    say(summary)
-            return EXIT_PARTLY if has_missing else 0
+                _finish(writer, decoder)
+        return EXIT_PARTLY if len(spans) < len(found) else 0
 
     run(session, work)
+
+
+def _finish(writer: RecordWriter, decoder: RegistryDecoder | None) -> None:
+    sys.stdout.buffer.write(writer.end())
+    sys.stdout.buffer.flush()
+    if decoder is not None and (summary := decoder.summary()):
+        say(summary)
 
 
 def _check_groups(group: str | None, share: str | None, has_start: bool, has_others: bool) -> None:
