@@ -325,7 +325,7 @@ class Consumer(ClientLife):
         is_member = membership is not None and membership.is_subscribed
         if not is_member and not fetcher.assigned:
             raise NotSubscribedError(
-                "the consumer reads nothing yet: call subscribe([topic]) or assign([partition])"
+                "the consumer reads nothing yet: call subscribe([topic]), or assign([partition])"
             )
         deadline: float | None = None
         while True:
