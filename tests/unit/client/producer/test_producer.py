@@ -13,6 +13,7 @@ from kaa.client.errors import (
     ClosedError,
     KafkaError,
     RequestTimeoutError,
+    SerializationError,
 )
 from kaa.client.producer.producer import Producer
 from kaa.wire.errors import Errors
@@ -159,10 +160,10 @@ def test_nobody_answers() -> None:
         ({"partition": 0.0}, TypeError),
         ({"partition": "0"}, TypeError),
         ({"partition": 2**40}, KafkaError),
-        ({"headers": [("\ud800", b"v")]}, ValueError),
+        ({"headers": [("\ud800", b"v")]}, SerializationError),
         ({"headers": [("h", 1.5)]}, TypeError),
         ({"headers": 7}, TypeError),
-        ({"key": "\ud800"}, ValueError),
+        ({"key": "\ud800"}, SerializationError),
         ({"key": 1.5}, TypeError),
         ({"topic": b"t"}, TypeError),
     ],
