@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.timeline import Timeline
     from kaa.coordinators.timers import Timers
+    from kaa.model.pieces import Pieces
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 
 
@@ -157,7 +158,7 @@ class Machine(Protocol):
         """
         ...
 
-    def loaded(self, now: Moment) -> CoordinatorResult:
+    def loaded(self, now: Moment) -> CoordinatorResult | Pieces[CoordinatorResult]:
         """Every record of the partition was replayed: the machine begins to serve."""
         ...
 
@@ -169,6 +170,6 @@ class Machine(Protocol):
         """The records of an earlier result are committed, or failed with the error."""
         ...
 
-    def expire(self, now: Moment) -> CoordinatorResult | None:
+    def expire(self, now: Moment) -> CoordinatorResult | Pieces[CoordinatorResult] | None:
         """Acts on one deadline that has passed; None if there is none."""
         ...

@@ -12,11 +12,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kaa.coordinators.machine import CoordinatorError
+from kaa.wire.errors import Errors
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-    from kaa.coordinators.machine import CoordinatorError
+    from kaa.model.pieces import Pieces
 
 R = TypeVar("R")
 
@@ -58,3 +61,30 @@ class Promise(asyncio.Future[R]):
             except Exception as fault:  # noqa: BLE001 - as above.
                 self.set_exception(fault)
         return self
+
+
+def keep_in_pieces(
+    loop: asyncio.AbstractEventLoop,
+    pieces: Pieces[Any],
+    answer: Promise[Any],
+    is_refused: Callable[[], bool] = lambda: False,
+) -> None:
+    """Ends in what the work gives, with turns for others in between. The work is dropped when
+    nobody waits any more; it is refused with NOT_COORDINATOR as soon as `is_refused`.
+    """
+    if answer.done():
+        return
+    if is_refused():
+        answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
+        return
+    try:
+        next(pieces)
+    except StopIteration as stop:
+        answer.keep(stop.value)
+    except CoordinatorError as error:
+        answer.refuse(error)
+    except Exception:
+        answer.refuse(CoordinatorError(Errors.UNKNOWN_SERVER_ERROR))
+        raise
+    else:
+        loop.call_soon(keep_in_pieces, loop, pieces, answer, is_refused)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kaa.coordinators.java_hash import java_hash
 from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.promise import Promise
-from kaa.coordinators.shard import MachineType, Shard, ShardState
+from kaa.coordinators.promise import Promise, keep_in_pieces
+from kaa.coordinators.shard import MachineType, Shard, ShardState, found
 from kaa.limits import (
     COORDINATOR_KEY_HASHES_MAX,
     COORDINATOR_LOAD_RETRY_SECONDS_MAX,
@@ -126,17 +126,16 @@ class Runtime(Generic[MachineType]):
             shard.read(query, answer)
         return answer
 
-    def read_all(self, query: Callable[[list[MachineType]], Any], answer: Promise[R]) -> Promise[R]:
-        """The answer to a question about all that this broker coordinates, at once. Refused while
-        a part of it is loading.
+    def read_all(
+        self, query: Callable[[list[MachineType]], Any | Pieces[Any]], answer: Promise[R]
+    ) -> Promise[R]:
+        """The answer to a question about all that this broker coordinates, as `read` gives it.
+        Refused while a part of it is loading; what is closed meanwhile still counts.
         """
-        try:
-            if any(shard.state is ShardState.LOADING for shard in self):
-                raise CoordinatorError(Errors.COORDINATOR_LOAD_IN_PROGRESS)
-            active = [shard.machine for shard in self if shard.state is ShardState.ACTIVE]
-            answer.keep(query(active))
-        except CoordinatorError as refusal:
-            answer.refuse(refusal)
+        if any(shard.state is ShardState.LOADING for shard in self):
+            return answer.refuse(CoordinatorError(Errors.COORDINATOR_LOAD_IN_PROGRESS))
+        active = [shard.machine for shard in self if shard.state is ShardState.ACTIVE]
+        keep_in_pieces(self._host.loop, found(query, active), answer)
         return answer
 
     def write_all(self, command: Command[MachineType]) -> None:

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from kaa.coordinators.loading import replay_log
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult, Machine
+from kaa.coordinators.promise import keep_in_pieces
 from kaa.limits import (
     COORDINATOR_CHANGES_COMMITTED_PER_TURN_MAX,
     COORDINATOR_DEADLINES_PER_TURN_MAX,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from kaa.replication.partition import Partition
 
 MachineType = TypeVar("MachineType", bound=Machine)
+Asked = TypeVar("Asked")
 if TYPE_CHECKING:
     Command = Callable[[MachineType, Moment], CoordinatorResult | Pieces[CoordinatorResult]]
 
@@ -264,25 +266,10 @@ class Shard(Generic[MachineType]):
         """
         refusal = self._refusal()
         if refusal is None:
-            self._read_on(_found(query, self.machine), answer)
+            pieces = found(query, self.machine)
+            keep_in_pieces(self._loop, pieces, answer, lambda: self.state is not ShardState.ACTIVE)
         else:
             answer.refuse(CoordinatorError(refusal))
-
-    def _read_on(self, pieces: Pieces[Any], answer: Promise[Any]) -> None:
-        if self.state is not ShardState.ACTIVE:
-            answer.refuse(CoordinatorError(Errors.NOT_COORDINATOR))
-            return
-        try:
-            next(pieces)
-        except StopIteration as stop:
-            answer.keep(stop.value)
-        except CoordinatorError as error:
-            answer.refuse(error)
-        except Exception:
-            answer.refuse(CoordinatorError(Errors.UNKNOWN_SERVER_ERROR))
-            raise
-        else:
-            self._loop.call_soon(self._read_on, pieces, answer)
 
     def _refusal(self) -> Errors | None:
         if self.state is ShardState.ACTIVE:
@@ -666,8 +653,9 @@ class Shard(Generic[MachineType]):
         self._arm_machine_timer()
 
 
-def _found(query: Callable[[MachineType], Any], machine: MachineType) -> Pieces[Any]:
-    return (yield from in_pieces(query(machine)))
+def found(query: Callable[[Asked], Any | Pieces[Any]], asked: Asked) -> Pieces[Any]:
+    """The answer to a question, which may be given at once or in pieces."""
+    return (yield from in_pieces(query(asked)))
 
 
 def _answer(replies: Any) -> None:

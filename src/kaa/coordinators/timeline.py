@@ -165,6 +165,10 @@ class TimelineDict(Generic[Key, Value]):
         before = history[0]
         return None if isinstance(before, _Absent) else before
 
+    def committed_keys(self) -> list[Key]:
+        """Of what readers may see, for those who look at it little by little."""
+        return [key for key, _ in self.committed_items()]
+
     def committed_items(self) -> Iterator[tuple[Key, Value]]:
         history = self._history
         for key, value in self._newest.items():

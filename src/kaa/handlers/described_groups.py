@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kaa.handlers import authorized_operations
-from kaa.handlers.in_slices import in_slices
+from kaa.handlers.in_slices import asked_in_slices
 from kaa.limits import GROUPS_DESCRIBED_PER_SLICE_MAX
 from kaa.wire.errors import Errors
 
@@ -33,24 +33,28 @@ def describe_groups(
     *,
     with_operations: bool,
 ) -> Answer[Response | Encoded]:
-    """The response about these groups, in their order. Each is described at once, or refused."""
+    """The response about these groups, in their order, described or refused."""
 
-    def described(group_id: str) -> Any:
-        group = describe(
+    def ask(group_id: str) -> asyncio.Future[Any]:
+        return describe(
             group_id,
             lambda refusal: described_group(
                 group_id=group_id, error_code=refusal.error, members=[]
             ),
-        ).result()
-        if with_operations and group.error_code == Errors.NONE:
-            group.authorized_operations = authorized_operations.GROUP
-        return group
+        )
 
-    return in_slices(
+    def respond(groups: list[Any]) -> Response:
+        if with_operations:
+            for group in groups:
+                if group.error_code == Errors.NONE:
+                    group.authorized_operations = authorized_operations.GROUP
+        return response(groups=groups)
+
+    return asked_in_slices(
         services,
         context,
         group_ids,
-        described,
-        lambda groups: response(groups=groups),
+        ask,
+        respond,
         slice_max=GROUPS_DESCRIBED_PER_SLICE_MAX,
     )

@@ -9,16 +9,17 @@ may be large itself, as a topic with thousands of partitions, is made in pieces.
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from kaa.handlers.context import Encoded
 from kaa.model.pieces import finish
 from kaa.net.pending import Pending
-from kaa.serving.turns import in_turns
+from kaa.serving.turns import Turns, in_turns
 from kaa.wire.frames import encode_response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kaa.handlers.context import Answer, RequestContext
     from kaa.model.pieces import Pieces
@@ -83,6 +84,48 @@ async def _made(
             spent = cost(item)
             await asyncio.sleep(0)
         parts.append(await in_turns(make(item)))
+    return await encoded(services, context, respond(parts))
+
+
+def asked_in_slices(
+    services: NodeServices,
+    context: RequestContext,
+    items: Sequence[Item],
+    ask: Callable[[Item], asyncio.Future[Part]],
+    respond: Callable[[list[Part]], Response],
+    *,
+    slice_max: int,
+) -> Answer[Response | Encoded]:
+    """The same where others make the parts: a future each, done at once unless the part is large.
+    Never more than one of them is waited for.
+    """
+    rest = iter(items)
+    asked = []
+    for item in islice(rest, slice_max):
+        asked.append(ask(item))
+        if not asked[-1].done():
+            break
+    else:
+        if len(asked) == len(items):
+            return respond([one.result() for one in asked])
+    return Pending(_asked(services, context, asked, rest, ask, respond, slice_max))
+
+
+async def _asked(
+    services: NodeServices,
+    context: RequestContext,
+    asked: list[asyncio.Future[Part]],
+    rest: Iterator[Item],
+    ask: Callable[[Item], asyncio.Future[Part]],
+    respond: Callable[[list[Part]], Response],
+    slice_max: int,
+) -> Encoded:
+    parts = [await one for one in asked]
+    await asyncio.sleep(0)
+    turns = Turns(slice_max)
+    for item in rest:
+        await turns.next()
+        parts.append(await ask(item))
     return await encoded(services, context, respond(parts))
 
 

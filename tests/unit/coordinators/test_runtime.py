@@ -11,6 +11,7 @@ from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.promise import Promise
 from kaa.coordinators.runtime import partition_for
 from kaa.coordinators.shard import ShardState
+from kaa.model.pieces import Pieces
 from kaa.wire.errors import Errors
 from tests.support.pace import PATIENCE_SECONDS
 from tests.unit.coordinators.support import Cluster, CounterMachine, error_of, turns
@@ -120,6 +121,15 @@ def test_a_question_to_every_shard() -> None:
             raise CoordinatorError(Errors.INVALID_REGULAR_EXPRESSION)
 
         assert ask(refuse) is Errors.INVALID_REGULAR_EXPRESSION
+
+        def slowly(machines: list[CounterMachine]) -> Pieces[int]:
+            yield
+            return len(machines)
+
+        answer: Promise[int] = Promise(cluster.host.loop)
+        cluster.runtime.read_all(slowly, answer)
+        assert not answer.done(), "others have a turn"
+        assert await answer == 1
         cluster.runtime.stop()
         assert ask(len) == 0
 

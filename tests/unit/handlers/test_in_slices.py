@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kaa.handlers.context import Encoded, RequestContext
-from kaa.handlers.in_slices import in_slices, in_slices_and_pieces
+from kaa.handlers.in_slices import asked_in_slices, in_slices, in_slices_and_pieces
 from kaa.model.pieces import Pieces
 from kaa.net.pending import Pending
 from kaa.wire.frames import RequestFrame, decode_response
@@ -92,3 +92,36 @@ def test_one_large_part_is_made_in_pieces() -> None:
         cast("Any", None), CONTEXT, ["a"], make, respond, slice_max=5, cost=lambda _: 5
     )
     assert isinstance(at_once, MetadataResponse)
+
+
+def test_parts_that_others_make_are_asked_for_one_by_one() -> None:
+    asked: list[int] = []
+
+    async def main() -> None:
+        with ThreadPoolExecutor(1) as executor:
+            loop = asyncio.get_running_loop()
+            services = cast("Any", SimpleNamespace(loop=loop, batch_work=executor))
+
+            def ask(item: int) -> asyncio.Future[str]:
+                asked.append(item)
+                part: asyncio.Future[str] = loop.create_future()
+                if item == 1:
+                    loop.call_soon(part.set_result, str(item))
+                else:
+                    part.set_result(str(item))
+                return part
+
+            small = asked_in_slices(services, CONTEXT, [2, 3], ask, respond, slice_max=2)
+            assert isinstance(small, MetadataResponse)
+            assert [topic.name for topic in small.topics] == ["2", "3"]
+            asked.clear()
+            pending = asked_in_slices(services, CONTEXT, range(4), ask, respond, slice_max=9)
+            assert isinstance(pending, Pending)
+            assert asked == [0, 1], "the next one waits for the large one"
+            encoded = await pending.response
+            assert isinstance(encoded, Encoded)
+        content = b"".join(bytes(part) for part in encoded.parts)
+        _, response = decode_response(content[4:], api(ApiKey.METADATA), VERSION)
+        assert [topic.name for topic in response.topics] == ["0", "1", "2", "3"]
+
+    asyncio.run(main())

@@ -8,6 +8,7 @@ the handler says how a refusal reads in its API (`refused`), and how the answer 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import defaultdict
 from contextlib import suppress
@@ -26,11 +27,11 @@ from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.coordinators.promise import Promise
 from kaa.coordinators.runtime import Runtime, partition_for
 from kaa.coordinators.share.state import UNKNOWN_START_OFFSET, SharePartitionKey
+from kaa.limits import RECORDS_PER_PIECE
 from kaa.model.topics import CONSUMER_OFFSETS
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Iterable, Mapping
 
     from kaa.coordinators.group.outcome import Client
@@ -431,9 +432,7 @@ class GroupCoordinator:
     ) -> asyncio.Future[R]:
         states, types = request.states_filter, request.types_filter
         return self.runtime.read_all(
-            lambda machines: [
-                group for machine in machines for group in machine.list_groups(states, types)
-            ],
+            lambda machines: _listed(machines, states, types),
             Promise(self._host.loop, refused, respond),
         )
 
@@ -447,7 +446,9 @@ class GroupCoordinator:
         """
         results: list[DeletableGroupResult] = []
         wanted: dict[int, list[str]] = defaultdict(list)
-        for group_id in group_ids:
+        for count, group_id in enumerate(group_ids, 1):
+            if count % RECORDS_PER_PIECE == 0:
+                await asyncio.sleep(0)
             try:
                 await self._delete_share_state(group_id)
             except CoordinatorError as refusal:
@@ -459,6 +460,20 @@ class GroupCoordinator:
             await self.runtime.write(number, partial(_delete_groups, some), answer)
             results += answer.result()
         return results
+
+
+def _listed(
+    machines: Iterable[GroupMachine], states: list[str], types: list[str]
+) -> Pieces[list[ListedGroup]]:
+    listed: list[ListedGroup] = []
+    looked_at = 0
+    for machine in machines:
+        listed += yield from machine.list_groups(states, types)
+        looked_at += len(machine.groups)
+        if looked_at >= RECORDS_PER_PIECE:
+            looked_at = 0
+            yield
+    return listed
 
 
 def _stable_offsets(
@@ -534,5 +549,7 @@ def _each_refused(
     return [refused(one, error) for one in group_ids]
 
 
-def _delete_groups(group_ids: list[str], machine: GroupMachine, _: Moment) -> CoordinatorResult:
+def _delete_groups(
+    group_ids: list[str], machine: GroupMachine, _: Moment
+) -> Pieces[CoordinatorResult]:
     return machine.delete_groups(group_ids)

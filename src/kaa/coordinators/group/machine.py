@@ -39,6 +39,8 @@ from kaa.coordinators.group.topics import GroupTopics
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.coordinators.timeline import Timeline, TimelineDict
 from kaa.coordinators.timers import Timers
+from kaa.limits import RECORDS_PER_PIECE
+from kaa.model.pieces import mapped
 from kaa.model.steady_date import SteadyDate
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k16_list_groups import ListedGroup
@@ -179,11 +181,13 @@ class GroupMachine:
 
     # --- life
 
-    def loaded(self, now: Moment) -> CoordinatorResult:
+    def loaded(self, now: Moment) -> Pieces[CoordinatorResult]:
         outcome = Outcome()
         retention_ms = self.settings().offsets_retention_ms
         self._steady_date.at(now.wall_ms, now.monotonic_ms, retention_ms)
-        for group in tuple(self.groups.values()):
+        for count, group in enumerate(tuple(self.groups.values()), 1):
+            if count % RECORDS_PER_PIECE == 0:
+                yield
             if isinstance(group, ClassicGroup):
                 self.classic.loaded(group, now, outcome)
             else:
@@ -198,7 +202,7 @@ class GroupMachine:
     def appended(self, then: Any, error: Errors, now: Moment) -> CoordinatorResult:
         return self.classic.stored(then, error, now)
 
-    def expire(self, now: Moment) -> CoordinatorResult | None:
+    def expire(self, now: Moment) -> CoordinatorResult | Pieces[CoordinatorResult] | None:
         event: Any = self.timers.take_due(now.monotonic_ms)
         if event is None:
             return None
@@ -254,10 +258,12 @@ class GroupMachine:
 
     # --- groups
 
-    def delete_groups(self, group_ids: Iterable[str]) -> CoordinatorResult:
+    def delete_groups(self, group_ids: Iterable[str]) -> Pieces[CoordinatorResult]:
         records: list[NewRecord] = []
         results = []
-        for group_id in group_ids:
+        for count, group_id in enumerate(group_ids, 1):
+            if count % RECORDS_PER_PIECE == 0:
+                yield
             error = Errors.NONE
             group = self.groups.get(group_id)
             try:
@@ -282,7 +288,7 @@ class GroupMachine:
             return streams_tombstones(group)
         return [group_tombstone(group.group_id)]
 
-    def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
+    def describe_consumer_group(self, group_id: str) -> Pieces[DescribedConsumerGroup]:
         topics = self.consumer.topics
         default_assignor = self.settings().consumer_assignors[0]
         return describe_consumer_group(self.groups, group_id, topics, default_assignor)
@@ -295,33 +301,38 @@ class GroupMachine:
         known = merged(group.partitions.initialised, group.partitions.initialising)
         return {topic_id: topic.partitions for topic_id, topic in known.items()}
 
-    def describe_share_group(self, group_id: str) -> DescribedShareGroup:
+    def describe_share_group(self, group_id: str) -> Pieces[DescribedShareGroup]:
         return describe_share_group(self.groups, group_id, self.share.topics)
 
-    def describe_streams_group(self, group_id: str) -> DescribedStreamsGroup:
+    def describe_streams_group(self, group_id: str) -> Pieces[DescribedStreamsGroup]:
         return describe_streams_group(self.groups, group_id)
 
-    def describe_group(self, group_id: str, api_version: int) -> DescribedGroup:
+    def describe_group(self, group_id: str, api_version: int) -> Pieces[DescribedGroup]:
         return describe_classic_group(self.groups, group_id, api_version)
 
     def list_groups(
         self, states_filter: Iterable[str], types_filter: Iterable[str]
-    ) -> list[ListedGroup]:
+    ) -> Pieces[list[ListedGroup]]:
+        """A group that comes meanwhile is left out, as is one that goes."""
         states = {state.strip().lower() for state in states_filter}
         types = {kind.strip().lower() for kind in types_filter}
-        listed = []
-        for _, group in self.groups.committed_items():
-            kind, state = group.kind, group.shown_state
-            if (not types or kind in types) and (not states or state.lower() in states):
-                listed.append(
-                    ListedGroup(
-                        group_id=group.group_id,
-                        protocol_type=group.protocol_type or "",
-                        group_state=state,
-                        group_type=kind,
-                    )
-                )
-        return listed
+
+        def listed(group_id: str) -> ListedGroup | None:
+            group = self.groups.committed(group_id)
+            if group is None or (types and group.kind not in types):
+                return None
+            state = group.shown_state
+            if states and state.lower() not in states:
+                return None
+            return ListedGroup(
+                group_id=group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=state,
+                group_type=group.kind,
+            )
+
+        found = yield from mapped(listed, self.groups.committed_keys())
+        return [one for one in found if one is not None]
 
     # --- expiry
 
@@ -329,13 +340,15 @@ class GroupMachine:
         interval_ms = self.settings().offsets_retention_check_interval_ms
         self.timers.schedule("cleanup", now.monotonic_ms + interval_ms, CleanupDue())
 
-    def _clean_up(self, now: Moment) -> CoordinatorResult:
+    def _clean_up(self, now: Moment) -> Pieces[CoordinatorResult]:
         self._schedule_cleanup(now)
         self.offsets.tidy()
         retention_ms = self.settings().offsets_retention_ms
         date_ms = self._steady_date.at(now.wall_ms, now.monotonic_ms, retention_ms)
         records: list[NewRecord] = []
-        for group in self.groups.values():
+        for count, group in enumerate(self.groups.values(), 1):
+            if count % RECORDS_PER_PIECE == 0:
+                yield
             if isinstance(group, ShareGroup):
                 # It has no offsets here, and lives until it is deleted.
                 continue

@@ -23,6 +23,7 @@ from kaa.coordinators.timeline import Timeline, TimelineDict
 from kaa.coordinators.timers import Timers
 from kaa.coordinators.transaction.ending import end_verdict, is_id_needed
 from kaa.coordinators.transaction.records import (
+    partitions_of_record,
     tombstone,
     transaction_of_record,
     transaction_record,
@@ -38,6 +39,7 @@ from kaa.coordinators.transaction.state import (
     Transaction,
     TransactionState,
 )
+from kaa.limits import TRANSACTION_PARTITIONS_PER_TURN_MAX
 from kaa.model.ordered import OrderedSet
 from kaa.model.steady_date import SteadyDate
 from kaa.wire.errors import Errors
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from kaa.coordinators.machine import Moment, NewRecord, Reply
     from kaa.coordinators.transaction.settings import TransactionSettings
     from kaa.coordinators.transaction.state import PartitionName
+    from kaa.model.pieces import Pieces
+    from kaa.wire.messages.transaction_log import PartitionsSchema
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 
 RECORD_TYPES: Final = RecordTypes([RecordType(TransactionLogKey, TransactionLogValue)])
@@ -396,7 +400,7 @@ class TransactionMachine:
         partitions: frozenset[PartitionName],
         version: int,
         now: Moment,
-    ) -> CoordinatorResult:
+    ) -> CoordinatorResult | Pieces[CoordinatorResult]:
         """Makes partitions part of the transaction, which begins with the first of them."""
         transaction = self._current(self.transactions.get(transactional_id), *producer)
         if transaction.is_taken_over:
@@ -407,6 +411,8 @@ class TransactionMachine:
         added = transaction.with_partitions(partitions, now.wall_ms, version)
         if _can_run_out(added):
             self._note_begin(transactional_id, added, now)
+        if len(added.partitions) > TRANSACTION_PARTITIONS_PER_TURN_MAX:
+            return self._store_in_pieces(transactional_id, added, Errors.NONE)
         return self._store(transactional_id, added, Errors.NONE)
 
     def verify_partitions(
@@ -485,13 +491,28 @@ class TransactionMachine:
 
     # --- records
 
+    def _store_in_pieces(
+        self, transactional_id: str, transaction: Transaction, response: Any
+    ) -> Pieces[CoordinatorResult]:
+        known = yield from partitions_of_record(transaction)
+        # To store it is enough for a turn.
+        yield
+        return self._store(transactional_id, transaction, response, known=known)
+
     def _store(
-        self, transactional_id: str, transaction: Transaction, response: Any, then: Any = None
+        self,
+        transactional_id: str,
+        transaction: Transaction,
+        response: Any,
+        then: Any = None,
+        known: list[PartitionsSchema] | None = None,
     ) -> CoordinatorResult:
+        """`known` are the partitions as the record has them, if somebody has made them already."""
         self._last_epochs[transactional_id] = transaction.last_producer_epoch
         version = self.settings().transaction_version
         partitions, made = transaction.partitions, self._made
-        known = made[0].transaction_partitions if made and made[1] is partitions else None
+        if known is None and made and made[1] is partitions:
+            known = made[0].transaction_partitions
         record = transaction_record(transactional_id, transaction, version, known)
         assert isinstance(record.value, TransactionLogValue)
         # Nothing of a transaction without a state of its own is in its record.

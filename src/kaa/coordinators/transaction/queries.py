@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import re2
 
 from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.transaction.state import TransactionState, by_topic
+from kaa.coordinators.transaction.state import TransactionState, by_topic_in_pieces
+from kaa.limits import RECORDS_PER_PIECE
+from kaa.model.pieces import mapped
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k65_describe_transactions import TopicData
 from kaa.wire.messages.k65_describe_transactions import TransactionState as DescribedTransaction
@@ -18,15 +20,20 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.transaction.machine import TransactionMachine
     from kaa.coordinators.transaction.state import Transaction
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k66_list_transactions import ListTransactionsRequest
 
 
-def describe(machine: TransactionMachine, transactional_id: str) -> DescribedTransaction:
+def describe(machine: TransactionMachine, transactional_id: str) -> Pieces[DescribedTransaction]:
     """CoordinatorError if there is none."""
     transaction = machine.transactions.committed(transactional_id)
     if transaction is None:
         raise CoordinatorError(Errors.TRANSACTIONAL_ID_NOT_FOUND)
     producer_id, producer_epoch = transaction.client_identity
+    numbers = yield from by_topic_in_pieces(transaction.partitions)
+    topics = yield from mapped(
+        lambda item: TopicData(topic=item[0], partitions=item[1]), numbers.items()
+    )
     return DescribedTransaction(
         transactional_id=transactional_id,
         transaction_state=transaction.state.title,
@@ -34,10 +41,7 @@ def describe(machine: TransactionMachine, transactional_id: str) -> DescribedTra
         transaction_start_time_ms=transaction.start_timestamp_ms,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        topics=[
-            TopicData(topic=topic, partitions=numbers)
-            for topic, numbers in by_topic(transaction.partitions).items()
-        ],
+        topics=topics,
     )
 
 
@@ -92,17 +96,35 @@ class ListedTransactions(NamedTuple):
 
 def list_transactions(
     machines: Iterable[TransactionMachine], request: ListTransactionsRequest, now_ms: int
-) -> ListedTransactions:
+) -> Pieces[ListedTransactions]:
     """CoordinatorError for a pattern that is not one."""
     wanted, unknown_states = _filter(request)
-    found = [
-        ListedTransaction(
+    found: list[ListedTransaction] = []
+    looked_at = 0
+    for machine in machines:
+        found += yield from _listed(machine, wanted, now_ms)
+        looked_at += len(machine.transactions)
+        if looked_at >= RECORDS_PER_PIECE:
+            looked_at = 0
+            yield
+    return ListedTransactions(found, unknown_states)
+
+
+def _listed(
+    machine: TransactionMachine, wanted: Filter, now_ms: int
+) -> Pieces[list[ListedTransaction]]:
+    """One that comes meanwhile is left out, as is one that goes."""
+    transactions = machine.transactions
+
+    def listed(transactional_id: str) -> ListedTransaction | None:
+        transaction = transactions.committed(transactional_id)
+        if transaction is None or not wanted.accepts(transactional_id, transaction, now_ms):
+            return None
+        return ListedTransaction(
             transactional_id=transactional_id,
             producer_id=transaction.producer_id,
             transaction_state=transaction.state.title,
         )
-        for machine in machines
-        for transactional_id, transaction in machine.transactions.committed_items()
-        if wanted.accepts(transactional_id, transaction, now_ms)
-    ]
-    return ListedTransactions(found, unknown_states)
+
+    found = yield from mapped(listed, transactions.committed_keys())
+    return [one for one in found if one is not None]

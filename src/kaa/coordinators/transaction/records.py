@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.machine import NewRecord
-from kaa.coordinators.transaction.state import Transaction, TransactionState, by_topic
+from kaa.coordinators.transaction.state import Transaction, TransactionState, by_topic_in_pieces
+from kaa.model.pieces import finish, mapped
 from kaa.wire.messages.transaction_log import (
     PartitionsSchema,
     TransactionLogKey,
@@ -18,6 +19,7 @@ from kaa.wire.messages.transaction_log import (
 
 if TYPE_CHECKING:
     from kaa.coordinators.transaction.state import PartitionName
+    from kaa.model.pieces import Pieces
 
 
 def transaction_record(
@@ -30,10 +32,7 @@ def transaction_record(
     are known from another record of it.
     """
     if partitions is None:
-        partitions = [
-            PartitionsSchema(topic=topic, partition_ids=numbers)
-            for topic, numbers in by_topic(transaction.partitions).items()
-        ]
+        partitions = finish(partitions_of_record(transaction))
     is_tagged = transaction_version >= 1
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
@@ -52,6 +51,16 @@ def transaction_record(
         value.next_producer_epoch = transaction.next_producer_epoch
         value.client_transaction_version = transaction.client_transaction_version
     return NewRecord(TransactionLogKey(transactional_id=transactional_id), value, int(is_tagged))
+
+
+def partitions_of_record(transaction: Transaction) -> Pieces[list[PartitionsSchema]]:
+    """The partitions as a record has them."""
+    numbers = yield from by_topic_in_pieces(transaction.partitions)
+    return (
+        yield from mapped(
+            lambda item: PartitionsSchema(topic=item[0], partition_ids=item[1]), numbers.items()
+        )
+    )
 
 
 def tombstone(transactional_id: str) -> NewRecord:

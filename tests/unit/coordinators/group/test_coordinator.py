@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kaa.coordinators.runtime import partition_for
+from kaa.limits import RECORDS_PER_PIECE
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequest
 from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
 from kaa.wire.messages.k15_describe_groups import DescribeGroupsRequest
+from kaa.wire.messages.k16_list_groups import ListGroupsRequest
+from kaa.wire.messages.k42_delete_groups import DeleteGroupsRequest
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from kaa.wire.primitives import UUID_ZERO
 from tests.unit.handlers.group_requests import GROUP, commit_request, committed, stable_member
@@ -74,3 +77,24 @@ def test_many_groups_in_one_request(count: int) -> None:
         names = [f"group-{number}" for number in range(count)]
         answer = node.ask(DescribeGroupsRequest(groups=names), 5)
         assert [group.group_id for group in answer.groups] == names
+
+
+def test_many_groups_are_listed_and_deleted_in_turns() -> None:
+    with Node("offsets.topic.num.partitions=1") as node:
+        node.load_coordinators()
+        node.create_topic("t")
+        names = [f"group-{number}" for number in range(2 * RECORDS_PER_PIECE)]
+        for name in names:
+            committed(node, ("t", 0, 5), group=name)
+
+        async def ask() -> list[str]:
+            answer = node.services.groups.list_groups(
+                ListGroupsRequest(), lambda _: [], lambda groups: groups
+            )
+            assert not answer.done(), "others have a turn"
+            return sorted(group.group_id for group in await answer)
+
+        assert node.run(ask()) == sorted(names)
+        deleted = node.ask(DeleteGroupsRequest(groups_names=names), 2)
+        assert {one.error_code for one in deleted.results} == {Errors.NONE}
+        assert len(deleted.results) == len(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.group.bench import GROUP, GroupBench, code
 from tests.unit.coordinators.group.offsets.test_committed import offsets
@@ -35,14 +36,14 @@ def test_listing() -> None:
     bench.commit_offset(group="simple")
 
     def names(states: list[str], types: list[str]) -> set[str]:
-        return {group.group_id for group in bench.machine.list_groups(states, types)}
+        return {group.group_id for group in finish(bench.machine.list_groups(states, types))}
 
     assert names([], []) == {GROUP, "simple"}
     assert names(["stable "], []) == {GROUP}
     assert names(["EMPTY", "Dead"], []) == {"simple"}
     assert names([], ["Classic"]) == {GROUP, "simple"}
     assert names([], ["consumer"]) == set()
-    listed = {group.group_id: group for group in bench.machine.list_groups([], [])}
+    listed = {group.group_id: group for group in finish(bench.machine.list_groups([], []))}
     assert (listed[GROUP].protocol_type, listed[GROUP].group_state) == ("consumer", "Stable")
     assert listed["simple"].protocol_type == ""
 
@@ -51,7 +52,7 @@ def test_a_group_that_is_not_committed_is_not_seen() -> None:
     bench = GroupBench()
     bench.is_holding = True
     bench.join("a")
-    assert bench.machine.list_groups([], []) == []
-    assert bench.machine.describe_group(GROUP, 5).group_state == "Dead"
+    assert finish(bench.machine.list_groups([], [])) == []
+    assert finish(bench.machine.describe_group(GROUP, 5)).group_state == "Dead"
     bench.commit()
-    assert len(bench.machine.list_groups([], [])) == 1
+    assert len(finish(bench.machine.list_groups([], []))) == 1

@@ -6,6 +6,7 @@ import pytest
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.transaction.queries import describe, list_transactions
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k66_list_transactions import ListTransactionsRequest
 from tests.unit.coordinators.transaction.bench import FIRST_ID, NAME, TransactionBench
@@ -13,7 +14,7 @@ from tests.unit.coordinators.transaction.bench import FIRST_ID, NAME, Transactio
 
 def listed(bench: TransactionBench, **fields: Any) -> set[str]:
     request = ListTransactionsRequest(**fields)
-    found = list_transactions([bench.machine], request, bench.now.wall_ms)
+    found = finish(list_transactions([bench.machine], request, bench.now.wall_ms))
     assert found.unknown_states == []
     return {one.transactional_id for one in found.transactions}
 
@@ -23,11 +24,11 @@ def test_only_what_is_committed_is_shown() -> None:
     bench.is_holding = True
     bench.init()
     with pytest.raises(CoordinatorError) as refused:
-        describe(bench.machine, NAME)
+        finish(describe(bench.machine, NAME))
     assert refused.value.error is Errors.TRANSACTIONAL_ID_NOT_FOUND
     assert listed(bench) == set()
     bench.commit()
-    assert describe(bench.machine, NAME).transaction_state == "Empty"
+    assert finish(describe(bench.machine, NAME)).transaction_state == "Empty"
     assert listed(bench) == {NAME}
 
 
@@ -47,7 +48,7 @@ def test_filters_hold_together() -> None:
 
 def test_a_pattern_that_is_none() -> None:
     with pytest.raises(CoordinatorError) as refused:
-        list_transactions([], ListTransactionsRequest(transactional_id_pattern="("), 0)
+        finish(list_transactions([], ListTransactionsRequest(transactional_id_pattern="("), 0))
     assert refused.value.error is Errors.INVALID_REGULAR_EXPRESSION
 
 
@@ -56,5 +57,5 @@ def test_a_transaction_that_was_taken_over_shows_its_new_producer() -> None:
     bench.init()
     bench.add((FIRST_ID, 0), 0)
     bench.init(keeps_prepared=True)
-    found = describe(bench.machine, NAME)
+    found = finish(describe(bench.machine, NAME))
     assert (found.producer_id, found.producer_epoch) == (FIRST_ID, 1)

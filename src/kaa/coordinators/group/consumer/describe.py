@@ -13,8 +13,9 @@ from kaa.coordinators.group.java_order import (
     string_hash,
     uuid_hash,
 )
-from kaa.coordinators.group.modern.describe import describe_one
+from kaa.coordinators.group.modern.describe import describe_one, described_members
 from kaa.coordinators.group.offsets.committed import offset_tombstone
+from kaa.model.pieces import mapped
 from kaa.wire.messages.k69_consumer_group_describe import (
     Assignment,
     DescribedGroup,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.topics import GroupTopics
     from kaa.coordinators.machine import NewRecord
     from kaa.coordinators.timeline import TimelineDict
+    from kaa.model.pieces import Pieces
     from kaa.wire.primitives import Uuid
 
 _CLASSIC_MEMBER: Final = 0
@@ -39,8 +41,11 @@ _CONSUMER_MEMBER: Final = 1
 
 
 def describe_consumer_group(
-    groups: TimelineDict[str, Group], group_id: str, topics: GroupTopics, default_assignor: str
-) -> DescribedGroup:
+    groups: TimelineDict[str, Group],
+    group_id: str,
+    topics: GroupTopics,
+    default_assignor: str,
+) -> Pieces[DescribedGroup]:
     """Committed state; a group of another kind is refused."""
     return describe_one(
         groups,
@@ -51,21 +56,31 @@ def describe_consumer_group(
     )
 
 
-def _describe(group: ConsumerGroup, topics: GroupTopics, default_assignor: str) -> DescribedGroup:
+def _describe(
+    group: ConsumerGroup, topics: GroupTopics, default_assignor: str
+) -> Pieces[DescribedGroup]:
     epochs = group.committed_epochs
     members = [member for _, member in group.members.committed_items()]
-    return DescribedGroup(
+    described = DescribedGroup(
         group_id=group.group_id,
         group_state=group.committed_state.value,
         group_epoch=epochs.group_epoch,
         assignment_epoch=epochs.assignment_epoch,
         assignor_name=preferred_assignor(members) or default_assignor,
-        members=[_member(group, member, topics) for member in members],
     )
+    # All of one moment, whatever changes while they are described.
+    found = [(member, group.targets.committed(member.member_id) or {}) for member in members]
+    described.members = yield from described_members(
+        found,
+        lambda one: _member(*one, topics),
+        lambda one: len(one[0].subscribed_topic_names) + len(one[0].assigned) + len(one[1]),
+    )
+    return described
 
 
-def _member(group: ConsumerGroup, member: ConsumerMember, topics: GroupTopics) -> Member:
-    target = group.targets.committed(member.member_id) or {}
+def _member(
+    member: ConsumerMember, target: Mapping[Uuid, Iterable[int]], topics: GroupTopics
+) -> Pieces[Member]:
     # It answers for what it is to give up until it has done so.
     owned = {topic_id: list(numbers) for topic_id, numbers in member.assigned.items()}
     for topic_id, numbers in member.pending_revocation.items():
@@ -79,21 +94,24 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: GroupTopics) -
         client_host=member.client_host,
         subscribed_topic_names=set_order(sorted(member.subscribed_topic_names), string_hash),
         subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=_assignment(owned, topics),
-        target_assignment=_assignment(target, topics),
+        assignment=(yield from _assignment(owned, topics)),
+        target_assignment=(yield from _assignment(target, topics)),
         member_type=_CLASSIC_MEMBER if member.uses_classic_protocol else _CONSUMER_MEMBER,
     )
 
 
-def _assignment(owned: Mapping[Uuid, Iterable[int]], topics: GroupTopics) -> Assignment:
+def _assignment(owned: Mapping[Uuid, Iterable[int]], topics: GroupTopics) -> Pieces[Assignment]:
     """Topics that do not exist any more are left out."""
-    found = []
-    for topic_id in map_order(owned, uuid_hash):
-        name = topics.name(topic_id)
-        if name is not None:
-            numbers = map_order(owned[topic_id], integer_hash)
-            found.append(TopicPartitions(topic_id=topic_id, topic_name=name, partitions=numbers))
-    return Assignment(topic_partitions=found)
+
+    def topic(topic_id: Uuid) -> TopicPartitions:
+        return TopicPartitions(
+            topic_id=topic_id,
+            topic_name=topics.name(topic_id) or "",
+            partitions=map_order(owned[topic_id], integer_hash),
+        )
+
+    found = yield from mapped(topic, map_order(owned, uuid_hash))
+    return Assignment(topic_partitions=[one for one in found if one.topic_name])
 
 
 def expired_offsets(

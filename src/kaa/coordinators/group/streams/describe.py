@@ -8,6 +8,7 @@ from kaa.coordinators.group.java_order import java_string_order, map_order, stri
 from kaa.coordinators.group.modern.describe import describe_one
 from kaa.coordinators.group.streams.group import StreamsGroup
 from kaa.coordinators.group.streams.member import Tasks
+from kaa.model.pieces import mapped
 from kaa.wire.messages.k89_streams_group_describe import (
     Assignment,
     DescribedGroup,
@@ -31,31 +32,38 @@ if TYPE_CHECKING:
         StreamsTopology,
     )
     from kaa.coordinators.timeline import TimelineDict
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages import offsets_streams as stored
 
 
-def describe_streams_group(groups: TimelineDict[str, Group], group_id: str) -> DescribedGroup:
+def describe_streams_group(
+    groups: TimelineDict[str, Group], group_id: str
+) -> Pieces[DescribedGroup]:
     """Committed state; a group of another kind is refused."""
     return describe_one(groups, group_id, StreamsGroup, _describe, DescribedGroup)
 
 
-def _describe(group: StreamsGroup) -> DescribedGroup:
+def _describe(group: StreamsGroup) -> Pieces[DescribedGroup]:
     epochs = group.committed_epochs
     topology, configured = group.committed_topology, group.configured
     shown = None if topology is None else _stored_topology(topology)
     if topology is not None and configured is not None and configured.is_ready:
         shown = _configured_topology(configured)
-    return DescribedGroup(
+    described = DescribedGroup(
         group_id=group.group_id,
         group_state=group.shown_state,
         group_epoch=epochs.group_epoch,
         assignment_epoch=epochs.assignment_epoch,
         topology=shown,
-        members=[
-            _member(member, group.targets.committed(member_id) or Tasks())
+    )
+    described.members = yield from mapped(
+        lambda one: _member(*one),
+        [
+            (member, group.targets.committed(member_id) or Tasks())
             for member_id, member in group.members.committed_items()
         ],
     )
+    return described
 
 
 def _configured_topology(topology: ConfiguredTopology) -> Topology:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.group.bench import GROUP, GroupBench, subscription
 
@@ -9,7 +10,7 @@ from tests.unit.coordinators.group.bench import GROUP, GroupBench, subscription
 def test_describing() -> None:
     bench = GroupBench()
     ids = bench.stable("a")
-    group = bench.machine.describe_group(GROUP, 5)
+    group = finish(bench.machine.describe_group(GROUP, 5))
     assert (group.group_state, group.protocol_type, group.protocol_data) == (
         "Stable",
         "consumer",
@@ -24,15 +25,15 @@ def test_describing() -> None:
     assert member.member_metadata == subscription("t")
     assert member.member_assignment == ids["a"].encode()
     bench.join("a", ids["a"])
-    group = bench.machine.describe_group(GROUP, 5)
+    group = finish(bench.machine.describe_group(GROUP, 5))
     assert (group.group_state, group.protocol_data) == ("CompletingRebalance", "")
     assert group.members[0].member_metadata == b""
 
 
 def test_describing_what_does_not_exist() -> None:
     bench = GroupBench()
-    old = bench.machine.describe_group(GROUP, 5)
+    old = finish(bench.machine.describe_group(GROUP, 5))
     assert (old.group_state, old.error_code) == ("Dead", Errors.NONE)
-    new = bench.machine.describe_group(GROUP, 6)
+    new = finish(bench.machine.describe_group(GROUP, 6))
     assert (new.group_state, new.error_code) == ("Dead", Errors.GROUP_ID_NOT_FOUND)
     assert new.error_message == "Group g not found."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kaa.coordinators.group.consumer.describe import expired_offsets
 from kaa.coordinators.group.consumer.records import group_tombstones
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.group.consumer.bench import ConsumerBench, topic_id
 
@@ -15,7 +16,7 @@ def test_members_and_epochs() -> None:
     bench.beat("a", instance="i")
     bench.beat("b", assignor="range")
     bench.beat("a", 2, owned={"t": [0, 1, 2, 3]}, instance="i")
-    group = bench.machine.describe_consumer_group("g")
+    group = finish(bench.machine.describe_consumer_group("g"))
     assert (group.error_code, group.group_state) == (Errors.NONE, "Reconciling")
     assert (group.group_epoch, group.assignment_epoch) == (3, 3)
     assert group.assignor_name == "range"
@@ -31,15 +32,15 @@ def test_members_and_epochs() -> None:
     assert len(target.partitions) == 2
     assert two.assignment.topic_partitions == []
     bench.delete("t")
-    group = bench.machine.describe_consumer_group("g")
+    group = finish(bench.machine.describe_consumer_group("g"))
     assert group.members[0].assignment.topic_partitions == []
 
 
 def test_others_are_not_found() -> None:
     bench = ConsumerBench()
     bench.commit_offset(group="classic")
-    absent = bench.machine.describe_consumer_group("absent")
-    classic = bench.machine.describe_consumer_group("classic")
+    absent = finish(bench.machine.describe_consumer_group("absent"))
+    classic = finish(bench.machine.describe_consumer_group("classic"))
     assert absent.error_code == classic.error_code == Errors.GROUP_ID_NOT_FOUND
     assert absent.error_message == "Group absent is not there."
     assert classic.error_message == "Group classic is a classic group."
@@ -48,7 +49,7 @@ def test_others_are_not_found() -> None:
 def test_described_as_a_classic_group() -> None:
     bench = ConsumerBench()
     bench.beat("a")
-    old, new = (bench.machine.describe_group("g", version) for version in (5, 6))
+    old, new = (finish(bench.machine.describe_group("g", version)) for version in (5, 6))
     assert (old.group_state, old.error_code) == ("Dead", Errors.NONE)
     assert (new.group_state, new.error_code) == ("Dead", Errors.GROUP_ID_NOT_FOUND)
     assert new.error_message == "Group g is a consumer group."
@@ -60,7 +61,7 @@ def test_listed_by_type_and_state() -> None:
     bench.commit_offset(group="classic")
 
     def listed(*, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> set[str]:
-        return {group.group_id for group in bench.machine.list_groups(states, types)}
+        return {group.group_id for group in finish(bench.machine.list_groups(states, types))}
 
     assert listed() == {"g", "classic"}
     assert listed(types=("Consumer",)) == {"g"}
@@ -68,7 +69,7 @@ def test_listed_by_type_and_state() -> None:
     assert listed(types=("share",)) == set()
     assert listed(states=("stable",)) == {"g"}
     assert listed(states=("EMPTY",)) == {"classic"}
-    (group,) = bench.machine.list_groups((), ("consumer",))
+    (group,) = finish(bench.machine.list_groups((), ("consumer",)))
     assert (group.protocol_type, group.group_type) == ("consumer", "consumer")
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.group.share.test_groups import ready
 
@@ -7,7 +8,7 @@ from tests.unit.coordinators.group.share.test_groups import ready
 def test_a_group_and_what_is_none() -> None:
     bench = ready(2, "a", "b")
     bench.beat("x", group="other", topics=["t"])
-    found = [bench.machine.describe_share_group(one) for one in ("g", "other", "absent")]
+    found = [finish(bench.machine.describe_share_group(one)) for one in ("g", "other", "absent")]
     group = found[0]
     assert (group.group_state, group.assignor_name) == ("Stable", "simple")
     assert [(member.member_id, member.subscribed_topic_names) for member in group.members] == [

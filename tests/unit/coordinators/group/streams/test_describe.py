@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k88_streams_group_heartbeat import Endpoint, KeyValue
 from tests.unit.coordinators.group.streams.bench import StreamsBench, info, subtopology, topology
@@ -14,7 +15,9 @@ def test_a_group_and_what_is_none() -> None:
         user_endpoint=Endpoint(host="h", port=1),
         client_tags=[KeyValue(key="zone", value="z")],
     )
-    group, *others = map(bench.machine.describe_streams_group, ("g", "other", "absent"))
+    group, *others = (
+        finish(bench.machine.describe_streams_group(one)) for one in ("g", "other", "absent")
+    )
     assert [one.error_code for one in others] == [Errors.GROUP_ID_NOT_FOUND] * 2
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("NotReady", 2, 2)
     assert group.topology is not None
@@ -22,7 +25,7 @@ def test_a_group_and_what_is_none() -> None:
     assert group.topology.subtopologies[0].state_changelog_topics[0].partitions == 0
     bench.create("c", 4)
     bench.ask("m", 2, {})
-    group = bench.machine.describe_streams_group("g")
+    group = finish(bench.machine.describe_streams_group("g"))
     assert group.group_state == "Stable"
     assert group.topology is not None
     assert group.topology.subtopologies is not None
@@ -37,5 +40,5 @@ def test_a_group_and_what_is_none() -> None:
     assert [(one.key, one.value) for one in member.client_tags] == [("zone", "z")]
     assert [
         (one.group_type, one.protocol_type, one.group_state)
-        for one in bench.machine.list_groups([], ["streams"])
+        for one in finish(bench.machine.list_groups([], ["streams"]))
     ] == [("streams", "streams", "Stable")]
