@@ -263,6 +263,11 @@ CONSUMER_GROUP_REGEX_BYTES_MAX = 8 << 20
 # loop serves others; each takes some ten microseconds.
 GROUP_HASHES_MAX = 1_000
 GROUP_TOPIC_HASHES_PER_PIECE = 100
+# Topics and partitions of a share group that are looked at before others have a turn.
+GROUP_TOPICS_PER_PIECE = 250
+GROUP_PARTITIONS_PER_PIECE = 2_000
+# Names of topics that members of a group subscribe to, and are put together between two turns.
+GROUP_NAMES_PER_PIECE = 20_000
 # Hashes of member ids that are remembered, some 100 bytes each.
 GROUP_MEMBER_HASHES_MAX = 10_000
 # Internal topics of streams groups of which it is remembered why they were refused, until their

@@ -10,8 +10,12 @@ leader epochs (KIP-320), 7 static members (KIP-345), 9 the errors of the consume
 
 from __future__ import annotations
 
+import asyncio
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from kaa.handlers.context import settled
+from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.net.pending import Hold, Pending
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k08_offset_commit import (
@@ -42,14 +46,57 @@ def handle(
         request.group_instance_id = None
     known: list[OffsetCommitRequestTopic] = []
     refused: list[OffsetCommitResponseTopic] = []
-    for topic in request.topics:
-        image = services.image
+    if len(request.topics) > OFFSETS_LISTED_PER_SLICE_MAX:
+        return Pending(_commit_many(services, request, context, known, refused))
+    _sort(services, request.topics, known, refused, has_ids=has_ids)
+    return _commit(services, request, context, known, refused)
+
+
+async def _commit_many(
+    services: Services,
+    request: OffsetCommitRequest,
+    context: RequestContext,
+    known: list[OffsetCommitRequestTopic],
+    refused: list[OffsetCommitResponseTopic],
+) -> OffsetCommitResponse:
+    """The next request of the connection waits: it must not overtake this one."""
+    has_ids = context.api_version >= _TOPIC_IDS_VERSION
+    rest = iter(request.topics)
+    while some := list(islice(rest, OFFSETS_LISTED_PER_SLICE_MAX)):
+        _sort(services, some, known, refused, has_ids=has_ids)
+        await asyncio.sleep(0)
+    response: OffsetCommitResponse = await settled(
+        _commit(services, request, context, known, refused)
+    )
+    return response
+
+
+def _sort(
+    services: Services,
+    topics: list[OffsetCommitRequestTopic],
+    known: list[OffsetCommitRequestTopic],
+    refused: list[OffsetCommitResponseTopic],
+    *,
+    has_ids: bool,
+) -> None:
+    """Sorts topics into what exists and the answers for what does not."""
+    image = services.image
+    for topic in topics:
         found = image.topics_by_id.get(topic.topic_id) if has_ids else image.topics.get(topic.name)
         if found is None:
             error = Errors.UNKNOWN_TOPIC_ID if has_ids else Errors.UNKNOWN_TOPIC_OR_PARTITION
             refused.append(_refused(topic, error))
         else:
             _split(topic, found, known, refused)
+
+
+def _commit(
+    services: Services,
+    request: OffsetCommitRequest,
+    context: RequestContext,
+    known: list[OffsetCommitRequestTopic],
+    refused: list[OffsetCommitResponseTopic],
+) -> Answer[OffsetCommitResponse]:
     if not known:
         return OffsetCommitResponse(topics=refused)
     request.topics = known

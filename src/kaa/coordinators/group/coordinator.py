@@ -281,8 +281,8 @@ class GroupCoordinator:
 
     async def _initialise(self, effect: InitialiseState) -> None:
         """Has share state made for partitions; those that got none are tried again later."""
-        done: dict[Uuid, frozenset[int]] = {}
-        failed: dict[Uuid, frozenset[int]] = {}
+        done: dict[Uuid, set[int]] = defaultdict(set)
+        failed: dict[Uuid, set[int]] = defaultdict(set)
         for topic_id, numbers in effect.partitions.items():
             for number in sorted(numbers):
                 key = SharePartitionKey(effect.group_id, topic_id, number)
@@ -292,19 +292,21 @@ class GroupCoordinator:
                 except Exception as error:  # noqa: BLE001  Whatever it is, it is tried again.
                     outcome = failed
                     self._host.report(f"share state of {key} was not initialised: {error!r}")
-                outcome[topic_id] = outcome.get(topic_id, frozenset()) | {number}
+                outcome[topic_id].add(number)
         group_id, number = effect.group_id, self.partition_for(effect.group_id)
+        begun = {topic_id: frozenset(numbers) for topic_id, numbers in done.items()}
+        missing = {topic_id: frozenset(numbers) for topic_id, numbers in failed.items()}
         loop = self._host.loop
         with suppress(CoordinatorError):
-            if failed:
+            if missing:
                 await self.runtime.write(
                     number,
-                    lambda machine, _: machine.share.not_initialised(group_id, failed),
+                    lambda machine, _: machine.share.not_initialised(group_id, missing),
                     Promise(loop),
                 )
             await self.runtime.write(
                 number,
-                lambda machine, _: machine.share.initialised(group_id, done),
+                lambda machine, _: machine.share.initialised(group_id, begun),
                 Promise(loop),
             )
 

@@ -253,7 +253,7 @@ class GroupMachine:
         self, topics: Iterable[str], topic_ids: Iterable[Uuid] = ()
     ) -> Pieces[CoordinatorResult]:
         records = yield from self.offsets.tombstones_of_topics(topics)
-        records += self.share.topics_deleted(frozenset(topic_ids))
+        records += yield from self.share.topics_deleted(frozenset(topic_ids))
         return CoordinatorResult(records, is_atomic=False)
 
     # --- groups

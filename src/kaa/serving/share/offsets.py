@@ -23,13 +23,13 @@ from kaa.wire.messages.k02_list_offsets import (
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from kaa.coordinators.group.coordinator import GroupCoordinator
     from kaa.coordinators.group.machine import GroupMachine
     from kaa.coordinators.group.share.offsets import Alteration
-    from kaa.coordinators.machine import CoordinatorResult, Moment
+    from kaa.coordinators.shard import Command
     from kaa.coordinators.share.persister import Persister
     from kaa.replication.manager import ReplicaManager
     from kaa.serving.transactions.peers import RemoteBrokers
@@ -195,9 +195,7 @@ class ShareGroupOffsets:
             return refusal.for_clients().error
         return Errors.NONE
 
-    def _write(
-        self, group_id: str, command: Callable[[GroupMachine, Moment], CoordinatorResult]
-    ) -> asyncio.Future[Any]:
+    def _write(self, group_id: str, command: Command[GroupMachine]) -> asyncio.Future[Any]:
         groups = self._groups
         return groups.runtime.write(
             groups.partition_for(group_id), command, Promise(self._view.loop)

@@ -15,9 +15,11 @@ import asyncio
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.coordinators.transaction.state import by_topic
+from kaa.coordinators.transaction.state import by_topic_in_pieces
 from kaa.limits import TRANSACTION_PARTITIONS_PER_TURN_MAX
+from kaa.model.pieces import mapped
 from kaa.model.topics import TRANSACTION_STATE
+from kaa.serving.turns import in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
@@ -149,9 +151,8 @@ class Verification:
         coordinator = self._brokers.leader(place)
         if coordinator is None or coordinator < 0:
             return dict.fromkeys(names, Errors.COORDINATOR_NOT_AVAILABLE)
-        asked = _asked(
-            transactional_id, producer, names, is_add=operation is TransactionOperation.ADD
-        )
+        is_add = operation is TransactionOperation.ADD
+        asked = await in_turns(_asked(transactional_id, producer, names, is_add=is_add))
         errors: Mapping[PartitionName, Errors]
         if coordinator == self._view.node_id:
             errors = await self._additions.add(asked)
@@ -173,11 +174,11 @@ def _asked(
     names: frozenset[PartitionName],
     *,
     is_add: bool,
-) -> AddPartitionsToTxnTransaction:
-    topics = [
-        AddPartitionsToTxnTopic(name=topic, partitions=numbers)
-        for topic, numbers in by_topic(names).items()
-    ]
+) -> Pieces[AddPartitionsToTxnTransaction]:
+    by_topic = yield from by_topic_in_pieces(names)
+    topics = yield from mapped(
+        lambda item: AddPartitionsToTxnTopic(name=item[0], partitions=item[1]), by_topic.items()
+    )
     return AddPartitionsToTxnTransaction(
         transactional_id=transactional_id,
         producer_id=producer[0],

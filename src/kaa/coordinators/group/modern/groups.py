@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.topics import GroupTopics
     from kaa.coordinators.machine import Moment, NewRecord
     from kaa.coordinators.timeline import Timeline, TimelineDict
+    from kaa.model.pieces import Pieces
 
 _Group = TypeVar("_Group", bound=ModernGroup[Any, Any, Any])
 _Times = TypeVar("_Times")
@@ -86,7 +87,9 @@ class ModernGroups(ABC, Generic[_Group, _Times]):
                 f"Group {group.group_id} has {count_text(size_max, 'member')}, which is the limit.",
             )
 
-    def expire(self, event: MemberLate, now: Moment) -> CoordinatorResult:
+    def expire(
+        self, event: MemberLate, now: Moment
+    ) -> CoordinatorResult | Pieces[CoordinatorResult]:
         group = self.known(event.group_id)
         member = None if group is None else group.members.get(event.member_id)
         if group is None or member is None or event.epoch not in {None, member.member_epoch}:
@@ -96,7 +99,7 @@ class ModernGroups(ABC, Generic[_Group, _Times]):
     @abstractmethod
     def fence(
         self, group: _Group, members: Iterable[Any], now: Moment, response: object = None
-    ) -> CoordinatorResult:
+    ) -> CoordinatorResult | Pieces[CoordinatorResult]:
         """Takes members out of their group, which gets another epoch."""
 
     @abstractmethod

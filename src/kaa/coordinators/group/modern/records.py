@@ -74,13 +74,13 @@ class ModernRecords(Generic[Member, Target]):
         )
 
     def member_record(self, group_id: str, member: Member) -> NewRecord:
-        return _of_member(self.member, group_id, member.member_id, self.member_value(member))
+        return of_member(self.member, group_id, member.member_id, self.member_value(member))
 
     def target_record(self, group_id: str, member_id: str, target: Target) -> NewRecord:
-        return _of_member(self.target, group_id, member_id, self.target_value(target))
+        return of_member(self.target, group_id, member_id, self.target_value(target))
 
     def current_record(self, group_id: str, member: Member) -> NewRecord:
-        return _of_member(self.current, group_id, member.member_id, self.current_value(member))
+        return of_member(self.current, group_id, member.member_id, self.current_value(member))
 
     def target_epoch_record(self, group_id: str, epoch: int, now_ms: int) -> NewRecord:
         key: Any = self.target_epoch.key
@@ -175,6 +175,7 @@ class ModernRecords(Generic[Member, Target]):
         return group  # type: ignore[no-any-return]
 
 
-def _of_member(of: RecordType, group_id: str, member_id: str, value: CoordinatorValue) -> NewRecord:
+def of_member(of: RecordType, group_id: str, member_id: str, value: CoordinatorValue) -> NewRecord:
+    """The record of a member that has this value."""
     key: Any = of.key
     return NewRecord(key(group_id=group_id, member_id=member_id), value)

@@ -177,8 +177,10 @@ def merged(
     result = dict(known)
     for topic_id, topic in more.items():
         before = known.get(topic_id)
-        partitions = topic.partitions | (before.partitions if before else frozenset())
-        result[topic_id] = topic._replace(partitions=partitions)
+        if before is None:
+            result[topic_id] = topic
+        else:
+            result[topic_id] = InitialisedTopic(topic.name, topic.partitions | before.partitions)
     return result
 
 
@@ -188,7 +190,10 @@ def without(
     """The topics without some partitions; a topic without partitions goes too."""
     result = {}
     for topic_id, topic in known.items():
-        partitions = topic.partitions.difference(gone.get(topic_id, ()))
+        if topic_id not in gone:
+            result[topic_id] = topic
+            continue
+        partitions = topic.partitions.difference(gone[topic_id])
         if partitions:
-            result[topic_id] = topic._replace(partitions=partitions)
+            result[topic_id] = InitialisedTopic(topic.name, partitions)
     return result

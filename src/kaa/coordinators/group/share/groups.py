@@ -5,6 +5,10 @@ the member has. A topic that somebody subscribes to for the first time has no sh
 heartbeat has an effect that names its partitions, and the driver asks the share coordinator for
 them and comes back with `initialised` or `not_initialised`. The next heartbeat finds partitions
 that can be assigned, and assigns them.
+
+A group may have thousands of topics, so that all of this is done in pieces. The topics of the
+cluster may change between two of them: what is looked up together is looked up in one piece, and
+the version of the topics at the beginning is the one that counts as seen.
 """
 
 from __future__ import annotations
@@ -25,8 +29,15 @@ from kaa.coordinators.group.share.group import (
     merged,
     without,
 )
-from kaa.coordinators.group.share.records import SHARE_RECORDS, partitions_record
+from kaa.coordinators.group.share.records import (
+    SHARE_RECORDS,
+    current_record,
+    partitions_record,
+    target_record,
+)
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
+from kaa.limits import GROUP_NAMES_PER_PIECE, GROUP_TOPICS_PER_PIECE
+from kaa.model.pieces import mapped
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k76_share_group_heartbeat import (
     Assignment as HeartbeatAssignment,
@@ -37,7 +48,7 @@ from kaa.wire.messages.k76_share_group_heartbeat import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sized
 
     from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.group.kinds import Group
@@ -47,6 +58,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.machine import Moment, NewRecord
     from kaa.coordinators.timeline import Timeline, TimelineDict
     from kaa.coordinators.timers import Timers
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
     from kaa.wire.primitives import Uuid
 
@@ -85,7 +97,7 @@ class ShareGroups(ModernGroups[ShareGroup, ShareTimes]):
 
     def heartbeat(
         self, request: ShareGroupHeartbeatRequest, client: Client, now: Moment
-    ) -> CoordinatorResult:
+    ) -> CoordinatorResult | Pieces[CoordinatorResult]:
         group_id = request.group_id
         if request.member_epoch == LEAVE_EPOCH:
             group = self.find(group_id)
@@ -107,31 +119,76 @@ class ShareGroups(ModernGroups[ShareGroup, ShareTimes]):
         is_changed = update.store_member()
         # Most heartbeats find nothing to do, and must not look at every partition for that.
         is_settled = not is_changed and group.is_settled(self.topics.version)
+        if is_settled and update.is_followed and request.subscribed_topic_names is None:
+            return CoordinatorResult(update.records, self._heard(group_id, update.updated, now))
+        return self._bring_up(request, update, now, is_changed=is_changed, is_settled=is_settled)
+
+    def _bring_up(
+        self,
+        request: ShareGroupHeartbeatRequest,
+        update: _Update,
+        now: Moment,
+        *,
+        is_changed: bool,
+        is_settled: bool,
+    ) -> Pieces[CoordinatorResult]:
+        """Finds out what is new for the member and its group."""
+        group_id, topics_version = request.group_id, self.topics.version
+        names: frozenset[str] = frozenset()
+        to_initialise: Partitions = {}
         if not is_settled:
-            update.bump_epoch(is_needed=is_changed or update.is_assignment_pending())
-            update.assign()
-        update.follow(is_subscription_changed=is_changed)
-        to_initialise = {} if is_settled else update.initialise()
+            names = yield from self._prepared(update.group.members_with(update.updated).values())
+            is_pending = is_changed or (yield from update.is_assignment_pending(names))
+            yield from _turn(names)
+            update.bump_epoch(names, is_needed=is_pending)
+            yield from _turn(names)
+            yield from update.assign()
+        yield from update.follow(is_subscription_changed=is_changed)
+        yield from _turn(names)
+        if not is_settled:
+            to_initialise = yield from update.initialise(names)
         if update.is_settled:
-            group.settle(self.topics.version)
-        times = self.times(group_id)
-        self._timers.expect_heartbeat(group_id, request.member_id, times.session_timeout_ms, now)
+            update.group.settle(topics_version)
         updated = update.updated
-        response = ShareGroupHeartbeatResponse(
-            member_id=updated.member_id,
-            member_epoch=updated.member_epoch,
-            heartbeat_interval_ms=times.heartbeat_interval_ms,
-        )
+        response = self._heard(group_id, updated, now)
         if (
-            is_joining
+            request.member_epoch == JOIN_EPOCH
             or request.subscribed_topic_names is not None
-            or updated.assigned != member.assigned
+            or updated.assigned != update.member.assigned
         ):
-            response.assignment = _shown(updated.assigned)
+            response.assignment = yield from _shown(updated.assigned)
         effects = []
         if to_initialise:
             effects.append(InitialiseState(group_id, update.group_epoch, to_initialise))
         return CoordinatorResult(update.records, response, effects=effects)
+
+    def _heard(
+        self, group_id: str, member: ShareMember, now: Moment
+    ) -> ShareGroupHeartbeatResponse:
+        """The answer to a member that has its time to be heard of again."""
+        times = self.times(group_id)
+        self._timers.expect_heartbeat(group_id, member.member_id, times.session_timeout_ms, now)
+        return ShareGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=member.member_epoch,
+            heartbeat_interval_ms=times.heartbeat_interval_ms,
+        )
+
+    def _prepared(self, members: Iterable[ShareMember]) -> Pieces[frozenset[str]]:
+        """The topics that any of the members subscribes to, ready for their hash."""
+        names: set[str] = set()
+        count = 0
+        for member in members:
+            names |= member.subscribed_topic_names
+            count += len(member.subscribed_topic_names)
+            if count >= GROUP_NAMES_PER_PIECE:
+                count = 0
+                yield
+        found = frozenset(names)
+        yield from _turn(found)
+        if not self.topics.is_prepared(found):
+            yield from self.topics.prepare(found)
+        return found
 
     # --- leaving
 
@@ -141,10 +198,10 @@ class ShareGroups(ModernGroups[ShareGroup, ShareTimes]):
         members: Iterable[ShareMember],
         now: Moment,
         response: object = None,
-    ) -> CoordinatorResult:
+    ) -> Pieces[CoordinatorResult]:
         group_id, gone = group.group_id, [member.member_id for member in members]
         left = [one for one in group.members.values() if one.member_id not in gone]
-        names = {name for one in left for name in one.subscribed_topic_names}
+        names = yield from self._prepared(left)
         records: list[NewRecord] = []
         for member_id in gone:
             records += SHARE_RECORDS.remove_member(group_id, member_id)
@@ -160,32 +217,35 @@ class ShareGroups(ModernGroups[ShareGroup, ShareTimes]):
 
     # --- share state
 
-    def initialised(self, group_id: str, done: Partitions) -> CoordinatorResult:
+    def initialised(self, group_id: str, done: Partitions) -> Pieces[CoordinatorResult]:
         """Partitions have share state now."""
         self._not_under_way(group_id, done)
         group = self.known(group_id)
         if group is None or not done:
             return CoordinatorResult(response=Errors.NONE)
         known = group.partitions
-        named = {
-            topic_id: InitialisedTopic(self.topics.name(topic_id) or "", numbers)
-            for topic_id, numbers in done.items()
-        }
-        partitions = known._replace(
-            initialising=without(known.initialising, done),
-            initialised=merged(known.initialised, named),
+        named = yield from _in_turn(
+            {
+                topic_id: InitialisedTopic(self.topics.name(topic_id) or "", numbers)
+                for topic_id, numbers in done.items()
+            }
         )
-        return CoordinatorResult([partitions_record(group_id, partitions)], Errors.NONE)
+        initialising = yield from _in_turn(without(known.initialising, done))
+        initialised = yield from _in_turn(merged(known.initialised, named))
+        partitions = known._replace(initialising=initialising, initialised=initialised)
+        record = yield from partitions_record(group_id, partitions)
+        return CoordinatorResult([record], Errors.NONE)
 
-    def not_initialised(self, group_id: str, failed: Partitions) -> CoordinatorResult:
+    def not_initialised(self, group_id: str, failed: Partitions) -> Pieces[CoordinatorResult]:
         """Partitions got no share state: a later heartbeat tries again."""
         self._not_under_way(group_id, failed)
         group = self.known(group_id)
         if group is None or not group.partitions.initialising:
             return CoordinatorResult(response=Errors.NONE)
         known = group.partitions
-        partitions = known._replace(initialising=without(known.initialising, failed))
-        return CoordinatorResult([partitions_record(group_id, partitions)], Errors.NONE)
+        initialising = yield from _in_turn(without(known.initialising, failed))
+        record = yield from partitions_record(group_id, known._replace(initialising=initialising))
+        return CoordinatorResult([record], Errors.NONE)
 
     def _not_under_way(self, group_id: str, topics: Partitions) -> None:
         for topic_id in topics:
@@ -204,7 +264,7 @@ class ShareGroups(ModernGroups[ShareGroup, ShareTimes]):
         for topic_id in topics:
             self._under_way[group_id, topic_id] = now.monotonic_ms
 
-    def topics_deleted(self, topic_ids: frozenset[Uuid]) -> list[NewRecord]:
+    def topics_deleted(self, topic_ids: frozenset[Uuid]) -> Pieces[list[NewRecord]]:
         """Records that forget the share state of topics that are gone."""
         records = []
         for group in self._groups.values():
@@ -220,7 +280,8 @@ class ShareGroups(ModernGroups[ShareGroup, ShareTimes]):
                     {key: one for key, one in known.initialised.items() if key not in gone},
                     {key: one for key, one in known.deleting.items() if key not in gone},
                 )
-                records.append(partitions_record(group.group_id, left))
+                records.append((yield from partitions_record(group.group_id, left)))
+                yield
         return records
 
 
@@ -245,9 +306,9 @@ class _Update:
         self._target = (group.epochs.assignment_epoch, group.targets.get(member.member_id) or {})
 
     @property
-    def _names(self) -> set[str]:
-        members = self.group.members_with(self.updated).values()
-        return {name for member in members for name in member.subscribed_topic_names}
+    def is_followed(self) -> bool:
+        """Whether the member has its target."""
+        return self._target[0] == self.updated.member_epoch
 
     @property
     def is_settled(self) -> bool:
@@ -267,27 +328,32 @@ class _Update:
         self.records.append(SHARE_RECORDS.member_record(self.group.group_id, self.updated))
         return self.updated.subscribed_topic_names != self.member.subscribed_topic_names
 
-    def is_assignment_pending(self) -> bool:
+    def is_assignment_pending(self, names: frozenset[str]) -> Pieces[bool]:
         """Whether partitions were initialised that nobody was assigned."""
         group = self.group
         if group.epochs.assignment_epoch < self.group_epoch or group.is_empty:
             return False
         assigned: dict[Uuid, set[int]] = {}
+        count = 0
         for target in group.targets.values():
             for topic_id, numbers in target.items():
                 assigned.setdefault(topic_id, set()).update(numbers)
-        names = {name for one in group.members.values() for name in one.subscribed_topic_names}
-        return any(
-            topic.name in names and frozenset(assigned.get(topic_id, ())) != topic.partitions
-            for topic_id, topic in group.partitions.initialised.items()
-        )
+                count += 1
+                if count % GROUP_TOPICS_PER_PIECE == 0:
+                    yield
+        for count, (topic_id, topic) in enumerate(group.partitions.initialised.items(), 1):
+            if topic.name in names and assigned.get(topic_id, set()) != topic.partitions:
+                return True
+            if count % GROUP_TOPICS_PER_PIECE == 0:
+                yield
+        return False
 
-    def bump_epoch(self, *, is_needed: bool) -> None:
+    def bump_epoch(self, names: frozenset[str], *, is_needed: bool) -> None:
         """Bumps the epoch if it is needed, or if topics of the group have changed."""
         group, topics = self.group, self._groups.topics
         if not is_needed and group.has_checked_topics(topics.version):
             return
-        metadata_hash = topics.group_hash(self._names)
+        metadata_hash = topics.group_hash(names)
         if is_needed or metadata_hash != group.epochs.metadata_hash:
             self.group_epoch += 1
             self.records.append(
@@ -295,7 +361,7 @@ class _Update:
             )
         group.topics_checked = (topics.version, self.group_epoch)
 
-    def assign(self) -> None:
+    def assign(self) -> Pieces[None]:
         """Computes a new target if the group epoch is ahead."""
         group, topics = self.group, self._groups.topics
         epochs = group.epochs
@@ -304,26 +370,33 @@ class _Update:
         interval_ms = self._groups.times(group.group_id).assignment_interval_ms
         if not can_compute(epochs.assignment_timestamp_ms, interval_ms, self._now.wall_ms):
             return
-        members = group.members_with(self.updated)
-        found = assign_shared(
-            {
-                member_id: topics.topic_ids(member.subscribed_topic_names)
-                for member_id, member in members.items()
-            },
+        # Most members subscribe to the same topics.
+        ids: dict[frozenset[str], frozenset[Uuid]] = {}
+        subscriptions = {}
+        for member_id, member in group.members_with(self.updated).items():
+            names = member.subscribed_topic_names
+            if names not in ids:
+                ids[names] = topics.topic_ids(names)
+            subscriptions[member_id] = ids[names]
+            yield from _turn(names)
+        found = yield from assign_shared(
+            subscriptions,
             {
                 topic_id: topic.partitions
                 for topic_id, topic in group.partitions.initialised.items()
             },
         )
-        self.records += SHARE_RECORDS.target_records(
-            group, self.group_epoch, found, self._now.wall_ms
-        )
+        group_id, now_ms = group.group_id, self._now.wall_ms
+        for member_id, target in found.items():
+            if target != group.targets.get(member_id):
+                self.records.append((yield from target_record(group_id, member_id, target)))
+        self.records.append(SHARE_RECORDS.target_epoch_record(group_id, self.group_epoch, now_ms))
         self._target = (self.group_epoch, found[self.updated.member_id])
 
-    def follow(self, *, is_subscription_changed: bool) -> None:
+    def follow(self, *, is_subscription_changed: bool) -> Pieces[None]:
         """The member takes over its target; nobody has to give up anything first."""
         epoch, target = self._target
-        if epoch == self.updated.member_epoch and not is_subscription_changed:
+        if self.is_followed and not is_subscription_changed:
             return
         topic_ids = self._groups.topics.topic_ids(self.updated.subscribed_topic_names)
         assigned = {key: numbers for key, numbers in target.items() if key in topic_ids}
@@ -333,16 +406,19 @@ class _Update:
                 member_epoch=epoch, previous_member_epoch=self.updated.member_epoch
             )
         if followed != self.updated:
-            self.records.append(SHARE_RECORDS.current_record(self.group.group_id, followed))
+            self.records.append((yield from current_record(self.group.group_id, followed)))
             self.updated = followed
 
-    def initialise(self) -> Partitions:
+    def initialise(self, names: frozenset[str]) -> Pieces[Partitions]:
         """The partitions that have no share state and are not about to get it."""
         group, topics = self.group, self._groups.topics
         known = group.partitions
-        done = merged(known.initialised, self._groups.busy_topics(group, self._now))
+        busy = yield from _in_turn(self._groups.busy_topics(group, self._now))
+        done = yield from _in_turn(merged(known.initialised, busy))
         missing: dict[Uuid, InitialisedTopic] = {}
-        for name in sorted(self._names):
+        for count, name in enumerate(sorted(names), 1):
+            if count % GROUP_TOPICS_PER_PIECE == 0:
+                yield
             topic_id = topics.topic_id(name)
             if topic_id is None:
                 continue
@@ -353,11 +429,11 @@ class _Update:
                 missing[topic_id] = InitialisedTopic(name, numbers)
         if missing:
             partitions = StatePartitions(
-                merged(known.initialising, missing),
+                (yield from _in_turn(merged(known.initialising, missing))),
                 known.initialised,
                 {key: name for key, name in known.deleting.items() if key not in missing},
             )
-            self.records.append(partitions_record(group.group_id, partitions))
+            self.records.append((yield from partitions_record(group.group_id, partitions)))
             self._groups.begin_initialising(group.group_id, missing, self._now)
         return {topic_id: topic.partitions for topic_id, topic in missing.items()}
 
@@ -386,12 +462,25 @@ def _check_epoch(member: ShareMember, epoch: int) -> None:
         )
 
 
-def _shown(assigned: Mapping[Uuid, frozenset[int]] | Assignment) -> HeartbeatAssignment:
-    return HeartbeatAssignment(
-        topic_partitions=[
-            TopicPartitions(
-                topic_id=topic_id, partitions=map_order(assigned[topic_id], integer_hash)
-            )
-            for topic_id in map_order(assigned, uuid_hash)
-        ]
+def _shown(
+    assigned: Mapping[Uuid, frozenset[int]] | Assignment,
+) -> Pieces[HeartbeatAssignment]:
+    found = yield from mapped(
+        lambda topic_id: TopicPartitions(
+            topic_id=topic_id, partitions=map_order(assigned[topic_id], integer_hash)
+        ),
+        map_order(assigned, uuid_hash),
     )
+    return HeartbeatAssignment(topic_partitions=found)
+
+
+def _in_turn(topics: dict[Uuid, InitialisedTopic]) -> Pieces[dict[Uuid, InitialisedTopic]]:
+    """What was made; if it is large, that was enough for a turn."""
+    yield from _turn(topics)
+    return topics
+
+
+def _turn(done: Sized) -> Pieces[None]:
+    """A turn for others, if something was done with thousands."""
+    if len(done) >= GROUP_TOPICS_PER_PIECE:
+        yield

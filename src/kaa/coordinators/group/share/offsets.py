@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kaa.coordinators.group.share.group import InitialisedTopic, merged
 from kaa.coordinators.group.share.records import partitions_record
 from kaa.coordinators.machine import CoordinatorResult
+from kaa.limits import GROUP_TOPICS_PER_PIECE
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.group.share.groups import ShareGroups
     from kaa.coordinators.machine import Moment
+    from kaa.model.pieces import Pieces
     from kaa.wire.primitives import Uuid
 
 
@@ -41,14 +43,16 @@ class ShareOffsets:
 
     def alter(
         self, group_id: str, wanted: Mapping[str, Mapping[int, int]], now: Moment
-    ) -> CoordinatorResult:
+    ) -> Pieces[CoordinatorResult]:
         """The answer is an Alteration of what exists; the group is made if it is not there."""
         group = self._groups.find_or_new(group_id)
         group.validate_delete()
         topics = self._groups.topics
         begun: dict[Uuid, InitialisedTopic] = {}
         offsets: dict[Uuid, dict[int, int]] = {}
-        for name, numbers in wanted.items():
+        for place, (name, numbers) in enumerate(wanted.items(), 1):
+            if place % GROUP_TOPICS_PER_PIECE == 0:
+                yield
             topic_id = topics.topic_id(name)
             if topic_id is None:
                 continue
@@ -67,9 +71,10 @@ class ShareOffsets:
             },
         )
         self._groups.begin_initialising(group_id, begun, now)
-        return CoordinatorResult([partitions_record(group_id, partitions)], answer)
+        record = yield from partitions_record(group_id, partitions)
+        return CoordinatorResult([record], answer)
 
-    def begin_delete(self, group_id: str, names: Iterable[str]) -> CoordinatorResult:
+    def begin_delete(self, group_id: str, names: Iterable[str]) -> Pieces[CoordinatorResult]:
         """The answer has the partitions with state of the topics that have some, by topic id."""
         group = self._groups.find(group_id)
         group.validate_delete()
@@ -89,15 +94,17 @@ class ShareOffsets:
         if not found:
             return CoordinatorResult(response=found)
         partitions = known._replace(initialised=initialised, deleting=deleting)
-        return CoordinatorResult([partitions_record(group_id, partitions)], found)
+        record = yield from partitions_record(group_id, partitions)
+        return CoordinatorResult([record], found)
 
-    def finish_delete(self, group_id: str, topic_ids: Iterable[Uuid]) -> CoordinatorResult:
+    def finish_delete(self, group_id: str, topic_ids: Iterable[Uuid]) -> Pieces[CoordinatorResult]:
         """The state of topics is gone."""
         group, gone = self._groups.find(group_id), frozenset(topic_ids)
         known = group.partitions
         left = {key: name for key, name in known.deleting.items() if key not in gone}
         partitions = known._replace(deleting=left)
-        return CoordinatorResult([partitions_record(group_id, partitions)], Errors.NONE)
+        record = yield from partitions_record(group_id, partitions)
+        return CoordinatorResult([record], Errors.NONE)
 
     def initialised(self, group_id: str) -> dict[str, frozenset[int]]:
         """The partitions that have state, by the names of topics that are still there."""

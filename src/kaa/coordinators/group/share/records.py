@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.group.java_order import integer_hash, map_order, uuid_hash
-from kaa.coordinators.group.modern.records import ModernRecords, tombstone
+from kaa.coordinators.group.modern.records import ModernRecords, of_member, tombstone
 from kaa.coordinators.group.share.group import ShareGroup
 from kaa.coordinators.machine import NewRecord
 from kaa.coordinators.records import RecordType
+from kaa.model.pieces import finish, mapped
 from kaa.wire.messages.offsets_share import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.group.share.group import InitialisedTopic, ShareMember, StatePartitions
+    from kaa.model.pieces import Pieces
     from kaa.wire.primitives import Uuid
 
 _STABLE: Final = 0
@@ -50,27 +52,28 @@ def _member_value(member: ShareMember) -> ShareGroupMemberMetadataValue:
     )
 
 
-def _target_value(target: Assignment) -> ShareGroupTargetAssignmentMemberValue:
-    return ShareGroupTargetAssignmentMemberValue(
-        topic_partitions=[
-            TopicPartition(topic_id=topic_id, partitions=map_order(target[topic_id], integer_hash))
-            for topic_id in map_order(target, uuid_hash)
-        ]
+def _target_value(target: Assignment) -> Pieces[ShareGroupTargetAssignmentMemberValue]:
+    topics = yield from mapped(
+        lambda topic_id: TopicPartition(
+            topic_id=topic_id, partitions=map_order(target[topic_id], integer_hash)
+        ),
+        map_order(target, uuid_hash),
     )
+    return ShareGroupTargetAssignmentMemberValue(topic_partitions=topics)
 
 
-def _current_value(member: ShareMember) -> ShareGroupCurrentMemberAssignmentValue:
+def _current_value(member: ShareMember) -> Pieces[ShareGroupCurrentMemberAssignmentValue]:
+    topics = yield from mapped(
+        lambda topic_id: TopicPartitions(
+            topic_id=topic_id, partitions=map_order(member.assigned[topic_id], integer_hash)
+        ),
+        map_order(member.assigned, uuid_hash),
+    )
     return ShareGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=_STABLE,
-        assigned_partitions=[
-            TopicPartitions(
-                topic_id=topic_id,
-                partitions=map_order(member.assigned[topic_id], integer_hash),
-            )
-            for topic_id in map_order(member.assigned, uuid_hash)
-        ],
+        assigned_partitions=topics,
     )
 
 
@@ -93,17 +96,31 @@ SHARE_RECORDS: Final = ModernRecords(
     ),
     own=(_STATE_PARTITIONS,),
     member_value=_member_value,
-    target_value=_target_value,
-    current_value=_current_value,
+    target_value=lambda target: finish(_target_value(target)),
+    current_value=lambda member: finish(_current_value(member)),
 )
 
 
-def partitions_record(group_id: str, partitions: StatePartitions) -> NewRecord:
+def target_record(group_id: str, member_id: str, target: Assignment) -> Pieces[NewRecord]:
+    """The one of `SHARE_RECORDS`, of a member that may have thousands of topics."""
+    value = yield from _target_value(target)
+    return of_member(SHARE_RECORDS.target, group_id, member_id, value)
+
+
+def current_record(group_id: str, member: ShareMember) -> Pieces[NewRecord]:
+    """The same of what the member has."""
+    value = yield from _current_value(member)
+    return of_member(SHARE_RECORDS.current, group_id, member.member_id, value)
+
+
+def partitions_record(group_id: str, partitions: StatePartitions) -> Pieces[NewRecord]:
+    initialising = yield from _infos(partitions.initialising)
+    initialised = yield from _infos(partitions.initialised)
     return NewRecord(
         ShareGroupStatePartitionMetadataKey(group_id=group_id),
         ShareGroupStatePartitionMetadataValue(
-            initializing_topics=_infos(partitions.initialising),
-            initialized_topics=_infos(partitions.initialised),
+            initializing_topics=initialising,
+            initialized_topics=initialised,
             deleting_topics=[
                 TopicInfo(topic_id=topic_id, topic_name=partitions.deleting[topic_id])
                 for topic_id in map_order(partitions.deleting, uuid_hash)
@@ -112,15 +129,15 @@ def partitions_record(group_id: str, partitions: StatePartitions) -> NewRecord:
     )
 
 
-def _infos(topics: Mapping[Uuid, InitialisedTopic]) -> list[TopicPartitionsInfo]:
-    return [
-        TopicPartitionsInfo(
+def _infos(topics: Mapping[Uuid, InitialisedTopic]) -> Pieces[list[TopicPartitionsInfo]]:
+    return mapped(
+        lambda topic_id: TopicPartitionsInfo(
             topic_id=topic_id,
             topic_name=topics[topic_id].name,
             partitions=map_order(topics[topic_id].partitions, integer_hash),
-        )
-        for topic_id in map_order(topics, uuid_hash)
-    ]
+        ),
+        map_order(topics, uuid_hash),
+    )
 
 
 def group_tombstones(group: ShareGroup) -> list[NewRecord]:

@@ -6,6 +6,7 @@ import pytest
 
 from kaa.coordinators.group.modern.timers import MemberLate
 from kaa.coordinators.machine import CoordinatorError
+from kaa.model.pieces import finish, in_pieces
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.group.consumer.bench import ConsumerBench
 
@@ -46,5 +47,6 @@ def test_a_member_that_is_late_goes_if_the_deadline_is_still_its_own() -> None:
         MemberLate("consumer", "g", "b"),
         MemberLate("consumer", "other", "a"),
     ):
-        assert not consumer.expire(late, bench.now).records
-    assert consumer.expire(MemberLate("consumer", "g", "a", epoch), bench.now).records
+        assert not finish(in_pieces(consumer.expire(late, bench.now))).records
+    late = MemberLate("consumer", "g", "a", epoch)
+    assert finish(in_pieces(consumer.expire(late, bench.now))).records

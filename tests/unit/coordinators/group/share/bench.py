@@ -10,6 +10,7 @@ from kaa.coordinators.group.outcome import Client
 from kaa.coordinators.group.share.group import ShareGroup
 from kaa.coordinators.group.share.groups import InitialiseState
 from kaa.coordinators.machine import CoordinatorResult, Moment
+from kaa.model.pieces import Pieces, finish, in_pieces
 from kaa.wire.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.unit.coordinators.group.bench import GROUP
 from tests.unit.coordinators.group.consumer.bench import ConsumerBench
@@ -17,7 +18,9 @@ from tests.unit.coordinators.group.consumer.bench import ConsumerBench
 CLIENT = Client("client", "/host", 1)
 
 
-def _initialised(effect: InitialiseState, machine: GroupMachine, _: Moment) -> CoordinatorResult:
+def _initialised(
+    effect: InitialiseState, machine: GroupMachine, _: Moment
+) -> Pieces[CoordinatorResult]:
     return machine.share.initialised(effect.group_id, effect.partitions)
 
 
@@ -34,7 +37,7 @@ class ShareBench(ConsumerBench):
         self.effects: list[Any] = []
 
         def command(machine: GroupMachine, now: Any) -> CoordinatorResult:
-            result = machine.share.heartbeat(request, CLIENT, now)
+            result = finish(in_pieces(machine.share.heartbeat(request, CLIENT, now)))
             self.effects += result.effects
             return result
 

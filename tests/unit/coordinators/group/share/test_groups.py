@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from kaa.coordinators.group.share.groups import _Update
+from kaa.limits import GROUP_TOPICS_PER_PIECE
 from kaa.wire.errors import Errors
+from kaa.wire.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.unit.coordinators.group.bench import GROUP
 from tests.unit.coordinators.group.consumer.bench import topic_id
-from tests.unit.coordinators.group.share.bench import ShareBench
+from tests.unit.coordinators.group.share.bench import CLIENT, ShareBench
 
 
 def assigned(response: Any) -> dict[Any, list[int]] | None:
@@ -84,9 +88,9 @@ def test_a_group_without_changes_is_not_looked_through(monkeypatch: pytest.Monke
     looks: list[str] = []
     look = _Update.initialise
 
-    def initialise(update: _Update) -> Any:
+    def initialise(update: _Update, names: frozenset[str]) -> Any:
         looks.append(update.member.member_id)
-        return look(update)
+        return look(update, names)
 
     monkeypatch.setattr(_Update, "initialise", initialise)
 
@@ -105,6 +109,32 @@ def test_a_group_without_changes_is_not_looked_through(monkeypatch: pytest.Monke
     bench.heartbeat_share("c")
     heartbeat("a")
     assert looks == ["a", "c", "a"]
+
+
+def test_a_group_of_many_topics_is_brought_up_in_pieces() -> None:
+    bench = ShareBench()
+    names = [f"t{number}" for number in range(3 * GROUP_TOPICS_PER_PIECE)]
+    for name in names:
+        bench.create(name, 1)
+
+    def pieces(epoch: int, **fields: Any) -> int:
+        """Of the heartbeat that is sent then."""
+        request = ShareGroupHeartbeatRequest(
+            group_id=GROUP, member_id="m", member_epoch=epoch, **fields
+        )
+        found = bench.machine.share.heartbeat(request, CLIENT, bench.now)
+        return len(list(found)) if isinstance(found, Generator) else 0
+
+    assert pieces(0, subscribed_topic_names=names) > len(names) // GROUP_TOPICS_PER_PIECE
+    bench.heartbeat_share(subscribed_topic_names=names)
+    bench.initialised()
+    bench.advance(1_000)
+    epoch = bench.share_group.members["m"].member_epoch
+    assert pieces(epoch) > len(names) // GROUP_TOPICS_PER_PIECE
+    response = bench.heartbeat_share(epoch=epoch)
+    assert len(assigned(response) or ()) == len(names)
+    bench.heartbeat_share(epoch=response.member_epoch)
+    assert pieces(response.member_epoch) == 0, "there is nothing new"
 
 
 def test_partitions_are_shared() -> None:

@@ -8,6 +8,7 @@ from kaa.coordinators.group.share.records import (
     partitions_record,
 )
 from kaa.coordinators.records import encode_key
+from kaa.model.pieces import finish
 from kaa.wire.messages.offsets_share import ShareGroupStatePartitionMetadataValue
 from kaa.wire.primitives import Uuid
 from tests.unit.coordinators.group.share.test_groups import ready
@@ -27,7 +28,7 @@ def test_the_three_stages_of_share_state() -> None:
         {TWO: InitialisedTopic("u", frozenset({1, 2}))},
         {ONE: "t"},
     )
-    record = partitions_record("g", partitions)
+    record = finish(partitions_record("g", partitions))
     found = RECORD_TYPES.decode(*record.encode())
     assert found is not None
     value = found[1]
