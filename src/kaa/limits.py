@@ -22,6 +22,9 @@ LOOP_BLOCKED_MS_MAX = 1_000
 # Records that a controller, a quorum or a coordinator decides, encodes or applies at once; then
 # others are served before the operation goes on. A millisecond or two.
 RECORDS_PER_PIECE = 100
+# One that is larger counts as several: the state of a transaction or of a share group may name
+# thousands of partitions.
+SMALL_RECORD_BYTES = 128
 # Pause before a duty of a node is begun again that failed in a way nobody expected: short enough to
 # mend itself unseen, long enough not to fill the log.
 DUTY_RETRY_SECONDS = 1.0
@@ -146,7 +149,7 @@ PRODUCERS_PER_SLICE_MAX = 5_000
 PRODUCERS_WRITTEN_ON_LOOP_MAX = 500
 # Segments of a log that are taken out of it in one turn of the loop; each is a handful of files to
 # rename.
-SEGMENTS_REMOVED_PER_TURN_MAX = 20
+SEGMENTS_REMOVED_PER_TURN_MAX = 10
 # Logs that are looked at before others have a turn, and those the cleaner examines, which costs
 # several times as much.
 LOGS_PER_SLICE_MAX = 500
@@ -249,7 +252,7 @@ CONSUMER_GROUP_ASSIGNOR_STEPS_MAX = 4_000
 # Partitions that one step of an assignor looks at, steps that run in one slice, and how long others
 # are served before the next one.
 CONSUMER_GROUP_ASSIGNOR_STEP_PARTITIONS_MAX = 250
-CONSUMER_GROUP_ASSIGNOR_SLICE_STEPS_MAX = 16
+CONSUMER_GROUP_ASSIGNOR_SLICE_STEPS_MAX = 8
 CONSUMER_GROUP_ASSIGNOR_PAUSE_MS = 1
 # Shortest time between two resolutions of the regular expressions of a group. Fixed in Kafka.
 CONSUMER_GROUP_REGEX_REFRESH_MS_MIN = 10_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from kaa.limits import RECORDS_PER_PIECE
+from kaa.limits import RECORDS_PER_PIECE, SMALL_RECORD_BYTES
 from kaa.log.log import FetchIsolation
 from kaa.records.control import ControlRecordType, read_end_transaction_marker
 from kaa.records.legacy import iter_upgraded_batches
@@ -63,7 +63,7 @@ async def replay_log(
     timeline = machine.timeline
     offset = log.log_start_offset
     # Counted over batches, which are small where commits came one by one.
-    replayed = 0
+    spent = 0
     timeline.commit(log.high_watermark)
     while not is_closed() and offset < log.log_end_offset:
         found = partition.read(
@@ -76,9 +76,10 @@ async def replay_log(
         finally:
             found.region.release()
         for batch in iter_upgraded_batches(data):
-            for _ in _replay_batch(machine, types, batch, offset):
-                replayed += 1
-                if replayed % RECORDS_PER_PIECE == 0:
+            for cost in _replay_batch(machine, types, batch, offset):
+                spent += cost
+                if spent >= RECORDS_PER_PIECE:
+                    spent = 0
                     await asyncio.sleep(0)
                     if is_closed():
                         return offset
@@ -90,16 +91,19 @@ async def replay_log(
 
 def _replay_batch(
     machine: Machine, types: RecordTypes, batch: RecordBatch, start_offset: int
-) -> Iterator[None]:
-    """Replays the records from an offset on, one at each step."""
+) -> Iterator[int]:
+    """Replays the records from an offset on, one at each step; gives what each of them costs, in
+    small records.
+    """
     timeline = machine.timeline
     if batch.is_control:
         timeline.move(batch.base_offset)
         marker = read_end_transaction_marker(batch)
         if marker is not None:
             is_commit = marker.control_type is ControlRecordType.COMMIT
-            yield from machine.replay_end_transaction(batch.producer_id, is_commit=is_commit)
-        yield
+            for _ in machine.replay_end_transaction(batch.producer_id, is_commit=is_commit):
+                yield RECORDS_PER_PIECE
+        yield 1
         return
     producer_id = batch.producer_id if batch.is_transactional else _NO_PRODUCER
     for record in iter_records(batch):
@@ -108,4 +112,4 @@ def _replay_batch(
             if found is not None:
                 timeline.move(record.offset)
                 machine.replay(record.offset, *found, producer_id, batch.producer_epoch)
-        yield
+        yield 1 + len(record.value or b"") // SMALL_RECORD_BYTES

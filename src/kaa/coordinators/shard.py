@@ -46,10 +46,11 @@ from kaa.limits import (
     COORDINATOR_PATIENCE_MS,
     COORDINATOR_RECORD_OVERHEAD_BYTES_MAX,
     RECORDS_PER_PIECE,
+    SMALL_RECORD_BYTES,
 )
 from kaa.log.errors import LogError
 from kaa.model.kinds import AppendOrigin
-from kaa.model.pieces import finish, in_pieces, mapped
+from kaa.model.pieces import finish, in_pieces
 from kaa.records.batch import HEADER_BYTES, NO_SEQUENCE
 from kaa.records.build import BatchBuilder
 from kaa.records.control import (
@@ -60,10 +61,10 @@ from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kaa.coordinators.loading import Host
-    from kaa.coordinators.machine import Moment, Reply
+    from kaa.coordinators.machine import Moment, Reply, WritableRecord
     from kaa.coordinators.promise import Promise
     from kaa.coordinators.records import RecordTypes
     from kaa.log.producer_state import VerificationGuard
@@ -454,11 +455,7 @@ class Shard(Generic[MachineType]):
         records = result.records
         if not records:
             return
-        encoded = yield from mapped(lambda record: record.encode(), records)
-        sizes = [
-            len(key) + len(value or b"") + COORDINATOR_RECORD_OVERHEAD_BYTES_MAX
-            for key, value in encoded
-        ]
+        encoded, sizes = yield from _encoded(records)
         log = self.partition.log
         if log is None:
             raise CoordinatorError(Errors.KAFKA_STORAGE_ERROR)
@@ -470,8 +467,8 @@ class Shard(Generic[MachineType]):
             self._make_room(whole, bytes_max)
         machine, timeline = self.machine, self.machine.timeline
         producer_id, producer_epoch, _ = self._writer or _NO_WRITER
-        rows = zip(encoded, sizes, records, strict=True)
-        for number, ((key, value), size, record) in enumerate(rows, 1):
+        spent = 0
+        for (key, value), size, record in zip(encoded, sizes, records, strict=True):
             if not result.is_atomic:
                 self._make_room(size, bytes_max)
             offset = self._next_offset
@@ -483,7 +480,9 @@ class Shard(Generic[MachineType]):
                 builder = self._begin_batch()
             builder.append(now.wall_ms, key, value)
             self._next_offset = offset + 1
-            if number % RECORDS_PER_PIECE == 0:
+            spent += 1 + size // SMALL_RECORD_BYTES
+            if spent >= RECORDS_PER_PIECE:
+                spent = 0
                 yield
 
     def _make_room(self, size: int, bytes_max: int) -> None:
@@ -656,6 +655,24 @@ class Shard(Generic[MachineType]):
 def found(query: Callable[[Asked], Any | Pieces[Any]], asked: Asked) -> Pieces[Any]:
     """The answer to a question, which may be given at once or in pieces."""
     return (yield from in_pieces(query(asked)))
+
+
+def _encoded(
+    records: Sequence[WritableRecord],
+) -> Pieces[tuple[list[tuple[bytes, bytes | None]], list[int]]]:
+    """Keys and values, and what each takes in a batch. A large record counts as several."""
+    encoded, sizes = [], []
+    spent = 0
+    for record in records:
+        key, value = record.encode()
+        size = len(key) + len(value or b"") + COORDINATOR_RECORD_OVERHEAD_BYTES_MAX
+        encoded.append((key, value))
+        sizes.append(size)
+        spent += 1 + size // SMALL_RECORD_BYTES
+        if spent >= RECORDS_PER_PIECE:
+            spent = 0
+            yield
+    return encoded, sizes
 
 
 def _answer(replies: Any) -> None:

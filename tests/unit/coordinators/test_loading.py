@@ -9,6 +9,7 @@ import pytest
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.shard import ShardState
+from kaa.limits import SMALL_RECORD_BYTES
 from kaa.records.control import (
     ControlRecordType,
     EndTransactionMarker,
@@ -41,14 +42,8 @@ async def test_a_partition_is_replayed_in_slices() -> None:
     assert await again.write(lambda machine: machine.add("a")) == 4
 
 
-@run
-async def test_slices_do_not_end_with_batches() -> None:
-    cluster = Cluster()
-    await cluster.load()
-    for _ in range(35):
-        # A batch for each.
-        await cluster.write(lambda machine: machine.add("a"))
-    again = Cluster(old=cluster.replicas)
+async def replays_per_turn(again: Cluster, small_bytes: int) -> list[int]:
+    """Records that are replayed in each turn that has some, if it may have ten small ones."""
     replays = [0]
     replay = again.machine.replay
 
@@ -64,11 +59,26 @@ async def test_slices_do_not_end_with_batches() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(again.machine, "replay", counted)
         patch.setattr("kaa.coordinators.loading.RECORDS_PER_PIECE", 10)
+        patch.setattr("kaa.coordinators.loading.SMALL_RECORD_BYTES", small_bytes)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(look())
             tasks.create_task(again.load())
-    assert sorted(count for count in replays if count) == [5, 10, 10, 10]
+    return sorted(count for count in replays if count)
+
+
+@run
+async def test_slices_do_not_end_with_batches() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    for _ in range(35):
+        # A batch for each.
+        await cluster.write(lambda machine: machine.add("a"))
+    again = Cluster(old=cluster.replicas)
+    assert await replays_per_turn(again, SMALL_RECORD_BYTES) == [5, 10, 10, 10]
     assert again.committed("a") == 35
+    large = Cluster(old=cluster.replicas)
+    assert await replays_per_turn(large, 1) == [1] * 35, "each counts as more than ten"
+    assert large.committed("a") == 35
 
 
 @run

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from itertools import pairwise
+from typing import Any
+
+import pytest
 
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.coordinators.shard import TransactionalWriter
 from kaa.limits import COORDINATOR_CHANGES_COMMITTED_PER_TURN_MAX
 from kaa.log.log import FetchIsolation
+from kaa.model.pieces import Pieces
 from kaa.records.batch import iter_batches
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.support import Cluster, CounterMachine, counter_record, error_of, turns
@@ -248,3 +252,29 @@ async def test_thousands_of_changes_are_committed_in_turns() -> None:
         await asyncio.sleep(0)
     assert {0, count // 2, count - 1} <= seen
     assert (await answer, cluster.committed(f"{count - 1}")) == ("done", count - 1)
+
+
+@run
+async def test_a_large_record_has_a_turn_of_its_own() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    replays = [0]
+    replay = cluster.machine.replay
+
+    def counted(*arguments: Any) -> None:
+        replays[-1] += 1
+        replay(*arguments)
+
+    def add(machine: CounterMachine) -> Pieces[CoordinatorResult]:
+        yield
+        return machine.add("a", copies=5)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster.machine, "replay", counted)
+        patch.setattr("kaa.coordinators.shard.RECORDS_PER_PIECE", 10)
+        patch.setattr("kaa.coordinators.shard.SMALL_RECORD_BYTES", 1)
+        answer = cluster.run(lambda machine, _: add(machine))
+        while not answer.done():
+            replays.append(0)
+            await turns(1)
+    assert [count for count in replays if count] == [1] * 5
