@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kaa.coordinators.group.machine import CleanupDue
+from kaa.coordinators.shard import ShardState
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k08_offset_commit import OffsetCommitRequest
 from kaa.wire.messages.k16_list_groups import ListGroupsRequest
@@ -68,6 +69,15 @@ def test_groups(scale: Scale) -> None:
 def test_transactional_ids(scale: Scale) -> None:
     client = scale.node.client
     scale.wait_for_coordinator(1, "id")
+    services = scale.node.broker.services
+    partitions = services.config.get_int("transaction.state.log.num.partitions")
+
+    def are_all_active() -> bool:
+        """The partitions of a topic are made in turns, and then loaded one by one."""
+        states = [shard.state for shard in services.transactions.runtime]
+        return states.count(ShardState.ACTIVE) == partitions
+
+    scale.wait_until(lambda: scale.node.call(are_all_active))
     wishes = [
         InitProducerIdRequest(transactional_id=f"many-{number}", transaction_timeout_ms=60_000)
         for number in range(COUNT)
