@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from kaa.model.kinds import ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -10,7 +12,6 @@ if TYPE_CHECKING:
     from kaa.config.server import BrokerConfig
     from kaa.serving.view import NodeView
 
-_GROUP_RESOURCE: Final = 32
 
 Times = TypeVar("Times")
 
@@ -27,7 +28,7 @@ class GroupTimes(Generic[Times]):
 
     def __call__(self, group_id: str) -> Times:
         config = self._view.config
-        overrides = self._view.image.configs.get((_GROUP_RESOURCE, group_id))
+        overrides = self._view.image.configs.get((ResourceType.GROUP, group_id))
         if overrides:
             return self._make(config, overrides)
         if self._config is not config:

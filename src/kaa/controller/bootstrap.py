@@ -22,6 +22,7 @@ from kaa.controller.feature_table import (
 )
 from kaa.controller.framing import decode_record
 from kaa.controller.result import ControllerResult
+from kaa.model.kinds import ResourceType
 from kaa.wire.messages.metadata_cluster import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
     from kaa.controller.state import ControllerState
     from kaa.wire.schema import MetadataRecord
-
-_BROKER_RESOURCE = 4
 
 
 def bootstrap_records(
@@ -81,7 +80,7 @@ def activation_records(
         # of the next controller says.
         records.append(
             ConfigRecord(
-                resource_type=_BROKER_RESOURCE,
+                resource_type=ResourceType.BROKER,
                 resource_name="",
                 name="min.insync.replicas",
                 value=str(state.settings.broker.get_int("min.insync.replicas")),

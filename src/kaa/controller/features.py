@@ -22,7 +22,7 @@ from kaa.controller.feature_table import (
     supported_ranges,
 )
 from kaa.controller.result import ControllerError, ControllerResult
-from kaa.controller.state import BROKER_RESOURCE
+from kaa.model.kinds import ResourceType
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k57_update_features import UpdatableFeatureResult, UpdateFeaturesResponse
 from kaa.wire.messages.metadata_cluster import FeatureLevelRecord, NoOpRecord
@@ -168,10 +168,10 @@ def _min_isr_records(state: ControllerState) -> list[MetadataRecord]:
     """With eligible leader replicas, min.insync.replicas is a setting of the whole cluster."""
     configs = state.image.configs
     records: list[MetadataRecord] = []
-    if _MIN_ISR not in configs.get((BROKER_RESOURCE, ""), {}):
+    if _MIN_ISR not in configs.get((ResourceType.BROKER, ""), {}):
         records.append(
             ConfigRecord(
-                resource_type=BROKER_RESOURCE,
+                resource_type=ResourceType.BROKER,
                 resource_name="",
                 name=_MIN_ISR,
                 value=str(state.settings.broker.get_int(_MIN_ISR)),
@@ -180,6 +180,6 @@ def _min_isr_records(state: ControllerState) -> list[MetadataRecord]:
     records += [
         ConfigRecord(resource_type=kind, resource_name=name, name=_MIN_ISR, value=None)
         for (kind, name), values in configs.items()
-        if kind == BROKER_RESOURCE and name and _MIN_ISR in values
+        if kind == ResourceType.BROKER and name and _MIN_ISR in values
     ]
     return records

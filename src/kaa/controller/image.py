@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from kaa.model.kinds import ResourceType
 from kaa.model.nodes import Endpoint, VersionRange
 from kaa.model.ordered import OrderedSet
 from kaa.wire.messages.metadata_cluster import (
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
 
 NO_LEADER = -1
 _LEADER_UNCHANGED = -2
-_TOPIC_RESOURCE = 2
 
 
 class BrokerImage(NamedTuple):
@@ -379,8 +379,8 @@ class ClusterImage:
         self._delta.deleted_topics[topic.id] = topic
         for number in topic.partitions:
             self._delta.partitions.discard((topic.id, number))
-        if self.configs.pop((_TOPIC_RESOURCE, topic.name), None) is not None:
-            self._delta.configs.add((_TOPIC_RESOURCE, topic.name))
+        if self.configs.pop((ResourceType.TOPIC, topic.name), None) is not None:
+            self._delta.configs.add((ResourceType.TOPIC, topic.name))
 
     @_replays(PartitionRecord)
     def _replay_partition(self, record: PartitionRecord) -> None:

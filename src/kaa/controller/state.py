@@ -10,6 +10,7 @@ from kaa.controller.directories import MIGRATING, UNASSIGNED, is_online
 from kaa.controller.feature_table import ELR_VERSION, METADATA_VERSION
 from kaa.controller.heartbeats import Heartbeats
 from kaa.controller.result import ControllerError
+from kaa.model.kinds import ResourceType
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from kaa.model.seams import RandomSource
     from kaa.wire.messages.k19_create_topics import CreatableTopicConfigs
     from kaa.wire.primitives import Uuid
-
-TOPIC_RESOURCE = 2
-BROKER_RESOURCE = 4
 
 
 class ControllerSettings(NamedTuple):
@@ -150,8 +148,8 @@ class ControllerState:
     def config(self) -> BrokerConfig:
         """The settings of the node with what the cluster says on top, where that can be used."""
         configs = self.image.configs
-        everyone = configs.get((BROKER_RESOURCE, ""), {})
-        this_node = configs.get((BROKER_RESOURCE, str(self.settings.node_id)), {})
+        everyone = configs.get((ResourceType.BROKER, ""), {})
+        this_node = configs.get((ResourceType.BROKER, str(self.settings.node_id)), {})
         if (everyone, this_node) != self._layers:
             self._layers = (dict(everyone), dict(this_node))
             # The brokers complain about what cannot be used.
@@ -165,9 +163,9 @@ class ControllerState:
         """A setting that topic and broker have under one name, as text; None for the static one."""
         configs = self.image.configs
         for resource in (
-            (TOPIC_RESOURCE, topic),
-            (BROKER_RESOURCE, str(self.settings.node_id)),
-            (BROKER_RESOURCE, ""),
+            (ResourceType.TOPIC, topic),
+            (ResourceType.BROKER, str(self.settings.node_id)),
+            (ResourceType.BROKER, ""),
         ):
             value = configs.get(resource, {}).get(name)
             if value is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.config.group import group_values
 from kaa.log.log import FetchIsolation
+from kaa.model.kinds import ResourceType
 from kaa.serving.share.machine import ShareSettings
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
     from kaa.config.server import BrokerConfig
     from kaa.serving.view import NodeView
-
-_GROUP_RESOURCE: Final = 32
 
 
 class GroupShareSettings(NamedTuple):
@@ -55,7 +54,7 @@ class ShareGroupSettings:
 
     def __call__(self) -> GroupShareSettings:
         config = self._view.config
-        overrides = self._view.image.configs.get((_GROUP_RESOURCE, self._group_id))
+        overrides = self._view.image.configs.get((ResourceType.GROUP, self._group_id))
         if self._config is not config or self._overrides != overrides:
             # Of the group's a copy: they change where they are.
             self._config, self._overrides = config, overrides and dict(overrides)
