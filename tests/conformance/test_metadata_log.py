@@ -24,8 +24,8 @@ from kaa.cli.storage import command
 from kaa.config.server import BrokerConfig, load_broker_config
 from kaa.config.sources import file_settings
 from kaa.controller.feature_table import METADATA_VERSIONS, supported_ranges
+from kaa.controller.port import ControllerRequestContext
 from kaa.controller.replica import MetadataReplica
-from kaa.controller.state import ControllerRequestContext
 from kaa.log.dirs import LogDirectory
 from kaa.log.files import RealFiles
 from kaa.log.properties import read_meta_properties

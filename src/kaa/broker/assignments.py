@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from kaa.controller.feature_table import DIRECTORY_ASSIGNMENT, METADATA_VERSION
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.replication.directory_assignments import DirectoryAssignments
 
 if TYPE_CHECKING:

@@ -51,7 +51,8 @@ from kaa.wire.messages.metadata_cluster import (
 
 if TYPE_CHECKING:
     from kaa.controller.image import BrokerImage
-    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.controller.port import ControllerRequestContext
+    from kaa.controller.state import ControllerState
     from kaa.model.pieces import Pieces
     from kaa.wire.messages.k62_broker_registration import (
         BrokerRegistrationRequest,

@@ -29,8 +29,8 @@ from kaa.wire.registry import api
 
 if TYPE_CHECKING:
     from kaa.client.peer import Peer, Peers
+    from kaa.controller.port import ControllerRequestContext, ForwardedClient
     from kaa.controller.replica import MetadataReplica
-    from kaa.controller.state import ControllerRequestContext, ForwardedClient
     from kaa.model.seams import RandomSource
     from kaa.wire.schema import Request
 

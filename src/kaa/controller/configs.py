@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
     from kaa.config.definition import ConfigDef
     from kaa.controller.image import Resource
-    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.controller.port import ControllerRequestContext
+    from kaa.controller.state import ControllerState
     from kaa.model.pieces import Pieces
     from kaa.wire.messages.k33_alter_configs import AlterConfigsRequest, AlterConfigsResource
     from kaa.wire.messages.k44_incremental_alter_configs import (

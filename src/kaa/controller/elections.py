@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kaa.controller.image import TopicImage
-    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.controller.port import ControllerRequestContext
+    from kaa.controller.state import ControllerState
     from kaa.model.pieces import Pieces
     from kaa.wire.messages.k43_elect_leaders import ElectLeadersRequest
     from kaa.wire.schema import MetadataRecord

@@ -31,7 +31,8 @@ from kaa.wire.messages.metadata_settings import ConfigRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.controller.port import ControllerRequestContext
+    from kaa.controller.state import ControllerState
     from kaa.wire.messages.k57_update_features import UpdateFeaturesRequest
     from kaa.wire.schema import MetadataRecord
 

@@ -28,7 +28,8 @@ from kaa.wire.messages.k56_alter_partition import (
 
 if TYPE_CHECKING:
     from kaa.controller.image import PartitionImage, TopicImage
-    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.controller.port import ControllerRequestContext
+    from kaa.controller.state import ControllerState
     from kaa.wire.messages.k56_alter_partition import AlterPartitionRequest, RequestPartitionData
     from kaa.wire.schema import MetadataRecord
 

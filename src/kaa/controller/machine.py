@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kaa.controller.image import ClusterImage
+    from kaa.controller.port import ControllerRequestContext
     from kaa.controller.result import ControllerResult
-    from kaa.controller.state import ControllerRequestContext, ControllerSettings
+    from kaa.controller.state import ControllerSettings
     from kaa.model.pieces import Pieces
     from kaa.model.seams import RandomSource
     from kaa.wire.schema import MetadataRecord, Request

@@ -18,7 +18,8 @@ from kaa.wire.messages.k37_create_partitions import (
 )
 
 if TYPE_CHECKING:
-    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.controller.port import ControllerRequestContext
+    from kaa.controller.state import ControllerState
     from kaa.model.pieces import Pieces
     from kaa.wire.messages.k37_create_partitions import (
         CreatePartitionsRequest,

@@ -8,13 +8,45 @@ a connection.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from kaa.controller.state import ControllerRequestContext
+    from collections.abc import Callable
+
     from kaa.wire.schema import Request
 
 Answer = TypeVar("Answer")
+
+
+class ForwardedClient(NamedTuple):
+    """The client of a broker that passes a request on, as the controller learns of it."""
+
+    client_id: str | None
+    correlation_id: int
+    # Of the client's host, 4 or 16 bytes.
+    address: bytes
+
+
+class ControllerRequestContext(NamedTuple):
+    """Who asks, and how."""
+
+    api_version: int
+    # None for what a node asks for itself.
+    client: ForwardedClient | None = None
+    # How long to wait for an answer, and to look for a controller that gives one; None for as long
+    # as the node waits for any request.
+    timeout_ms: int | None = None
+    # Charges the quota of partition mutations; ControllerError THROTTLING_QUOTA_EXCEEDED.
+    charge_partition_mutations: Callable[[int], None] | None = None
+    # Topics whose settings the sender may see; None for all.
+    describable: frozenset[str] | None = None
+
+    def charge(self, partitions: int) -> None:
+        if self.charge_partition_mutations is not None:
+            self.charge_partition_mutations(partitions)
+
+    def may_describe(self, topic: str) -> bool:
+        return self.describable is None or topic in self.describable
 
 
 class ControllerPort(ABC):

@@ -10,7 +10,8 @@ from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRespo
 from kaa.wire.messages.metadata_cluster import ProducerIdsRecord
 
 if TYPE_CHECKING:
-    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.controller.port import ControllerRequestContext
+    from kaa.controller.state import ControllerState
     from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
 
 BLOCK_SIZE: Final = 1000

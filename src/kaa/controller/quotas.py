@@ -26,7 +26,8 @@ from kaa.wire.messages.metadata_settings import EntityData as RecordEntity
 
 if TYPE_CHECKING:
     from kaa.controller.image import QuotaEntity
-    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.controller.port import ControllerRequestContext
+    from kaa.controller.state import ControllerState
     from kaa.wire.messages.k49_alter_client_quotas import (
         AlterClientQuotasRequest,
         RequestEntryData,

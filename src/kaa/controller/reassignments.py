@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kaa.controller.image import ClusterImage, PartitionImage, TopicImage
-    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.controller.port import ControllerRequestContext
+    from kaa.controller.state import ControllerState
     from kaa.model.pieces import Pieces
     from kaa.wire.messages.k45_alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,

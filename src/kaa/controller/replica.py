@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import ClusterImage
+    from kaa.controller.port import ControllerRequestContext
     from kaa.controller.publisher import Subscriber
-    from kaa.controller.state import ControllerRequestContext
     from kaa.log.dirs import LogDirectory
     from kaa.model.pieces import Pieces
     from kaa.model.seams import Clock

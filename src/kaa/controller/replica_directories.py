@@ -20,7 +20,8 @@ from kaa.wire.messages.k73_assign_replicas_to_dirs import (
 
 if TYPE_CHECKING:
     from kaa.controller.image import TopicImage
-    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.controller.port import ControllerRequestContext
+    from kaa.controller.state import ControllerState
     from kaa.model.pieces import Pieces
     from kaa.wire.messages.k73_assign_replicas_to_dirs import AssignReplicasToDirsRequest
     from kaa.wire.primitives import Uuid

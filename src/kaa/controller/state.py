@@ -14,8 +14,6 @@ from kaa.model.kinds import ResourceType
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kaa.config.server import BrokerConfig
     from kaa.controller.image import ClusterImage
     from kaa.model.seams import RandomSource
@@ -30,37 +28,6 @@ class ControllerSettings(NamedTuple):
     cluster_id: str
     # The settings of the node: defaults of topics, timeouts, intervals.
     broker: BrokerConfig
-
-
-class ForwardedClient(NamedTuple):
-    """The client of a broker that passes a request on, as the controller learns of it."""
-
-    client_id: str | None
-    correlation_id: int
-    # Of the client's host, 4 or 16 bytes.
-    address: bytes
-
-
-class ControllerRequestContext(NamedTuple):
-    """Who asks, and how."""
-
-    api_version: int
-    # None for what a node asks for itself.
-    client: ForwardedClient | None = None
-    # How long to wait for an answer, and to look for a controller that gives one; None for as long
-    # as the node waits for any request.
-    timeout_ms: int | None = None
-    # Charges the quota of partition mutations; ControllerError THROTTLING_QUOTA_EXCEEDED.
-    charge_partition_mutations: Callable[[int], None] | None = None
-    # Topics whose settings the sender may see; None for all.
-    describable: frozenset[str] | None = None
-
-    def charge(self, partitions: int) -> None:
-        if self.charge_partition_mutations is not None:
-            self.charge_partition_mutations(partitions)
-
-    def may_describe(self, topic: str) -> bool:
-        return self.describable is None or topic in self.describable
 
 
 class ControllerState:

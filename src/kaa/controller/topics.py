@@ -38,7 +38,8 @@ from kaa.wire.messages.metadata_topics import RemoveTopicRecord, TopicRecord
 from kaa.wire.primitives import UUID_ZERO, random_uuid
 
 if TYPE_CHECKING:
-    from kaa.controller.state import ControllerRequestContext, ControllerState
+    from kaa.controller.port import ControllerRequestContext
+    from kaa.controller.state import ControllerState
     from kaa.model.pieces import Pieces
     from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
     from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest

@@ -10,10 +10,10 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, TypeVar
 
+from kaa.controller.port import ControllerRequestContext as ControllerContext
+from kaa.controller.port import ForwardedClient
 from kaa.controller.refusals import error_response
 from kaa.controller.result import ControllerError
-from kaa.controller.state import ControllerRequestContext as ControllerContext
-from kaa.controller.state import ForwardedClient
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:

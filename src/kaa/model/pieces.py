@@ -21,8 +21,8 @@ Item = TypeVar("Item")
 Pieces = Generator[None, None, Found]
 
 
-def finish(pieces: Pieces[Found]) -> Found:
-    """Does all of it at once."""
+def finish(pieces: Generator[object, None, Found]) -> Found:
+    """Does all of it at once, whatever it says on the way."""
     while True:
         try:
             next(pieces)

@@ -33,6 +33,7 @@ from kaa.log.names import LOG_SUFFIX, folder_name
 from kaa.log.properties import write_topic_id
 from kaa.log.recovery import LoadOptions, create_log, load_log
 from kaa.model.kinds import AppendOrigin
+from kaa.model.pieces import finish
 from kaa.model.topics import CLUSTER_METADATA, TopicPartition
 from kaa.quorum.log_view import OffsetAndEpoch, end_offset_for_epoch
 from kaa.quorum.snapshots import (
@@ -317,7 +318,9 @@ def open_metadata_log(
     options = LoadOptions(now_ms, recovery_point=0 if newest_id is None else newest_id.offset)
     log_config = config.log_config()
     if any(name.endswith(LOG_SUFFIX) for name in names):
-        unified = _run(load_log(directory, folder, METADATA_PARTITION, log_config, random, options))
+        unified = finish(
+            load_log(directory, folder, METADATA_PARTITION, log_config, random, options)
+        )
         # The name of the folder may be as young as the killed process that made it.
         files.sync_directory(directory.path)
         if unified.topic_id is None:
@@ -331,16 +334,6 @@ def open_metadata_log(
         log.start_at_snapshot(newest_id, now_ms)
     unified.flush(now_ms)
     return OpenedLog(log, newest_id, content)
-
-
-def _run(recovery: Iterator[object]) -> UnifiedLog:
-    """Lets a recovery run to its end."""
-    while True:
-        try:
-            next(recovery)
-        except StopIteration as stop:
-            log: UnifiedLog = stop.value
-            return log
 
 
 def _newest_snapshot(

@@ -12,7 +12,7 @@ import asyncio
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.limits import ISR_CHANGES_PER_REQUEST_MAX, ISR_RETRY_MS
 from kaa.model.words import count_text
 from kaa.wire.errors import Errors

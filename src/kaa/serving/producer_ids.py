@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
 

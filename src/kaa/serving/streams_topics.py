@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.limits import STREAMS_TOPIC_REFUSALS_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import (

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.controller.names import topic_name_problem
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.model import topics
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import (

@@ -14,7 +14,7 @@ from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.quorum.leader import Leader
 from kaa.quorum.messages import AddVoterRequest, RemoveVoterRequest
 from kaa.quorum.voters import ReplicaKey

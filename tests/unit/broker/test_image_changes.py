@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kaa.broker.node import Broker, running
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.model.kinds import ResourceType
 from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors

@@ -11,7 +11,7 @@ import pytest
 from kaa.broker.directories import StorageLostError
 from kaa.broker.node import Broker, running
 from kaa.controller.directories import UNASSIGNED
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.log.dirs import LogDirectory
 from kaa.log.files import remove_tree, write_new
 from kaa.log.properties import MetaProperties, read_meta_properties, write_meta_properties

@@ -11,7 +11,7 @@ import pytest
 from kaa.broker.lifecycle.machine import SendHeartbeat
 from kaa.client.admin.admin import Admin, NewTopic
 from kaa.client.peer import Address, Peer, peer_settings
-from kaa.controller.state import ControllerRequestContext, ForwardedClient
+from kaa.controller.port import ControllerRequestContext, ForwardedClient
 from kaa.log.files import read_whole
 from kaa.model.nodes import SecurityProtocol
 from kaa.wire.errors import Errors

@@ -10,7 +10,7 @@ from kaa.broker.directories import StartError
 from kaa.broker.node import Broker, running
 from kaa.client.connection import Connection, ConnectionSettings
 from kaa.config.topic import topic_default
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.log.files import read_whole
 from kaa.log.manager import LogManager
 from kaa.log.sim_files import SimFiles

@@ -11,8 +11,9 @@ from kaa.controller.bootstrap import bootstrap_records
 from kaa.controller.feature_table import METADATA_VERSION_MAX, supported_ranges
 from kaa.controller.image import ClusterImage
 from kaa.controller.machine import ControllerMachine
+from kaa.controller.port import ControllerRequestContext
 from kaa.controller.result import ControllerResult
-from kaa.controller.state import ControllerRequestContext, ControllerSettings, ControllerState
+from kaa.controller.state import ControllerSettings, ControllerState
 from kaa.model.pieces import Pieces, finish
 from kaa.wire.messages.k19_create_topics import (
     CreatableReplicaAssignment,

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from kaa.controller.framing import decode_record
 from kaa.controller.image import ClusterImage, Delta
+from kaa.controller.port import ControllerRequestContext
 from kaa.controller.refusals import error_response
 from kaa.controller.replica import MetadataReplica
 from kaa.controller.result import ControllerError
-from kaa.controller.state import ControllerRequestContext
 from kaa.log.dirs import LogDirectory
 from kaa.log.sim_files import SimFiles
 from kaa.model.nodes import Endpoint

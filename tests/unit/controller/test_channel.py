@@ -9,8 +9,8 @@ from kaa.broker.metadata import NodeMetadata
 from kaa.client.connection import ConnectionSettings
 from kaa.client.peer import Peers
 from kaa.controller.channel import ControllerChannel
+from kaa.controller.port import ControllerRequestContext, ForwardedClient
 from kaa.controller.result import ControllerError
-from kaa.controller.state import ControllerRequestContext, ForwardedClient
 from kaa.limits import CONTROLLER_RETRY_PAUSE_MS
 from kaa.serving.producer_ids import ProducerIds
 from kaa.wire.errors import Errors

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.controller.machine import COMMANDS
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.model.pieces import finish
 from kaa.wire.messages.k19_create_topics import CreateTopicsRequest
 from kaa.wire.messages.k62_broker_registration import BrokerRegistrationRequest

@@ -5,8 +5,7 @@ from typing import TypeVar, cast
 
 import pytest
 
-from kaa.controller.port import ControllerPort
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerPort, ControllerRequestContext
 from kaa.wire.messages.k19_create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kaa.wire.schema import Request
 

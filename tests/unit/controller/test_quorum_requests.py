@@ -10,8 +10,8 @@ import pytest
 from kaa.client.connection import ConnectionSettings
 from kaa.client.peer import Peers
 from kaa.controller.channel import ControllerChannel
+from kaa.controller.port import ControllerRequestContext
 from kaa.controller.result import ControllerError
-from kaa.controller.state import ControllerRequestContext
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k55_describe_quorum import DescribeQuorumRequest
 from kaa.wire.messages.k80_add_raft_voter import AddRaftVoterRequest, Listener

@@ -4,8 +4,8 @@ import pytest
 
 from kaa.controller.directories import MIGRATING, UNASSIGNED
 from kaa.controller.image import ClusterImage
+from kaa.controller.port import ControllerRequestContext
 from kaa.controller.result import ControllerError
-from kaa.controller.state import ControllerRequestContext
 from kaa.wire.errors import Errors
 from kaa.wire.messages.metadata_settings import ConfigRecord
 from tests.unit.controller.cluster import NODE_ID, Cluster, directory

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kaa.config.describe import ConfigSource
+from kaa.controller.port import ControllerRequestContext
 from kaa.controller.result import ControllerError
-from kaa.controller.state import ControllerRequestContext
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import CreatableReplicaAssignment, CreateTopicsRequest
 from kaa.wire.messages.k20_delete_topics import (

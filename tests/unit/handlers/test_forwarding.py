@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from kaa.controller.port import ControllerPort
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerPort, ControllerRequestContext
 from kaa.handlers.context import RequestContext
 from kaa.handlers.forwarding import forward, is_controller_listener
 from kaa.wire.errors import Errors

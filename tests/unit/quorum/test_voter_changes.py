@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.quorum.messages import (
     AddVoterRequest,
     ErrorResponse,

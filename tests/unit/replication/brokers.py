@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from kaa.client.peer import Peer
-    from kaa.controller.port import ControllerPort
-    from kaa.controller.state import ControllerRequestContext
+    from kaa.controller.port import ControllerPort, ControllerRequestContext
     from kaa.log.config import LogConfig
     from kaa.wire.schema import MetadataRecord, Request
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from kaa.broker.node import Broker, running
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.log.log import FetchIsolation
 from kaa.log.producer_snapshots import encode_producer_snapshot
 from kaa.model.kinds import AppendOrigin

@@ -16,8 +16,7 @@ from tests.unit.log.batches import batch
 from tests.unit.replication.support import NODE, TOPIC_ID, Replicas, partition
 
 if TYPE_CHECKING:
-    from kaa.controller.port import ControllerPort
-    from kaa.controller.state import ControllerRequestContext
+    from kaa.controller.port import ControllerPort, ControllerRequestContext
     from kaa.replication.partition import Partition
 
 LAG_MS = 30_000

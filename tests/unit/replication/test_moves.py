@@ -386,7 +386,7 @@ def test_topic_that_is_deleted_meanwhile_leaves_nothing() -> None:
 
 
 async def delete(broker: Broker) -> None:
-    from kaa.controller.state import ControllerRequestContext
+    from kaa.controller.port import ControllerRequestContext
     from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=60_000)

@@ -12,7 +12,7 @@ from kaa.wire.messages.k67_allocate_producer_ids import (
 )
 
 if TYPE_CHECKING:
-    from kaa.controller.state import ControllerRequestContext
+    from kaa.controller.port import ControllerRequestContext
     from kaa.wire.schema import Request
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaa.client.backoff import Backoff
 from kaa.controller.feature_table import supported_ranges
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.limits import CONTROLLER_RETRY_PAUSE_MS, CONTROLLER_RETRY_PAUSE_MS_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k70_controller_registration import (

@@ -28,7 +28,7 @@ from kaa.broker.lifecycle.machine import (
 )
 from kaa.broker.remedies import refusal_remedy
 from kaa.controller.feature_table import supported_ranges
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.limits import CONTROLLER_RETRY_PAUSE_MS
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k62_broker_registration import (

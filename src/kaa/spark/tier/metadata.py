@@ -15,10 +15,11 @@ of the topic, counts as none; and a store that must not be written to just gets 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from kaa.client.consumer.offsets import EARLIEST, LATEST, list_offsets
 from kaa.limits import SPARK_FETCH_BYTES, SPARK_TIER_SNAPSHOT_RECORDS
+from kaa.model.pieces import finish
 from kaa.model.topics import REMOTE_LOG_METADATA, TopicPartition
 from kaa.records.batch import RecordBatch
 from kaa.records.legacy import iter_any_batches
@@ -29,7 +30,7 @@ from kaa.tier.metadata.snapshot import SnapshotError, decode_snapshot, encode_sn
 from kaa.tier.store.objects import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Iterable
 
     from kaa.spark.brokers import Brokers
     from kaa.tier.metadata.cache import RemoteLogCache
@@ -37,18 +38,7 @@ if TYPE_CHECKING:
     from kaa.tier.metadata.model import TopicIdPartition
     from kaa.tier.store.objects import ObjectStore
 
-Done = TypeVar("Done")
 _FOLDER: Final = "kaa-spark"
-
-
-def _run(work: Generator[None, None, Done]) -> Done:
-    """Does the whole of some work that could be done in turns; here nobody waits for one."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            done: Done = stop.value
-            return done
 
 
 class RemoteMetadata:
@@ -119,7 +109,7 @@ class RemoteMetadata:
         assert self._machine is not None
         try:
             data = await self._store.get(self._object(number))
-            restored = _run(decode_snapshot(data, self._machine.partitions))[number]
+            restored = finish(decode_snapshot(data, self._machine.partitions))[number]
         except (StoreError, SnapshotError, KeyError):
             return state
         if restored.position > end or not self._machine.restore(number, restored):
@@ -128,6 +118,6 @@ class RemoteMetadata:
 
     async def _save(self, number: int, state: MetadataPartition) -> None:
         assert self._machine is not None
-        data = bytes(_run(encode_snapshot(self._machine.partitions, [(number, state)])))
+        data = bytes(finish(encode_snapshot(self._machine.partitions, [(number, state)])))
         with suppress(StoreError):
             await self._store.put(self._object(number), data)

@@ -8,7 +8,7 @@ import pytest
 from kaa.broker.node import running
 from kaa.client.connection import ConnectionSettings
 from kaa.client.peer import Address, Peer
-from kaa.controller.state import ControllerRequestContext
+from kaa.controller.port import ControllerRequestContext
 from kaa.replication.follower.link import (
     FetchBounds,
     LeaderOffsets,

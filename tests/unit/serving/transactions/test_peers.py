@@ -12,9 +12,8 @@ import pytest
 
 from kaa.client.connection import ConnectionSettings
 from kaa.client.peer import Address, Peer
-from kaa.controller.port import ControllerPort
+from kaa.controller.port import ControllerPort, ControllerRequestContext
 from kaa.controller.refusals import error_response
-from kaa.controller.state import ControllerRequestContext
 from kaa.serving.producer_ids import ProducerIds
 from kaa.serving.transactions.peers import RemoteBroker
 from kaa.wire.errors import Errors
