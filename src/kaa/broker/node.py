@@ -15,7 +15,7 @@ replica of the metadata. Start, each step only if the one before it succeeded:
 
 Stop: the broker leaves the cluster while it still serves, so that leaderships move first; then no
 new clients, requests under way finish, logs are flushed and marked clean. The quorum is last: a
-controller hands its leadership over, writes a snapshot, and then closes its listeners.
+controller writes a snapshot, hands its leadership over, and then closes its listeners.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The active controller as a machine: commands in, records and answers out.
 
 It decides on the newest image, which is ahead of the committed one by what it has written and what
-is not yet committed. A decision changes nothing; `replay` applies its records when they are in
-the log. If they cannot be written, or when another node leads, the newest image is dropped, and
+is not yet committed. A decision changes nothing of it; `replay` applies its records when they are
+in the log. What it changes at once is what no log has and every new controller finds out again: when
+brokers were heard of, and how far they have followed. If the records cannot be written, or when another node leads, the newest image is dropped, and
 the next active controller starts from the committed one.
 """
 
@@ -88,7 +89,7 @@ COMMANDS: Final[
 
 
 class ControllerMachine:
-    """Decides for the cluster. `decide` changes nothing: its records are appended first, and then
+    """Decides for the cluster. `decide` changes no image: its records are appended first, and then
     replayed here.
     """
 

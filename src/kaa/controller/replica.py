@@ -177,7 +177,7 @@ class MetadataReplica:
         self.driver.start(snapshot)
 
     async def stop(self, timeout_ms: int = 5_000) -> None:
-        """Hands the leadership over, writes a snapshot of what is new, and closes the log."""
+        """Writes a snapshot of what is new, hands the leadership over, and closes the log."""
         if self._driver is None or self._tasks is None:
             if self._driver is not None:
                 self._driver.log.abandon()
