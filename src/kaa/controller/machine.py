@@ -2,9 +2,10 @@
 
 It decides on the newest image, which is ahead of the committed one by what it has written and what
 is not yet committed. A decision changes nothing of it; `replay` applies its records when they are
-in the log. What it changes at once is what no log has and every new controller finds out again: when
-brokers were heard of, and how far they have followed. If the records cannot be written, or when another node leads, the newest image is dropped, and
-the next active controller starts from the committed one.
+in the log. What it changes at once is what no log has and every new controller finds out again:
+when brokers were heard of, and how far they have followed. If the records cannot be written, or
+when another node leads, the newest image is dropped, and the next active controller starts from the
+committed one.
 """
 
 from __future__ import annotations
