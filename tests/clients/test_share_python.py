@@ -94,7 +94,7 @@ def test_what_is_said_of_records_counts(bootstrap: str, topic: str) -> None:
             consumer.set_acknowledgement_commit_callback(lambda *outcome: told.append(outcome))
             consumer.subscribe([topic])
             records = await take(consumer, 6)
-            with pytest.raises(ClientError, match="gave 6 records that nobody"):
+            with pytest.raises(ClientError, match="gave 6 records that were not acknowledged"):
                 await consumer.poll(0)
             kinds = [AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT] * 2
             for record, kind in zip(records, kinds, strict=True):
