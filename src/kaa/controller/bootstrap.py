@@ -80,7 +80,7 @@ def activation_records(
         # of the next controller says.
         records.append(
             ConfigRecord(
-                resource_type=ResourceType.BROKER,
+                resource_type=ResourceType.BROKER.value,
                 resource_name="",
                 name="min.insync.replicas",
                 value=str(state.settings.broker.get_int("min.insync.replicas")),

@@ -172,7 +172,7 @@ def _min_isr_records(state: ControllerState) -> list[MetadataRecord]:
     if _MIN_ISR not in configs.get((ResourceType.BROKER, ""), {}):
         records.append(
             ConfigRecord(
-                resource_type=ResourceType.BROKER,
+                resource_type=ResourceType.BROKER.value,
                 resource_name="",
                 name=_MIN_ISR,
                 value=str(state.settings.broker.get_int(_MIN_ISR)),
