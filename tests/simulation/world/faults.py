@@ -212,8 +212,8 @@ class Faults:
             if node.files.capacity_bytes is None and not node.files.faults:
                 self.failing.pop(node.name, None)
             node.boot()
-        elif not node.is_ready:
-            # It is still on its way down, or up.
+        elif not node.is_ready or node.is_stopping:
+            # It is still on its way down, perhaps paused at the first step of it, or up.
             self._kernel.after(0.5, self._boot, node)
 
     def _crash_and_boot(self, node: Node, mode: CrashMode) -> None:

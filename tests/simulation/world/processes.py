@@ -239,6 +239,11 @@ class Node:
         self.crash_mode = mode
         self.files.crash_at = len(self.files.history) + operations
 
+    @property
+    def is_stopping(self) -> bool:
+        """It was asked to stop, whether it has noticed or not."""
+        return self._stop is not None and self._stop.is_set()
+
     def begin_stop(self) -> None:
         if self._stop is not None:
             self.kernel.say(self.name, "is asked to stop")
