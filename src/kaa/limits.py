@@ -119,7 +119,7 @@ PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX = 256 * 1024
 # Batches of a produce request that are judged and appended at once, and those of a larger one that
 # are in each turn of the loop: a millisecond or two of work, more where files have to be opened.
 PRODUCE_BATCHES_AT_ONCE_MAX = 50
-PRODUCE_BATCHES_PER_TURN_MAX = 25
+PRODUCE_BATCHES_PER_TURN_MAX = 16
 # Partitions of one answer that are looked at for their replicas before others have a turn.
 REPLICATION_LOOKS_PER_TURN_MAX = 500
 
@@ -287,7 +287,7 @@ TRANSACTION_MARKERS_PER_TURN_MAX = 10
 # some tenths of a second.
 TRANSACTION_MARKER_RETRY_SECONDS = 0.1
 # Partitions of a transaction that are looked at before others have a turn.
-TRANSACTION_PARTITIONS_PER_TURN_MAX = 1_000
+TRANSACTION_PARTITIONS_PER_TURN_MAX = 500
 # Transactions that one request to a coordinator adds partitions to, or asks about.
 TRANSACTION_ADDITIONS_PER_REQUEST_MAX = 1_000
 

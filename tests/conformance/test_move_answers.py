@@ -119,6 +119,15 @@ def what_is_not_here(story: Story) -> None:
     for name in names:
         story.alter((TopicPartition(name, 0), "one"))
     story.admin.create_topics([NewTopic(LATER.topic, assignments={0: (1,)})])
+    # The broker makes its log when it hears of the topic.
+    assert wait_until(
+        lambda: any(
+            replica.partition == LATER
+            for one in story.admin.describe_log_dirs()
+            for replica in one.replicas
+        ),
+        PATIENCE_SECONDS,
+    )
     story.look()
 
 

@@ -9,12 +9,15 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from kaa.wire.errors import Errors
 from kaa.wire.messages.k02_list_offsets import (
     ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
 from tests.clients.librdkafka import consumer
+from tests.oracle.environment import wait_until
 from tests.support.pace import PATIENCE_SECONDS
 from tests.support.raw import RawClient
 
@@ -95,16 +98,21 @@ def read(servers: str, topic: str, start: int, end: int, **settings: Any) -> lis
 
 
 def offset_of(address: str, topic: str, timestamp: int) -> int:
-    """ListOffsets, which is answered by the leader alone."""
+    """ListOffsets, which is answered by the leader alone; one that others know of as the leader
+    may hear of it a moment later.
+    """
     asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    with RawClient(address) as client:
-        answer = client.ask(
-            ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
-        )
-    found = answer.topics[0].partitions[0]
-    assert found.error_code == 0, found
-    offset: int = found.offset
-    return offset
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
+    found: list[ListOffsetsPartitionResponse] = []
+
+    def leads() -> bool:
+        with RawClient(address) as client:
+            found[:] = client.ask(request).topics[0].partitions
+        return found[0].error_code != Errors.NOT_LEADER_OR_FOLLOWER
+
+    assert wait_until(leads, PATIENCE_SECONDS), found
+    assert found[0].error_code == Errors.NONE, found
+    return found[0].offset
 
 
 def wait_until_tiered(address: str, topic: str, tail_max: int = 600) -> int:
