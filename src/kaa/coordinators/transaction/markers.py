@@ -15,11 +15,11 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from functools import partial
-from itertools import islice
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.transaction.state import TransactionState, by_topic
+from kaa.coordinators.transaction.state import TransactionState, by_topic, by_topic_in_pieces
 from kaa.limits import TRANSACTION_MARKER_RETRY_SECONDS, TRANSACTION_MARKERS_PER_REQUEST_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k27_write_txn_markers import (
@@ -95,20 +95,28 @@ class MarkerSender:
         elif len(sending.remaining) <= TRANSACTION_MARKERS_PER_REQUEST_MAX:
             self._dispatch(sending, frozenset(sending.remaining))
         else:
-            rest = _in_order(sending.remaining)
+            rest = _in_order(tuple(sending.remaining))
             self._work.put_nowait(partial(self._dispatch_parts, sending, rest))
 
     def start(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """Has something done beside the sending."""
         self._work.put_nowait(work)
 
-    async def _dispatch_parts(self, sending: _Sending, rest: Iterator[PartitionName]) -> None:
-        while some := frozenset(islice(rest, TRANSACTION_MARKERS_PER_REQUEST_MAX)):
+    async def _dispatch_parts(
+        self, sending: _Sending, rest: Iterator[PartitionName | None]
+    ) -> None:
+        some: list[PartitionName] = []
+        for name in chain(rest, (None,)):
+            if name is not None:
+                some.append(name)
+                if len(some) < TRANSACTION_MARKERS_PER_REQUEST_MAX:
+                    continue
+            part, some = frozenset(some), []
             try:
-                self._dispatch(sending, some)
+                self._dispatch(sending, part)
             except Exception:
                 # The next try goes on after these.
-                self._work.put_nowait(partial(self._retry, [(sending, some)]))
+                self._work.put_nowait(partial(self._retry, [(sending, part)]))
                 raise
             await asyncio.sleep(0)
 
@@ -242,9 +250,10 @@ class MarkerSender:
                 self._dispatch(sending, names)
 
 
-def _in_order(names: set[PartitionName]) -> Iterator[PartitionName]:
-    """Sorted when the first one is asked for."""
-    for topic, numbers in by_topic(names).items():
+def _in_order(names: tuple[PartitionName, ...]) -> Iterator[PartitionName | None]:
+    """Sorted when the first one is asked for; None where others may have a turn meanwhile."""
+    sorted_names = yield from by_topic_in_pieces(names)
+    for topic, numbers in sorted_names.items():
         for number in numbers:
             yield topic, number
 
