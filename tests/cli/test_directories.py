@@ -174,7 +174,7 @@ def test_refusals_say_what_to_change(tmp_path: Path) -> None:
         assert "bring its disk back, or take it out of log.dirs, and restart" in refused.stderr
         assert f"left out: its directory {paths[2]}" in disks.kaa("cluster", "balance-dirs").stderr
         assert f"{paths[2]} is offline" in broker.output
-        assert "put it back, and restart" in broker.output
+        assert "mount its disk, or restore it from a backup, then start again" in broker.output
 
 
 def test_what_the_guide_types_prints_what_it_shows(

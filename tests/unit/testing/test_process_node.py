@@ -73,7 +73,7 @@ def test_a_cluster_of_somebody_else_takes_no_rules() -> None:
         lambda: broker.clock,
         broker.kill,
     ):
-        with pytest.raises(RuntimeError, match="somebody else"):
+        with pytest.raises(RuntimeError, match="an external cluster"):
             refused()
     assert broker.pid is None
 

@@ -124,6 +124,10 @@ def trim(session: Session, name: str, before: str, partitions: tuple[int, ...], 
             first = await admin.list_offsets(dict.fromkeys(names, EARLIEST))
             end = await admin.list_offsets(dict.fromkeys(names, LATEST))
             target = {one: end[one].offset if before == "end" else int(before) for one in names}
+            for one in names:
+                # Nothing is there that could be deleted by mistake.
+                if first[one].offset == end[one].offset:
+                    target[one] = min(target[one], end[one].offset)
             if beyond := [one for one in names if target[one] > end[one].offset]:
                 # A digit too many must not empty the topic.
                 for one in beyond:
