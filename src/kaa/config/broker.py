@@ -1,34 +1,34 @@
 """The settings of a broker: Kafka's, and the few of Kaa."""
 
 from kaa.config.definition import ConfigDef, UpdateMode
-from kaa.config.tables import (
-    broker_groups,
-    broker_kaa,
-    broker_log,
-    broker_network,
-    broker_quorum,
-    broker_remote,
-    broker_replication,
-    broker_security,
-    broker_server,
-    broker_share,
-    broker_transactions,
+from kaa.config.tables.broker import (
+    groups,
+    kaa,
+    log,
+    network,
+    quorum,
+    remote,
+    replication,
+    security,
+    server,
+    share,
+    transactions,
 )
 
 BROKER = ConfigDef(
     "broker",
     (
-        *broker_quorum.KEYS,
-        *broker_network.KEYS,
-        *broker_log.KEYS,
-        *broker_replication.KEYS,
-        *broker_groups.KEYS,
-        *broker_transactions.KEYS,
-        *broker_server.KEYS,
-        *broker_security.KEYS,
-        *broker_share.KEYS,
-        *broker_remote.KEYS,
-        *broker_kaa.KEYS,
+        *quorum.KEYS,
+        *network.KEYS,
+        *log.KEYS,
+        *replication.KEYS,
+        *groups.KEYS,
+        *transactions.KEYS,
+        *server.KEYS,
+        *security.KEYS,
+        *share.KEYS,
+        *remote.KEYS,
+        *kaa.KEYS,
     ),
 )
 
@@ -37,6 +37,6 @@ DYNAMIC_BROKER = ConfigDef(
     "dynamic broker",
     (
         *(key for key in BROKER if key.update_mode is not UpdateMode.READ_ONLY),
-        *broker_replication.DYNAMIC_KEYS,
+        *replication.DYNAMIC_KEYS,
     ),
 )

@@ -8,17 +8,17 @@ from kaa.config.definition import (
     ConfigValues,
     InvalidConfigError,
 )
-from kaa.config.tables import client_admin, client_consumer, client_producer
-from kaa.config.tables.client_common import COMMON_KEYS
-from kaa.config.tables.security_sasl import SASL_CLIENT_KEYS, SASL_KEYS
-from kaa.config.tables.security_ssl import SSL_KEYS
+from kaa.config.tables.client import admin, consumer, producer
+from kaa.config.tables.client.common import COMMON_KEYS
+from kaa.config.tables.security.sasl import SASL_CLIENT_KEYS, SASL_KEYS
+from kaa.config.tables.security.ssl import SSL_KEYS
 from kaa.config.values import ConfigValue
 
 _SHARED_KEYS = (*COMMON_KEYS, *SSL_KEYS, *SASL_KEYS, *SASL_CLIENT_KEYS)
 
-PRODUCER = ConfigDef("producer", (*client_producer.KEYS, *_SHARED_KEYS))
-CONSUMER = ConfigDef("consumer", (*client_consumer.KEYS, *_SHARED_KEYS))
-ADMIN = ConfigDef("admin client", (*client_admin.KEYS, *_SHARED_KEYS))
+PRODUCER = ConfigDef("producer", (*producer.KEYS, *_SHARED_KEYS))
+CONSUMER = ConfigDef("consumer", (*consumer.KEYS, *_SHARED_KEYS))
+ADMIN = ConfigDef("admin client", (*admin.KEYS, *_SHARED_KEYS))
 
 # A client of Kaa takes callables or bytes instead of Java classes.
 _PRODUCER_OPTIONAL: dict[str, ConfigValue] = {"key.serializer": None, "value.serializer": None}

@@ -94,7 +94,7 @@ _VALUES: Final = {
 _ALL: Final = (PRODUCER, CONSUMER, ADMIN)
 
 
-class ClientSettings(NamedTuple):
+class GivenSettings(NamedTuple):
     """What was given, by Kafka's names."""
 
     texts: dict[str, str]
@@ -125,7 +125,7 @@ def unknown_text(name: str) -> str:
     return f"no client of Kafka has a setting {name}{meant}"
 
 
-def read_settings(definition: ConfigDef, given: Mapping[str, object]) -> ClientSettings:
+def read_settings(definition: ConfigDef, given: Mapping[str, object]) -> GivenSettings:
     """Texts by Kafka's names; raises InvalidConfigError with everything that cannot be read."""
     texts: dict[str, str] = {}
     callables: dict[str, Callable[..., Any]] = {}
@@ -155,7 +155,7 @@ def read_settings(definition: ConfigDef, given: Mapping[str, object]) -> ClientS
         texts["bootstrap.servers"] = with_ports(texts["bootstrap.servers"])
     if problems:
         raise InvalidConfigError(problems)
-    return ClientSettings(texts, callables, tuple(unknown), tuple(foreign))
+    return GivenSettings(texts, callables, tuple(unknown), tuple(foreign))
 
 
 def config_text(name: str, value: object) -> str | None:

@@ -10,7 +10,6 @@ A value that is a secret, or whose name nobody knows, is not reported.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import IntEnum
 from typing import NamedTuple
 
 from kaa.config import group as group_settings
@@ -19,22 +18,9 @@ from kaa.config.broker import BROKER, DYNAMIC_BROKER
 from kaa.config.definition import ConfigDef, ConfigKey, ConfigValues
 from kaa.config.dynamic import synonyms as broker_synonyms
 from kaa.config.entity import CLIENT_METRICS
-from kaa.config.server import BrokerConfig, with_id_synonym
+from kaa.config.server import BrokerConfig
 from kaa.config.values import ConfigType, value_text
-
-
-class ConfigSource(IntEnum):
-    """Where a reported value comes from; the numbers are those of the DescribeConfigs response."""
-
-    UNKNOWN = 0
-    TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
+from kaa.model.kinds import ConfigSource
 
 
 class Synonym(NamedTuple):
@@ -94,7 +80,14 @@ def describe_topic(
         return _broker_synonyms(config, on_broker[0][0], is_sensitive=False) if on_broker else []
 
     return [
-        _entry(topic_settings.TOPIC, name, values, overrides, inherited, ConfigSource.TOPIC_CONFIG)
+        _entry(
+            topic_settings.TOPIC,
+            name,
+            values,
+            overrides,
+            inherited,
+            ConfigSource.DYNAMIC_TOPIC_CONFIG,
+        )
         for name in _selected(_reported(topic_settings.TOPIC, overrides), names)
     ]
 
@@ -121,7 +114,7 @@ def _created_value(
     config: BrokerConfig, key: ConfigKey, overrides: Mapping[str, str]
 ) -> tuple[str | None, ConfigSource]:
     if key.name in overrides:
-        return overrides[key.name], ConfigSource.TOPIC_CONFIG
+        return overrides[key.name], ConfigSource.DYNAMIC_TOPIC_CONFIG
     for source, layer in _set_layers(config):
         for name, factor in topic_settings.BROKER_SYNONYMS.get(key.name, ()):
             if name in layer:
@@ -173,7 +166,7 @@ def describe_loggers(
 
 
 def _selected(reported: Iterable[str], names: Iterable[str] | None) -> list[str]:
-    wanted = set(names or ())
+    wanted = names if isinstance(names, set) else set(names or ())
     return sorted(name for name in reported if not wanted or name in wanted)
 
 
@@ -256,8 +249,7 @@ def _set_layers(config: BrokerConfig) -> Iterator[tuple[ConfigSource, Mapping[st
     """The places where a broker setting can be set, strongest first."""
     yield ConfigSource.DYNAMIC_BROKER_CONFIG, config.dynamic_broker
     yield ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, config.dynamic_default
-    static = {name: setting.text for name, setting in config.settings.items()}
-    yield ConfigSource.STATIC_BROKER_CONFIG, with_id_synonym(static)
+    yield ConfigSource.STATIC_BROKER_CONFIG, config.static_texts
 
 
 def _source(synonyms: Sequence[Synonym]) -> ConfigSource:

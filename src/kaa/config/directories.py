@@ -2,9 +2,11 @@
 
 Kafka names a directory by its absolute path wherever clients see it, so that what a tool shows can
 be asked for in a move, whatever the folder is in which the node was started. `..` is left alone:
-behind a link it leads elsewhere than its name says.
+after a link it leads elsewhere than its name says. Whether one is inside another is decided by
+their names, without a look at the disk.
 """
 
+import posixpath
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,7 +55,7 @@ def nesting_problems(values: ConfigValues) -> Iterator[ConfigProblem]:
     others = () if metadata_dir is None else (directory_path(metadata_dir),)
     name = "log.dirs" if values.get_optional_list("log.dirs") is not None else "log.dir"
     for inner in dict.fromkeys((*log_dirs, *others)):
-        outer = next((path for path in log_dirs if Path(path) in Path(inner).parents), None)
+        outer = next((path for path in log_dirs if _is_inside(inner, path)), None)
         if outer is not None:
             setting = name if inner in log_dirs else "metadata.log.dir"
             yield ConfigProblem(
@@ -61,3 +63,7 @@ def nesting_problems(values: ConfigValues) -> Iterator[ConfigProblem]:
                 f"{setting} has {shown(inner)}, which is inside {shown(outer)}, a log directory: "
                 "only folders of partitions may be in one. Name directories side by side.",
             )
+
+
+def _is_inside(inner: str, outer: str) -> bool:
+    return Path(posixpath.normpath(outer)) in Path(posixpath.normpath(inner)).parents

@@ -266,7 +266,7 @@ def _role_problems(values: ConfigValues, listeners: Listeners) -> Iterator[Confi
         yield ConfigProblem(
             "listeners",
             f"listeners has {shown(names)}, a name of controller.listener.names, and this node is "
-            "a broker alone: remove the listener, or add controller to process.roles.",
+            "only a broker: remove the listener, or add controller to process.roles.",
         )
     if "broker" in roles:
         yield from _broker_problems(listeners)
@@ -274,7 +274,7 @@ def _role_problems(values: ConfigValues, listeners: Listeners) -> Iterator[Confi
         names = ", ".join(endpoint.listener for endpoint in listeners.broker)
         yield ConfigProblem(
             "listeners",
-            f"listeners has {shown(names)}, and this node is a controller alone: name the listener "
+            f"listeners has {shown(names)}, and this node is only a controller: name the listener "
             "in controller.listener.names, or add broker to process.roles.",
         )
     for endpoint in (*listeners.advertised_broker, *listeners.advertised_controller):

@@ -8,7 +8,7 @@ from kaa.config.definition import ConfigDef, ConfigKey, Required, UpdateMode
 from kaa.config.entity import CLIENT_METRICS, IP, USER
 from kaa.config.group import BROKER_SYNONYMS as GROUP_SYNONYMS
 from kaa.config.group import GROUP
-from kaa.config.tables import broker_replication
+from kaa.config.tables.broker import replication
 from kaa.config.topic import BROKER_SYNONYMS as TOPIC_SYNONYMS
 from kaa.config.topic import TOPIC
 from kaa.config.unsupported import INEFFECTIVE, REFUSED_NAMES, is_missing
@@ -41,7 +41,7 @@ def _lines() -> Iterator[str]:
     yield from _section(
         "Broker, at run time only",
         "Set in the cluster, for one broker or for all.",
-        broker_replication.DYNAMIC_KEYS,
+        replication.DYNAMIC_KEYS,
     )
     yield from _section(
         "Topic",

@@ -192,7 +192,7 @@ def _quorum(values: ConfigValues) -> Iterator[ConfigProblem]:
         yield ConfigProblem(
             "controller.quorum.voters",
             f"controller.quorum.voters ({shown(','.join(voters))}) has the node.id {node_id} of "
-            "this node, which is a broker alone: give the node another id.",
+            "this node, which is only a broker: give the node another id.",
         )
     elif voters and not is_named and "controller" in values.get_list("process.roles"):
         yield ConfigProblem(

@@ -30,7 +30,8 @@ from kaa.config.unsupported import (
     listener_refusals,
     refusals,
 )
-from kaa.config.values import ConfigError, ConfigValue
+from kaa.config.validators import ValidList
+from kaa.config.values import ConfigError, ConfigValue, parse_value, shown
 
 LISTENER_PREFIX = "listener.name."
 _SUGGESTION_CUTOFF = 0.8
@@ -49,6 +50,7 @@ class BrokerConfig(ConfigValues):
         "dynamic_default",
         "listeners",
         "settings",
+        "static_texts",
         "texts",
     )
 
@@ -65,6 +67,8 @@ class BrokerConfig(ConfigValues):
         super().__init__(values)
         # What the file, the environment and the command line say, by name.
         self.settings: Final = settings
+        static = {name: setting.text for name, setting in settings.items()}
+        self.static_texts: Final = with_id_synonym(static)
         # What all sources together say, the dynamic ones included, before defaults.
         self.texts: Final = texts
         self.listeners: Final = listeners
@@ -98,7 +102,8 @@ class BrokerConfig(ConfigValues):
     @property
     def quorum_voters(self) -> tuple[Voter, ...]:
         name = "controller.quorum.voters"
-        return tuple(parse_voter(name, entry) for entry in self.get_list(name))
+        # An entry that is written twice is one voter.
+        return tuple(dict.fromkeys(parse_voter(name, entry) for entry in self.get_list(name)))
 
     @property
     def quorum_bootstrap_servers(self) -> tuple[HostPort, ...]:
@@ -151,6 +156,7 @@ def load_broker_config(settings: Settings) -> LoadedConfig:
         *_summary("These settings have no effect in Kaa", ineffective),
         *_summary("These settings are of parts that this version of Kaa does not have", missing),
         *_shadow_warnings(settings),
+        *_repetition_warnings(settings),
         *_value_warnings(config),
     )
     return LoadedConfig(config, unknown, removed, ineffective, missing, warnings)
@@ -306,6 +312,22 @@ def _shadow_warnings(settings: Settings) -> Iterator[str]:
                     f"{loser.name} in {loser.place} has no effect, because {given[0].name} in "
                     f"{given[0].place} comes first."
                 )
+
+
+def _repetition_warnings(settings: Settings) -> Iterator[str]:
+    """As in Kafka an entry that is written twice counts once; it may have been meant otherwise."""
+    for name, setting in settings.items():
+        key = BROKER.get(name)
+        if key is None or not isinstance(key.validator, ValidList):
+            continue
+        entries = parse_value(name, setting.text, key.type)
+        assert isinstance(entries, tuple)
+        repeated = dict.fromkeys(entry for entry in entries if entries.count(entry) > 1)
+        if repeated:
+            yield (
+                f"{name} in {setting.place} has {shown(', '.join(repeated))} more than once; "
+                "repeated entries are ignored."
+            )
 
 
 def _value_warnings(config: BrokerConfig) -> Iterator[str]:

@@ -9,7 +9,7 @@ import re
 from typing import Final, Protocol
 
 from kaa import limits
-from kaa.config.values import ConfigError, ConfigValue, java_text, trimmed
+from kaa.config.values import ConfigError, ConfigValue, java_text, shown, trimmed
 
 NON_NULL = "a value is needed"
 
@@ -215,7 +215,7 @@ class AutoOffsetReset:
 
 
 class QuorumVoters:
-    """Entries `id@host:port`; the list may be empty."""
+    """Entries `id@host:port`, each id once; the list may be empty."""
 
     __slots__ = ()
 
@@ -223,8 +223,20 @@ class QuorumVoters:
         assert isinstance(value, tuple)
         from kaa.config.addresses import parse_voter
 
+        if len(value) > limits.QUORUM_VOTERS_MAX:
+            raise ConfigError(
+                f"Configuration {name} has {len(value)} voters, the limit is "
+                f"{limits.QUORUM_VOTERS_MAX}."
+            )
+        entries: dict[int, str] = {}
         for entry in value:
-            parse_voter(name, entry)
+            voter_id = parse_voter(name, entry).node_id
+            other = entries.setdefault(voter_id, entry)
+            if other != entry:
+                raise ConfigError(
+                    f"Configuration {name} names voter {voter_id} twice, {shown(other)} and "
+                    f"{shown(entry)}: give each controller a node.id of its own, or remove one."
+                )
 
     def describe(self) -> str:
         return "non-empty list"

@@ -4,7 +4,6 @@ from kaa.config import ConfigType
 from kaa.config.broker import BROKER
 from kaa.config.describe import (
     ConfigEntry,
-    ConfigSource,
     Synonym,
     describe_broker,
     describe_broker_defaults,
@@ -17,6 +16,7 @@ from kaa.config.describe import (
 from kaa.config.development import development_settings
 from kaa.config.dynamic import apply_dynamic
 from kaa.config.server import BrokerConfig, load_broker_config
+from kaa.model.kinds import ConfigSource
 
 DEFAULT = ConfigSource.DEFAULT_CONFIG
 STATIC = ConfigSource.STATIC_BROKER_CONFIG
@@ -120,9 +120,9 @@ def test_a_topic() -> None:
     config = apply_dynamic(node("log.segment.bytes=2000000"), {"log.retention.ms": "9"}, {})
     entries = by_name(describe_topic(config, {"cleanup.policy": "compact, delete", "odd": "1"}))
     assert entries["cleanup.policy"].value == "compact,delete"
-    assert entries["cleanup.policy"].source is ConfigSource.TOPIC_CONFIG
+    assert entries["cleanup.policy"].source is ConfigSource.DYNAMIC_TOPIC_CONFIG
     assert entries["cleanup.policy"].synonyms == (
-        Synonym("cleanup.policy", "compact,delete", ConfigSource.TOPIC_CONFIG),
+        Synonym("cleanup.policy", "compact,delete", ConfigSource.DYNAMIC_TOPIC_CONFIG),
         Synonym("log.cleanup.policy", "delete", DEFAULT),
     )
     assert entries["segment.bytes"].source is STATIC
@@ -141,7 +141,7 @@ def test_a_topic_just_created() -> None:
     entries = by_name(describe_created_topic(config, {"flush.ms": " 9 "}))
     assert (entries["flush.ms"].value, entries["flush.ms"].source) == (
         " 9 ",
-        ConfigSource.TOPIC_CONFIG,
+        ConfigSource.DYNAMIC_TOPIC_CONFIG,
     )
     assert (entries["retention.ms"].value, entries["retention.ms"].source) == ("7200000", STATIC)
     assert (entries["segment.bytes"].value, entries["segment.bytes"].source) == (

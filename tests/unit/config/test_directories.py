@@ -39,6 +39,7 @@ def test_directories_of_a_node() -> None:
     [
         (["log.dirs=/a,/a/b"], "log.dirs", "/a/b, which is inside /a, a log directory"),
         (["log.dirs=/a/t-0/deep,/a/"], "log.dirs", "/a/t-0/deep, which is inside /a"),
+        (["log.dirs=/a,/b/../a/c"], "log.dirs", "/b/../a/c, which is inside /a"),
         (["log.dirs=/a", "metadata.log.dir=/a/m"], "metadata.log.dir", "/a/m, which is inside /a"),
         (["log.dirs=/a,b", "cordoned.log.dirs=/c"], "cordoned.log.dirs", "some of /a, b, or * for"),
     ],
@@ -52,3 +53,7 @@ def test_a_list_that_cannot_be_served_is_refused(
 def test_directories_side_by_side_are_fine_whatever_their_names_begin_with() -> None:
     assert config("log.dirs=/a,/ab", "metadata.log.dir=/a-m").log_dirs == ("/a", "/ab")
     assert config("log.dirs=/m/a", "metadata.log.dir=/m").metadata_log_dir == "/m"
+
+
+def test_a_name_that_leads_out_of_a_directory_again_is_not_inside_it() -> None:
+    assert config("log.dirs=/x/one,/x/one/../two").log_dirs == ("/x/one", "/x/one/../two")

@@ -130,8 +130,8 @@ def test_a_node_with_one_role() -> None:
         "advertised.listeners=CONTROLLER://localhost:9093",
     )
     assert controller.listeners.broker == controller.listeners.advertised_broker == ()
-    assert "controller alone" in refused("process.roles=controller")["listeners"]
-    assert "broker alone" in refused("process.roles=broker")["listeners"]
+    assert "only a controller" in refused("process.roles=controller")["listeners"]
+    assert "only a broker" in refused("process.roles=broker")["listeners"]
 
 
 def test_a_setting_has_one_message() -> None:
@@ -164,7 +164,7 @@ def test_worked_out_values() -> None:
         "cordoned.log.dirs=*",
         "metadata.log.dir=/m",
         "max.connections.per.ip.overrides=10.0.0.1:7",
-        "controller.quorum.voters=1@h:9093",
+        "controller.quorum.voters=1@h:9093,1@h:9093",
     )
     assert topic_default(node, "retention.ms") == 300_000
     assert topic_default(node, "segment.ms") == 100
@@ -236,6 +236,15 @@ def test_a_synonym_from_elsewhere_that_wins_is_named() -> None:
     assert warning == (
         "log.dir in the command line has no effect, because log.dirs in server.properties line 12 "
         "comes first."
+    )
+
+
+def test_a_role_that_is_named_twice_counts_once() -> None:
+    loaded = load("process.roles=controller,broker,broker")
+    assert loaded.config.get_list("process.roles") == ("controller", "broker")
+    (warning,) = [each for each in loaded.warnings if "process.roles" in each]
+    assert warning == (
+        "process.roles in the command line has broker more than once; repeated entries are ignored."
     )
 
 

@@ -58,7 +58,7 @@ CASES: list[tuple[Validator, str, list[ConfigValue], list[ConfigValue]]] = [
         QuorumVoters(),
         "non-empty list",
         [(), ("1@host:9093", "2@[::1]:9093")],
-        [("host:1",), ("x@h:1",)],
+        [("host:1",), ("x@h:1",), ("1@h:1", "1@h:2"), tuple(f"{n}@h:1" for n in range(129))],
     ),
     (HostPorts(), "non-empty list", [(), ("h:1", "[::1]:0")], [("h",), ("h:99999",), ("h h:1",)]),
 ]

@@ -1,7 +1,7 @@
 """Broker settings: TLS, SASL and principals."""
 
-from kaa.config.tables.security_sasl import SASL_KEYS
-from kaa.config.tables.security_ssl import SSL_KEYS
+from kaa.config.tables.security.sasl import SASL_KEYS
+from kaa.config.tables.security.ssl import SSL_KEYS
 from kaa.config.tables.vocabulary import (
     ANY_LIST,
     BOOLEAN,

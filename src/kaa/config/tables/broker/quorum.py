@@ -22,8 +22,7 @@ from kaa.config.tables.vocabulary import (
 # fmt: off
 KEYS = (
     key("process.roles", LIST, REQUIRED, HIGH,
-        "Roles of this node: `broker`, `controller`, or both separated by a comma. This version "
-        "of Kaa runs nodes that are both.",
+        "Roles of this node: `broker`, `controller`, or both separated by a comma.",
         ValidList(("broker", "controller"), empty_allowed=False)),
     key("node.id", INT, REQUIRED, HIGH,
         "Number of this node, unique in the cluster and never reused. Needed wherever "
@@ -56,7 +55,9 @@ KEYS = (
         "Longest random pause before a voter that lost an election tries again.",
         at_least(0)),
     key("controller.quorum.append.linger.ms", INT, 25, MEDIUM,
-        "How long the leader gathers metadata records before it writes them to disk together.",
+        "How long the leader gathers metadata records before it syncs them to disk together. It "
+        "counts where it is set; otherwise records that come while the disk works share its next "
+        "sync, and none waits.",
         at_least(0)),
     key("controller.quorum.request.timeout.ms", INT, 2000, MEDIUM,
         "How long a controller waits for the answer of another before it sends its request "
