@@ -28,6 +28,10 @@ SMALL_RECORD_BYTES = 128
 # Pause before a duty of a node is begun again that failed in a way nobody expected: short enough to
 # mend itself unseen, long enough not to fill the log.
 DUTY_RETRY_SECONDS = 1.0
+# A node that stops: how long it waits until its leaderships have moved, and then until requests
+# that are under way are answered.
+NODE_LEAVE_SECONDS_MAX = 5.0
+NODE_DRAIN_SECONDS_MAX = 10.0
 
 # --- connections
 # Input is read into one buffer shared by the connections of a listener: large enough for
@@ -46,8 +50,19 @@ NET_QUEUED_BYTES_MAX = 8 << 20
 # Bytes of answers that one connection is sent before others have their turn, a millisecond or two:
 # a client that reads as fast as it is written to would take the whole of a large answer at once.
 NET_SENT_PER_TURN_BYTES_MAX = 1 << 20
-# System calls that this may take: an answer about ten thousand partitions may have as many parts.
+# System calls that this may take, and parts of answers: one about ten thousand partitions has twice
+# as many, and each small region of a file among them is read by a call of its own.
 NET_SENDS_PER_TURN_MAX = 64
+NET_PARTS_PER_TURN_MAX = 1 << 10
+# Buffers that one of them takes, below every system's limit, and the pieces in which a region of a
+# file is sent. A record of TLS holds 16 KiB; this much is read or written at once.
+NET_PARTS_PER_SEND_MAX = 64
+NET_FILE_PIECE_BYTES = 1 << 20
+NET_TLS_BYTES = 1 << 16
+# How much of a region is brought into memory by a thread at once, and every how many bytes it is
+# looked whether that is necessary.
+NET_WARMED_BYTES = 1 << 18
+NET_PROBED_BYTES = 1 << 17
 # Regions of files up to this size are copied rather than sent by `sendfile`: the copy costs less
 # than the second system call.
 NET_COPIED_REGION_BYTES_MAX = 8 << 10
@@ -57,6 +72,10 @@ NET_COPIED_REGION_BYTES_MAX = 8 << 10
 NET_FIRST_REQUEST_SECONDS_MAX = 30.0
 NET_FRAME_SECONDS_MAX = 30.0
 NET_FRAME_BYTES_PER_SECOND_MIN = 16 << 10
+# How often connections are looked at for those that are too slow.
+NET_SWEEP_SECONDS = 5.0
+# Connections that a listener accepts before others have their turn.
+NET_ACCEPTS_PER_TURN_MAX = 64
 # How long a listener that ran out of descriptors does not accept: time for some to be closed.
 NET_ACCEPT_PAUSE_SECONDS = 0.2
 
@@ -76,6 +95,8 @@ WIRE_UNAUTHENTICATED_TAGGED_FIELDS_MAX = 64
 WIRE_HEADER_TAGGED_FIELDS_MAX = 64
 # Kafka's own bound on a string in either encoding.
 WIRE_STRING_BYTES_MAX = 32_767
+# Bytes of a field that the text of a message shows.
+WIRE_SHOWN_BYTES_MAX = 32
 # Bytes of a request above which it is decoded off the loop: what follows is some thousand entries,
 # or a few large values. A produce of any size has few entries beside its records.
 REQUEST_BYTES_ON_LOOP_MAX = 16 * 1024
@@ -145,7 +166,7 @@ PRODUCER_SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024
 LOG_CONFIGS_KEPT_MAX = 1_000
 # Producers that are looked at before others have a turn, and those of which a snapshot is written
 # on the loop; one of more is written with the next flush.
-PRODUCERS_PER_SLICE_MAX = 5_000
+PRODUCERS_PER_SLICE_MAX = 2_000
 PRODUCERS_WRITTEN_ON_LOOP_MAX = 500
 # Segments of a log that are taken out of it in one turn of the loop; each is a handful of files to
 # rename.
@@ -155,9 +176,10 @@ SEGMENTS_REMOVED_PER_TURN_MAX = 10
 LOGS_PER_SLICE_MAX = 500
 LOGS_EXAMINED_PER_SLICE_MAX = 100
 # Logs that one tick of the log manager looks at for due flushes and removals, and those whose old
-# segments or idle producers it looks for; then the next tick goes on. A tick comes every second.
+# segments or idle producers it looks for; then the next tick goes on. How often one comes.
 TICK_LOGS_MAX = 1_000
 TICK_RETAINED_LOGS_MAX = 200
+LOG_TICK_SECONDS = 1.0
 # Logs that one task of a clean stop closes, and threads that do so: closing waits for the disk, and
 # a disk takes some requests at once.
 LOGS_PER_CLOSE_TASK = 50
@@ -167,6 +189,10 @@ LOG_CLOSING_THREADS = 16
 # New partitions that get their logs in one turn of the loop; each is a millisecond or two of the
 # disk.
 PARTITIONS_MADE_PER_TURN_MAX = 1
+# Partitions that a message of a start names; of the others it says how many there are.
+PARTITIONS_NAMED_MAX = 5
+# How long new folders are gathered before one sync of their directory makes all of them durable.
+FOLDER_SYNC_DELAY_SECONDS = 0.25
 # Partitions that change in one turn, those among them that end (a deletion takes some 250 us, and
 # more where the disk is busy), and topics that get new settings.
 PARTITIONS_CHANGED_PER_TURN_MAX = 20
@@ -177,14 +203,24 @@ PUBLISHED_PARTITIONS_PER_TURN_MAX = 150
 # Partitions that are not here yet and for which a directory was asked for (AlterReplicaLogDirs):
 # some 10 MB.
 PREFERRED_DIRECTORIES_MAX = 100_000
+# Places of damaged files that a log directory tells of, a line each.
+DAMAGES_REPORTED_MAX = 1_000
 # A move between directories: what is copied at once, and the tail that is copied while appends are
-# held off, a few milliseconds. Logs whose moves one request begins or ends before others have a
-# turn.
+# held off, a few milliseconds. Logs whose moves one request begins or ends, and moves that are
+# asked for their next step, before others have a turn.
 MOVE_PIECE_BYTES = 1024 * 1024
 MOVE_TAIL_BYTES_MAX = 256 * 1024
 MOVES_BEGUN_PER_SLICE_MAX = 2
+MOVES_LOOKED_AT_PER_TURN_MAX = 100
+# How long a command looks at moves to tell how fast they are.
+MOVE_RATE_SECONDS_MAX = 5.0
+# What commands leave free of a disk that replicas move to, if it is so large: enough to act upon.
+DISK_KEPT_FREE_BYTES_MAX = 10 * 1024 * 1024 * 1024
 # Replicas in one AssignReplicasToDirs, as in Kafka.
 DIRECTORY_ASSIGNMENTS_PER_REQUEST_MAX = 2_250
+# The pause before one that failed is sent again; it doubles each time.
+DIRECTORY_ASSIGNMENTS_RETRY_MS_MIN = 100
+DIRECTORY_ASSIGNMENTS_RETRY_MS_MAX = 10_000
 
 # --- replication
 # What a follower appends in one turn of the loop, in bytes and in batches (each one is checked);
@@ -210,18 +246,24 @@ ISR_CHECKS_PER_TURN_MAX = 500
 # Kafka.
 FETCH_SESSION_EVICTION_MS = 120_000
 # Partitions of a fetch that are read before others have a turn, a millisecond or two of work.
-FETCH_PARTITIONS_PER_TURN_MAX = 250
+FETCH_PARTITIONS_PER_TURN_MAX = 125
 # Batches that are larger, or compressed, are looked through for a timestamp off the loop.
 SEARCH_ON_LOOP_BYTES_MAX = 64 * 1024
 # Partitions of a metadata answer, resources whose settings are given (of some forty or three
 # hundred settings each), logs that are given with their directories, partitions whose offsets are
-# looked up, and groups that are described, in one turn of the loop: about two milliseconds of work
-# each.
+# looked up, groups that are described, and names that are listed or refused, in one turn of the
+# loop: about two milliseconds of work each.
 METADATA_PARTITIONS_PER_SLICE_MAX = 250
-CONFIG_RESOURCES_PER_SLICE_MAX = 2
+CONFIG_RESOURCES_PER_SLICE_MAX = 1
 DESCRIBED_LOGS_PER_SLICE_MAX = 200
 OFFSETS_LISTED_PER_SLICE_MAX = 150
 GROUPS_DESCRIBED_PER_SLICE_MAX = 50
+NAMES_ANSWERED_PER_SLICE_MAX = 1_000
+# Encoded answers to Metadata that a broker keeps until the metadata changes, and how many topics
+# one of them may be asked for: to compare more takes as long as to answer.
+METADATA_ANSWERS_MAX = 1_000
+METADATA_ANSWERS_BYTES_MAX = 16 * 1024 * 1024
+METADATA_QUESTION_TOPICS_MAX = 5_000
 # Requests to coordinators that one request of a client begins before others have a turn.
 PARTS_BEGUN_PER_TURN_MAX = 50
 
@@ -252,8 +294,11 @@ CONSUMER_GROUP_ASSIGNOR_STEPS_MAX = 4_000
 # Partitions that one step of an assignor looks at, steps that run in one slice, and how long others
 # are served before the next one.
 CONSUMER_GROUP_ASSIGNOR_STEP_PARTITIONS_MAX = 250
-CONSUMER_GROUP_ASSIGNOR_SLICE_STEPS_MAX = 8
+CONSUMER_GROUP_ASSIGNOR_SLICE_STEPS_MAX = 4
 CONSUMER_GROUP_ASSIGNOR_PAUSE_MS = 1
+# How often an assignor goes through all topics to even out what members with different
+# subscriptions have. Fixed in Kafka.
+CONSUMER_GROUP_ASSIGNOR_ROUNDS_MAX = 16
 # Shortest time between two resolutions of the regular expressions of a group. Fixed in Kafka.
 CONSUMER_GROUP_REGEX_REFRESH_MS_MIN = 10_000
 # Topics that are matched against the expressions of a group in one go.
@@ -269,6 +314,8 @@ GROUP_TOPIC_HASHES_PER_PIECE = 100
 # Topics and partitions of a share group that are looked at before others have a turn.
 GROUP_TOPICS_PER_PIECE = 250
 GROUP_PARTITIONS_PER_PIECE = 2_000
+# Tasks of a streams group that are assigned before others have a turn, a few microseconds each.
+STREAMS_TASKS_PER_PIECE = 500
 # Names of topics that members of a group subscribe to, and are put together between two turns.
 GROUP_NAMES_PER_PIECE = 20_000
 # Hashes of member ids that are remembered, some 100 bytes each.
@@ -276,6 +323,8 @@ GROUP_MEMBER_HASHES_MAX = 10_000
 # Internal topics of streams groups of which it is remembered why they were refused, until their
 # members have asked again.
 STREAMS_TOPIC_REFUSALS_MAX = 1_000
+# Topics that a message to such a member names, of those that it is about.
+STREAMS_TOPICS_NAMED_MAX = 3
 
 # --- transactions
 # Partitions whose markers one request to a broker carries, or twice as many: what waits is taken
@@ -286,6 +335,9 @@ TRANSACTION_MARKERS_PER_TURN_MAX = 10
 # The pause before a marker is sent again that a partition could not take: leaders change within
 # some tenths of a second.
 TRANSACTION_MARKER_RETRY_SECONDS = 0.1
+# Transactions that a broker has decided and whose markers are not all written; then it decides no
+# more, and clients ask again. Some kilobytes each, and far more than have ended within a second.
+TRANSACTION_DECISIONS_UNDER_WAY_MAX = 50_000
 # Partitions of a transaction that are looked at before others have a turn.
 TRANSACTION_PARTITIONS_PER_TURN_MAX = 500
 # Transactions that one request to a coordinator adds partitions to, or asks about.
@@ -297,11 +349,25 @@ TRANSACTION_ADDITIONS_PER_REQUEST_MAX = 1_000
 SHARE_STATE_ATTEMPTS_MAX = 8
 SHARE_STATE_RETRY_SECONDS_MIN = 0.05
 SHARE_STATE_RETRY_SECONDS_MAX = 2.0
+# Partitions of one group whose share state is begun or deleted at the same time, and how often the
+# group hears which are done while others wait for their coordinators.
+SHARE_STATE_CALLS_MAX = 500
+SHARE_STATE_REPORT_SECONDS = 0.5
+# Calls about share state that begin in one round of the loop, some 150 us each until all that comes
+# of one is done; and share partitions whose locks have run out, or whose member is gone, that are
+# looked after in one turn.
+SHARE_STATE_CALLS_PER_TURN_MAX = 20
+SHARE_PARTITIONS_ENDED_PER_TURN_MAX = 50
 # Bytes of one partition that one fetch of a share group reads; members get at most some hundreds of
 # records at a time, and the read happens on the loop.
 SHARE_READ_BYTES_MAX = 1_048_576
-# Partitions of a share session that are looked at, or answered, before others have a turn.
-SHARE_PARTITIONS_PER_TURN_MAX = 200
+# As much of that is read at first, and a few times as much while the batches in it are not enough
+# for what is asked: some hundreds of small records fit, and nothing is read that nobody gets.
+SHARE_READ_PIECE_BYTES = 65_536
+SHARE_READ_GROWTH_FACTOR = 4
+# Partitions of a share session that are looked at, or answered, before others have a turn: some
+# 100 us each where something is read and others have the caches.
+SHARE_PARTITIONS_PER_TURN_MAX = 60
 
 # --- quorum
 # Voters of the metadata quorum; more than a handful make it slower and no safer.
@@ -313,10 +379,17 @@ QUORUM_OBSERVER_SESSION_MS = 300_000
 # Fetches that wait at the leader for records, one of each observer; one more is answered empty at
 # once.
 QUORUM_PARKED_FETCHES_MAX = 10_000
+# What one answer to another replica carries, of the log beyond the first batch or of a snapshot,
+# however much it asks for: an answer is in memory.
+QUORUM_PIECE_BYTES_MAX = 8 * 1024 * 1024
 # How long ago a replica may have had everything to be made a voter, as in Kafka.
 QUORUM_CAUGHT_UP_MS_MAX = 3_600_000
 # Before a controller asks again to become a voter, after a refusal that only an operator can mend.
 QUORUM_JOIN_REFUSED_PAUSE_MS = 60_000
+# Before another replica is asked again that refused a request for such a reason.
+QUORUM_REFUSED_PAUSE_MS = 5_000
+# Without a leader that answers for longer than elections take, a replica says so, once.
+QUORUM_LEADERLESS_MS_MAX = 15_000
 # Transitions kept to explain a fault: the last few elections.
 QUORUM_STORY_LINES_MAX = 64
 # Transitions that one event may lead to before the machine hands its effects out. More is a
@@ -334,10 +407,12 @@ METADATA_RECORDS_PER_OPERATION_MAX = 10_000
 # Kafka.
 METADATA_PARTITIONS_PER_REQUEST_MAX = 10_000
 METADATA_ELECTIONS_PER_ROUND_MAX = 1_000
+# Sessions of brokers that were heard of; above it those of nobody who is registered are not noted.
+METADATA_SESSIONS_MAX = 10_000
 # Partitions whose leader is chosen again, resources whose settings are judged, and topics that are
 # judged, before others are served.
-METADATA_ELECTIONS_PER_PIECE = 100
-METADATA_CONFIGS_PER_PIECE = 50
+METADATA_ELECTIONS_PER_PIECE = 50
+METADATA_CONFIGS_PER_PIECE = 10
 METADATA_TOPICS_PER_PIECE = 20
 # Reports of the settings of new topics that a controller keeps, each of some forty settings: topics
 # that are created together have the same.
@@ -346,14 +421,21 @@ METADATA_TOPIC_REPORTS_MAX = 20
 METADATA_CONFIG_VALUE_CHARACTERS_MAX = 32_767
 # A batch of a snapshot is closed when it has this much; what writes it pauses there.
 METADATA_SNAPSHOT_BATCH_BYTES = 1024 * 1024
-# A snapshot is read as a whole: five million partitions at 200 bytes.
-METADATA_SNAPSHOT_BYTES_MAX = 1024 * 1024 * 1024
 # What a replay of the metadata log reads at once.
 METADATA_READ_BYTES = 1024 * 1024
+# How often old metadata is looked for, and how long its files are kept under another name: readers
+# may have them open. The second is fixed in Kafka.
+METADATA_CLEAN_SECONDS = 60.0
+METADATA_DELETE_DELAY_MS = 60_000
 # Between two questions for a controller that is not active, or not known: an election takes a
 # second or two.
 CONTROLLER_RETRY_PAUSE_MS = 50
 CONTROLLER_RETRY_PAUSE_MS_MAX = 1_000
+
+# Before a controller registers again after another process has registered in its place: each time
+# is a record in the metadata log.
+REPLACED_CONTROLLER_PAUSE_MS = 1_000
+REPLACED_CONTROLLER_PAUSE_MS_MAX = 60_000
 
 # --- tier
 # One part of a multipart upload, and how many of them travel at a time for one object. S3 takes
@@ -417,6 +499,12 @@ CLIENT_SYNC_SENDS_MAX = 10_000
 CLIENT_EXIT_FLUSH_SECONDS_MAX = 10
 # The largest token, or answer of its provider, that a client takes; usual ones have some kilobytes.
 CLIENT_TOKEN_BYTES_MAX = 1 << 20
+# How often a provider is asked for a token before a connection fails, and rounds of hashing that a
+# server may ask for: it must not keep a client busy for ever.
+CLIENT_TOKEN_ATTEMPTS_MAX = 3
+CLIENT_SCRAM_ITERATIONS_MAX = 10_000_000
+# Partitions that one line of a client's log names.
+CLIENT_PARTITIONS_SHOWN_MAX = 20
 # Pause between two warnings of a client about the same trouble while it lasts, and troubles that it
 # remembers to have spoken of.
 CLIENT_COMPLAINT_INTERVAL_MS = 30_000
@@ -425,6 +513,29 @@ CLIENT_COMPLAINTS_MAX = 1_000
 # --- commands
 # Partitions that one command line may name: a range such as 0-2000000000 must not fill memory.
 CLI_PARTITIONS_NAMED_MAX = 10_000
+# Replicas that a command names in one line: nobody reads more.
+CLI_REPLICAS_NAMED_MAX = 20
+# Brokers that one `kaa host` runs.
+CLI_BROKERS_MAX = 256
+# Input is read in pieces, so many ahead of what is produced; records of which a command waits for
+# the deliveries together, enough to fill requests; and records that it takes from one poll.
+CLI_INPUT_PIECE_BYTES = 64 * 1024
+CLI_INPUT_PIECES_AHEAD_MAX = 4
+CLI_DELIVERIES_AWAITED_MAX = 10_000
+CLI_POLLED_RECORDS_MAX = 1_000
+# Records that `kaa perf` sends before the loop has a turn, so that answers are seen meanwhile.
+CLI_PERF_RECORDS_PER_TURN = 100
+# Columns of a value that `kaa tail` shows, and names of one kind kept for completion in a shell.
+CLI_TAIL_VALUE_COLUMNS_MAX = 2_000
+CLI_COMPLETED_NAMES_MAX = 10_000
+# How long a program may take that a profile names, and one check of `kaa doctor`.
+CLI_PROFILE_COMMAND_SECONDS_MAX = 30
+CLI_PROBE_SECONDS_MAX = 10
+# What a support bundle holds: how long one part of it may take, the end of each log, and files of
+# a directory that are listed.
+CLI_BUNDLE_PART_SECONDS_MAX = 120
+CLI_BUNDLE_LOG_BYTES_MAX = 20 * 1024 * 1024
+CLI_BUNDLE_FILES_MAX = 200_000
 # Nodes that a supervisor keeps: the pause before one that ended by itself starts again, which
 # doubles while it keeps failing.
 RESTART_PAUSE_SECONDS_MIN = 1.0
@@ -433,8 +544,10 @@ RESTART_PAUSE_SECONDS_MAX = 60.0
 # --- formats
 # How deep a schema of values may be nested: one that refers to itself has to end somewhere.
 FORMAT_SCHEMA_DEPTH_MAX = 64
-# Schemas of a registry that a process remembers, and how long it takes the latest one for granted.
+# Schemas of a registry that a process remembers, those of which it keeps the decoders, and how long
+# it takes the latest one for granted.
 REGISTRY_SCHEMAS_CACHED_MAX = 10_000
+FORMAT_DECODERS_CACHED_MAX = 1_000
 REGISTRY_LATEST_SECONDS = 60.0
 # An answer of a registry, how long it may take, and attempts at one.
 REGISTRY_ANSWER_BYTES_MAX = 16 * 1024 * 1024
@@ -508,6 +621,8 @@ SPARK_TIER_SNAPSHOT_RECORDS = 2_000
 # --- tables
 # Rounds of a table that may fail in a row before the committer gives up.
 LAKE_ATTEMPTS_MAX = 5
+# Before a table that could not be looked at is looked at again, doubled with each failure in a row.
+LAKE_PAUSE_SECONDS = 0.5
 # Between two rounds of a committer that has read all there was; upserts look keys up, which costs
 # more the more often it is done.
 LAKE_ROUND_SECONDS = 10.0
@@ -528,6 +643,8 @@ LAKE_OPEN_FILES_MAX = 64
 # files of it are written together when there are so many, up to one this many times their size.
 LAKE_DELETED_SHARE_MAX = 0.25
 LAKE_BUCKET_FILES_MAX = 8
+# Its files with deleted positions are written together when there are more than so many.
+LAKE_BUCKET_DELETES_MAX = 8
 LAKE_BUCKET_GROWTH_FACTOR = 4
 # Versions of a Parquet folder from one manifest that lists all its files to the next one.
 LAKE_FULL_MANIFEST_VERSIONS = 50
@@ -575,5 +692,7 @@ TESTING_RECORDS_SHOWN_MAX = 5
 TESTING_TOPICS_SHOWN_MAX = 10
 # Characters of a key or value in a report or a difference: a line.
 TESTING_SHOWN_CHARACTERS_MAX = 100
+# Characters that the name of a topic takes over from that of its test.
+TESTING_NAME_CHARACTERS_MAX = 100
 # Deliveries to members of share groups that are remembered, each of some records.
 TESTING_DELIVERIES_REMEMBERED_MAX = 100_000

@@ -7,16 +7,19 @@ that yields after each piece of it; what it depends on must not change until it 
 from __future__ import annotations
 
 from collections.abc import Generator
-from itertools import islice
+from heapq import merge
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, TypeVar
 
-from kaa.limits import RECORDS_PER_PIECE
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 Found = TypeVar("Found")
 Item = TypeVar("Item")
+Part = TypeVar("Part")
+Made = TypeVar("Made")
 
 Pieces = Generator[None, None, Found]
 
@@ -31,9 +34,29 @@ def finish(pieces: Generator[object, None, Found]) -> Found:
             return found
 
 
+def begun(pieces: Pieces[None]) -> Pieces[None] | None:
+    """Does the first piece; what is left, if that was not all."""
+    for _ in pieces:
+        return pieces
+    return None
+
+
 def in_pieces(work: Found | Pieces[Found]) -> Pieces[Found]:
     """The same for work that was done at once and for work that is done in pieces."""
     return (yield from work) if isinstance(work, Generator) else work
+
+
+def in_order(names: Iterable[str]) -> Pieces[Iterator[str]]:
+    """The names in order, each once. However many there are, no piece sorts more than a part of
+    them; the parts are put together on the way through.
+    """
+    runs: list[list[str]] = []
+    rest = iter(names)
+    while part := list(islice(rest, NAMES_ANSWERED_PER_SLICE_MAX)):
+        runs.append(sorted(part))
+        if len(part) == NAMES_ANSWERED_PER_SLICE_MAX:
+            yield
+    return (name for name, _ in groupby(merge(*runs)))
 
 
 def mapped(function: Callable[[Item], Found], items: Iterable[Item]) -> Pieces[list[Found]]:
@@ -43,5 +66,32 @@ def mapped(function: Callable[[Item], Found], items: Iterable[Item]) -> Pieces[l
     while piece := [function(item) for item in islice(rest, RECORDS_PER_PIECE)]:
         found += piece
         if len(piece) == RECORDS_PER_PIECE:
+            yield
+    return found
+
+
+def mapped_groups(
+    groups: Iterable[Item],
+    members: Callable[[Item], Iterable[Part]],
+    function: Callable[[Part], Made],
+    join: Callable[[Item, list[Made]], Found],
+) -> Pieces[list[Found]]:
+    """What `join` makes of each group, as a topic, and of what the function gives for each of its
+    members. Many small groups take turns as one large one does.
+    """
+    found: list[Found] = []
+    left = RECORDS_PER_PIECE
+    for group in groups:
+        made: list[Made] = []
+        for member in members(group):
+            made.append(function(member))
+            left -= 1
+            if left <= 0:
+                left = RECORDS_PER_PIECE
+                yield
+        found.append(join(group, made))
+        left -= 1
+        if left <= 0:
+            left = RECORDS_PER_PIECE
             yield
     return found

@@ -1,4 +1,4 @@
-"""Names of partitions, and of the topics that belong to Kafka itself."""
+"""Names of partitions, of the topics that belong to Kafka itself, and the numbers for none."""
 
 from typing import Final, NamedTuple
 
@@ -13,6 +13,14 @@ REMOTE_LOG_METADATA: Final = "__remote_log_metadata"
 NEVER_TIERED: Final = INTERNAL_TOPICS | {REMOTE_LOG_METADATA}
 # Topics in which Kaa's own tools keep their state, on whatever cluster.
 KAA_PREFIX: Final = "__kaa_"
+
+# Where a field of Kafka's has no offset, no epoch (of a leader, a producer or a state), no time.
+NO_OFFSET: Final = -1
+NO_EPOCH: Final = -1
+NO_TIMESTAMP: Final = -1
+
+# A `TopicPartition` without its class, where very many are made.
+PartitionName = tuple[str, int]
 
 
 class TopicPartition(NamedTuple):

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
-from kaa.limits import RECORDS_PER_PIECE
-from kaa.model.pieces import Pieces, finish, mapped
+from random import Random
+
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
+from kaa.model.pieces import Pieces, begun, finish, in_order, mapped, mapped_groups
 
 
 def double(number: int) -> int:
@@ -28,3 +30,39 @@ def test_a_pause_after_each_piece() -> None:
 def test_all_at_once() -> None:
     count = 2 * RECORDS_PER_PIECE
     assert finish(mapped(str, range(count))) == [str(number) for number in range(count)]
+
+
+def test_the_first_piece_at_once() -> None:
+    done: list[int] = []
+
+    def work(count: int) -> Pieces[None]:
+        for number in range(count):
+            done.append(number)
+            if number + 1 < count:
+                yield
+
+    assert begun(work(0)) is begun(work(1)) is None
+    assert done == [0]
+    rest = begun(work(3))
+    assert rest is not None
+    assert done == [0, 0]
+    finish(rest)
+    assert done == [0, 0, 1, 2]
+
+
+def test_names_in_order_each_once() -> None:
+    names = [f"n-{number % 2500}" for number in range(3 * NAMES_ANSWERED_PER_SLICE_MAX)]
+    Random(1).shuffle(names)
+    assert list(finish(in_order(names))) == sorted(set(names))
+    assert sum(1 for _ in in_order(names)) == 3
+    assert list(finish(in_order([]))) == []
+
+
+def test_groups_of_any_size_leave_pauses() -> None:
+    few, many = RECORDS_PER_PIECE // 4, 2 * RECORDS_PER_PIECE
+    for counts, pauses in (([1], 0), ([0] * many, 2), ([many], 2), ([few] * 8, 2)):
+        groups = [range(count) for count in counts]
+        joined = finish(mapped_groups(groups, iter, double, lambda group, made: (group, made)))
+        assert joined == [(group, [double(one) for one in group]) for group in groups]
+        pieces = mapped_groups(groups, iter, double, lambda _, made: made)
+        assert sum(1 for _ in pieces) == pauses

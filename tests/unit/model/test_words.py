@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from kaa.model.words import count_text
+from kaa.model.words import count_text, partitions_text
 
 SOURCES = Path(__file__).resolve().parents[3] / "src" / "kaa"
 NOUNS = re.compile(
@@ -21,6 +21,11 @@ def test_counts() -> None:
     ]
     assert count_text(3, "directory") == "3 directories"
     assert [count_text(number, "batch") for number in (1, 2)] == ["1 batch", "2 batches"]
+
+
+def test_which_partitions() -> None:
+    assert partitions_text(1) == "partition 0 alone"
+    assert partitions_text(3) == "partitions 0 to 2"
 
 
 def plain_counts(path: Path) -> list[str]:
