@@ -21,6 +21,7 @@ the order data meets them:
 | `kernel` | chooses between the compiled loops (`_kernel`) and their Python twins (`_pure_*`) |
 | `arrow_encode` | Arrow columns as record batches |
 | `arrow_pyarrow` | pyarrow batches from and to the raw columns of `arrow` and `arrow_encode` |
+| `checksum` | CRC-32C |
 | `errors` | what can be wrong with record bytes |
 | `varint` | zig-zag varints of records, the Python form of `_kernel_varint.pxi` |
 
@@ -29,6 +30,7 @@ or one of its kinds, and nothing else; only `validate` answers with a `Refusal` 
 
 """
 
+from kaa.model.topics import NO_TIMESTAMP
 from kaa.records.analyze import AppendableExtent, analyze_raft_leader, analyze_replicated
 from kaa.records.batch import (
     HEADER_BYTES,
@@ -38,7 +40,6 @@ from kaa.records.batch import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
-    NO_TIMESTAMP,
     Buffer,
     CompressionType,
     RecordBatch,

@@ -123,7 +123,7 @@ def _lz4_header(data: memoryview, checks_checksum: bool) -> tuple[int, int, int]
     if len(data) <= end:
         raise CompressionError("lz4 frame header ends early")
     if checks_checksum and data[end] != _xxh32_short(data[4:end]) >> 8 & 0xFF:
-        raise CompressionError("lz4 frame header checksum does not fit")
+        raise CompressionError("lz4 frame header checksum does not match")
     return flags, 1 << 2 * (descriptor >> 4) + 8, end + 1
 
 

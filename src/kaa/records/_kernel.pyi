@@ -15,3 +15,4 @@ from kaa.records._pure_murmur2 import murmur2_partitions as murmur2_partitions
 from kaa.records._pure_objects import decode_records as decode_records
 from kaa.records._pure_objects import encode_record as encode_record
 from kaa.records._pure_validate import RecordScanner as RecordScanner
+from kaa.records._pure_validate import scan_plain as scan_plain

@@ -8,6 +8,7 @@
 # With `checks_lengths`, a record must fill its declared length exactly. Without, lengths are read
 # and ignored, because Kafka ignores them in compressed batches that it does not rewrite.
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport free, realloc
 
 cdef enum:
@@ -380,3 +381,88 @@ cdef class RecordScanner:
             (self.scan.errors[at].index, self.scan.errors[at].kind, self.scan.errors[at].timestamp)
             for at in range(self.scan.error_count)
         ]
+
+
+# The fields of a batch header that decide whether it is a plain one; see `kaa.records.batch`.
+cdef enum:
+    PLAIN_HEADER_BYTES = 61
+    PLAIN_OVERHEAD_BYTES = 12
+    PLAIN_MAGIC = 2
+    PLAIN_TRANSACTIONAL_FLAG = 0x10
+
+
+cdef inline int64_t read_big_endian(const uint8_t* data, int size) noexcept nogil:
+    # Sign-extended from its first byte.
+    cdef uint64_t value = <uint64_t><int64_t><int8_t>data[0]
+    cdef int at
+    for at in range(1, size):
+        value = value << 8 | data[at]
+    return <int64_t>value
+
+
+cdef inline bint is_plain_header(const uint8_t* data, Py_ssize_t size, int64_t bytes_max) noexcept:
+    cdef int64_t count
+    if size < PLAIN_HEADER_BYTES or size > bytes_max:
+        return False
+    if read_big_endian(data, 8) != 0 or read_big_endian(data + 8, 4) + PLAIN_OVERHEAD_BYTES != size:
+        return False
+    if data[16] != PLAIN_MAGIC or read_big_endian(data + 21, 2) & ~PLAIN_TRANSACTIONAL_FLAG != 0:
+        return False
+    count = read_big_endian(data + 57, 4)
+    if count <= 0 or count != read_big_endian(data + 23, 4) + 1:
+        return False
+    return read_big_endian(data + 43, 8) < 0 or read_big_endian(data + 53, 4) >= 0
+
+
+def scan_plain(
+    records,
+    int64_t bytes_max,
+    int64_t now_ms,
+    int64_t before_max_ms,
+    int64_t after_max_ms,
+    bint is_create_time_topic,
+    bint requires_key,
+    Py_ssize_t unlocked_bytes_min,
+    /,
+):
+    """The greatest timestamp and the offset delta of its first record, if this is one whole batch
+    of a client, not compressed, to which nothing can be objected but its checksum. None stands for
+    anything else, and is no refusal: somebody has to look closer.
+    """
+    cdef Py_buffer view
+    cdef Scan scan
+    cdef int status = SCAN_INVALID
+    cdef const uint8_t* data
+    PyObject_GetBuffer(records, &view, PyBUF_SIMPLE)
+    try:
+        data = <const uint8_t*>view.buf
+        if not is_plain_header(data, view.len, bytes_max):
+            return None
+        memset(&scan, 0, sizeof(Scan))
+        scan.record_count = <int32_t>read_big_endian(data + 57, 4)
+        scan.base_timestamp = read_big_endian(data + 27, 8)
+        scan.now_ms = now_ms
+        scan.before_max_ms = before_max_ms
+        scan.after_max_ms = after_max_ms
+        scan.is_create_time_topic = is_create_time_topic
+        scan.requires_key = requires_key
+        scan.checks_lengths = True
+        # One is enough to know that there are some.
+        scan.error_count_max = 1
+        scan.max_timestamp = -1
+        scan.max_timestamp_offset_delta = -1
+        if view.len >= unlocked_bytes_min:
+            with nogil:
+                status = scan_chunk(
+                    &scan, data + PLAIN_HEADER_BYTES, view.len - PLAIN_HEADER_BYTES
+                )
+        else:
+            status = scan_chunk(&scan, data + PLAIN_HEADER_BYTES, view.len - PLAIN_HEADER_BYTES)
+        if scan.errors != NULL:
+            free(scan.errors)
+            return None
+        if status != SCAN_DONE or scan.has_timestamp_error:
+            return None
+        return scan.max_timestamp, scan.max_timestamp_offset_delta
+    finally:
+        PyBuffer_Release(&view)

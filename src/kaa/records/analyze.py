@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.records.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
+from kaa.model.topics import NO_OFFSET, NO_TIMESTAMP
+from kaa.records.batch import NO_PARTITION_LEADER_EPOCH
 from kaa.records.errors import CorruptRecordsError, InvalidRecordError
 from kaa.records.legacy import iter_any_batches
 
 if TYPE_CHECKING:
     from kaa.records.batch import Buffer
-
-NO_OFFSET = -1
 
 
 class AppendableExtent(NamedTuple):

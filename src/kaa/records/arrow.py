@@ -23,8 +23,6 @@ from enum import IntFlag
 from struct import Struct
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from crc32c import crc32c
-
 from kaa.limits import ARROW_READ_BYTES_MAX, ARROW_READ_ROWS_MAX
 from kaa.records import _pure_arrow_types as types
 from kaa.records.batch import (
@@ -37,6 +35,7 @@ from kaa.records.batch import (
     MAGIC_V2,
     CompressionType,
 )
+from kaa.records.checksum import crc32c
 from kaa.records.compress import decompress_all
 from kaa.records.errors import CorruptRecordsError, InvalidRecordError
 from kaa.records.kernel import KERNEL_NAME

@@ -15,8 +15,6 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from crc32c import crc32c
-
 from kaa.limits import ARROW_ENCODE_CHUNK_BYTES, ARROW_READ_BYTES_MAX
 from kaa.records.batch import (
     ATTRIBUTES_POSITION,
@@ -33,6 +31,7 @@ from kaa.records.batch import (
     CompressionType,
     increment_sequence,
 )
+from kaa.records.checksum import crc32c
 from kaa.records.compress import compress
 from kaa.records.errors import InvalidRecordError
 from kaa.records.kernel import KERNEL_NAME

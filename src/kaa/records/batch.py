@@ -34,8 +34,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from crc32c import crc32c
-
+from kaa.records.checksum import crc32c
 from kaa.records.errors import CorruptRecordsError
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 Buffer = bytes | bytearray | memoryview
 
-NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
@@ -70,6 +68,7 @@ DELETE_HORIZON_FLAG = 0x40
 
 HEADER = Struct(">qiibIhiqqqhii")
 LOG_OVERHEAD = Struct(">qi")
+_PLACE = Struct(">qii")
 _INT64 = Struct(">q")
 _INT32 = Struct(">i")
 _UINT32 = Struct(">I")
@@ -269,20 +268,20 @@ class RecordBatch:
 
     # --- patching in place
 
+    def place(self, base_offset: int, partition_leader_epoch: int) -> None:
+        """Gives the batch its place in a log: both lie before what is checksummed."""
+        place = (base_offset, self.batch_length, partition_leader_epoch)
+        _PLACE.pack_into(self._writable(), self.position, *place)
+        self.base_offset = base_offset
+        self.partition_leader_epoch = partition_leader_epoch
+
     def set_base_offset(self, base_offset: int) -> None:
         _INT64.pack_into(self._writable(), self.position, base_offset)
         self.base_offset = base_offset
 
-    def set_last_offset(self, last_offset: int) -> None:
-        self.set_base_offset(last_offset - self.last_offset_delta)
-
-    def set_partition_leader_epoch(self, epoch: int) -> None:
-        _INT32.pack_into(self._writable(), self.position + LOG_OVERHEAD_BYTES, epoch)
-        self.partition_leader_epoch = epoch
-
     def set_max_timestamp(self, timestamp_type: TimestampType, max_timestamp: int) -> None:
         """Sets both and the checksum with them; leaves a batch alone that already says so."""
-        if self.timestamp_type == timestamp_type and self.max_timestamp == max_timestamp:
+        if self.max_timestamp == max_timestamp and self.timestamp_type is timestamp_type:
             return
         attributes = self.attributes & 0x77 | timestamp_type << 3
         buffer = self._writable()

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crc32c import crc32c
-
 from kaa.limits import DECOMPRESSION_CHUNK_BYTES
+from kaa.model.topics import NO_TIMESTAMP
 from kaa.records.batch import (
     ATTRIBUTES_POSITION,
     CONTROL_FLAG,
@@ -24,11 +23,11 @@ from kaa.records.batch import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
-    NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
     CompressionType,
     TimestampType,
 )
+from kaa.records.checksum import crc32c
 from kaa.records.compress import compressor
 from kaa.records.record import encode_record
 

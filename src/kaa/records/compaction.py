@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.limits import OFFSET_MAP_BYTES_MAX
+from kaa.model.topics import NO_TIMESTAMP
 from kaa.records._pure_compaction import (
     RECORD_HAS_KEY,
     RECORD_HAS_VALUE,
@@ -34,7 +35,7 @@ from kaa.records._pure_compaction import (
     RECORD_IS_LATEST,
     SLOT_BYTES,
 )
-from kaa.records.batch import NO_TIMESTAMP, CompressionType, TimestampType
+from kaa.records.batch import CompressionType, TimestampType
 from kaa.records.build import assemble_batch, batch_attributes
 from kaa.records.compress import compress, decompress_all
 from kaa.records.kernel import KERNEL_NAME

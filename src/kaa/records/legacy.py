@@ -29,6 +29,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from kaa.limits import BATCH_EXPANDED_BYTES_MAX
+from kaa.model.topics import NO_TIMESTAMP
 from kaa.records._codec_lz4 import read_lz4
 from kaa.records._pure_objects import wrap_int64
 from kaa.records.batch import (
@@ -39,7 +40,6 @@ from kaa.records.batch import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
-    NO_TIMESTAMP,
     TIMESTAMP_TYPE_FLAG,
     CompressionType,
     RecordBatch,

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa.model.topics import NO_TIMESTAMP
 from kaa.records._pure_objects import wrap_int64
 from kaa.records.batch import (
     HEADER_BYTES,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
-    NO_TIMESTAMP,
     RecordBatch,
     TimestampType,
 )

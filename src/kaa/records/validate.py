@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import KERNEL_UNLOCKED_BYTES_MIN, RECORD_ERRORS_MAX
 from kaa.model.kinds import AppendOrigin
+from kaa.model.topics import NO_TIMESTAMP
 from kaa.model.words import count_text
 from kaa.records._pure_validate import (
     ERROR_NO_KEY,
@@ -41,14 +42,14 @@ from kaa.records.batch import (
     LOG_OVERHEAD_BYTES,
     MAGIC_POSITION,
     MAGIC_V2,
-    NO_TIMESTAMP,
     CompressionType,
     RecordBatch,
     TimestampType,
 )
+from kaa.records.checksum import crc32c
 from kaa.records.compress import decompress_chunks
 from kaa.records.errors import CompressionError, RecordsError, WorkLimitError
-from kaa.records.kernel import RecordScanner
+from kaa.records.kernel import RecordScanner, scan_plain
 from kaa.records.rewrite import BatchRewriter
 from kaa.wire.errors import Errors
 
@@ -64,6 +65,8 @@ _BATCH_LENGTH_MIN = 14
 _ZSTD_PRODUCE_VERSION_MIN = 7
 # Kafka reads lastOffsetDelta, which ends here, before it looks at the size of the batch.
 _LAST_OFFSET_DELTA_END = 27
+# Topics that leave a batch as it is if it is not compressed.
+_LEAVES_PLAIN = frozenset({None, CompressionType.NONE})
 # To compress a byte takes about as long as to expand this many.
 _REWRITING_COST = 8
 
@@ -114,15 +117,15 @@ class Validated(NamedTuple):
     expanded_bytes: int
 
     @property
-    def stamped(self) -> memoryview:
+    def stamped(self) -> RecordBatch:
         """The batch with what was found out about it; its buffer must be writable."""
         self.batch.set_max_timestamp(self.timestamp_type, self.max_timestamp)
-        return self.batch.view
+        return self.batch
 
     def assign(self, first_offset: int, partition_leader_epoch: int) -> RecordBatch:
         """Patches offset, epoch and timestamps into the batch, whose buffer must be writable."""
-        self.batch.set_last_offset(first_offset + self.record_count - 1)
-        self.batch.set_partition_leader_epoch(partition_leader_epoch)
+        base_offset = first_offset + self.record_count - 1 - self.batch.last_offset_delta
+        self.batch.place(base_offset, partition_leader_epoch)
         self.batch.set_max_timestamp(self.timestamp_type, self.max_timestamp)
         return self.batch
 
@@ -139,10 +142,44 @@ def validate_produced(
     With `expanded_bytes_max` it gives up (WorkLimitError) on a batch that expands beyond it, so
     that the caller can do the work again where it has time for it.
     """
+    plain = _validate_plain(records, rules, now_ms)
+    if plain is not None:
+        return plain
     batch = parse_produced(records, version)
     if isinstance(batch, Refusal):
         return batch
     return validate_batch(batch, rules, now_ms, AppendOrigin.CLIENT, expanded_bytes_max)
+
+
+def _validate_plain(records: Buffer, rules: AppendRules, now_ms: int) -> Validated | None:
+    """What most requests bring, in one step: a batch that is not compressed and is accepted as it
+    is. None where one has to look closer, at what is refused among others.
+    """
+    if rules.compression_type not in _LEAVES_PLAIN:
+        return None
+    timestamp_type = rules.timestamp_type
+    is_append_time = timestamp_type is TimestampType.LOG_APPEND_TIME
+    found = scan_plain(
+        records,
+        rules.message_bytes_max,
+        now_ms,
+        rules.timestamp_before_max_ms,
+        rules.timestamp_after_max_ms,
+        not is_append_time,
+        rules.is_compacted,
+        KERNEL_UNLOCKED_BYTES_MIN,
+    )
+    if found is None:
+        return None
+    batch = RecordBatch(records)
+    if crc32c(memoryview(records)[ATTRIBUTES_POSITION:]) != batch.crc:
+        return None
+    max_timestamp, offset_delta = (now_ms, 0) if is_append_time else found
+    append_time_ms = now_ms if is_append_time else NO_TIMESTAMP
+    count, size = batch.record_count, len(records)
+    return Validated(
+        batch, count, max_timestamp, offset_delta, timestamp_type, append_time_ms, False, size
+    )
 
 
 def parse_produced(records: Buffer, version: int) -> RecordBatch | Refusal:
@@ -248,7 +285,7 @@ def _check_frame(batch: RecordBatch, rules: AppendRules, origin: AppendOrigin) -
         reason = f"{batch.size_in_bytes} bytes are more than {rules.message_bytes_max}"
         return Refusal(Errors.MESSAGE_TOO_LARGE, reason)
     if not batch.is_valid_crc():
-        return Refusal(Errors.CORRUPT_MESSAGE, f"checksum {batch.crc} does not fit")
+        return Refusal(Errors.CORRUPT_MESSAGE, f"checksum {batch.crc} does not match")
     codec = batch.attributes & COMPRESSION_MASK
     if codec > CompressionType.ZSTD:
         return Refusal(Errors.UNKNOWN_SERVER_ERROR, f"unknown compression type id {codec}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from crc32c import crc32c
 from hypothesis import strategies as st
 
@@ -18,18 +19,28 @@ from kaa.records import (
     compress,
     decompress_all,
     kernel,
+    validate,
 )
-from kaa.records._pure_validate import RecordScanner
+from kaa.records._pure_validate import RecordScanner, scan_plain
 
 NOW_MS = 1_700_000_000_000
 
 SCANNERS: dict[str, type[RecordScanner]] = {"python": RecordScanner}
 DECODERS = {"python": _pure_objects.decode_records}
 ENCODERS = {"python": _pure_objects.encode_record}
+PLAIN_SCANS = {"python": scan_plain}
 if kernel.KERNEL_NAME == "cython":
     SCANNERS["cython"] = kernel.RecordScanner
     DECODERS["cython"] = kernel.decode_records
     ENCODERS["cython"] = kernel.encode_record
+    PLAIN_SCANS["cython"] = kernel.scan_plain
+
+
+def validate_by(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are validated by this kernel from now on."""
+    monkeypatch.setattr(validate, "RecordScanner", SCANNERS[name])
+    monkeypatch.setattr(validate, "scan_plain", PLAIN_SCANS[name])
+
 
 CODECS = tuple(CompressionType)
 NewRecord = tuple[int, bytes | None, bytes | None, tuple[Header, ...]]

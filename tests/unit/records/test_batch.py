@@ -123,13 +123,16 @@ def test_offset_and_epoch_are_outside_the_checksum() -> None:
     data = header_only()
     batch = RecordBatch(data)
     crc = batch.crc
-    batch.set_base_offset(100)
-    batch.set_partition_leader_epoch(12)
+    before = bytes(data[16:])
+    batch.place(100, 12)
     again = RecordBatch(data)
-    assert (again.base_offset, again.partition_leader_epoch, again.crc) == (100, 12, crc)
+    for view in (batch, again):
+        assert (view.base_offset, view.partition_leader_epoch, view.crc) == (100, 12, crc)
     assert again.is_valid_crc()
-    batch.set_last_offset(500)
-    assert batch.base_offset == RecordBatch(data).base_offset == 496
+    assert bytes(data[16:]) == before
+    batch.set_base_offset(500)
+    assert batch.base_offset == RecordBatch(data).base_offset == 500
+    assert RecordBatch(data).partition_leader_epoch == 12
 
 
 def test_max_timestamp_renews_the_checksum() -> None:

@@ -11,11 +11,29 @@ from typing import Any
 
 import pytest
 
-from kaa.records import KERNEL_NAME, encode_record
+from kaa.records import (
+    KERNEL_NAME,
+    AppendRules,
+    CompressionType,
+    TimestampType,
+    Validated,
+    encode_record,
+    validate_produced,
+)
 from kaa.records._pure_validate import SCAN_DONE, RecordScanner
 from kaa.records.kernel import RecordScanner as ChosenScanner
 from kaa.twins import compiled
-from tests.unit.records.samples import SCANNERS, damage_records, expanded, random_batch
+from tests.unit.records.samples import (
+    NOW_MS,
+    PLAIN_SCANS,
+    SCANNERS,
+    damage_records,
+    damaged,
+    expanded,
+    random_batch,
+    simple_batch,
+    validate_by,
+)
 from tests.unit.records.test_pure_validate import RULES
 
 needs_compiled = pytest.mark.skipif(
@@ -94,6 +112,49 @@ def test_twins_agree_at_every_chunk(checks_lengths: bool) -> None:
         assert one == two
         done += one[0] == SCAN_DONE
     assert done > 400
+
+
+def verdict_on(records: bytearray, rules: AppendRules) -> tuple[object, ...]:
+    verdict = validate_produced(memoryview(records), 12, rules, NOW_MS)
+    if isinstance(verdict, Validated):
+        return (bytes(verdict.stamped.view), *verdict[1:])
+    return tuple(verdict)
+
+
+@needs_compiled
+def test_a_plain_batch_is_judged_in_one_step_as_in_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(23)
+    plain = accepted = 0
+    for _ in range(4000):
+        batch = random_batch(rng)
+        if rng.random() < 0.6:
+            batch = damaged(batch, rng)
+        rules = AppendRules(
+            message_bytes_max=rng.choice((300, 1 << 20)),
+            compression_type=rng.choice((None, None, CompressionType.NONE, CompressionType.LZ4)),
+            timestamp_type=rng.choice(tuple(TimestampType)),
+            timestamp_before_max_ms=rng.choice((100, 2**63 - 1)),
+            is_compacted=rng.random() < 0.3,
+        )
+        found = []
+        for name in SCANNERS:
+            validate_by(name, monkeypatch)
+            found.append(verdict_on(bytearray(batch), rules))
+        one, two = found
+        assert one == two
+        accepted += isinstance(one[0], bytes)
+        limits = (1 << 20, NOW_MS, 2**63 - 1, 3_600_000, True, False, 1 << 60)
+        plain += PLAIN_SCANS["cython"](batch, *limits) is not None
+    assert accepted > 800
+    assert plain > 300
+
+
+@needs_compiled
+@pytest.mark.parametrize("size", [0, 1, 11, 12, 16, 17, 60, 61])
+def test_what_is_too_short_for_a_plain_batch_is_looked_at_closer(size: int) -> None:
+    limits = (1 << 20, NOW_MS, 2**63 - 1, 3_600_000, True, False, 1)
+    assert PLAIN_SCANS["cython"](simple_batch()[:size], *limits) is None
+    assert PLAIN_SCANS["cython"](bytes(size), *limits) is None
 
 
 @needs_compiled

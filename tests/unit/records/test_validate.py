@@ -25,7 +25,6 @@ from kaa.records import (
     encode_record,
     iter_records,
     parse_produced,
-    validate,
     validate_batch,
     validate_produced,
 )
@@ -41,6 +40,7 @@ from tests.unit.records.samples import (
     expanded,
     random_batch,
     simple_batch,
+    validate_by,
     with_crc,
     with_records,
 )
@@ -51,10 +51,10 @@ COMPRESSED = CODECS[1:]
 VERSION = 12
 
 
-@pytest.fixture(params=SCANNERS.values(), ids=list(SCANNERS), autouse=True)
+@pytest.fixture(params=SCANNERS, autouse=True)
 def scanner_class(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test of this file runs on each kernel there is."""
-    monkeypatch.setattr(validate, "RecordScanner", request.param)
+    validate_by(request.param, monkeypatch)
 
 
 def accepted(
