@@ -5,8 +5,9 @@
 # otherwise. Values are read from the slots of the instance, as the decoder stores them; an object
 # of another class is asked for its attributes by name.
 #
-# A message is written into a buffer of its own, which grows by doubling and is appended to the
-# caller's bytearray when the message is whole: a message that is refused leaves nothing there.
+# A message is written into a buffer of its own, which grows by doubling, and is taken from there
+# when the message is whole: a message that is refused leaves nothing behind. It is appended to the
+# caller's bytearray, or, with the head of its frame before it, cut into what a socket sends.
 # Records are not copied: their place and the caller's object are noted in `splices`. A tagged field
 # goes to a buffer of its own first, since its size comes before it; that is the slow way, and
 # taken for fields that are set only.
@@ -28,6 +29,10 @@ cdef enum Default:
     EQUAL = 5
     # Set unless None or equal to the default.
     NONE_OR_EQUAL = 6
+
+# The size before a frame.
+cdef enum:
+    FRAME_SIZE_BYTES = 4
 
 cdef struct Put:
     int kind
@@ -103,14 +108,7 @@ cdef class EncodePlan:
         cdef Writer writer
         cdef Py_ssize_t before = len(out)
         cdef Py_ssize_t noted = len(splices)
-        writer.size = 0
-        writer.room = 256
-        writer.start = before
-        writer.splices = <PyObject*>splices
-        writer.structs = 0
-        writer.data = <uint8_t*>malloc(writer.room)
-        if writer.data == NULL:
-            raise MemoryError
+        begin(&writer, 256, before, splices)
         try:
             put_struct(self, message, &writer)
             PyByteArray_Resize(out, before + writer.size)
@@ -120,6 +118,53 @@ cdef class EncodePlan:
             raise
         finally:
             free(writer.data)
+
+    def frame(self, message, bytes head):
+        """As `Codec.encode_frame`: the buffers of a frame, in order."""
+        cdef Writer writer
+        cdef list splices = []
+        begin(&writer, 256, 0, splices)
+        try:
+            put_bytes(head, &writer)
+            put_struct(self, message, &writer)
+            return cut(&writer, splices)
+        finally:
+            free(writer.data)
+
+
+cdef int begin(Writer* writer, Py_ssize_t room, Py_ssize_t start, list splices) except -1:
+    writer.size = 0
+    writer.room = room
+    writer.start = start
+    writer.splices = <PyObject*>splices
+    writer.structs = 0
+    writer.data = <uint8_t*>malloc(room)
+    if writer.data == NULL:
+        raise MemoryError
+    return 0
+
+
+cdef list cut(Writer* writer, list splices):
+    """What was written, with its size in the first four bytes and the records where they belong."""
+    cdef Py_ssize_t start = 0, end = writer.size, position
+    cdef int64_t size = end - FRAME_SIZE_BYTES
+    cdef list parts = []
+    for _, records in splices:
+        size += len(records)
+    if size > 0x7FFFFFFF:
+        raise ValueError(f"a frame of {size} bytes is too long")
+    writer.size = 0
+    put_big_endian(<uint64_t>size, FRAME_SIZE_BYTES, writer)
+    for place, records in splices:
+        position = place
+        if not start <= position <= end:
+            raise ValueError("records stand outside of their message")
+        parts.append(PyBytes_FromStringAndSize(<char*>writer.data + start, position - start))
+        parts.append(records)
+        start = position
+    if start < end:
+        parts.append(PyBytes_FromStringAndSize(<char*>writer.data + start, end - start))
+    return parts
 
 
 cdef int reserve(Writer* writer, Py_ssize_t size) except -1:
@@ -137,9 +182,14 @@ cdef int reserve(Writer* writer, Py_ssize_t size) except -1:
     return 0
 
 
-cdef object value_of(EncodePlan plan, object instance, Py_ssize_t offset, PyObject* name):
+cdef inline bint has_slots(EncodePlan plan, object instance) except -1:
+    """Whether the slots of the plan's class are where they are in an instance of it."""
+    return type(instance) is plan.cls or isinstance(instance, plan.cls)
+
+
+cdef inline object value_of(object instance, bint is_slotted, Py_ssize_t offset, PyObject* name):
     cdef PyObject* found
-    if type(instance) is plan.cls or isinstance(instance, plan.cls):
+    if is_slotted:
         found = (<PyObject**>(<char*><PyObject*>instance + offset))[0]
         if found == NULL:
             raise AttributeError(<object>name)
@@ -150,14 +200,15 @@ cdef object value_of(EncodePlan plan, object instance, Py_ssize_t offset, PyObje
 cdef int put_struct(EncodePlan plan, object instance, Writer* writer) except -1:
     cdef Py_ssize_t index
     cdef Put* put
+    cdef bint is_slotted = has_slots(plan, instance)
     for index in range(plan.put_count):
         put = &plan.puts[index]
-        value = value_of(plan, instance, put.offset, put.name)
+        value = value_of(instance, is_slotted, put.offset, put.name)
         if put.unless == ALWAYS:
             put_field(put, value, writer)
         elif is_set(put, value):
             raise WireError(f"this version cannot carry {<object>put.name}")
-    unknown = value_of(plan, instance, plan.unknown_offset, <PyObject*>"unknown_tags")
+    unknown = value_of(instance, is_slotted, plan.unknown_offset, <PyObject*>"unknown_tags")
     if not plan.is_flexible:
         if unknown:
             raise WireError("this version has no tagged fields")
@@ -180,19 +231,13 @@ cdef object put_known(EncodePlan plan, object instance, Writer* writer):
     cdef Put* put
     cdef Writer inner
     cdef list known = None
+    cdef bint is_slotted = has_slots(plan, instance)
     for index in range(plan.tagged_count):
         put = &plan.tagged[index]
-        value = value_of(plan, instance, put.offset, put.name)
+        value = value_of(instance, is_slotted, put.offset, put.name)
         if not is_set(put, value):
             continue
-        inner.size = 0
-        inner.room = 64
-        inner.start = 0
-        inner.splices = writer.splices
-        inner.structs = 0
-        inner.data = <uint8_t*>malloc(inner.room)
-        if inner.data == NULL:
-            raise MemoryError
+        begin(&inner, 64, 0, <list>writer.splices)
         try:
             put_field(put, value, &inner)
             if known is None:

@@ -20,7 +20,7 @@ What a codec promises:
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kaa import limits
 from kaa.wire.decoder import compile_decoder, has_records
@@ -30,11 +30,19 @@ from kaa.wire.primitives import WireError
 from kaa.wire.schema import Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kaa.wire.decoder import Decoder
     from kaa.wire.encoder import Encoder
     from kaa.wire.schema import Message, Struct
 
     Buffer = bytes | bytearray | memoryview
+
+_SIZE: Final = struct.Struct(">i")
+# What the encoders raise where a value does not fit its field.
+_MISFITS: Final = (
+    WireError, AttributeError, TypeError, ValueError, OverflowError, struct.error
+)  # fmt: skip
 
 
 class Codec:
@@ -44,6 +52,7 @@ class Codec:
         "_decode",
         "_elements_max",
         "_encode",
+        "_frame",
         "_keeps_view",
         "_needs_bytes",
         "is_flexible",
@@ -57,6 +66,8 @@ class Codec:
         self.is_flexible = version in message.flexible_versions
         self._decode: Decoder | None = None
         self._encode: Encoder | None = None
+        # None until the encoder is compiled, and where it is generated Python.
+        self._frame: Callable[[Struct, bytes], list[Any]] | None = None
         self._keeps_view = has_records(message, version)
         self._needs_bytes = False
         is_request = issubclass(message, Request)
@@ -129,20 +140,53 @@ class Codec:
             parts.append(whole[start:])
         return parts
 
+    def encode_frame(self, message: Struct, head: bytes) -> list[Any]:
+        """The message after the head of its frame, likewise as buffers; the first four bytes of the
+        head become the size of all that follows them.
+        """
+        if self._encode is None:
+            self._compile_encoder()
+        frame = self._frame
+        if frame is None:
+            return self._sized(self.encode_parts(message, head))
+        try:
+            return frame(message, head)
+        except _MISFITS as error:
+            raise self._misfit(error) from error
+
+    def _sized(self, parts: list[Any]) -> list[Any]:
+        size = sum(map(len, parts)) - _SIZE.size
+        try:
+            _SIZE.pack_into(parts[0], 0, size)
+        except struct.error as error:
+            raise self._misfit(error) from error
+        return parts
+
     def encode_into(self, message: Struct, out: bytearray, splices: list[tuple[int, Any]]) -> None:
         """Appends the message to `out` and the records to leave room for, with their positions, to
         `splices`.
         """
-        encode = self._encode
-        if encode is None:
-            encode = compile_encode_plan(self.message, self.version)
-            encode = self._encode = encode or compile_encoder(self.message, self.version)
+        encode = self._encode or self._compile_encoder()
         try:
             encode(message, out, splices)
-        except WireError as error:
-            raise WireError(f"{self._name()}: {error}") from None
-        except (AttributeError, TypeError, ValueError, OverflowError, struct.error) as error:
-            raise WireError(f"{self._name()} has a field of the wrong type: {error}") from error
+        except _MISFITS as error:
+            raise self._misfit(error) from error
+
+    def _compile_encoder(self) -> Encoder:
+        plan = compile_encode_plan(self.message, self.version)
+        encode: Encoder
+        if plan is None:
+            encode = compile_encoder(self.message, self.version)
+        else:
+            encode, self._frame = plan.encode, plan.frame
+        self._encode = encode
+        return encode
+
+    def _misfit(self, error: Exception) -> WireError:
+        """The error for a message that this version cannot carry."""
+        if isinstance(error, WireError):
+            return WireError(f"{self._name()}: {error}")
+        return WireError(f"{self._name()} has a field of the wrong type: {error}")
 
     def _name(self) -> str:
         return f"{self.message.__name__} v{self.version}"

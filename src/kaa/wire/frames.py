@@ -1,17 +1,25 @@
 """Frames: what stands between two parties on a connection.
 
-    request    size            int32    of all that follows
-               api key         int16
-               api version     int16
-               correlation id  int32
-               client id       int16 length and bytes, length -1 for null (also in header version 2)
-               tagged fields   only header version 2
-               body
+A request:
 
-    response   size            int32
-               correlation id  int32
-               tagged fields   only header version 1
-               body
+| field | type | note |
+|---|---|---|
+| size | int32 | of all that follows |
+| api key | int16 | |
+| api version | int16 | |
+| correlation id | int32 | |
+| client id | int16 length and bytes | length -1 for null, also in header version 2 |
+| tagged fields | | only header version 2 |
+| body | | |
+
+A response:
+
+| field | type | note |
+|---|---|---|
+| size | int32 | of all that follows |
+| correlation id | int32 | |
+| tagged fields | | only header version 1 |
+| body | | |
 
 The version of a header follows from the key and version of its request (`registry`). A request
 header is read on every request and before anything else is known about its sender, so it is read
@@ -27,14 +35,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kaa import limits
 from kaa.wire.primitives import WireError, read_uvarint
 from kaa.wire.registry import ApiKey, api
+from kaa.wire.schema import Response
 
 if TYPE_CHECKING:
+    from kaa.wire.codec import Codec
+    from kaa.wire.primitives import Versions
     from kaa.wire.registry import Api
-    from kaa.wire.schema import Request, Response
+    from kaa.wire.schema import Request
 
 _HEADER: Final = struct.Struct(">hhih")
-_CORRELATION: Final = struct.Struct(">ii")
 _SIZE: Final = struct.Struct(">i")
+# Of a response: size, correlation id, and in version 1 the number of tagged fields, which is 0.
+_HEAD: Final = struct.Struct(">ii")
+_TAGGED_HEAD: Final = struct.Struct(">iib")
 
 
 class RequestFrame(NamedTuple):
@@ -73,15 +86,25 @@ def read_request_header(frame: bytes | bytearray | memoryview) -> RequestFrame:
         position = end
     elif client_size != -1:
         raise WireError("a client id has a negative length")
-    try:
-        header_version = api(key).request_header_version(version)
-    except ValueError:
-        raise UnknownApiError(f"there is no API with key {key}") from None
-    if header_version == 2:
+    low, high = _flexible_versions.get(key) or _find_flexible_versions(key)
+    # As `Api.request_header_version` says.
+    if low <= version <= high:
         # Clients send none: a single 0.
         has_none = position < len(frame) and frame[position] == 0
         position = position + 1 if has_none else _skip_tags(frame, position)
     return RequestFrame(key, version, correlation_id, client_id, position)
+
+
+# By key, for the APIs that were asked for.
+_flexible_versions: Final[dict[int, Versions]] = {}
+
+
+def _find_flexible_versions(key: int) -> Versions:
+    try:
+        found = _flexible_versions[key] = api(key).request.flexible_versions
+    except ValueError:
+        raise UnknownApiError(f"there is no API with key {key}") from None
+    return found
 
 
 def _skip_tags(frame: bytes | bytearray | memoryview, position: int) -> int:
@@ -109,11 +132,11 @@ def decode_request(
     Bytes after the request are passed over, as Kafka passes over them.
     """
     codec = api(header.api_key).request.codec(header.api_version)
-    body = memoryview(frame)[header.body_position :]
     if authenticated:
-        return codec.decode_prefix(body)[0]
+        return codec.decode_prefix(frame, header.body_position)[0]
     return codec.decode_prefix(
-        body,
+        frame,
+        header.body_position,
         elements_max=limits.WIRE_UNAUTHENTICATED_ELEMENTS_MAX,
         tagged_fields_max=limits.WIRE_UNAUTHENTICATED_TAGGED_FIELDS_MAX,
     )[0]
@@ -127,29 +150,44 @@ def encode_request(
     client_size = -1 if client_id is None else len(client)
     if client_size > limits.WIRE_STRING_BYTES_MAX:
         raise WireError(f"a client id of {client_size} bytes is too long")
-    prefix = bytearray(_SIZE.size)
-    prefix += _HEADER.pack(request.api_key, version, correlation_id, client_size)
-    prefix += client
     codec = request.codec(version)
-    if codec.is_flexible:
-        prefix.append(0)
-    return _sized(codec.encode_parts(request, prefix))
+    head = bytes(_SIZE.size) + _HEADER.pack(request.api_key, version, correlation_id, client_size)
+    head += client + b"\0" if codec.is_flexible else client
+    return codec.encode_frame(request, head)
+
+
+class EncodedResponse(Response):
+    """A response that was encoded before, by the codec of the version that is asked for."""
+
+    __slots__ = ("body", "written_by")
+
+    def __init__(self, written_by: Codec, body: bytes) -> None:
+        self.written_by = written_by
+        self.body = body
+
+    def decoded(self) -> Response:
+        """The response with its fields."""
+        found: Response = self.written_by.decode(self.body)
+        return found
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> list[Any]:
     """A response frame with its size, as buffers to send in order."""
+    if type(response) is EncodedResponse:
+        return _encoded_before(response, correlation_id)
     codec = response.codec(version)
-    prefix = bytearray(_CORRELATION.pack(0, correlation_id))
     # As `Api.response_header_version` says.
     if codec.is_flexible and response.api_key != ApiKey.API_VERSIONS:
-        prefix.append(0)
-    return _sized(codec.encode_parts(response, prefix))
+        return codec.encode_frame(response, _TAGGED_HEAD.pack(0, correlation_id, 0))
+    return codec.encode_frame(response, _HEAD.pack(0, correlation_id))
 
 
-def _sized(parts: list[Any]) -> list[Any]:
-    size = sum(map(len, parts)) - _SIZE.size
-    _SIZE.pack_into(parts[0], 0, size)
-    return parts
+def _encoded_before(response: EncodedResponse, correlation_id: int) -> list[Any]:
+    body = response.body
+    size = len(body) - _SIZE.size
+    if response.written_by.is_flexible:
+        return [_TAGGED_HEAD.pack(size + _TAGGED_HEAD.size, correlation_id, 0), body]
+    return [_HEAD.pack(size + _HEAD.size, correlation_id), body]
 
 
 def decode_response(

@@ -14,8 +14,8 @@ from kaa.wire.decoder import smallest_size
 from kaa.wire.schema import RECORDS, Fixed, Struct, fields_of
 
 if TYPE_CHECKING:
+    from kaa.wire._kernel import EncodePlan
     from kaa.wire.decoder import Decoder
-    from kaa.wire.encoder import Encoder
     from kaa.wire.schema import Field, Message
 
 kernel: Final = compiled("kaa.wire._kernel")
@@ -85,12 +85,12 @@ def _absent(field: Field) -> tuple[Any, ...]:
 _ALWAYS, _NONE, _EMPTY, _EMPTY_NOT_NONE, _TRUE, _EQUAL, _NONE_OR_EQUAL = range(7)
 
 
-def compile_encode_plan(message: type[Message], version: int) -> Encoder | None:
-    """An encoder that runs in C, or None."""
+def compile_encode_plan(message: type[Message], version: int) -> EncodePlan | None:
+    """A plan whose encoders run in C, or None."""
     if kernel is None:
         return None
-    encoder: Encoder = _encode_plan(message, version, version in message.flexible_versions).encode
-    return encoder
+    plan: EncodePlan = _encode_plan(message, version, version in message.flexible_versions)
+    return plan
 
 
 def _encode_plan(struct_class: type[Struct], version: int, is_flexible: bool) -> Any:

@@ -6,10 +6,12 @@ plus one so, and 0 for null.
 
 A tagged-field section stands at the end of every struct of a flexible version:
 
-    count   uvarint
-    count x tag      uvarint, ascending
-            size     uvarint
-            payload  `size` bytes
+| field | type | meaning |
+|---|---|---|
+| count | uvarint | of fields; then for each |
+| tag | uvarint | ascending |
+| size | uvarint | |
+| payload | `size` bytes | |
 
 A reader keeps what it does not know, so that a message passed on loses nothing.
 """
@@ -139,13 +141,20 @@ def write_tags(
     out: bytearray, known: list[tuple[int, bytearray]], unknown: dict[int, bytes] | None
 ) -> None:
     """Appends a tagged-field section of the set known fields and the kept unknown ones, by tag."""
+    if len(known) == 1 and not unknown:
+        # By far the most; a record may have thousands of them.
+        tag, payload = known[0]
+        if tag < 0x80 and len(payload) < 0x80:
+            out += bytes((1, tag, len(payload)))
+            out += payload
+            return
     fields: list[tuple[int, bytearray | bytes]] = [*known]
     if unknown:
         taken = {tag for tag, _ in known}
         fields += [(tag, payload) for tag, payload in unknown.items() if tag not in taken]
     fields.sort(key=lambda item: item[0])
     write_uvarint(out, len(fields))
-    for tag, payload in fields:
+    for tag, content in fields:
         write_uvarint(out, tag)
-        write_uvarint(out, len(payload))
-        out += payload
+        write_uvarint(out, len(content))
+        out += content

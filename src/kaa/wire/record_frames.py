@@ -1,9 +1,11 @@
 """Records that say their own type: the values of the metadata log and of remote log metadata.
 
-    frame version  uvarint   1
-    record type    uvarint   `record_type` of the class
-    version        uvarint   of the message that follows
-    message
+| field | type | meaning |
+|---|---|---|
+| frame version | uvarint | 1 |
+| record type | uvarint | `record_type` of the class |
+| version | uvarint | of the message that follows |
+| message | | |
 
 The key of such a record is null.
 """

@@ -1,8 +1,8 @@
 """Every API of the pinned Kafka: its key, its two messages, its headers and its ranges of versions.
 
-The message classes are the source; this table adds only the names, from which a module is found
-when an API is first used (`FETCH = 1` is `FetchRequest` and `FetchResponse` in
-`messages/k01_fetch.py`).
+The table has what a node must know of every API to say what it serves. The messages themselves are
+loaded when an API is first used; their names follow from its own (`FETCH` with the key 1 is
+`FetchRequest` and `FetchResponse` in `messages/k01_fetch.py`).
 
 There are two ranges. *Served* are the versions that a node accepts. *Advertised* is what
 ApiVersions tells clients, and differs for one API: Produce says it starts at 0, because librdkafka
@@ -13,12 +13,15 @@ highest version that is still unstable is in neither unless unstable versions ar
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from kaa.wire.primitives import Versions
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from kaa.wire.schema import Request, Response
 
 
@@ -117,22 +120,127 @@ class ApiKey(IntEnum):
 
 
 PRODUCE_ADVERTISED_VERSION_MIN: Final = 0
+# The versions of the messages: the oldest and the newest.
+VALID_VERSIONS: Final = {
+    ApiKey.PRODUCE: Versions(3, 13),
+    ApiKey.FETCH: Versions(4, 18),
+    ApiKey.LIST_OFFSETS: Versions(1, 11),
+    ApiKey.METADATA: Versions(0, 13),
+    ApiKey.OFFSET_COMMIT: Versions(2, 10),
+    ApiKey.OFFSET_FETCH: Versions(1, 10),
+    ApiKey.FIND_COORDINATOR: Versions(0, 6),
+    ApiKey.JOIN_GROUP: Versions(0, 9),
+    ApiKey.HEARTBEAT: Versions(0, 4),
+    ApiKey.LEAVE_GROUP: Versions(0, 5),
+    ApiKey.SYNC_GROUP: Versions(0, 5),
+    ApiKey.DESCRIBE_GROUPS: Versions(0, 6),
+    ApiKey.LIST_GROUPS: Versions(0, 5),
+    ApiKey.SASL_HANDSHAKE: Versions(0, 1),
+    ApiKey.API_VERSIONS: Versions(0, 4),
+    ApiKey.CREATE_TOPICS: Versions(2, 7),
+    ApiKey.DELETE_TOPICS: Versions(1, 6),
+    ApiKey.DELETE_RECORDS: Versions(0, 2),
+    ApiKey.INIT_PRODUCER_ID: Versions(0, 6),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Versions(2, 4),
+    ApiKey.ADD_PARTITIONS_TO_TXN: Versions(0, 5),
+    ApiKey.ADD_OFFSETS_TO_TXN: Versions(0, 4),
+    ApiKey.END_TXN: Versions(0, 5),
+    ApiKey.WRITE_TXN_MARKERS: Versions(1, 2),
+    ApiKey.TXN_OFFSET_COMMIT: Versions(0, 5),
+    ApiKey.DESCRIBE_ACLS: Versions(1, 3),
+    ApiKey.CREATE_ACLS: Versions(1, 3),
+    ApiKey.DELETE_ACLS: Versions(1, 3),
+    ApiKey.DESCRIBE_CONFIGS: Versions(1, 4),
+    ApiKey.ALTER_CONFIGS: Versions(0, 2),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: Versions(1, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: Versions(1, 5),
+    ApiKey.SASL_AUTHENTICATE: Versions(0, 2),
+    ApiKey.CREATE_PARTITIONS: Versions(0, 3),
+    ApiKey.CREATE_DELEGATION_TOKEN: Versions(1, 3),
+    ApiKey.RENEW_DELEGATION_TOKEN: Versions(1, 2),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: Versions(1, 2),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: Versions(1, 3),
+    ApiKey.DELETE_GROUPS: Versions(0, 2),
+    ApiKey.ELECT_LEADERS: Versions(0, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Versions(0, 1),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Versions(0, 1),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Versions(0, 0),
+    ApiKey.OFFSET_DELETE: Versions(0, 0),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: Versions(0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: Versions(0, 1),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Versions(0, 0),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Versions(0, 0),
+    ApiKey.VOTE: Versions(0, 2),
+    ApiKey.BEGIN_QUORUM_EPOCH: Versions(0, 1),
+    ApiKey.END_QUORUM_EPOCH: Versions(0, 1),
+    ApiKey.DESCRIBE_QUORUM: Versions(0, 2),
+    ApiKey.ALTER_PARTITION: Versions(2, 3),
+    ApiKey.UPDATE_FEATURES: Versions(0, 2),
+    ApiKey.ENVELOPE: Versions(0, 0),
+    ApiKey.FETCH_SNAPSHOT: Versions(0, 1),
+    ApiKey.DESCRIBE_CLUSTER: Versions(0, 2),
+    ApiKey.DESCRIBE_PRODUCERS: Versions(0, 0),
+    ApiKey.BROKER_REGISTRATION: Versions(0, 4),
+    ApiKey.BROKER_HEARTBEAT: Versions(0, 2),
+    ApiKey.UNREGISTER_BROKER: Versions(0, 0),
+    ApiKey.DESCRIBE_TRANSACTIONS: Versions(0, 0),
+    ApiKey.LIST_TRANSACTIONS: Versions(0, 2),
+    ApiKey.ALLOCATE_PRODUCER_IDS: Versions(0, 0),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: Versions(0, 1),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Versions(0, 1),
+    ApiKey.CONTROLLER_REGISTRATION: Versions(0, 0),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Versions(0, 0),
+    ApiKey.PUSH_TELEMETRY: Versions(0, 0),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: Versions(0, 0),
+    ApiKey.LIST_CONFIG_RESOURCES: Versions(0, 1),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Versions(0, 0),
+    ApiKey.SHARE_GROUP_HEARTBEAT: Versions(1, 1),
+    ApiKey.SHARE_GROUP_DESCRIBE: Versions(1, 1),
+    ApiKey.SHARE_FETCH: Versions(1, 2),
+    ApiKey.SHARE_ACKNOWLEDGE: Versions(1, 2),
+    ApiKey.ADD_RAFT_VOTER: Versions(0, 1),
+    ApiKey.REMOVE_RAFT_VOTER: Versions(0, 0),
+    ApiKey.UPDATE_RAFT_VOTER: Versions(0, 0),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: Versions(0, 0),
+    ApiKey.READ_SHARE_GROUP_STATE: Versions(0, 0),
+    ApiKey.WRITE_SHARE_GROUP_STATE: Versions(0, 1),
+    ApiKey.DELETE_SHARE_GROUP_STATE: Versions(0, 0),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: Versions(0, 1),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: Versions(0, 0),
+    ApiKey.STREAMS_GROUP_DESCRIBE: Versions(0, 0),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Versions(0, 1),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: Versions(0, 0),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: Versions(0, 0),
+}
+# The newest version of these may still change.
+UNSTABLE: Final = frozenset({ApiKey.INIT_PRODUCER_ID})
 
 
 class Api:
-    """One API; `api` gives it by its key."""
+    """One API; `api` gives it by its key. Its messages are loaded when they are first asked for."""
 
-    __slots__ = ("key", "request", "response")
-
-    def __init__(self, key: ApiKey, request: type[Request], response: type[Response]) -> None:
+    def __init__(self, key: ApiKey) -> None:
         self.key = key
-        self.request = request
-        self.response = response
+
+    @cached_property
+    def request(self) -> type[Request]:
+        found: type[Request] = self._message("Request")
+        return found
+
+    @cached_property
+    def response(self) -> type[Response]:
+        found: type[Response] = self._message("Response")
+        return found
+
+    def _message(self, kind: str) -> Any:
+        key = self.key
+        module = import_module(f"kaa.wire.messages.k{key.value:02d}_{key.name.lower()}")
+        return getattr(module, self.name + kind)
 
     @property
     def name(self) -> str:
         """Kafka's name, for example `DescribeCluster`."""
-        return self.request.__name__.removesuffix("Request")
+        return self.key.name.title().replace("_", "")
 
     @property
     def listener_types(self) -> tuple[str, ...]:
@@ -141,8 +249,8 @@ class Api:
 
     def served_versions(self, *, unstable: bool = False) -> Versions:
         """The versions a node accepts; `unstable` adds a highest version that may still change."""
-        low, high = self.request.valid_versions
-        if self.request.latest_version_unstable and not unstable:
+        low, high = VALID_VERSIONS[self.key]
+        if self.key in UNSTABLE and not unstable:
             high -= 1
         return Versions(low, high)
 
@@ -171,16 +279,8 @@ _apis: Final[dict[int, Api]] = {}
 
 
 def api(key: int) -> Api:
-    """The API with this key, its messages loaded; raises ValueError for a key that Kafka does not
-    have.
-    """
+    """The API with this key; raises ValueError for a key that Kafka does not have."""
     found = _apis.get(key)
     if found is None:
-        found = _apis[key] = _load(ApiKey(key))
+        found = _apis[key] = Api(ApiKey(key))
     return found
-
-
-def _load(member: ApiKey) -> Api:
-    module = import_module(f"kaa.wire.messages.k{member.value:02d}_{member.name.lower()}")
-    name = member.name.title().replace("_", "")
-    return Api(member, getattr(module, f"{name}Request"), getattr(module, f"{name}Response"))

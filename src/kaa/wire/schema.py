@@ -34,6 +34,7 @@ from typing import (
     get_origin,
 )
 
+from kaa.limits import WIRE_SHOWN_BYTES_MAX
 from kaa.wire.primitives import NO_VERSIONS, UUID_ZERO, Uuid, Versions, WireError
 
 if TYPE_CHECKING:
@@ -256,11 +257,8 @@ class Struct(metaclass=StructType):
         return f"{type(self).__qualname__}({values})"
 
 
-_SHOWN_BYTES_MAX = 32
-
-
 def _shown(value: object) -> str:
-    if isinstance(value, bytes | bytearray | memoryview) and len(value) > _SHOWN_BYTES_MAX:
+    if isinstance(value, bytes | bytearray | memoryview) and len(value) > WIRE_SHOWN_BYTES_MAX:
         return f"<{len(value)} bytes>"
     return repr(value)
 

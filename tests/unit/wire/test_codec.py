@@ -19,10 +19,10 @@ from kaa.wire.messages.k59_fetch_snapshot import FetchSnapshotResponse
 from kaa.wire.messages.k78_share_fetch import ShareFetchResponse
 from kaa.wire.primitives import WireError
 from kaa.wire.schema import RECORDS, Message, Struct, fields_of
+from tests.support.wire.bounds import outcome
+from tests.support.wire.instances import Shape, instances, message_versions
+from tests.support.wire.twins import TWINS, codec_of
 from tests.unit.wire.samples import FLEXIBLE, OLD, Leaf, Sample, flexible_sample, old_sample
-from tests.wire_bounds import outcome
-from tests.wire_instances import Shape, instances, message_versions
-from tests.wire_twins import TWINS, codec_of
 
 twins = pytest.mark.parametrize("twin", TWINS)
 

@@ -12,6 +12,8 @@ from kaa.wire.messages.k00_produce import ProduceRequest, ProduceResponse
 from kaa.wire.messages.k01_fetch import FetchRequest, FetchResponse
 from kaa.wire.primitives import WireError
 from kaa.wire.schema import Field, Message, Struct, StructType, annotations_of, fields_of
+from tests.support.wire.instances import InstanceMaker, Shape, message_versions
+from tests.support.wire.twins import TWINS, codec_of
 from tests.unit.wire.samples import (
     FLEXIBLE,
     OLD,
@@ -23,8 +25,6 @@ from tests.unit.wire.samples import (
     flexible_sample,
     old_sample,
 )
-from tests.wire_instances import InstanceMaker, Shape, message_versions
-from tests.wire_twins import TWINS, codec_of
 
 twins = pytest.mark.parametrize("twin", TWINS)
 

@@ -22,6 +22,8 @@ from kaa.wire.messages.k61_describe_producers import (
 )
 from kaa.wire.primitives import WireError
 from kaa.wire.schema import RECORDS, Field, Fixed, Message, Struct, fields_of
+from tests.support.wire.instances import InstanceMaker, Shape, message_versions
+from tests.support.wire.twins import TWINS, codec_of
 from tests.unit.wire.samples import (
     FLEXIBLE,
     OLD,
@@ -32,8 +34,6 @@ from tests.unit.wire.samples import (
     flexible_sample,
     old_sample,
 )
-from tests.wire_instances import InstanceMaker, Shape, message_versions
-from tests.wire_twins import TWINS, codec_of
 
 
 @pytest.fixture(autouse=True, params=TWINS)
@@ -243,6 +243,41 @@ def test_twins_write_the_same_bytes_and_splices(shape: Shape) -> None:
             codec_of(message, version, twin).encode_into(made, out, splices)
             written.append((out, splices))
         assert written == [written[0]] * len(TWINS), (message, version)
+
+
+@pytest.mark.parametrize("shape", Shape)
+def test_twins_cut_the_same_frames(shape: Shape) -> None:
+    head = b"size" + b"head"
+    for number, (message, version) in enumerate(message_versions()):
+        made = InstanceMaker(Random(number), message, version).make(shape)
+        frames = [codec_of(message, version, twin).encode_frame(made, head) for twin in TWINS]
+        whole = [[bytes(part) for part in parts] for parts in frames]
+        assert whole == [whole[0]] * len(TWINS), (message, version)
+        frame = b"".join(whole[0])
+        assert frame[:4] == (len(frame) - 4).to_bytes(4, "big")
+        assert frame[4:] == b"head" + codec_of(message, version, TWINS[0]).encode(made)
+
+
+def test_a_frame_keeps_the_records_of_the_caller() -> None:
+    records = memoryview(b"r" * 1000)
+    parts = Sample.codec(FLEXIBLE).encode_frame(Sample(records=records), bytes(8))
+    assert sum(part is records for part in parts) == 1
+
+
+def test_a_frame_that_is_too_long_is_refused() -> None:
+    class Endless:
+        def __len__(self) -> int:
+            return 2**31 - 1
+
+    with pytest.raises(WireError, match="wrong type"):
+        Sample.codec(FLEXIBLE).encode_frame(Sample(records=Endless()), bytes(8))
+
+
+def test_a_frame_of_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(WireError, match="Sample v"):
+        Sample.codec(FLEXIBLE).encode_frame(Sample(int8=128), bytes(8))
+    with pytest.raises(WireError, match="this version cannot carry uuid"):
+        Sample.codec(0).encode_frame(Sample(uuid=Uuid(b"\x01" * 16)), bytes(8))
 
 
 def test_what_is_refused_leaves_no_splice(twin: str) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kaa import limits
 from kaa.wire import ApiKey, api
 from kaa.wire.frames import (
+    EncodedResponse,
     RequestFrame,
     UnknownApiError,
     decode_request,
@@ -22,10 +23,10 @@ from kaa.wire.frames import (
 from kaa.wire.messages.headers import RequestHeader, ResponseHeader
 from kaa.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kaa.wire.messages.k01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kaa.wire.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kaa.wire.primitives import WireError
-from tests.wire_instances import Shape, instances
+from tests.support.wire.instances import Shape, instances
 
 CLIENT_IDS = [None, "", "kaa", "ž🐍", "c" * 32_767]
 KEYS = st.sampled_from(ApiKey)
@@ -161,6 +162,17 @@ def test_a_response_goes_through_a_frame_in_every_version() -> None:
             ).decode_prefix(whole, 4)
             assert header.correlation_id == -5
             assert api(key).response.decode(whole[position:], version) == response
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_response_that_was_encoded_before_is_framed_as_any_other(version: int) -> None:
+    [response] = instances(MetadataResponse, version, (Shape.FULL,))
+    codec = MetadataResponse.codec(version)
+    encoded = EncodedResponse(codec, codec.encode(response))
+    parts = encode_response(encoded, version, -5)
+    assert b"".join(parts) == b"".join(encode_response(response, version, -5))
+    assert parts[-1] is encoded.body
+    assert encoded.decoded() == response
 
 
 def test_records_are_sent_by_reference() -> None:

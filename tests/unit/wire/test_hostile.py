@@ -25,7 +25,16 @@ from kaa.wire.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatR
 from kaa.wire.messages.metadata_topics import PartitionRecord
 from kaa.wire.primitives import WireError
 from kaa.wire.schema import Field, Message, Struct, fields_of
-from tests.memory import peak_memory
+from tests.support.memory import peak_memory
+from tests.support.wire.bounds import decode_within_bounds
+from tests.support.wire.instances import (
+    InstanceMaker,
+    Shape,
+    instances,
+    message_versions,
+    versions_of,
+)
+from tests.support.wire.twins import TWINS, codec_of
 from tests.unit.wire.samples import (
     FLEXIBLE,
     OLD,
@@ -35,9 +44,6 @@ from tests.unit.wire.samples import (
     flexible_sample,
     old_sample,
 )
-from tests.wire_bounds import decode_within_bounds
-from tests.wire_instances import InstanceMaker, Shape, instances, message_versions, versions_of
-from tests.wire_twins import TWINS, codec_of
 
 twins = pytest.mark.parametrize("twin", TWINS)
 every_request = pytest.mark.parametrize("key", ApiKey, ids=lambda key: str(key.name))

@@ -20,8 +20,8 @@ from kaa.wire.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatR
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from kaa.wire.messages.offsets_consumer import ConsumerGroupMemberMetadataValue
 from kaa.wire.schema import RECORDS, Field, Fixed, Message, Struct, fields_of
-from tests.wire_instances import SHAPES, Shape, all_messages, instances, message_versions
-from tests.wire_twins import TWINS, codec_of
+from tests.support.wire.instances import SHAPES, Shape, all_messages, instances, message_versions
+from tests.support.wire.twins import TWINS, codec_of
 
 REPRESENTATIVE: list[type[Message]] = [
     ApiVersionsResponse,

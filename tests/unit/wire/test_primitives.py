@@ -134,3 +134,13 @@ def test_a_known_field_wins_over_an_unknown_one_of_its_tag() -> None:
     out.clear()
     write_tags(out, [], None)
     assert out == b"\x00"
+
+
+@pytest.mark.parametrize("tag", [0, 127, 128])
+@pytest.mark.parametrize("size", [0, 127, 128])
+def test_a_single_tag(tag: int, size: int) -> None:
+    out, head = bytearray(), bytearray()
+    write_tags(out, [(tag, bytearray(size))], None)
+    for number in (1, tag, size):
+        write_uvarint(head, number)
+    assert out == head + bytes(size)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kaa.wire import ApiKey, Versions, api
-from kaa.wire.registry import Api
+from kaa.wire.registry import UNSTABLE, VALID_VERSIONS, Api
 from kaa.wire.schema import Request, Response
 
 
@@ -20,6 +20,7 @@ def test_every_key_has_a_request_and_a_response_of_its_name() -> None:
         assert issubclass(found.response, Response)
         assert found.request.api_key == found.response.api_key == key
         assert found.request.valid_versions == found.response.valid_versions
+        assert found.request.valid_versions == VALID_VERSIONS[key]
         assert found.request.flexible_versions == found.response.flexible_versions
         assert found.name.upper() == key.name.replace("_", "")
         assert set(found.listener_types) <= {"broker", "controller"}
@@ -45,7 +46,7 @@ def test_produce_is_advertised_from_0_and_served_from_3() -> None:
 
 def test_an_unstable_version_is_served_only_when_asked_for() -> None:
     unstable = [key for key in ApiKey if api(key).request.latest_version_unstable]
-    assert unstable
+    assert set(unstable) == UNSTABLE
     for key in ApiKey:
         found = api(key)
         low, high = found.request.valid_versions
@@ -66,7 +67,7 @@ def test_the_answer_to_api_versions_keeps_the_oldest_header() -> None:
 
 def test_messages_load_only_when_used() -> None:
     program = (
-        "import sys, kaa.wire; kaa.wire.api(18);"
+        "import sys, kaa.wire; kaa.wire.api(1).served_versions(); kaa.wire.api(18).request;"
         "print(*(name for name in sys.modules if name.startswith('kaa.wire.messages.')))"
     )
     ran = subprocess.run(

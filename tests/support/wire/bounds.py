@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kaa.wire.codec import Codec
 from kaa.wire.primitives import WireError
-from tests.memory import peak_memory
+from tests.support.memory import peak_memory
 
 MEMORY_BYTES_BASE = 8 * 1024
 MEMORY_BYTES_PER_INPUT_BYTE = 128

@@ -23,6 +23,8 @@ def codec_of(message: type[Message], version: int, twin: str) -> Codec:
         codec._encode = compile_encoder(message, version)
     else:
         codec._decode = compile_plan(message, version)
-        codec._encode = compile_encode_plan(message, version)
+        plan = compile_encode_plan(message, version)
         assert codec._decode is not None
+        assert plan is not None
+        codec._encode, codec._frame = plan.encode, plan.frame
     return codec
