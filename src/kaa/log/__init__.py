@@ -40,6 +40,7 @@ and torn.
 | module | what it owns |
 |---|---|
 | `futures` | future logs: copies that are to take the place of a log in another directory |
+| `lost` | logs that were here and are gone, or are not whole |
 | `overflow` | splitting a segment whose offsets do not fit its indexes (KAFKA-6264) |
 | `pending` | an append whose bytes are being written by another thread |
 | `rebuild` | a log that goes on where remote storage ends |

@@ -18,29 +18,45 @@ as they are, after a look at their checksums.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.log.errors import LogError
-from kaa.log.producer_state import NO_OFFSET
 from kaa.log.replay import note_completed_transaction
 from kaa.model.kinds import AppendOrigin
+from kaa.model.topics import NO_OFFSET, NO_TIMESTAMP
 from kaa.records.batch import (
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
-    NO_TIMESTAMP,
+    RecordBatch,
     iter_batches,
 )
 from kaa.records.control import read_end_transaction_marker
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kaa.log.errors import StorageError
     from kaa.log.files import Buffer
     from kaa.log.flush import FlushJob
     from kaa.log.log import UnifiedLog
     from kaa.log.producer_state import CompletedTransaction, ProducerAppend, VerificationGuard
     from kaa.log.segment import Segment
-    from kaa.records.batch import RecordBatch
+
+
+class AppendSource(NamedTuple):
+    """Whose batches are appended, by which their producers are judged."""
+
+    origin: AppendOrigin = AppendOrigin.CLIENT
+    # Says that the coordinator knows of a transaction that begins with these batches (KIP-890).
+    guard: VerificationGuard | None = None
+    # Of the transaction that a marker ends.
+    transaction_version: int = 0
+
+
+BY_CLIENT: Final = AppendSource()
+BY_COORDINATOR: Final = AppendSource(AppendOrigin.COORDINATOR)
+_BY_REPLICATION: Final = AppendSource(AppendOrigin.REPLICATION)
 
 
 class UnexpectedAppendOffsetError(LogError):
@@ -146,7 +162,7 @@ class AppendPlan:
         """The write did not succeed: the directory is offline. Returns the error to raise."""
         if self.flush is not None:
             self.flush.close(done=False)
-        return self.log.directory.fail(error)
+        return self.log.failed(error)
 
     def complete(self, now_ms: int) -> None:
         """Makes written batches part of the log."""
@@ -174,20 +190,18 @@ class AppendPlan:
 
 def prepare_leader_append(
     log: UnifiedLog,
-    records: bytearray | memoryview,
+    records: bytearray | memoryview | RecordBatch,
     *,
     leader_epoch: int,
     now_ms: int,
-    origin: AppendOrigin = AppendOrigin.CLIENT,
-    guard: VerificationGuard | None = None,
-    transaction_version: int = 0,
+    source: AppendSource = BY_CLIENT,
 ) -> AppendPlan:
-    """The first step of an append by the leader."""
+    """The first step of an append by the leader, of all batches in a buffer or of a single one."""
     plan = AppendPlan(log)
-    _assign_offsets(log, plan, records, leader_epoch, origin)
+    _assign_offsets(log, plan, records, leader_epoch, source.origin)
     _place(log, plan, now_ms)
     if plan.batches:
-        _judge_producers(log, plan, origin, guard, transaction_version)
+        _judge_producers(log, plan, source)
     if plan.segment is not None and log.flushes_at(plan.info.last_offset + 1):
         plan.flush = log.make_flush_job(plan.info.last_offset + 1, whole_active=False)
     return plan
@@ -203,16 +217,39 @@ def prepare_follower_append(
     plan = AppendPlan(log)
     _take_offsets(log, plan, records, leader_epoch)
     _place(log, plan, now_ms)
-    _judge_producers(log, plan, AppendOrigin.REPLICATION)
+    _judge_producers(log, plan, _BY_REPLICATION)
     if plan.segment is not None and log.flushes_at(plan.info.last_offset + 1):
         plan.flush = log.make_flush_job(plan.info.last_offset + 1, whole_active=False)
     return plan
 
 
+def append_as_leader(
+    log: UnifiedLog,
+    records: bytearray | memoryview,
+    *,
+    leader_epoch: int,
+    now_ms: int,
+    source: AppendSource = BY_CLIENT,
+) -> AppendInfo:
+    """All three steps on the calling thread."""
+    plan = prepare_leader_append(
+        log, records, leader_epoch=leader_epoch, now_ms=now_ms, source=source
+    )
+    return plan.finish(now_ms)
+
+
+def append_as_follower(
+    log: UnifiedLog, records: bytes | bytearray | memoryview, *, leader_epoch: int, now_ms: int
+) -> AppendInfo:
+    """All three steps on the calling thread."""
+    plan = prepare_follower_append(log, records, leader_epoch=leader_epoch, now_ms=now_ms)
+    return plan.finish(now_ms)
+
+
 def _assign_offsets(
     log: UnifiedLog,
     plan: AppendPlan,
-    records: bytearray | memoryview,
+    records: bytearray | memoryview | RecordBatch,
     leader_epoch: int,
     origin: AppendOrigin,
 ) -> None:
@@ -220,14 +257,18 @@ def _assign_offsets(
     info = plan.info
     offset = info.first_offset = log.log_end_offset
     bytes_max = log.config.max_message_bytes
-    for batch in iter_batches(records):
+    batches: Iterable[RecordBatch]
+    if isinstance(records, RecordBatch):
+        batches, plan.buffer = (records,), records.view
+    else:
+        batches, plan.buffer = iter_batches(records), records
+    for batch in batches:
         size = batch.size_in_bytes
         if size > bytes_max and origin is not AppendOrigin.RAFT_LEADER:
             raise LogError(
                 Errors.MESSAGE_TOO_LARGE, f"a batch of {size} bytes; {bytes_max} are allowed"
             )
-        batch.set_base_offset(offset)
-        batch.set_partition_leader_epoch(leader_epoch)
+        batch.place(offset, leader_epoch)
         offset += batch.last_offset_delta + 1
         timestamp = batch.max_timestamp
         plan.extents.append((offset - 1, timestamp, size))
@@ -235,7 +276,6 @@ def _assign_offsets(
         info.size_in_bytes += size
         if batch.producer_id >= 0:
             plan.batches.append(batch)
-    plan.buffer = records
     info.last_offset = offset - 1
     info.last_leader_epoch = leader_epoch
     if leader_epoch >= 0:
@@ -294,28 +334,23 @@ def _place(log: UnifiedLog, plan: AppendPlan, now_ms: int) -> None:
     try:
         is_full = segment.should_roll(now_ms, size, info.max_timestamp, info.last_offset)
     except OSError as error:
-        raise log.directory.fail(error) from error
+        raise log.failed(error) from error
     if is_full:
         segment = log.roll(now_ms, info.first_offset)
     plan.segment = segment
 
 
-def _judge_producers(
-    log: UnifiedLog,
-    plan: AppendPlan,
-    origin: AppendOrigin,
-    guard: VerificationGuard | None = None,
-    transaction_version: int = 0,
-) -> None:
+def _judge_producers(log: UnifiedLog, plan: AppendPlan, source: AppendSource) -> None:
     """Checks sequences, epochs and transactions; a duplicate leaves nothing to write."""
     for batch in plan.batches:
-        if origin is AppendOrigin.CLIENT and _is_duplicate(log, plan, batch):
+        if source.origin is AppendOrigin.CLIENT and _note_duplicate(log, plan, batch):
             return
-        _check_verification(log, batch, origin, guard)
-        _track_producer(log, plan, batch, origin, transaction_version)
+        _check_verification(log, batch, source)
+        _track_producer(log, plan, batch, source)
 
 
-def _is_duplicate(log: UnifiedLog, plan: AppendPlan, batch: RecordBatch) -> bool:
+def _note_duplicate(log: UnifiedLog, plan: AppendPlan, batch: RecordBatch) -> bool:
+    """Plans to write nothing if the batch was written before; whether it was."""
     duplicate = log.producer_state.find_duplicate(batch)
     if duplicate is None:
         return False
@@ -328,17 +363,15 @@ def _is_duplicate(log: UnifiedLog, plan: AppendPlan, batch: RecordBatch) -> bool
     return True
 
 
-def _check_verification(
-    log: UnifiedLog, batch: RecordBatch, origin: AppendOrigin, guard: VerificationGuard | None
-) -> None:
+def _check_verification(log: UnifiedLog, batch: RecordBatch, source: AppendSource) -> None:
     """A transaction starts here only if its coordinator knows of it (KIP-890)."""
     if (
         batch.is_transactional
         and not batch.is_control
         and log.verify_transactions
-        and origin in {AppendOrigin.CLIENT, AppendOrigin.COORDINATOR}
+        and source.origin in {AppendOrigin.CLIENT, AppendOrigin.COORDINATOR}
         and not log.producer_state.has_ongoing_transaction(batch.producer_id, batch.producer_epoch)
-        and not log.producer_state.is_verified(batch.producer_id, guard)
+        and not log.producer_state.is_verified(batch.producer_id, source.guard)
     ):
         raise LogError(
             Errors.INVALID_TXN_STATE,
@@ -347,15 +380,11 @@ def _check_verification(
 
 
 def _track_producer(
-    log: UnifiedLog,
-    plan: AppendPlan,
-    batch: RecordBatch,
-    origin: AppendOrigin,
-    transaction_version: int,
+    log: UnifiedLog, plan: AppendPlan, batch: RecordBatch, source: AppendSource
 ) -> None:
     append = plan.producers.get(batch.producer_id)
     if append is None:
-        append = log.producer_state.prepare(batch.producer_id, origin)
+        append = log.producer_state.prepare(batch.producer_id, source.origin)
         plan.producers[batch.producer_id] = append
     if batch.is_transactional:
         epoch = batch.producer_epoch if batch.is_control else NO_PRODUCER_EPOCH
@@ -365,6 +394,6 @@ def _track_producer(
         return
     marker = read_end_transaction_marker(batch)
     if marker is not None:
-        completed = append.append_marker(marker, batch, transaction_version)
+        completed = append.append_marker(marker, batch, source.transaction_version)
         if completed is not None:
             plan.completed.append(completed)

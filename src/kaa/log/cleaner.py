@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import LOGS_EXAMINED_PER_SLICE_MAX
 from kaa.log.compaction import Compaction, CompactionAbortedError, CompactionRange
-from kaa.log.errors import StorageError
+from kaa.log.errors import DamagedLogError, StorageError
 from kaa.log.jobs import CheckpointJob
 from kaa.log.names import CLEANER_OFFSET_CHECKPOINT_FILE
 from kaa.records.compaction import OffsetMap
@@ -111,10 +111,10 @@ class LogCleaner:
 
     def _examine_readable(self, log: UnifiedLog, now_ms: int) -> LogToClean | None:
         try:
-            with log.storage():
+            with log.reading():
                 return self.examine(log, now_ms)
-        except StorageError:
-            # The directory is offline, and its logs are not cleaned any more.
+        except (DamagedLogError, StorageError):
+            # The directory is offline, a file could not be opened now, or the log is damaged.
             return None
 
     def examine(self, log: UnifiedLog, now_ms: int) -> LogToClean:
@@ -169,9 +169,8 @@ class LogCleaner:
             return log.log_start_offset
         return offset
 
-    def load_checkpoint(self, directory: LogDirectory) -> None:
+    def load_checkpoint(self, directory: LogDirectory, table: dict[TopicPartition, int]) -> None:
         """Takes the entries of the logs that are there; those of others would meet a successor."""
-        table = directory.read_checkpoint(CLEANER_OFFSET_CHECKPOINT_FILE)
         self._first_dirty |= {p: offset for p, offset in table.items() if p in directory.logs}
         if not directory.logs.keys() >= table.keys():
             self.write_checkpoint(directory)

@@ -38,11 +38,11 @@ from kaa.limits import (
 from kaa.log.index import RELATIVE_OFFSET_MAX
 from kaa.log.jobs import SyncJob, WorkJob
 from kaa.log.names import CLEANED_SUFFIX, LOG_SUFFIX
-from kaa.log.producer_state import NO_OFFSET
-from kaa.log.scan import iter_headers
+from kaa.log.scan import iter_headers, no_batch
 from kaa.log.segment import Segment
 from kaa.log.swap import replace_segments
 from kaa.log.transactions import CleanedTransactions
+from kaa.model.topics import NO_OFFSET
 from kaa.records.batch import RecordBatch
 from kaa.records.compaction import (
     RECORD_HAS_KEY,
@@ -181,7 +181,7 @@ class Compaction:
                 yield window
                 window, window_start = [], position
         if position != segment.size:
-            raise CorruptRecordsError(f"no whole batch at position {position}")
+            raise no_batch(file, position)
         if window:
             yield window
 
@@ -326,6 +326,10 @@ class Compaction:
     def _check(self, sources: list[Segment] | None = None) -> None:
         log = self._log
         if log.generation != self._generation or not log.directory.is_online or log.is_closed:
+            raise CompactionAbortedError
+        if log.is_moving:
+            # The copy may have records that this round is about to remove, and would be taken for
+            # clean after the swap: deleted keys would be back when their tombstones are gone.
             raise CompactionAbortedError
         if sources:
             start, last = sources[0].base_offset, sources[-1].base_offset

@@ -11,8 +11,15 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from kaa.limits import DAMAGES_REPORTED_MAX
 from kaa.log.checkpoints import encode_offset_checkpoint, read_offset_checkpoint
-from kaa.log.errors import CorruptFileError, StorageError, error_text
+from kaa.log.errors import (
+    CorruptFileError,
+    ShortageError,
+    StorageError,
+    error_text,
+    is_shortage,
+)
 from kaa.log.files import write_atomically
 from kaa.log.names import (
     CLEANER_OFFSET_CHECKPOINT_FILE,
@@ -57,6 +64,8 @@ class LogDirectory:
         self.logs: dict[TopicPartition, UnifiedLog] = {}
         # Future logs that are to come here; `kaa.log.futures` adds and removes them.
         self.futures: dict[TopicPartition, UnifiedLog] = {}
+        # Logs that were made here, and whose folders a power cut might still take.
+        self.new_logs: list[UnifiedLog] = []
         # One thread for the writes that are too long for the loop; None if there is none.
         self.writer: Executor | None = None
         # Why the directory is offline; None as long as it is not. Never reset.
@@ -75,6 +84,11 @@ class LogDirectory:
         # Logs that the checkpoint of recovery points names and that are gone, with their entries.
         # They stay there, so that the next start knows of them too.
         self.lost: dict[TopicPartition, int] = {}
+        # Whether no broker has run with it yet, as far as its files tell; known when it is loaded.
+        self.is_unused = False
+        # Where the operator reads what was found, from any thread; nobody does unless it is set.
+        self.report: Callable[[str], None] = lambda _: None
+        self._reported: set[str] = set()
         self._monotonic_ms = monotonic_ms
 
     @property
@@ -104,8 +118,20 @@ class LogDirectory:
                 self._on_offline(self)
         return self.storage_error()
 
+    def fail_unless_short(self, error: OSError) -> StorageError:
+        """The same for work that left everything as it was if a file could not be opened."""
+        if is_shortage(error):
+            return ShortageError(f"too many files are open: {error_text(error)}")
+        return self.fail(error)
+
     def storage_error(self) -> StorageError:
         return StorageError(f"log directory {self.path} is offline: {self.offline_reason}")
+
+    def report_once(self, text: str) -> None:
+        """For what is met again and again."""
+        if text not in self._reported and len(self._reported) < DAMAGES_REPORTED_MAX:
+            self._reported.add(text)
+            self.report(text)
 
     @property
     def every_log(self) -> dict[TopicPartition, UnifiedLog]:
@@ -118,8 +144,17 @@ class LogDirectory:
         """The table of a checkpoint. A damaged one is as good as none: recovery takes longer."""
         try:
             return read_offset_checkpoint(self.files, f"{self.path}/{name}")
-        except CorruptFileError:
+        except CorruptFileError as error:
+            self.report_once(
+                f"{error}: this checkpoint is damaged: the broker goes on without it, "
+                "which may take longer, and writes a new one"
+            )
             return {}
+
+    @property
+    def has_checkpoints(self) -> bool:
+        """Whether there is any; a broker writes one before it gets its first log. OSError."""
+        return any(self.files.exists(f"{self.path}/{name}") for name in _CHECKPOINT_FILES)
 
     def number_checkpoint(self) -> int:
         """Numbers a table when it is made, on the loop."""
@@ -142,7 +177,7 @@ class LogDirectory:
         try:
             self.replace_checkpoint(name, number, encode_offset_checkpoint(offsets))
         except OSError as error:
-            raise self.fail(error) from error
+            raise self.fail_unless_short(error) from error
 
     def is_stale(self, partition: TopicPartition) -> bool:
         """Whether a checkpoint may still name a log of that name which was deleted."""
@@ -161,8 +196,13 @@ class LogDirectory:
             self.stale = {name: at for name, at in self.stale.items() if oldest <= at}
 
     def recovery_points(self) -> dict[TopicPartition, int]:
-        found = {partition: log.recovery_checkpoint for partition, log in self.every_log.items()}
-        return {**self.lost, **found} if self.lost else found
+        return self.with_lost(
+            {partition: log.recovery_checkpoint for partition, log in self.every_log.items()}
+        )
+
+    def with_lost(self, recovery_points: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The table with the entries of logs that are gone, as every writer of it has to have."""
+        return {**self.lost, **recovery_points} if self.lost else recovery_points
 
     def log_start_offsets(self) -> dict[TopicPartition, int]:
         """Only logs that do not start with their first segment need an entry."""

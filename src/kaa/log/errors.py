@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+from typing import Final
+
+from kaa.records.errors import CorruptRecordsError
 from kaa.wire.errors import Errors
+
+_SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class LogError(Exception):
@@ -20,6 +26,17 @@ class StorageError(LogError):
         super().__init__(Errors.KAFKA_STORAGE_ERROR, message)
 
 
+class ShortageError(StorageError):
+    """Too many files are open for the operation, which may be tried again. Nothing was changed."""
+
+
+class DamagedLogError(LogError, CorruptRecordsError):
+    """What is stored cannot be read there: it costs its readers the partition, and nobody else."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Errors.CORRUPT_MESSAGE, message)
+
+
 class CorruptFileError(Exception):
     """A file does not hold what its format demands. Its readers know how to do without."""
 
@@ -27,6 +44,13 @@ class CorruptFileError(Exception):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+def is_shortage(error: OSError) -> bool:
+    """Whether a file could not be opened because too many are open, which says nothing of the
+    disk, and passes.
+    """
+    return error.errno in _SHORTAGES
 
 
 def error_text(error: OSError) -> str:

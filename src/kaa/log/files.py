@@ -44,6 +44,11 @@ class File(Protocol):
     @property
     def descriptor(self) -> int: ...
 
+    @property
+    def path(self) -> str:
+        """Its name, for messages; it may have another one by now."""
+        ...
+
     def size(self) -> int: ...
 
     def read(self, length: int, position: int) -> bytes:
@@ -73,6 +78,14 @@ class DirectoryLock(Protocol):
     """The hold of one process on a log directory, until released or until the process ends."""
 
     def release(self) -> None: ...
+
+
+class OpenDirectory(Protocol):
+    """A folder whose names can be made durable though no more files can be opened."""
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Files(Protocol):
@@ -117,6 +130,10 @@ class Files(Protocol):
         ...
 
     def sync_directory(self, path: str) -> None: ...
+
+    def open_directory(self, path: str) -> OpenDirectory:
+        """For names that must be made durable once they are changed."""
+        ...
 
     def lock(self, path: str) -> DirectoryLock:
         """Takes the lock file, creating it; BlockingIOError when somebody else has it."""
@@ -208,6 +225,13 @@ class RealFile:
     @property
     def descriptor(self) -> int:
         return self._descriptor
+
+    @property
+    def path(self) -> str:
+        try:
+            return str(Path(f"/proc/self/fd/{self._descriptor}").readlink())
+        except OSError:
+            return f"file {self._descriptor}"
 
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
@@ -306,6 +330,22 @@ class RealDirectoryLock:
             os.close(descriptor)
 
 
+class RealDirectory:
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def sync(self) -> None:
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise _named(error, self._descriptor) from None
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
 class RealFiles:
     """The operating system's files, without following a link in the last part of a path."""
 
@@ -356,13 +396,14 @@ class RealFiles:
         Path(path).rmdir()
 
     def sync_directory(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        directory = RealDirectory(path)
         try:
-            os.fsync(descriptor)
-        except OSError as error:
-            raise _named(error, descriptor) from None
+            directory.sync()
         finally:
-            os.close(descriptor)
+            directory.close()
+
+    def open_directory(self, path: str) -> RealDirectory:
+        return RealDirectory(path)
 
     def lock(self, path: str) -> RealDirectoryLock:
         return RealDirectoryLock(path)

@@ -72,10 +72,10 @@ class FlushJob:
 
     __slots__ = (
         "_completed",
-        "_current_folder",
         "_epochs",
         "_files",
         "_folder",
+        "_is_renamed",
         "_other_paths",
         "_segments",
         "_sync_folder",
@@ -95,7 +95,7 @@ class FlushJob:
         segments: list[Segment],
         other_paths: list[str],
         epochs: tuple[EpochsFile, int, list[EpochEntry]] | None,
-        current_folder: Callable[[], str],
+        is_renamed: Callable[[], bool],
         *,
         whole_active: bool,
         new_folder: bool,
@@ -103,7 +103,8 @@ class FlushJob:
     ) -> None:
         self._files = files
         self._folder = folder
-        self._current_folder = current_folder
+        # Whether the folder has another name by now, or is about to get one.
+        self._is_renamed = is_renamed
         self.offset = offset
         # Of the log when the job was made; a truncation since then makes the job worthless.
         self.generation = generation
@@ -152,7 +153,7 @@ class FlushJob:
             if self._sync_folder:
                 self._files.sync_directory(self._folder)
         except FileNotFoundError:
-            if self._current_folder() == self._folder:
+            if not self._is_renamed():
                 raise
             # The log was deleted meanwhile and its folder renamed; nobody needs it durable.
         if self._sync_parent:

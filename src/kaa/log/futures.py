@@ -20,17 +20,22 @@ Nobody else writes to either log meanwhile, and readers are not disturbed. What 
 | `-delete` | plain | the move is done |
 
 There are never two folders with the plain name, since the first rename is durable before the
-second one is made. A directory that fails in between leaves the other one whole: if it is the
-target, the source gets its name back.
+second one is made. A directory that fails in between leaves the other one whole. If it is the
+target, the source gets its name back, durably, before anything is appended to it. If it is the
+source, the future log has everything by then, and takes its place. Then the disk that failed may
+have a folder with the plain name when it is back: the log that has more is the right one, and the
+log manager puts the other one aside.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from kaa.limits import MOVE_TAIL_BYTES_MAX
-from kaa.log.errors import LogError, StorageError
+from kaa.log.append import append_as_follower
+from kaa.log.errors import DamagedLogError, LogError, StorageError, is_shortage
 from kaa.log.files import unlink_if_exists
 from kaa.log.jobs import CheckpointJob
 from kaa.log.log import FetchIsolation
@@ -42,16 +47,17 @@ from kaa.log.names import (
     marked_folder_name,
 )
 from kaa.log.recovery import LoadOptions, create_log
-from kaa.log.truncation import PendingTruncation
+from kaa.log.truncation import PendingTruncation, truncate_to
 from kaa.records.errors import RecordsError
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import Uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
-    from kaa.log.config import LogManagerConfig
+    from kaa.log.config import LogConfig, LogManagerConfig
     from kaa.log.dirs import LogDirectory
+    from kaa.log.files import OpenDirectory
     from kaa.log.log import UnifiedLog
     from kaa.log.segment import SegmentRegion
     from kaa.log.truncation import Step
@@ -72,7 +78,9 @@ class FutureLogsHost(Protocol):
 
     def forget_stale(self, partition: TopicPartition) -> None: ...
 
-    def doom(self, log: UnifiedLog, folder: str, now_ms: int) -> None: ...
+    def doom(
+        self, directory: LogDirectory, folder: str, config: LogConfig, now_ms: int
+    ) -> None: ...
 
 
 class FutureLogs:
@@ -104,6 +112,7 @@ class FutureLogs:
         host.forget_stale(partition)
         if not directory.is_online:
             raise directory.storage_error()
+        folder = f"{directory.path}/{name}"
         try:
             log = create_log(
                 directory,
@@ -112,12 +121,31 @@ class FutureLogs:
                 source.config,
                 host.random,
                 options,
-                folder=f"{directory.path}/{name}",
+                folder=folder,
             )
         except OSError as error:
-            raise directory.fail(error) from error
+            if is_shortage(error):
+                self._remove_unfinished(source, directory, folder, now_ms)
+            raise directory.fail_unless_short(error) from error
         self.add(log)
         return log
+
+    def _remove_unfinished(
+        self, source: UnifiedLog, directory: LogDirectory, folder: str, now_ms: int
+    ) -> None:
+        """A folder that is no log yet must not be taken for a move at the next start."""
+        files, name = directory.files, self._deleted_name(source.partition)
+        try:
+            if files.exists(folder):
+                files.rename(folder, f"{directory.path}/{name}")
+        except OSError as error:
+            directory.fail(error)
+            return
+        self._host.doom(directory, f"{directory.path}/{name}", source.config, now_ms)
+
+    def _deleted_name(self, partition: TopicPartition) -> str:
+        unique = Uuid(self._host.random.randbytes(16))
+        return marked_folder_name(partition, unique, DELETE_FOLDER_SUFFIX)
 
     def drop(self, partition: TopicPartition, now_ms: int) -> None:
         """Gives a future log up; its folder goes as that of a deleted log. On a directory that is
@@ -133,6 +161,27 @@ class FutureLogs:
         if log.directory.is_online:
             self._doom(log, now_ms)
 
+    def resume(self, source: UnifiedLog, now_ms: int) -> UnifiedLog:
+        """The copy of a source with which a move goes on after a start: the one that was found, if
+        it begins as its source does. StorageError.
+
+        In a compacted log a hole that a power cut left looks like one that compaction left; below
+        the recovery point there is none. And a source that was compacted without its copy, whose
+        disk was away, may lack the tombstones of keys that the copy still has.
+        """
+        partition = source.partition
+        future = self.logs[partition]
+        is_right = _begins_as(future, source)
+        if not is_right and partition in self.unclean:
+            durable = future.segments.floor(future.recovery_point) or future.segments.first
+            truncate_to(future, durable.base_offset, now_ms)
+            is_right = _begins_as(future, source)
+        self.unclean.discard(partition)
+        if is_right:
+            return future
+        self.drop(partition, now_ms)
+        return self.create(source, future.directory, now_ms)
+
     def _take(self, partition: TopicPartition) -> UnifiedLog | None:
         log = self.logs.pop(partition, None)
         self.unclean.discard(partition)
@@ -143,15 +192,13 @@ class FutureLogs:
     def _doom(self, log: UnifiedLog, now_ms: int) -> None:
         """Renames the folder of a log that is not needed any more; it is removed later."""
         directory = log.directory
-        unique = Uuid(self._host.random.randbytes(16))
-        name = marked_folder_name(log.partition, unique, DELETE_FOLDER_SUFFIX)
         try:
-            rename_folder(log, name)
+            rename_folder(log, self._deleted_name(log.partition))
         except OSError as error:
             directory.fail(error)
             return
         directory.stale[log.partition] = directory.number_checkpoint()
-        self._host.doom(log, log.folder, now_ms)
+        self._host.doom(directory, log.folder, log.config, now_ms)
 
     def promote(self, partition: TopicPartition) -> UnifiedLog:
         """Makes the future log the log of its partition, which has no other. StorageError."""
@@ -171,16 +218,18 @@ class FutureLogs:
         leader_epoch: int,
         now_ms: int,
         ended: Callable[[LogError | RecordsError | None], None],
+        is_group_committed: bool = False,
     ) -> PendingTruncation:
         """Puts the future log in the place of its source, in the five steps above. Nothing may be
         pending on the future log, nor a compaction run on its source. `ended` is called when it is
-        there, or with the reason why not.
+        there, or with the reason why not. With `is_group_committed` a flush of the source may begin
+        and end at any moment, and its records count from then on.
         """
         future = self.logs[source.partition]
         assert future.pending is None
         assert not future.is_flushing
         assert not source.is_cleaning
-        swap = _Swap(self, source, future, leader_epoch, now_ms, ended)
+        swap = _Swap(self, source, future, leader_epoch, now_ms, ended, is_group_committed)
         return PendingTruncation(source, swap.steps())
 
     def swapped(self, source: UnifiedLog, future: UnifiedLog, now_ms: int) -> None:
@@ -191,7 +240,7 @@ class FutureLogs:
         host.logs[partition] = future.directory.logs[partition] = future
         source.directory.stale[partition] = source.directory.number_checkpoint()
         source.close_when_settled()
-        host.doom(source, source.folder, now_ms)
+        host.doom(source.directory, source.folder, source.config, now_ms)
 
 
 class _Swap:
@@ -205,6 +254,7 @@ class _Swap:
         leader_epoch: int,
         now_ms: int,
         ended: Callable[[LogError | RecordsError | None], None],
+        is_group_committed: bool,
     ) -> None:
         self._futures = futures
         self._source = source
@@ -212,8 +262,11 @@ class _Swap:
         self._leader_epoch = leader_epoch
         self._now_ms = now_ms
         self._ended = ended
+        self._is_group_committed = is_group_committed
+        # The directories of both, while names are changed.
+        self._opened: dict[str, OpenDirectory] = {}
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Generator[Step, None, None]:
         source, future = self._source, self._future
         # Keeps compaction and retention away from the one, and flushes from the other.
         source.is_cleaning = future.is_flushing = True
@@ -231,12 +284,14 @@ class _Swap:
             self._futures.swapped(source, future, self._now_ms)
         self._ended(error)
 
-    def _run(self, directory: LogDirectory, call: Callable[[], object]) -> Iterator[Step]:
-        """A step for a thread, whose failure costs the directory that it is for."""
+    def _run(
+        self, fail: Callable[[OSError], StorageError], call: Callable[[], object]
+    ) -> Iterator[Step]:
+        """A step for a thread; `fail` says what its failure costs."""
         caught: list[OSError | StorageError] = []
         yield partial(_catch, call, caught)
         for error in caught:
-            raise directory.fail(error) if isinstance(error, OSError) else error
+            raise fail(error) if isinstance(error, OSError) else error
 
     def _copy_tail(self) -> Iterator[Step]:
         source, future = self._source, self._future
@@ -252,12 +307,12 @@ class _Swap:
                 return
             records: list[bytes] = []
             try:
-                yield from self._run(source.directory, partial(_read_into, records, region))
+                yield from self._run(region.failed, partial(_read_into, records, region))
             finally:
                 region.release()
             start_offset = future.log_end_offset
-            future.append_as_follower(
-                records[0], leader_epoch=self._leader_epoch, now_ms=self._now_ms
+            append_as_follower(
+                future, records[0], leader_epoch=self._leader_epoch, now_ms=self._now_ms
             )
             if future.log_end_offset == start_offset:
                 # No leader has written such records, and to try again would hold appends for ever.
@@ -271,13 +326,16 @@ class _Swap:
         source, future = self._source, self._future
         files, target = future.directory.files, future.directory
         for path in future.take_doomed():
-            yield from self._run(target, partial(unlink_if_exists, files, path))
+            yield from self._run(future.failed, partial(unlink_if_exists, files, path))
         self._follow_start()
-        if future.recovery_point < source.recovery_point or future.is_new:
+        # A flush of the source that ends from now on must not be ahead of the future log.
+        is_all = self._is_group_committed or source.is_flushing
+        durable_offset = source.log_end_offset if is_all else source.recovery_point
+        if future.recovery_point < durable_offset or future.is_new:
             job = future.make_flush_job(future.log_end_offset, whole_active=False)
             try:
-                yield from self._run(target, job.run)
-            except StorageError:
+                yield from self._run(future.failed, job.run)
+            except (GeneratorExit, StorageError):
                 job.close(done=False)
                 raise
             future.complete_flush(job, self._now_ms)
@@ -287,7 +345,7 @@ class _Swap:
             checkpoint = CheckpointJob(
                 target, LOG_START_OFFSET_CHECKPOINT_FILE, target.log_start_offsets()
             )
-            yield from self._run(target, checkpoint.run)
+            yield from self._run(future.failed, checkpoint.run)
 
     def _follow_start(self) -> None:
         source, future = self._source, self._future
@@ -298,25 +356,50 @@ class _Swap:
             future.log_start_offset = source.log_start_offset
 
     def _rename(self) -> Iterator[Step]:
-        source, future = self._source, self._future
-        plain = folder_name(source.partition)
-        unique = Uuid(self._futures._host.random.randbytes(16))  # noqa: SLF001  One algorithm.
-        with source.storage():
-            rename_folder(
-                source, marked_folder_name(source.partition, unique, DELETE_FOLDER_SUFFIX)
-            )
         try:
-            directory = source.directory
-            yield from self._run(directory, partial(directory.files.sync_directory, directory.path))
-            with future.storage():
-                rename_folder(future, plain)
-            directory = future.directory
-            yield from self._run(directory, partial(directory.files.sync_directory, directory.path))
+            for log in (self._future, self._source):
+                yield from self._open_directory(log)
+            yield from self._change_names()
+        finally:
+            for directory in self._opened.values():
+                directory.close()
+
+    def _open_directory(self, log: UnifiedLog) -> Iterator[Step]:
+        """A name that is changed must be made durable, however many files are open by then."""
+        directory = log.directory
+        try:
+            if not directory.is_online:
+                raise directory.storage_error()
+            yield from self._run(directory.fail_unless_short, partial(self._open, directory))
+        except StorageError:
+            if log is self._future or directory.is_online:
+                raise
+
+    def _open(self, directory: LogDirectory) -> None:
+        self._opened[directory.path] = directory.files.open_directory(directory.path)
+
+    def _change_names(self) -> Iterator[Step]:
+        source, future = self._source, self._future
+        aside = self._futures._deleted_name(source.partition)  # noqa: SLF001  One algorithm.
+        # Without its disk the source is of no use any more, and nobody needs to wait for it: the
+        # future log has everything, durably.
+        with suppress(StorageError):
+            yield from self._rename_durably(source, aside)
+        try:
+            yield from self._rename_durably(future, folder_name(source.partition))
         except StorageError:
             if source.directory.is_online:
-                with source.storage():
-                    rename_folder(source, plain)
+                yield from self._rename_durably(source, folder_name(source.partition))
             raise
+
+    def _rename_durably(self, log: UnifiedLog, name: str) -> Iterator[Step]:
+        directory = log.directory
+        if not directory.is_online:
+            raise directory.storage_error()
+        with log.storage():
+            rename_folder(log, name)
+        # Whatever the reason: which of the two names a crash leaves is not known any more.
+        yield from self._run(directory.fail, self._opened[directory.path].sync)
 
     def _take_over(self) -> None:
         """What the source knows and its records do not tell."""
@@ -345,8 +428,7 @@ def rename_folder(log: UnifiedLog, name: str) -> None:
     """Gives the folder of a log another name in its directory. OSError is the caller's."""
     before = log.folder
     folder = f"{log.directory.path}/{name}"
-    log.directory.files.rename(before, folder)
-    log.set_folder(folder)
+    log.rename_folder(folder)
     log.unsynced_files = [
         folder + path.removeprefix(before) if path.startswith(f"{before}/") else path
         for path in log.unsynced_files
@@ -362,3 +444,34 @@ def _catch(call: Callable[[], object], caught: list[OSError | StorageError]) -> 
         call()
     except (OSError, StorageError) as error:
         caught.append(error)
+
+
+def _begins_as(future: UnifiedLog, source: UnifiedLog) -> bool:
+    """Whether a copy has as many bytes as its source up to where the shorter one ends, from where
+    the source begins. Batches are copied as they are, and compaction takes away more than it adds.
+    Where the two have nothing in common, the follower cuts or restarts the copy.
+    """
+    if future.segments.first.base_offset > source.local_log_start_offset:
+        # A follower never asks for what lies before its own log: it would be lost with the source.
+        return False
+    start = max(source.local_log_start_offset, future.local_log_start_offset)
+    end = min(source.log_end_offset, future.log_end_offset)
+    if start >= end:
+        return True
+    try:
+        sizes = {_bytes_before(log, end) - _bytes_before(log, start) for log in (source, future)}
+    except DamagedLogError:
+        # A damaged copy is of no use. That a source is damaged is said when it is copied.
+        return False
+    return len(sizes) == 1
+
+
+def _bytes_before(log: UnifiedLog, offset: int) -> int:
+    """How much of a log lies before the batch that holds an offset."""
+    segment = log.segments.floor(offset)
+    if segment is None:
+        return 0
+    with log.reading():
+        found = segment.locate(offset)
+    earlier = sum(each.size for each in log.segments.between(0, segment.base_offset))
+    return earlier + (segment.size if found is None else found.position)

@@ -105,12 +105,12 @@ class IndexFile(ABC):
 
     def _valid_entries(self, entries: int) -> int:
         """The entries before the zero tail of a preallocated file."""
-        if entries == 0 or any(self._raw(entries - 1)):
+        if entries == 0 or any(self.entry(entries - 1)):
             return entries
         low, high = 0, entries - 1
         while low < high:
             middle = (low + high) // 2
-            if any(self._raw(middle)):
+            if any(self.entry(middle)):
                 low = middle + 1
             else:
                 high = middle
@@ -141,7 +141,8 @@ class IndexFile(ABC):
         return self.entries * self.ENTRY.size
 
     def entry(self, number: int) -> tuple[int, int]:
-        first, second = self.ENTRY.unpack(self._raw(number))
+        buffer, position = self._place(number)
+        first, second = self.ENTRY.unpack_from(buffer, position)
         return first, second
 
     def truncate_entries(self, entries: int) -> None:
@@ -168,36 +169,38 @@ class IndexFile(ABC):
 
     def _search(self, target: int, field: int) -> int:
         """Number of the last entry whose field is at most the target; -1 if there is none."""
-        low, high = 0, self.entries
-        if self._pending:
-            if self._field(self._pending_start, field) <= target:
-                low = self._pending_start
-            else:
-                high = self._pending_start
+        pending, size, unpack = self._pending, self.ENTRY.size, self.ENTRY.unpack_from
+        if pending and unpack(pending)[field] <= target:
+            # Where most readers are: near the end of the log.
+            low, high = 0, len(pending) // size
+            while low < high:
+                middle = (low + high) // 2
+                if unpack(pending, middle * size)[field] <= target:
+                    low = middle + 1
+                else:
+                    high = middle
+            return self._pending_start + low - 1
+        low, high = 0, self._pending_start
         while low < high:
             middle = (low + high) // 2
-            if self._field(middle, field) <= target:
+            if unpack(*self._place(middle))[field] <= target:
                 low = middle + 1
             else:
                 high = middle
         return low - 1
 
-    def _field(self, number: int, field: int) -> int:
-        value: int = self.ENTRY.unpack(self._raw(number))[field]
-        return value
-
-    def _raw(self, number: int) -> bytes | bytearray:
+    def _place(self, number: int) -> tuple[bytes | bytearray, int]:
+        """The block in which an entry is, and where in it."""
         size = self.ENTRY.size
         if number >= self._pending_start and self._pending:
-            start = (number - self._pending_start) * size
-            return self._pending[start : start + size]
+            return self._pending, (number - self._pending_start) * size
         start = (number - self._block_start) * size
         if not 0 <= start < len(self._block):
             per_block = INDEX_BLOCK_BYTES // size
             self._block_start = number - number % per_block
             self._block = self._opened().read(per_block * size, self._block_start * size)
             start = (number - self._block_start) * size
-        return self._block[start : start + size]
+        return self._block, start
 
     def _opened(self) -> File:
         if self._file is None:

@@ -14,7 +14,7 @@ from kaa.log.files import remove_tree, unlink_if_exists
 from kaa.records.errors import RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from kaa.log.dirs import LogDirectory
     from kaa.log.files import File
@@ -90,7 +90,8 @@ class CheckpointJob:
         """Nobody waits for it."""
 
     def failed(self, error: OSError) -> None:
-        self.directory.fail(error)
+        # The next one has all of it.
+        self.directory.fail_unless_short(error)
 
 
 class SyncJob:
@@ -108,6 +109,26 @@ class SyncJob:
 
     def done(self, now_ms: int) -> None:
         """The maker of the job goes on by itself."""
+
+    def failed(self, error: OSError) -> None:
+        self.directory.fail(error)
+
+
+class SyncFoldersJob:
+    """Makes the folders of new logs durable, those of one directory at once."""
+
+    __slots__ = ("_logs", "directory")
+
+    def __init__(self, directory: LogDirectory) -> None:
+        self.directory = directory
+        self._logs, directory.new_logs = directory.new_logs, []
+
+    def run(self) -> None:
+        self.directory.files.sync_directory(self.directory.path)
+
+    def done(self, now_ms: int) -> None:
+        for log in self._logs:
+            log.is_new = False
 
     def failed(self, error: OSError) -> None:
         self.directory.fail(error)
@@ -144,28 +165,48 @@ class WorkJob(Generic[Result]):
         return self._result
 
 
-class RemoveJob:
-    """Unlinks files and removes folders that no log uses any more."""
+class RemoveFilesJob:
+    """Unlinks files that a log has given up. At the end of a move its folder may get another name
+    meanwhile: then they are due again, under that name.
+    """
 
-    __slots__ = ("_folders", "_paths", "directory")
+    __slots__ = ("_folder", "_log", "_paths", "directory")
 
-    def __init__(
-        self, directory: LogDirectory, paths: Iterable[str], folders: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, log: UnifiedLog, paths: list[str]) -> None:
+        self.directory = log.directory
+        self._log = log
+        self._folder = log.folder
+        self._paths = paths
+
+    def run(self) -> None:
+        for path in self._paths:
+            unlink_if_exists(self.directory.files, path)
+
+    def done(self, now_ms: int) -> None:
+        if self._log.folder != self._folder:
+            self._log.doom_renamed(self._folder, self._paths)
+
+    def failed(self, error: OSError) -> None:
+        self.directory.fail(error)
+
+
+class RemoveFolderJob:
+    """Removes the folder of a deleted log."""
+
+    __slots__ = ("_folder", "directory")
+
+    def __init__(self, directory: LogDirectory, folder: str) -> None:
         self.directory = directory
-        self._paths = list(paths)
-        self._folders = list(folders)
+        self._folder = folder
 
     def run(self) -> None:
         files = self.directory.files
-        for path in self._paths:
-            unlink_if_exists(files, path)
-        for folder in self._folders:
-            if files.exists(folder):
-                remove_tree(files, folder)
+        if files.exists(self._folder):
+            remove_tree(files, self._folder)
 
     def done(self, now_ms: int) -> None:
         """What is gone needs no book-keeping."""
 
     def failed(self, error: OSError) -> None:
-        self.directory.fail(error)
+        # The next start removes what is left.
+        self.directory.fail_unless_short(error)

@@ -8,26 +8,29 @@ and removes segments. Producers, leader epochs and visible offsets are added by 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import LOG_RECENT_POSITIONS_MAX
+from kaa.log.errors import DamagedLogError, StorageError, error_text
 from kaa.log.files import unlink_if_exists
 from kaa.log.flush import EpochsFile, FlushJob
 from kaa.log.names import DELETED_SUFFIX, SEGMENT_SUFFIXES
 from kaa.log.segment import Segment, SegmentRegion
+from kaa.records.errors import CorruptRecordsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kaa.log.config import LogConfig
     from kaa.log.dirs import LogDirectory
-    from kaa.log.errors import StorageError
     from kaa.log.leader_epochs import LeaderEpochCache
     from kaa.log.producer_snapshots import ProducerSnapshots
     from kaa.log.producer_state import ProducerEntry, ProducerState
     from kaa.log.segments import Segments
     from kaa.model.seams import RandomSource
     from kaa.model.topics import TopicPartition
+    from kaa.records.errors import RecordsError
     from kaa.wire.primitives import Uuid
 
 
@@ -91,6 +94,7 @@ class LocalLog:
         self._recent: dict[int, tuple[Segment, int]] = {}
         # Renamed segments and snapshots, with the time at which they are unlinked.
         self._doomed: list[tuple[int, Segment | str]] = []
+        self._is_renaming = False
 
     # --- positions
 
@@ -201,7 +205,7 @@ class LocalLog:
                 self._unsynced_segments(),
                 other_paths,
                 epochs,
-                lambda: self.folder,
+                partial(self._is_renamed, self.folder),
                 whole_active=whole_active,
                 new_folder=self.is_new,
                 snapshots=[
@@ -251,7 +255,7 @@ class LocalLog:
         """After `job.run` has failed: the directory is offline. Returns the error to raise."""
         job.close(done=False)
         self.is_flushing = False
-        return self.directory.fail(error)
+        return self.failed(error)
 
     @property
     def is_clean(self) -> bool:
@@ -328,12 +332,35 @@ class LocalLog:
             if isinstance(thing, Segment):
                 thing.close()
 
+    def rename_folder(self, folder: str) -> None:
+        """Gives the folder another name. OSError is the caller's."""
+        # A thread may look for the old name before this one says that there is another.
+        self._is_renaming = True
+        try:
+            self.directory.files.rename(self.folder, folder)
+            self.set_folder(folder)
+        finally:
+            self._is_renaming = False
+
+    def _is_renamed(self, folder: str) -> bool:
+        """Whether the folder is called otherwise by now; for any thread."""
+        return self._is_renaming or self.folder != folder
+
     def set_folder(self, folder: str) -> None:
         """Follows a rename of the folder."""
-        self.folder = folder
+        before, self.folder = self.folder, folder
         self.snapshots.set_folder(folder)
         for segment in self.segments:
             segment.set_folder(folder)
+        for index, (deadline_ms, thing) in enumerate(self._doomed):
+            if isinstance(thing, Segment):
+                thing.set_folder(folder)
+            else:
+                self._doomed[index] = (deadline_ms, folder + thing.removeprefix(before))
+
+    def doom_renamed(self, folder: str, paths: Iterable[str]) -> None:
+        """Files that were due, and whose folder got another name before they were unlinked."""
+        self._doomed += [(0, self.folder + path.removeprefix(folder)) for path in paths]
 
     def rest(self) -> None:
         """Closes the descriptors of all segments but the active one, where nobody uses them."""
@@ -343,11 +370,48 @@ class LocalLog:
 
     @contextmanager
     def storage(self) -> Iterator[None]:
-        """An OSError inside takes the directory offline."""
+        """An OSError inside takes the directory offline; stored bytes that are no batches cost the
+        partition alone.
+        """
         try:
             yield
         except OSError as error:
-            raise self.directory.fail(error) from error
+            raise self.failed(error) from error
+        except CorruptRecordsError as error:
+            raise self.damaged(error) from error
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """The same for what changes nothing, and can be tried again when fewer files are open."""
+        try:
+            yield
+        except OSError as error:
+            raise self.failed(error, is_reading=True) from error
+        except CorruptRecordsError as error:
+            raise self.damaged(error) from error
+
+    def failed(self, error: OSError, *, is_reading: bool = False) -> StorageError:
+        """Takes the directory offline; the error to raise. That files of a log are gone which was
+        deleted, or moved away, says nothing about the disk. Nor does it that too many files are
+        open for a reader, or for a future log, whose move is given up.
+        """
+        if self.is_closed and isinstance(error, FileNotFoundError):
+            return StorageError(f"{self.folder} is no longer in use: {error_text(error)}")
+        if is_reading or self.directory.futures.get(self.partition) is self:
+            return self.directory.fail_unless_short(error)
+        return self.directory.fail(error)
+
+    def damaged(self, error: RecordsError) -> DamagedLogError:
+        """Tells of damage where it is met first; the error to raise."""
+        if isinstance(error, DamagedLogError):
+            return error
+        text = f"{self.partition} is damaged: {error}"
+        self.directory.report_once(
+            f"{text}. Readers of it get CORRUPT_MESSAGE; other partitions are served. `kaa debug "
+            "dump-log` shows what is left of the file: bring it back from a copy, or, if another "
+            "replica leads, stop this broker and remove the folder, and all of it is fetched again"
+        )
+        return DamagedLogError(text)
 
     @property
     def size_in_bytes(self) -> int:

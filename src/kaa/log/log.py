@@ -2,12 +2,18 @@
 
 The offsets of a log, each at or above the one before it:
 
-    log start offset      the first that a client may read (DeleteRecords, retention)
-    local log start       the first that is on this disk (below it: tiered storage)
-    last stable offset    readers of committed data stop here
-    high watermark        readers stop here; set by the owner, the partition
-    log end offset        the next to be written
-    recovery point        everything below is on stable storage; at most the log end offset
+| offset | what it says |
+|---|---|
+| log start offset | the first that a client may read (DeleteRecords, retention) |
+| local log start | the first that is on this disk (below it: tiered storage) |
+| last stable offset | readers of committed data stop here |
+| high watermark | readers stop here; set by the owner, the partition |
+| log end offset | the next to be written |
+| recovery point | everything below is on stable storage; at most the log end offset |
+
+A log has its segments, leader epochs and producers, reads and rolls. What changes more of it than
+that works on it from outside, each kind in a module of its own: `append`, `truncation`, `rebuild`,
+`retention`, `compaction`. They call the log; it calls none of them.
 
 Nothing here waits, locks or runs in the background: the owner calls, in order, from one loop, and
 hands in the time. Long work comes as jobs (`flush_job`), as writes on the thread of the directory
@@ -21,28 +27,19 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kaa.limits import PRODUCERS_WRITTEN_ON_LOOP_MAX
-from kaa.log.append import prepare_follower_append, prepare_leader_append
 from kaa.log.errors import LogError
 from kaa.log.local_log import LocalLog
 from kaa.log.properties import write_topic_id
-from kaa.log.truncation import (
-    PendingTruncation,
-    restart_log,
-    restart_steps,
-    truncate_log,
-    truncation_steps,
-)
-from kaa.model.kinds import AppendOrigin
+from kaa.records.errors import CorruptRecordsError
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from kaa.log.append import AppendInfo
     from kaa.log.config import LogConfig
     from kaa.log.local_log import LogContents, LogPlace
     from kaa.log.pending import PendingAppend
-    from kaa.log.producer_state import VerificationGuard
     from kaa.log.segment import Segment, SegmentRegion
     from kaa.log.transaction_index import AbortedTransaction
+    from kaa.log.truncation import PendingTruncation
     from kaa.model.seams import RandomSource
     from kaa.wire.primitives import Uuid
 
@@ -56,6 +53,13 @@ class FetchIsolation(Enum):
     HIGH_WATERMARK = "high watermark"
     # Consumers that read committed data.
     TXN_COMMITTED = "committed"
+
+    @classmethod
+    def of(cls, replica_id: int, isolation_level: int) -> FetchIsolation:
+        """How far the sender of a request may see; ids of consumers are negative."""
+        if replica_id >= 0:
+            return cls.LOG_END
+        return cls.TXN_COMMITTED if isolation_level == 1 else cls.HIGH_WATERMARK
 
 
 class ReadResult:
@@ -106,7 +110,7 @@ class UnifiedLog(LocalLog):
         self.copied_offset = -1
         # Whether a round of compaction is under way; retention waits for it.
         self.is_cleaning = False
-        # An append that is being written off the loop; whatever comes next has to settle it.
+        # A write or a cut that is under way off the loop; whatever comes next has to settle it.
         self.pending: PendingAppend | PendingTruncation | None = None
         # The lowest end that the log was cut to since the cleaner last looked.
         self.truncated_offset: int | None = None
@@ -114,37 +118,6 @@ class UnifiedLog(LocalLog):
         self.unfollowed_cut_offset: int | None = None
         # Whether there is a future log that follows this one; compaction waits for it.
         self.is_moving = False
-
-    # --- appending
-
-    def append(
-        self,
-        records: bytearray | memoryview,
-        *,
-        leader_epoch: int,
-        now_ms: int,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        guard: VerificationGuard | None = None,
-        transaction_version: int = 0,
-    ) -> AppendInfo:
-        """Appends validated batches as the leader, which assigns their offsets in place."""
-        plan = prepare_leader_append(
-            self,
-            records,
-            leader_epoch=leader_epoch,
-            now_ms=now_ms,
-            origin=origin,
-            guard=guard,
-            transaction_version=transaction_version,
-        )
-        return plan.finish(now_ms)
-
-    def append_as_follower(
-        self, records: bytearray | memoryview | bytes, *, leader_epoch: int, now_ms: int
-    ) -> AppendInfo:
-        """Appends batches of the leader as they are."""
-        plan = prepare_follower_append(self, records, leader_epoch=leader_epoch, now_ms=now_ms)
-        return plan.finish(now_ms)
 
     @property
     def is_tiered(self) -> bool:
@@ -194,13 +167,19 @@ class UnifiedLog(LocalLog):
         committed = isolation is FetchIsolation.TXN_COMMITTED
         if start_offset >= end_offset:
             return ReadResult(None, end_offset, [] if committed else None)
+        region = None
         try:
             region = self.read_region(start_offset, end_offset, bytes_max, min_one_batch)
             aborted = None
             if committed:
                 aborted = self._aborted_in(start_offset, region) if region is not None else []
         except OSError as error:
-            raise self.directory.fail(error) from error
+            if region is not None:
+                region.release()
+            raise self.failed(error, is_reading=True) from error
+        except CorruptRecordsError as error:
+            # There is no region then: nothing after it looks at batches.
+            raise self.damaged(error) from error
         return ReadResult(region, end_offset, aborted)
 
     def _aborted_in(self, start_offset: int, region: SegmentRegion) -> list[AbortedTransaction]:
@@ -341,44 +320,3 @@ class UnifiedLog(LocalLog):
         with self.storage():
             self.unsynced_files.append(write_topic_id(self.directory.files, self.folder, topic_id))
         self.topic_id = topic_id
-
-    # --- removing
-
-    def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Removes every batch with records at or above `offset`; whether there was any."""
-        assert offset >= 0
-        self.settle()
-        if self.directory.offline_reason is not None:
-            raise self.directory.storage_error()
-        if offset >= self.log_end_offset:
-            # A leader that was elected and wrote nothing left an epoch that others do not know.
-            self.leader_epochs.truncate_from_end(self.log_end_offset)
-            return False
-        with self.storage():
-            truncate_log(self, offset, now_ms)
-        return True
-
-    def begin_truncation(self, offset: int, now_ms: int) -> PendingTruncation | None:
-        """The same in steps, most of them for a thread; None if there is nothing to remove."""
-        if offset >= self.log_end_offset:
-            self.truncate_to(offset, now_ms)
-            return None
-        if self.directory.offline_reason is not None:
-            raise self.directory.storage_error()
-        return PendingTruncation(self, truncation_steps(self, offset, now_ms))
-
-    def begin_restart(self, offset: int, now_ms: int) -> PendingTruncation:
-        """`truncate_fully_and_start_at` in steps."""
-        if self.directory.offline_reason is not None:
-            raise self.directory.storage_error()
-        return PendingTruncation(self, restart_steps(self, offset, now_ms, None))
-
-    def truncate_fully_and_start_at(
-        self, offset: int, now_ms: int, log_start_offset: int | None = None
-    ) -> None:
-        """Removes everything and goes on at `offset`."""
-        self.settle()
-        if self.directory.offline_reason is not None:
-            raise self.directory.storage_error()
-        with self.storage():
-            restart_log(self, offset, now_ms, log_start_offset)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.records.batch import NO_TIMESTAMP
+from kaa.model.topics import NO_TIMESTAMP
 from kaa.records.legacy import LegacyBatch, iter_legacy_records
 from kaa.records.record import iter_records
 
@@ -79,7 +79,7 @@ def look_up(
         return TimestampAndOffset(NO_TIMESTAMP, offset, epoch)
     if log.directory.offline_reason is not None:
         raise log.directory.storage_error()
-    with log.storage():
+    with log.reading():
         if timestamp == MAX_TIMESTAMP:
             return _find_max_timestamp(log, start_offset)
         return _find_timestamp(log, timestamp, max(start_offset, log.log_start_offset))

@@ -8,7 +8,9 @@ While running, the owner calls `tick` every second or so (`kaa.log.upkeep`). Com
 of its own: `cleaner.work`, every log.cleaner.backoff.ms. What a truncation lowers in a checkpoint
 is written at once. What a deletion leaves there goes with the next tick, or before a log of that
 name is made again: by `forget_deleted`, off the loop and for all names at once, or for somebody who
-cannot wait when the log is made.
+cannot wait when the log is made. The folders of new logs are made durable by `sync_folders`, many
+by one sync of their directory: else a power cut would take a partition's folder, and the partition
+would come back empty without anybody knowing that there had been a log.
 
 Stop: every log that was written to is flushed, by several threads, and closed; checkpoints are
 written, then the marker.
@@ -16,8 +18,8 @@ written, then the marker.
 A directory that fails goes offline alone, at start as later. Its logs stay known, since their
 replicas are here, but every operation on them is refused.
 
-A log that the checkpoint of its directory names, and of which there is no folder in any, was
-removed by somebody else: by hand, or by the repair of a file system. It is lost, and known to be.
+Logs that somebody else has removed or damaged are known to be lost (`kaa.log.lost`). So that this
+can be said of a directory without any checkpoint too, there is one before the first log.
 """
 
 from __future__ import annotations
@@ -27,9 +29,11 @@ from typing import TYPE_CHECKING
 from kaa.limits import LOGS_PER_SLICE_MAX, PREFERRED_DIRECTORIES_MAX
 from kaa.log.cleaner import LogCleaner
 from kaa.log.dirs import LogDirectory
-from kaa.log.errors import CorruptFileError, LogError, StorageError
+from kaa.log.errors import CorruptFileError, LogError, StorageError, is_shortage
 from kaa.log.files import TEMPORARY_SUFFIX
 from kaa.log.futures import FutureLogs
+from kaa.log.jobs import SyncFoldersJob
+from kaa.log.lost import LostLogs
 from kaa.log.names import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_CHECKPOINT_FILE,
@@ -39,6 +43,7 @@ from kaa.log.names import (
     RECOVERY_POINT_CHECKPOINT_FILE,
     REPLICATION_OFFSET_CHECKPOINT_FILE,
     STRAY_FOLDER_SUFFIX,
+    folder_name,
     marked_folder_name,
     parse_folder_name,
 )
@@ -48,14 +53,16 @@ from kaa.log.properties import (
     remove_clean_shutdown,
     write_clean_shutdown,
 )
-from kaa.log.recovery import LoadOptions, create_log, load_log
+from kaa.log.recovery import LoadOptions, create_log, damage_text, load_log
+from kaa.log.truncation import PendingTruncation
 from kaa.log.upkeep import LogUpkeep
 from kaa.model.topics import CLUSTER_METADATA, TopicPartition
+from kaa.records.errors import CorruptRecordsError
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import Uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from kaa.log.config import LogConfig, LogManagerConfig
     from kaa.log.files import Files
@@ -67,7 +74,6 @@ if TYPE_CHECKING:
     # Whether this node has a replica of a partition, of the topic with that id.
     IsOurs = Callable[[TopicPartition, Uuid | None], bool]
 
-"""Its log belongs to the quorum, which loads it by itself."""
 _LEFT_OVERS = {
     name + TEMPORARY_SUFFIX
     for name in (
@@ -115,9 +121,9 @@ class LogManager:
         self.ignored_folders: list[str] = []
         # Folders that were put aside since the start.
         self.strays: list[str] = []
-        # Partitions of which there was a folder that is no log: deleted, put aside, to be moved.
-        self._marked: set[TopicPartition] = set()
         self._is_ours: IsOurs
+        self.lost = LostLogs(self)
+        self.is_lost = self.lost.has
         self.futures = FutureLogs(self)
         self._upkeep = LogUpkeep(
             self.logs, self.directories, config, self.cleaner, self.futures.logs
@@ -180,7 +186,7 @@ class LogManager:
         if not self.online_directories:
             self.release_locks()
             raise StorageError("no log directory can be used")
-        self._find_lost()
+        self.lost.found_all()
 
     def _load_directory(self, directory: LogDirectory, now_ms: int) -> Iterator[RecoveryProgress]:
         clean_epoch = read_clean_shutdown(self._files, directory.path)
@@ -188,47 +194,62 @@ class LogManager:
         remove_clean_shutdown(self._files, directory.path)
         if clean_epoch is None:
             self._files.sync_directory(directory.path)
+        directory.is_unused = not directory.has_checkpoints
         recovery_points = directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT_FILE)
         start_offsets = directory.read_checkpoint(LOG_START_OFFSET_CHECKPOINT_FILE)
         high_watermarks = directory.read_checkpoint(REPLICATION_OFFSET_CHECKPOINT_FILE)
+        first_dirty = directory.read_checkpoint(CLEANER_OFFSET_CHECKPOINT_FILE)
         for partition, folder, is_future in self._find_logs(directory, now_ms):
             options = LoadOptions(
                 now_ms=now_ms,
                 clean=clean_epoch is not None,
                 recovery_point=recovery_points.get(partition, 0),
                 log_start_offset=start_offsets.get(partition, 0),
+                first_dirty_offset=first_dirty.get(partition, 0),
                 manager=self.config,
             )
-            config = self._topic_config(partition.topic)
-            log = yield from load_log(directory, folder, partition, config, self.random, options)
+            log = yield from self._load_log(
+                directory, folder, partition, options, is_future=is_future
+            )
+            if log is None:
+                continue
             log.update_high_watermark(high_watermarks.get(partition, 0))
             if is_future:
                 self._add_future(log, now_ms)
                 if not options.clean:
                     self.futures.unclean.add(partition)
             else:
-                self._add(log)
+                self._add_found(log, now_ms)
         directory.lost = {
             partition: recovery_points.get(partition, 0)
-            for partition in recovery_points.keys() | start_offsets.keys()
+            for partition in recovery_points.keys() | start_offsets.keys() | high_watermarks.keys()
             if partition not in directory.every_log
         }
-        self.cleaner.load_checkpoint(directory)
+        self.cleaner.load_checkpoint(directory, first_dirty)
 
-    def _find_lost(self) -> None:
-        """Keeps the entries of logs that are gone, and those alone: one of a deleted log would be
-        taken for one of its successor.
-        """
-        known = {*self.logs, *self.futures.logs, *self._marked}
-        for directory in self.online_directories:
-            entries = directory.lost
-            directory.lost = {name: at for name, at in entries.items() if name not in known}
-            if entries:
-                try:
-                    directory.checkpoint_recovery_points()
-                    directory.checkpoint_log_start_offsets()
-                except StorageError:
-                    continue
+    def _load_log(
+        self,
+        directory: LogDirectory,
+        folder: str,
+        partition: TopicPartition,
+        options: LoadOptions,
+        *,
+        is_future: bool,
+    ) -> Generator[RecoveryProgress, None, UnifiedLog | None]:
+        """The log in a folder; None for one that is not whole, of which the operator hears."""
+        config = self._topic_config(partition.topic)
+        try:
+            log = yield from load_log(directory, folder, partition, config, self.random, options)
+        except CorruptRecordsError as error:
+            directory.report(
+                damage_text(partition, error, directory.path, options, is_future=is_future)
+            )
+        else:
+            if not _is_emptied(log, options.recovery_point):
+                return log
+            log.close()
+        self.lost.found_damaged(partition, directory, folder)
+        return None
 
     def _find_logs(
         self, directory: LogDirectory, now_ms: int
@@ -241,8 +262,8 @@ class LogManager:
             if not self._files.is_directory(folder):
                 continue
             parsed = parse_folder_name(name)
-            if parsed is not None and parsed.mark:
-                self._marked.add(parsed.partition)
+            if parsed is not None and parsed.mark in {"delete", "stray"}:
+                self.lost.found_marked(parsed.partition)
             if parsed is None or parsed.mark == "stray":
                 self.ignored_folders.append(folder)
             elif parsed.mark == "delete":
@@ -251,54 +272,112 @@ class LogManager:
             elif parsed.mark == "future":
                 yield parsed.partition, folder, True
             elif parsed.partition.topic != CLUSTER_METADATA:
+                # That one is the quorum's, which loads it by itself.
                 other = self.logs.get(parsed.partition)
-                if other is None or self._wins(directory, folder, other, now_ms):
+                if other is None or self._put_one_aside(directory, folder, other, now_ms):
                     yield parsed.partition, folder, False
 
-    def _wins(self, directory: LogDirectory, folder: str, other: UnifiedLog, now_ms: int) -> bool:
-        """Whether the log in this folder is the partition's, and not one that was loaded before.
+    def _put_one_aside(
+        self, directory: LogDirectory, folder: str, other: UnifiedLog, now_ms: int
+    ) -> bool:
+        """Of the logs of two topics, puts the one aside that is not the partition's; whether the
+        one in this folder is to be loaded.
 
         A topic may have been made again while one of the disks was away; then they are of two
-        topics, and the one that the cluster does not know any more is put aside.
+        topics, and the one that the cluster does not know any more goes.
         """
         partition, topic_id = other.partition, read_topic_id(self._files, folder)
-        if topic_id is None or topic_id == other.topic_id:
-            raise CorruptFileError(
-                folder,
-                f"the same partition is in {other.folder}; a disk failed while it was "
-                "moved: delete the folder on the disk that failed, and start again",
-            )
+        if topic_id is None or other.topic_id in {None, topic_id}:
+            # Which of them it is shows when it is loaded.
+            return True
         if self._is_ours(partition, topic_id):
             self._retire(partition, STRAY_FOLDER_SUFFIX, now_ms)
             return True
+        self._put_aside(directory, partition, folder)
+        return False
+
+    def _add_found(self, log: UnifiedLog, now_ms: int) -> None:
+        """Of two logs of one partition the one that has more was gone on with when a disk failed
+        in the middle of a swap, or before it had all files of a new log; the other one is put
+        aside.
+        """
+        other = self.logs.get(log.partition)
+        if other is None:
+            self._add(log)
+            return
+        if any(each.topic_id is None and each.log_end_offset > 0 for each in (log, other)):
+            log.close()
+            raise CorruptFileError(
+                log.folder,
+                f"the same partition is in {other.folder}; a disk failed while it was "
+                "moved: delete the folder on the disk that failed, and start again",
+            )
+        # Of a directory that has failed since its log was loaded, nothing can be put aside.
+        is_served = other.directory.is_online
+        ours, theirs = _progress(log), _progress(other)
+        if ours > theirs or (ours == theirs and not is_served):
+            self._retire(log.partition, STRAY_FOLDER_SUFFIX, now_ms)
+            if is_served:
+                self._files.sync_directory(other.directory.path)
+            self._add(log)
+        else:
+            log.close()
+            self._put_aside(log.directory, log.partition, log.folder)
+            self._files.sync_directory(log.directory.path)
+
+    def _put_aside(self, directory: LogDirectory, partition: TopicPartition, folder: str) -> None:
         aside = self._marked_folder(directory, partition, STRAY_FOLDER_SUFFIX)
         self._files.rename(folder, aside)
-        self._marked.add(partition)
+        self.lost.found_marked(partition)
         self.strays.append(aside)
-        return False
 
     def _marked_folder(self, directory: LogDirectory, partition: TopicPartition, mark: str) -> str:
         unique = Uuid(self.random.randbytes(16))
         return f"{directory.path}/{marked_folder_name(partition, unique, mark)}"
 
-    def is_lost(self, partition: TopicPartition) -> bool:
-        """Whether there was a log of the partition, in a directory that is online, and something
-        other than this broker has removed it.
+    def put_away(
+        self,
+        directory: LogDirectory,
+        folder: str,
+        partition: TopicPartition,
+        suffix: str,
+        now_ms: int,
+    ) -> None:
+        """Has the name of a folder say that it is no log; a deleted one is removed later. On a
+        directory that is offline it stays as it is.
         """
-        return any(partition in directory.lost for directory in self.directories)
+        if not directory.is_online:
+            return
+        marked = self._marked_folder(directory, partition, suffix)
+        try:
+            self._files.rename(folder, marked)
+        except OSError as error:
+            directory.fail(error)
+            return
+        if suffix == DELETE_FOLDER_SUFFIX:
+            self.doom(directory, marked, self._topic_config(partition.topic), now_ms)
+        else:
+            self.strays.append(marked)
 
-    def _forget_lost(self, partition: TopicPartition) -> None:
-        for directory in self.directories:
-            if directory.lost.pop(partition, None) is not None:
-                # Its entry must be gone before there is a log of that name again.
-                directory.stale[partition] = directory.number_checkpoint()
+    def keep_deleted(self, topic_ids: Mapping[TopicPartition, Uuid]) -> list[str]:
+        return self._upkeep.keep_deleted(topic_ids)
+
+    def begin_use(self) -> None:
+        """Before logs are made: marks directories as used, durably, with what is lost in them."""
+        for directory in self.online_directories:
+            if directory.is_unused:
+                directory.is_unused = False
+                try:
+                    directory.checkpoint_recovery_points()
+                except StorageError:
+                    continue
 
     def _add(self, log: UnifiedLog) -> None:
         self.logs[log.partition] = log
         log.directory.logs[log.partition] = log
 
     def _add_future(self, log: UnifiedLog, now_ms: int) -> None:
-        """Of two copies the longer one is gone on with; a crash left the other one behind."""
+        """Of two copies the longer one goes on; the other is what a crash has left."""
         other = self.futures.get(log.partition)
         if other is not None and other.log_end_offset >= log.log_end_offset:
             self.futures.discard(log, now_ms)
@@ -331,7 +410,7 @@ class LogManager:
         """The log of the partition, a new one in the given or the least loaded directory.
 
         INCONSISTENT_TOPIC_ID if there is a log of another topic with that name,
-        KAFKA_STORAGE_ERROR if no directory takes it.
+        KAFKA_STORAGE_ERROR if no directory takes it, ShortageError if one may take it later.
         """
         log = self.logs.get(partition)
         if log is not None:
@@ -339,17 +418,30 @@ class LogManager:
             return log
         config = self._topic_config(partition.topic)
         options = LoadOptions(now_ms=now_ms, manager=self.config)
-        self._forget_lost(partition)
+        self.lost.forget(partition, STRAY_FOLDER_SUFFIX, now_ms)
         self.forget_stale(partition)
-        for directory in self._candidates(directory_id, self._preferred.pop(partition, None)):
+        for directory in self._candidates(directory_id, self._preferred.get(partition)):
             try:
                 log = create_log(directory, partition, topic_id, config, self.random, options)
             except OSError as error:
+                if is_shortage(error):
+                    self._remove_unfinished(directory, partition, now_ms)
+                    raise directory.fail_unless_short(error) from error
                 directory.fail(error)
             else:
+                self._preferred.pop(partition, None)
                 self._add(log)
+                directory.new_logs.append(log)
                 return log
         raise StorageError(f"no log directory can take {partition}")
+
+    def _remove_unfinished(
+        self, directory: LogDirectory, partition: TopicPartition, now_ms: int
+    ) -> None:
+        """A folder that is no log yet must not be taken for one that is in two directories."""
+        folder = f"{directory.path}/{folder_name(partition)}"
+        if self._files.exists(folder):
+            self.put_away(directory, folder, partition, DELETE_FOLDER_SUFFIX, now_ms)
 
     def check_topic_id(self, log: UnifiedLog, topic_id: Uuid | None) -> None:
         """Gives a log its topic if a crash took the file that names it; INCONSISTENT_TOPIC_ID if it
@@ -408,21 +500,21 @@ class LogManager:
         """Puts logs aside that the cluster does not know of; nothing of them is deleted. Pauses
         now and then.
         """
-        lost = {partition for directory in self.directories for partition in directory.lost}
-        for partition in lost:
+        for partition in self.lost.partitions:
             if not is_ours(partition, None):
-                self._forget_lost(partition)
+                self.lost.forget(partition, STRAY_FOLDER_SUFFIX, now_ms)
         for number, (partition, log) in enumerate(list(self.logs.items()), 1):
             if not is_ours(partition, log.topic_id):
                 self._retire(partition, STRAY_FOLDER_SUFFIX, now_ms)
             if number % LOGS_PER_SLICE_MAX == 0:
                 yield
+        self.lost.put_served_aside(now_ms)
 
     def _retire(self, partition: TopicPartition, suffix: str, now_ms: int) -> None:
         """Takes a log out. Its entries in checkpoints go with the next ones, or before a log of
         that name is made again.
         """
-        self._forget_lost(partition)
+        self.lost.forget(partition, suffix, now_ms)
         log = self.logs.pop(partition, None)
         if log is None:
             return
@@ -433,38 +525,38 @@ class LogManager:
             return
         folder = self._marked_folder(directory, partition, suffix)
         try:
-            self._files.rename(log.folder, folder)
+            log.rename_folder(folder)
         except OSError as error:
             directory.fail(error)
             return
-        log.set_folder(folder)
         directory.stale[partition] = directory.number_checkpoint()
         self.cleaner.forget(partition)
         if suffix == DELETE_FOLDER_SUFFIX:
-            self.doom(log, folder, now_ms)
+            self.doom(directory, folder, log.config, now_ms)
         else:
             self.strays.append(folder)
 
-    def doom(self, log: UnifiedLog, folder: str, now_ms: int) -> None:
+    def doom(self, directory: LogDirectory, folder: str, config: LogConfig, now_ms: int) -> None:
         """Has a folder removed after the delay that the topic has for it."""
-        self._upkeep.doom(log.directory, folder, log.config.file_delete_delay_ms, now_ms)
+        self._upkeep.doom(directory, folder, config.file_delete_delay_ms, now_ms)
 
     def forget_stale(self, partition: TopicPartition) -> None:
         """Writes checkpoints without a log that was deleted, before there is a new one. That makes
         the names in the directory durable too: after a power cut the old log must not be there
-        again beside the new one.
+        again beside the new one. StorageError if a file could not be opened.
         """
-        for directory in self.directories:
-            # One that is offline gets no log.
-            if directory.is_online and directory.is_stale(partition):
+        # One that is offline gets no log.
+        for directory in self.online_directories:
+            if directory.is_stale(partition):
                 try:
                     directory.checkpoint_recovery_points()
                     directory.checkpoint_log_start_offsets()
                     directory.checkpoint_high_watermarks()
                     self.cleaner.write_checkpoint(directory)
                 except StorageError:
-                    # It is offline, and no log is made there.
-                    continue
+                    if directory.is_online:
+                        # Too many files are open, and the name is not free.
+                        raise
 
     def is_stale(self, partition: TopicPartition) -> bool:
         """Whether checkpoints have to be written before there is a log of that name again."""
@@ -476,11 +568,21 @@ class LogManager:
         """
         return self._upkeep.forget_deleted()
 
+    def sync_folders(self) -> Iterator[Job]:
+        """The work of making the folders of new logs durable."""
+        for directory in self.online_directories:
+            if directory.new_logs:
+                yield SyncFoldersJob(directory)
+
     def delete_records(self, partition: TopicPartition, offset: int) -> LogDirectory | None:
         """Moves a log start offset; LogError if it cannot be. The directory if it has moved: that
         it has is durable with the next checkpoint, and `checkpoint_starts` writes it.
         """
         log = self.logs.get(partition)
+        if log is not None and isinstance(log.pending, PendingTruncation):
+            # A swap has written where the log starts already, in the directory it goes to.
+            log.settle()
+            log = self.logs.get(partition)
         if log is None:
             raise LogError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"{partition} is not here")
         if not log.directory.is_online:
@@ -545,3 +647,19 @@ class LogManager:
     def release_locks(self) -> None:
         for directory in self.directories:
             directory.release_lock()
+
+
+def _is_emptied(log: UnifiedLog, recovery_point: int) -> bool:
+    """Whether somebody has removed the segments of a log: it has nothing, and ends before what was
+    made durable. One that was trimmed to its end ends there.
+    """
+    end = log.log_end_offset
+    return end < recovery_point and end == log.segments.first.base_offset
+
+
+def _progress(log: UnifiedLog) -> tuple[int, int, int]:
+    """How far a log has come, to compare it with a copy of it that a crash has left. Only one of
+    the two may know of an epoch in which nothing was written.
+    """
+    epoch = log.leader_epochs.epoch_for_offset(log.log_end_offset - 1)
+    return -1 if epoch is None else epoch, log.log_end_offset, log.log_start_offset

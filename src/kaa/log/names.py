@@ -2,27 +2,32 @@
 
 A log directory holds one folder per partition and a few files of its own:
 
-    .lock                              held by the running broker
-    .kafka_cleanshutdown               present only after a clean stop
-    meta.properties                    whose directory this is
-    recovery-point-offset-checkpoint   below it, a log needs no recovery
-    log-start-offset-checkpoint
-    replication-offset-checkpoint      high watermarks
-    cleaner-offset-checkpoint          how far compaction has come
-    <topic>-<partition>/               a log
-    <topic>-<partition>.<hex>-delete/  a deleted one, removed after file.delete.delay.ms
-    <topic>-<partition>.<hex>-future/  one that is moving here from another directory
-    <topic>-<partition>.<hex>-stray/   one that the cluster does not know
+| name | what it is |
+|---|---|
+| `.lock` | held by the running broker |
+| `.kafka_cleanshutdown` | present only after a clean stop |
+| `meta.properties` | whose directory this is |
+| `recovery-point-offset-checkpoint` | below it, a log needs no recovery |
+| `log-start-offset-checkpoint` | where logs start that do not start with a segment |
+| `replication-offset-checkpoint` | high watermarks |
+| `cleaner-offset-checkpoint` | how far compaction has come |
+| `<topic>-<partition>/` | a log |
+| `<topic>-<partition>.<hex>-delete/` | a deleted one, removed after file.delete.delay.ms |
+| `<topic>-<partition>.<hex>-future/` | one that is moving here from another directory |
+| `<topic>-<partition>.<hex>-stray/` | one that the cluster does not know |
 
 The hex part is a random 128-bit number; a topic name is cut so that the whole name stays within
 255 bytes. Inside a partition folder every file of a segment starts with its base offset in twenty
 digits:
 
-    <offset>.log .index .timeindex .txnindex   a segment and its indexes
-    <offset>.snapshot                          producer state below that offset
-    leader-epoch-checkpoint partition.metadata
-    ...log.cleaned  ...log.swap                being compacted, about to replace its sources
-    ....deleted                                removed, waiting for its readers
+| name | what it is |
+|---|---|
+| `<offset>.log` `.index` `.timeindex` `.txnindex` | a segment and its indexes |
+| `<offset>.snapshot` | producer state below that offset |
+| `leader-epoch-checkpoint` | where each leader epoch begins |
+| `partition.metadata` | the id of the topic |
+| `<offset>.log.cleaned` `<offset>.log.swap` | being compacted, about to replace its sources |
+| `<offset>.log.deleted` | removed, waiting for its readers |
 """
 
 from __future__ import annotations

@@ -30,13 +30,13 @@ from __future__ import annotations
 from struct import Struct, error
 from typing import TYPE_CHECKING
 
-from crc32c import crc32c
-
 from kaa.limits import PRODUCER_SNAPSHOT_BYTES_MAX
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import read_whole, unlink_if_exists, write_new
 from kaa.log.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, base_offset_of, file_name
-from kaa.log.producer_state import NO_OFFSET, BatchMetadata, ProducerEntry
+from kaa.log.producer_state import BatchMetadata, ProducerEntry
+from kaa.model.topics import NO_OFFSET
+from kaa.records.checksum import crc32c
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,7 +83,7 @@ def decode_producer_snapshot(path: str, content: bytes) -> list[ProducerEntry]:
     if len(content) != _HEADER.size + count * _ENTRY.size:
         raise CorruptFileError(path, f"{len(content)} bytes do not hold the entries: {count}")
     if crc != crc32c(memoryview(content)[_CRC_END:]):
-        raise CorruptFileError(path, "the checksum does not fit")
+        raise CorruptFileError(path, "the checksum does not match")
     entries = []
     for fields in _ENTRY.iter_unpack(memoryview(content)[_HEADER.size :]):
         producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, first = fields

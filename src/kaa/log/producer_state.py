@@ -25,13 +25,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kaa.limits import PRODUCERS_PER_SLICE_MAX
 from kaa.log.errors import LogError
 from kaa.model.kinds import AppendOrigin
-from kaa.records.batch import (
-    NO_PRODUCER_EPOCH,
-    NO_SEQUENCE,
-    NO_TIMESTAMP,
-    SEQUENCE_MAX,
-    decrement_sequence,
-)
+from kaa.model.topics import NO_OFFSET, NO_TIMESTAMP
+from kaa.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, SEQUENCE_MAX, decrement_sequence
 from kaa.records.control import ControlRecordType
 from kaa.wire.errors import Errors
 
@@ -42,7 +37,6 @@ if TYPE_CHECKING:
     from kaa.records.control import EndTransactionMarker
 
 BATCHES_RETAINED = 5
-NO_OFFSET = -1
 
 
 class BatchMetadata(NamedTuple):
@@ -314,6 +308,7 @@ class ProducerState:
 
     __slots__ = (
         "_generation",
+        "_is_out_of_order",
         "_verifications",
         "end_offset",
         "expiration_ms",
@@ -325,8 +320,10 @@ class ProducerState:
     def __init__(self, expiration_ms: int) -> None:
         self.expiration_ms = expiration_ms
         self.producers: dict[int, ProducerEntry] = {}
-        # First offset of each open transaction, rising, to its producer id.
+        # First offset of each open transaction to its producer id, rising, unless it is out of
+        # order: a follower learns of all transactions of one producer before those of the next.
         self.ongoing: dict[int, int] = {}
+        self._is_out_of_order = False
         # First offset of each decided transaction to its marker at or above the high watermark.
         self.unreplicated: dict[int, int] = {}
         # The state reflects every batch below this offset.
@@ -362,14 +359,19 @@ class ProducerState:
             own.take(updated)
             self.producers[updated.producer_id] = own
         for first_offset in append.started_offsets:
+            if self.ongoing and first_offset < next(reversed(self.ongoing)):
+                self._is_out_of_order = True
             self.ongoing[first_offset] = updated.producer_id
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """What the last stable offset will be once the marker is replicated."""
-        for first_offset, producer_id in self.ongoing.items():
-            if producer_id != completed.producer_id:
-                return first_offset
-        return completed.last_offset + 1
+        """What the last stable offset will be once the marker is replicated. Of batches that came
+        with it, the state knows transactions already that begin after the marker.
+        """
+        after = completed.last_offset + 1
+        for first_offset in self._in_order():
+            if first_offset != completed.first_offset:
+                return min(first_offset, after)
+        return after
 
     def complete(self, completed: CompletedTransaction) -> None:
         del self.ongoing[completed.first_offset]
@@ -380,12 +382,18 @@ class ProducerState:
     @property
     def first_unstable_offset(self) -> int | None:
         """First offset of the oldest transaction that is open or not known to be replicated."""
-        first = next(iter(self.ongoing), None)
+        first = next(iter(self._in_order()), None)
         if self.unreplicated:
             oldest = min(self.unreplicated)
             if first is None or oldest < first:
                 return oldest
         return first
+
+    def _in_order(self) -> dict[int, int]:
+        if self._is_out_of_order:
+            self.ongoing = dict(sorted(self.ongoing.items()))
+            self._is_out_of_order = False
+        return self.ongoing
 
     def replicated_to(self, high_watermark: int) -> None:
         """Forgets decided transactions whose markers are below the high watermark."""
@@ -454,6 +462,7 @@ class ProducerState:
     def clear(self, end_offset: int) -> None:
         self.producers.clear()
         self.ongoing.clear()
+        self._is_out_of_order = False
         self.unreplicated.clear()
         self.end_offset = end_offset
 

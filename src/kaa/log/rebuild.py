@@ -22,7 +22,7 @@ from kaa.log.producer_snapshots import decode_producer_snapshot
 from kaa.log.truncation import PendingTruncation, restart_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from kaa.log.leader_epochs import EpochEntry
     from kaa.log.log import UnifiedLog
@@ -58,7 +58,7 @@ def _rebuild_steps(
     producers: list[ProducerEntry],
     log_start_offset: int,
     now_ms: int,
-) -> Iterator[Step]:
+) -> Generator[Step, None, None]:
     yield from restart_steps(log, log_start_offset, now_ms, None)
     for epoch, start_offset in state.epochs:
         if start_offset < state.next_offset:
@@ -67,7 +67,12 @@ def _rebuild_steps(
     log.producer_state.load(producers, state.next_offset, now_ms)
     log.take_snapshot()
     job = log.make_flush_job(log.log_end_offset, whole_active=False)
-    yield job.run
+    try:
+        yield job.run
+    except GeneratorExit:
+        # The disk has failed, or nobody needs the log any more.
+        job.close(done=False)
+        raise
     log.complete_flush(job, now_ms)
     directory = log.directory
     name, offsets = LOG_START_OFFSET_CHECKPOINT_FILE, directory.log_start_offsets()

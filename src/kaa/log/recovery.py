@@ -1,7 +1,8 @@
 """Loading a log from its folder, after a clean stop or after anything else.
 
 After a clean stop nothing is scanned: the end of the log is found from the end of its last index,
-and producer state from the snapshot taken at the stop. Otherwise:
+and producer state from the snapshot taken at the stop. If it ends before what had been flushed, or
+not with a whole batch, it was damaged since, and is not loaded. Otherwise:
 
 1. Left-overs go. `.deleted` and `.tmp` files were on their way out. `.cleaned` files belong
    to a compaction that did not finish; with them goes every `.swap` file at or above their lowest
@@ -12,7 +13,8 @@ and producer state from the snapshot taken at the stop. Otherwise:
    (size, magic, checksum, rising offsets), indexes are rebuilt, producer state and leader epochs
    brought up to date. The first batch that fails ends the log there: the file is cut, and later
    segments are removed. The same happens at a gap between two segments (the tail of the first was
-   lost and the second was not), except in compacted logs, where gaps are natural.
+   lost and the second was not), except in compacted logs, where gaps are natural, and where a log
+   was compacted before its policy changed.
 3. What lies below the recovery point is taken as it is; it was synced. Only a segment that spans
    more offsets than its indexes can tell apart is split (`kaa.log.overflow`), here as in step 2.
 
@@ -24,7 +26,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import SCAN_WINDOW_BYTES
@@ -36,6 +38,7 @@ from kaa.log.leader_epochs import LeaderEpochCache
 from kaa.log.local_log import LogContents, LogPlace
 from kaa.log.log import UnifiedLog
 from kaa.log.names import (
+    CLEAN_SHUTDOWN_FILE,
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LEADER_EPOCH_CHECKPOINT_FILE,
@@ -59,6 +62,8 @@ from kaa.log.replay import (
 from kaa.log.scan import iter_headers, iter_valid
 from kaa.log.segment import Segment
 from kaa.log.segments import Segments
+from kaa.model.words import count_text
+from kaa.records.batch import HEADER_BYTES
 from kaa.records.errors import CorruptRecordsError
 
 if TYPE_CHECKING:
@@ -90,6 +95,8 @@ class LoadOptions:
     clean: bool = False
     recovery_point: int = 0
     log_start_offset: int = 0
+    first_dirty_offset: int = 0
+    """Up to where the log has been compacted, whatever its policy is today."""
     manager: LogManagerConfig = field(default_factory=LogManagerConfig)
 
 
@@ -124,7 +131,9 @@ def load_log(
     random: RandomSource,
     options: LoadOptions,
 ) -> Generator[RecoveryProgress, None, UnifiedLog]:
-    """The log in `folder`. OSError is the caller's."""
+    """The log in `folder`. OSError is the caller's, and so is CorruptRecordsError if the log is not
+    what it was, in a place that recovery does not put right.
+    """
     loader = _Loader(directory, folder, partition, config, options)
     try:
         yield from loader.load()
@@ -132,6 +141,32 @@ def load_log(
     except BaseException:
         loader.close()
         raise
+
+
+def damage_text(
+    partition: TopicPartition,
+    error: CorruptRecordsError,
+    path: str,
+    options: LoadOptions,
+    *,
+    is_future: bool,
+) -> str:
+    """What the operator hears of a log that `load_log` refused."""
+    if is_future:
+        return (
+            f"the copy of {partition} that a move has begun is damaged: {error}. It is made again "
+            "where the log that it copies is served"
+        )
+    step = (
+        f", or stop it, remove {path}/{CLEAN_SHUTDOWN_FILE} and start it, to go on with what is "
+        "valid of the log"
+        if options.clean
+        else ""
+    )
+    return (
+        f"{partition} is damaged and not served: {error}. Unless another replica has its records, "
+        f"bring the files back from a copy and restart the broker{step}"
+    )
 
 
 class _Loader:
@@ -169,11 +204,13 @@ class _Loader:
         self._snapshots.scan(names)
         self._load_topic_id()
         self._load_segments(names)
+        self._check_transaction_indexes()
         self._split_overflowed()
         self._load_epochs()
         if not self._options.clean or self._rescan:
             yield from self._recover()
         self._find_end()
+        self._check_end()
         if not len(self._segments):
             self.add_empty_segment()
         self._epochs.truncate_from_end(self._log_end_offset)
@@ -249,15 +286,26 @@ class _Loader:
                 segment = Segment.load(self._files, self._folder, base_offset, self._config)
                 segment.is_synced = True
                 self._segments.add(segment)
-                try:
-                    _ = segment.transaction_index.entries
-                except CorruptFileError:
-                    self._rescan.add(base_offset)
             elif (
                 name.endswith(SEGMENT_SUFFIXES)
                 and file_name(base_offset, LOG_SUFFIX) not in present
             ):
                 self._files.unlink(f"{self._folder}/{name}")
+
+    def _check_transaction_indexes(self) -> None:
+        segments = list(self._segments)
+        for segment, following in zip_longest(segments, segments[1:]):
+            try:
+                aborts = segment.transaction_index.entries
+            except CorruptFileError:
+                self._rescan.add(segment.base_offset)
+                continue
+            if not aborts or (following is None and not self._options.clean):
+                # What is recovered is scanned in any case.
+                continue
+            end = segment.read_next_offset() if following is None else following.base_offset
+            if aborts[-1].last_offset >= end:
+                self._rescan.add(segment.base_offset)
 
     def _split_overflowed(self) -> None:
         """Only offsets that lie far apart tell; what recovery scans tells it by its batches."""
@@ -317,9 +365,14 @@ class _Loader:
         yield from self._load_state_up_to(first.base_offset)
         next_offset = first.base_offset
         for number, segment in enumerate(unflushed):
-            is_natural = self._config.compact or segment.base_offset in self._split_offsets
+            is_natural = (
+                self._config.compact
+                or segment.base_offset <= self._options.first_dirty_offset
+                or segment.base_offset in self._split_offsets
+            )
             has_gap = segment.base_offset > next_offset and not is_natural
             if segment.base_offset < next_offset or (has_gap and number > 0):
+                self._report_cut(unflushed[number - 1], 0, unflushed[number:])
                 self._remove(unflushed[number:])
                 return
             for offset in self._recover_segment(segment):
@@ -332,11 +385,31 @@ class _Loader:
                 yield from self._recover()
                 return
             next_offset = self._state.end_offset
-            if segment.cut_file() > 0:
+            is_spare = self._is_spare(segment)
+            excess = segment.cut_file()
+            if excess > 0:
                 # Durable before anything is written over it; see kaa.log.truncation.
                 segment.file.sync()
-                self._remove(unflushed[number + 1 :])
+                later = unflushed[number + 1 :]
+                if not is_spare or later:
+                    self._report_cut(segment, excess, later)
+                self._remove(later)
                 return
+
+    def _is_spare(self, segment: Segment) -> bool:
+        """Whether what follows the last batch is room that was set aside for more of them."""
+        return self._config.preallocate and not any(segment.file.read(HEADER_BYTES, segment.size))
+
+    def _report_cut(self, segment: Segment, excess: int, later: list[Segment]) -> None:
+        """What was never flushed may be torn; that is told from what was, and is damaged."""
+        end, durable = self._state.end_offset, self._options.recovery_point
+        segments = f", with {count_text(len(later), 'later segment')}" if later else ""
+        lost = f". Offsets {end} to {durable - 1} had been flushed, and are lost here"
+        self._directory.report(
+            f"{self._partition} was recovered up to offset {end}: {segment.path(LOG_SUFFIX)} has "
+            f"no valid batch at {segment.size}; {count_text(excess, 'byte')} from there on were "
+            f"cut off{segments}{lost if durable > end else ''}"
+        )
 
     def _load_state_up_to(self, offset: int) -> Iterator[RecoveryProgress]:
         start_offset = self._options.log_start_offset
@@ -395,6 +468,18 @@ class _Loader:
             # Files were removed by somebody else; what is left lies below the start of the log.
             self._remove(list(self._segments))
             self._epochs.clear()
+
+    def _check_end(self) -> None:
+        """After a clean stop the cluster counts on this copy of all that was flushed. One that has
+        lost some of it must not be taken for whole, nor be written to. After any other stop the
+        cluster knows, and goes by what was recovered.
+        """
+        end, durable = self._log_end_offset, self._options.recovery_point
+        if self._options.clean and end < durable:
+            raise CorruptRecordsError(
+                f"{self._folder} ends at offset {end}, and went on to {durable} when the broker "
+                "was stopped"
+            )
 
     def _load_producer_state(self) -> Iterator[RecoveryProgress]:
         end = self._log_end_offset

@@ -18,9 +18,8 @@ import zlib
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from crc32c import crc32c
-
 from kaa.limits import SCAN_WINDOW_BYTES, SEEK_WINDOW_BYTES
+from kaa.model.topics import NO_TIMESTAMP
 from kaa.records.batch import (
     ATTRIBUTES_POSITION,
     HEADER,
@@ -28,9 +27,9 @@ from kaa.records.batch import (
     LOG_OVERHEAD_BYTES,
     MAGIC_POSITION,
     MAGIC_V2,
-    NO_TIMESTAMP,
     RecordBatch,
 )
+from kaa.records.checksum import crc32c
 from kaa.records.errors import CorruptRecordsError
 from kaa.records.legacy import LEGACY_LENGTH_MIN, LegacyBatch
 
@@ -147,11 +146,18 @@ def find_batch(
 def whole_batches_end(
     file: File, position: int, end: int, limit: int, indexed_offset: int | None = None
 ) -> int:
-    """The end of the last batch that ends at or before `limit`; `position` if none does."""
-    for extent in _iter_extents(file, position, end, indexed_offset):
-        if extent.position + extent.size > limit:
-            return extent.position
-        position = extent.position + extent.size
+    """The end of the last batch that ends at or before `limit`; `position` if none does. What lies
+    before a damaged one can be read all the same.
+    """
+    start = position
+    try:
+        for extent in _iter_extents(file, position, end, indexed_offset):
+            if extent.position + extent.size > limit:
+                return extent.position
+            position = extent.position + extent.size
+    except CorruptRecordsError:
+        if position == start:
+            raise
     return position
 
 
@@ -165,23 +171,29 @@ def _iter_extents(
         if start + HEADER_BYTES > len(window):
             window = _window(file, position, end, SEEK_WINDOW_BYTES)
             window_start, start = position, 0
-        extent = _extent_at(window, start, position, end)
+        extent = _extent_at(file, window, start, position, end)
         if indexed_offset is not None and extent.last_offset != indexed_offset:
-            raise CorruptRecordsError(f"no batch ends with {indexed_offset} at {position}")
+            raise CorruptRecordsError(
+                f"{file.path}: no batch ends with {indexed_offset} at {position}"
+            )
         indexed_offset = None
         yield extent
         position += extent.size
+
+
+def no_batch(file: File, position: int) -> CorruptRecordsError:
+    return CorruptRecordsError(f"{file.path}: no batch at position {position}")
 
 
 def _window(file: File, position: int, end: int, window_bytes: int) -> bytes:
     """Bytes of the file, at least a whole header unless the end is near."""
     window = file.read(min(window_bytes, end - position), position)
     if len(window) < min(HEADER_BYTES, end - position):
-        raise CorruptRecordsError(f"the file ends at {position + len(window)}")
+        raise CorruptRecordsError(f"{file.path} ends at {position + len(window)}")
     return window
 
 
-def _extent_at(window: bytes, start: int, position: int, end: int) -> BatchExtent:
+def _extent_at(file: File, window: bytes, start: int, position: int, end: int) -> BatchExtent:
     if window[start + MAGIC_POSITION] == MAGIC_V2 and len(window) - start >= HEADER_BYTES:
         base_offset, length, _, delta = _EXTENT.unpack_from(window, start)
         size, size_min = length + LOG_OVERHEAD_BYTES, HEADER_BYTES
@@ -189,9 +201,9 @@ def _extent_at(window: bytes, start: int, position: int, end: int) -> BatchExten
         base_offset, length, _, magic, _ = _LEGACY.unpack_from(window, start)
         size, size_min, delta = length + LOG_OVERHEAD_BYTES, _SIZE_MIN, 0
         if magic not in {0, 1}:
-            raise CorruptRecordsError(f"no batch at position {position}")
+            raise no_batch(file, position)
     if not size_min <= size <= end - position:
-        raise CorruptRecordsError(f"no batch at position {position}")
+        raise no_batch(file, position)
     return BatchExtent(position, size, base_offset, base_offset + delta)
 
 
@@ -219,10 +231,10 @@ def iter_headers(
         elif magic < MAGIC_V2:
             batch, size_min = StoredLegacyBatch(window, start, position), _SIZE_MIN
         else:
-            raise CorruptRecordsError(f"no batch at position {position}")
+            raise no_batch(file, position)
         size = batch.size_in_bytes
         if size < size_min:
-            raise CorruptRecordsError(f"no batch at position {position}")
+            raise no_batch(file, position)
         if size > end - position:
             return
         yield batch

@@ -8,7 +8,8 @@ Appending writes the bytes first; size, index entries and the greatest timestamp
 (`commit`). A crash in between leaves bytes beyond `size`, which the recovery scan either takes
 as the valid batches they are or cuts off. Index entries point at the start of a batch and carry its
 last offset, so a reader can tell a damaged index: the batch found there has another last offset.
-The index is then rebuilt from the log.
+The index is then rebuilt from the log. The last entries of both indexes, from which the end and the
+greatest timestamp of the segment are found, are held against the log as soon as they are loaded.
 
 Readers get a `SegmentRegion`, which counts as a reference. The descriptor is closed when the
 segment is closed and the last reference is released, never under a reader.
@@ -16,9 +17,11 @@ segment is closed and the last reference is released, never under a reader.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from errno import ENOENT
 from typing import TYPE_CHECKING
 
-from kaa.log.errors import CorruptFileError
+from kaa.log.errors import CorruptFileError, LogError
 from kaa.log.files import unlink_if_exists
 from kaa.log.index import RELATIVE_OFFSET_MAX, OffsetIndex, TimeIndex
 from kaa.log.names import (
@@ -29,10 +32,11 @@ from kaa.log.names import (
     TRANSACTION_INDEX_SUFFIX,
     file_name,
 )
-from kaa.log.scan import find_batch, iter_headers, whole_batches_end
+from kaa.log.scan import find_batch, iter_headers, no_batch, whole_batches_end
 from kaa.log.transaction_index import TransactionIndex
-from kaa.records.batch import NO_TIMESTAMP
+from kaa.model.topics import NO_TIMESTAMP
 from kaa.records.errors import CorruptRecordsError
+from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,13 +53,15 @@ _NOT_LOADED = -2
 class SegmentRegion:
     """Whole batches of a segment, for sendfile or for reading. Release it exactly once."""
 
-    __slots__ = ("_directory", "length", "position", "release", "segment")
+    __slots__ = ("_descriptor", "_directory", "length", "position", "release", "segment")
 
     def __init__(
         self, directory: LogDirectory, segment: Segment, position: int, length: int
     ) -> None:
         segment.references += 1
         self._directory = directory
+        # Of the segment's file, which stays open as long as it is referred to.
+        self._descriptor: int | None = None
         self.segment = segment
         self.position = position
         self.length = length
@@ -64,10 +70,12 @@ class SegmentRegion:
     @property
     def descriptor(self) -> int:
         """For sendfile; -1 if the file is in memory. StorageError if it cannot be opened."""
-        try:
-            return self.segment.file.descriptor
-        except OSError as error:
-            raise self.failed(error) from error
+        if self._descriptor is None:
+            try:
+                self._descriptor = self.segment.file.descriptor
+            except OSError as error:
+                raise self.failed(error) from error
+        return self._descriptor
 
     def __len__(self) -> int:
         return self.length
@@ -84,18 +92,19 @@ class SegmentRegion:
             raise self.failed(error) from error
 
     def read_into(self, buffer: memoryview) -> None:
-        """Fills a buffer of the region's length; likewise."""
+        """Fills a buffer of the region's length; likewise. LogError if the log has been cut."""
         try:
             count = self.segment.file.read_into(buffer, self.position)
         except OSError as error:
             raise self.failed(error) from error
-        assert count == self.length, "a segment ended before its last batch"
+        if count < self.length:
+            raise LogError(Errors.REPLICA_NOT_AVAILABLE, "the log was cut while it was read")
 
     def failed(self, error: OSError) -> StorageError:
-        """The bytes could not be read, which takes the directory offline. Returns the error to
-        raise.
+        """The bytes could not be read, which takes the directory offline, unless it is that there
+        are too many open files. Returns the error to raise.
         """
-        return self._directory.fail(error)
+        return self._directory.fail_unless_short(error)
 
 
 class Segment:
@@ -104,6 +113,7 @@ class Segment:
     __slots__ = (
         "_bytes_since_index_entry",
         "_closed",
+        "_damage",
         "_file",
         "_files",
         "_first_timestamp",
@@ -152,6 +162,8 @@ class Segment:
         self.is_synced = False
         self._file: File | None = None
         self._closed = False
+        # Where the log was found to be damaged when its indexes were to be rebuilt.
+        self._damage: str | None = None
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self.transaction_index = TransactionIndex(
@@ -214,7 +226,11 @@ class Segment:
     @property
     def file(self) -> File:
         if self._file is None:
-            self._file = self._files.open(self.path(LOG_SUFFIX))
+            path = self.path(LOG_SUFFIX)
+            if self._closed and not self.references:
+                # Nobody would close it again.
+                raise FileNotFoundError(ENOENT, "the log was closed", path)
+            self._file = self._files.open(path)
         return self._file
 
     @property
@@ -237,9 +253,43 @@ class Segment:
             offset_index.load()
             time_index.load()
         except (CorruptFileError, FileNotFoundError):
-            self.rebuild_indexes()
-        else:
-            self._offset_index, self._time_index = offset_index, time_index
+            self._build_indexes()
+            return
+        try:
+            is_sound = self._has_sound_indexes(offset_index, time_index)
+        finally:
+            offset_index.close()
+            time_index.close()
+        if not is_sound:
+            # If the log is what is damaged, they are good for what can be read of it.
+            with suppress(CorruptRecordsError):
+                self.rebuild_indexes()
+                return
+        self._offset_index, self._time_index = offset_index, time_index
+
+    def _has_sound_indexes(self, offset_index: OffsetIndex, time_index: TimeIndex) -> bool:
+        """Whether the last entry of each leads to the batch that it was written for."""
+        try:
+            if offset_index.entries:
+                relative, position = offset_index.entry(offset_index.entries - 1)
+                if relative < 0 or not 0 <= position < self.size:
+                    return False
+                last_offset = offset_index.last_offset
+                find_batch(self.file, position, self.size, last_offset, last_offset)
+            if time_index.entries:
+                return self._leads_to_its_time(offset_index, time_index)
+        except CorruptRecordsError:
+            return False
+        return True
+
+    def _leads_to_its_time(self, offset_index: OffsetIndex, time_index: TimeIndex) -> bool:
+        _, position = offset_index.lookup(time_index.last_offset)
+        extent = find_batch(self.file, position, self.size, time_index.last_offset)
+        return (
+            extent is not None
+            and time_index.last_offset >= self.base_offset
+            and self._batch_at(extent.position).max_timestamp == time_index.last_timestamp
+        )
 
     def _index_objects(self) -> tuple[OffsetIndex, TimeIndex]:
         bytes_max = self.config.segment_index_bytes
@@ -258,7 +308,21 @@ class Segment:
         self._time_index.create()
 
     def rebuild_indexes(self) -> None:
-        """Builds offset and time index from the log, for a damaged or missing one."""
+        """Builds offset and time index from the log, for a damaged one. CorruptRecordsError if it
+        is the log that is damaged; they stay as they are.
+        """
+        if self._damage is None:
+            try:
+                self._walk_from(0)
+            except CorruptRecordsError as error:
+                # So that not every read of a damaged segment walks over all of it.
+                self._damage = str(error)
+        if self._damage is not None:
+            raise CorruptRecordsError(self._damage)
+        self._build_indexes()
+
+    def _build_indexes(self) -> None:
+        """From the batches before the first one that is damaged."""
         end = self.size
         self.reset_indexes()
         self.size = 0
@@ -269,6 +333,8 @@ class Segment:
                     break
                 next_offset = batch.next_offset
                 self.commit(((batch.last_offset, batch.max_timestamp, batch.size_in_bytes),))
+        except CorruptRecordsError:
+            pass
         finally:
             self.size = end
         self.seal()
@@ -429,11 +495,19 @@ class Segment:
         return iter_headers(self.file, position, self.size)
 
     def read_next_offset(self) -> int:
-        """The offset after the last batch; the base offset if there is none."""
+        """The offset after the last batch; the base offset if there is none. CorruptRecordsError if
+        the file does not end with a whole batch.
+        """
         _, position = self.offset_index.lookup(self.offset_index.last_offset)
+        return self._walk_from(position)
+
+    def _walk_from(self, position: int) -> int:
+        """The offset after the last batch, if there are whole batches from `position` on."""
         next_offset = self.base_offset
         for batch in iter_headers(self.file, position, self.size):
-            next_offset = batch.next_offset
+            next_offset, position = batch.next_offset, batch.file_end
+        if position != self.size:
+            raise no_batch(self.file, position)
         return next_offset
 
     # --- timestamps
@@ -464,9 +538,14 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int:
-        """Greatest timestamp of the first batch; -1 if there is no batch or no timestamp."""
+        """Greatest timestamp of the first batch; -1 if there is no batch or no timestamp, or if it
+        cannot be read.
+        """
         if self._first_timestamp is None:
-            first = next(iter(iter_headers(self.file, 0, self.size)), None)
+            try:
+                first = next(iter(iter_headers(self.file, 0, self.size)), None)
+            except CorruptRecordsError:
+                first = None
             if first is None:
                 return NO_TIMESTAMP
             self._first_timestamp = first.max_timestamp
@@ -488,7 +567,10 @@ class Segment:
         return None
 
     def _batch_at(self, position: int) -> AnyStoredBatch:
-        return next(iter(iter_headers(self.file, position, self.size)))
+        found = next(iter(iter_headers(self.file, position, self.size)), None)
+        if found is None:
+            raise no_batch(self.file, position)
+        return found
 
     # --- truncation
 
@@ -496,6 +578,7 @@ class Segment:
         """Removes the batches with records at or above `offset`; returns the bytes removed."""
         extent = self.locate(offset)
         self.is_synced = False
+        self._damage = None
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)

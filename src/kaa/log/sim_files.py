@@ -35,7 +35,7 @@ SECTOR_BYTES = 512
 Operation = Literal[
     "create", "write", "truncate", "sync", "rename", "unlink", "mkdir", "rmdir", "sync_directory"
 ]
-Inspection = Literal["open", "read", "size", "list"]
+Inspection = Literal["open", "open_directory", "read", "size", "list"]
 """What changes nothing: it may fail, and no crash comes of it."""
 CrashMode = Literal["kill", "lost", "torn"]
 """What a crash leaves: all that was written, only what was synced, or anything in between."""
@@ -171,27 +171,27 @@ class _Directory:
 class SimFile:
     """An open handle; it stays valid when its file is renamed or unlinked."""
 
-    __slots__ = ("_closed", "_files", "_inode", "_path")
+    __slots__ = ("_closed", "_files", "_inode", "path")
 
     descriptor = -1
 
     def __init__(self, files: SimFiles, path: str, inode: _Inode) -> None:
         self._files = files
-        self._path = path
+        self.path = path
         self._inode = inode
         self._closed = False
         files.handles[self] = path
 
     def size(self) -> int:
-        self._files.inspect("size", self._path)
+        self._files.inspect("size", self.path)
         return len(self._alive().data)
 
     def read(self, length: int, position: int) -> bytes:
-        self._files.inspect("read", self._path)
+        self._files.inspect("read", self.path)
         return bytes(memoryview(self._alive().data)[position : position + length])
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        self._files.inspect("read", self._path)
+        self._files.inspect("read", self.path)
         with memoryview(self._alive().data) as data:
             chunk = data[position : position + len(buffer)]
             memoryview(buffer)[: len(chunk)] = chunk
@@ -201,8 +201,8 @@ class SimFile:
         inode = self._alive()
         content = b"".join(buffers)
         try:
-            self._files.step("write", self._path)
-            self._files.take_space(inode, self._path, position, len(content))
+            self._files.step("write", self.path)
+            self._files.take_space(inode, self.path, position, len(content))
         except (CrashError, OSError):
             inode.write(content[: self._files.random.randint(0, len(content))], position)
             raise
@@ -212,14 +212,14 @@ class SimFile:
 
     def truncate(self, size: int) -> None:
         inode = self._alive()
-        self._files.step("truncate", self._path)
+        self._files.step("truncate", self.path)
         inode.truncate(size)
         inode.modified_ms = self._files.now_ms
 
     def sync(self) -> None:
         inode = self._alive()
-        self._files.step("sync", self._path)
-        if not self._files.loses_sync(self._path):
+        self._files.step("sync", self.path)
+        if not self._files.loses_sync(self.path):
             inode.sync()
 
     def close(self) -> None:
@@ -231,8 +231,23 @@ class SimFile:
         if self._files.dead:
             raise CrashError
         if self._closed:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._path)
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
         return self._inode
+
+
+class SimDirectory:
+    __slots__ = ("_files", "_path")
+
+    def __init__(self, files: SimFiles, path: str) -> None:
+        self._files = files
+        self._path = path
+        files.handles[self] = path
+
+    def sync(self) -> None:
+        self._files.sync_directory(self._path)
+
+    def close(self) -> None:
+        del self._files.handles[self]
 
 
 class SimDirectoryLock:
@@ -262,7 +277,7 @@ class SimFiles:
         self.capacity_bytes = capacity_bytes
         self.now_ms = now_ms
         self.dead = False
-        self.handles: dict[SimFile, str] = {}
+        self.handles: dict[SimFile | SimDirectory, str] = {}
         self.locked: set[str] = set()
         self.faults: list[Fault] = []
         self.loses_sync: Callable[[str], bool] = lambda _: False
@@ -411,6 +426,11 @@ class SimFiles:
         self.step("sync_directory", path)
         if not self.loses_sync(path):
             self._directory(path).sync()
+
+    def open_directory(self, path: str) -> SimDirectory:
+        self.inspect("open_directory", path)
+        self._directory(path)
+        return SimDirectory(self, path)
 
     def lock(self, path: str) -> SimDirectoryLock:
         if path in self.locked:

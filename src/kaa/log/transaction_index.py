@@ -17,8 +17,8 @@ aborts below some offset may stop at the first entry whose last stable offset ha
 transaction that began before that is decided in an earlier entry.
 
 The file exists only once there is an entry. Entries are few and are written at once. A length that
-is not a multiple of 34, another version, or a last offset that does not rise is corrupt; the
-segment is then scanned again.
+is not a multiple of 34, another version, a last offset that does not rise, or one below the first
+offset or beyond the end of the segment is corrupt; the segment is then scanned again.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class TransactionIndex:
         previous = self._base_offset - 1
         for version, *fields in _ENTRY.iter_unpack(content):
             entry = AbortedTransaction(*fields)
-            if version != _VERSION or entry.last_offset <= previous:
+            rises = previous < entry.last_offset >= entry.first_offset >= 0
+            if version != _VERSION or not rises:
                 raise CorruptFileError(self.path, f"{entry} of version {version} is out of place")
             previous = entry.last_offset
             entries.append(entry)

@@ -28,21 +28,54 @@ from kaa.log.names import RECOVERY_POINT_CHECKPOINT_FILE
 from kaa.log.replay import load_newest_snapshot, replay_segments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from kaa.log.log import UnifiedLog
 
     Step = Callable[[], None] | None
 
 
-def truncate_log(log: UnifiedLog, offset: int, now_ms: int) -> None:
-    """Removes the batches with records at or above `offset`, which is below the log end."""
-    _carry_out(truncation_steps(log, offset, now_ms))
+def truncate_to(log: UnifiedLog, offset: int, now_ms: int) -> bool:
+    """Removes every batch with records at or above `offset`; whether there was any."""
+    assert offset >= 0
+    log.settle()
+    if log.directory.offline_reason is not None:
+        raise log.directory.storage_error()
+    if offset >= log.log_end_offset:
+        # A leader that was elected and wrote nothing left an epoch that others do not know.
+        log.leader_epochs.truncate_from_end(log.log_end_offset)
+        return False
+    with log.storage():
+        _carry_out(truncation_steps(log, offset, now_ms))
+    return True
 
 
-def restart_log(log: UnifiedLog, offset: int, now_ms: int, log_start_offset: int | None) -> None:
+def begin_truncation(log: UnifiedLog, offset: int, now_ms: int) -> PendingTruncation | None:
+    """The same in steps, most of them for a thread; None if there is nothing to remove."""
+    if offset >= log.log_end_offset:
+        truncate_to(log, offset, now_ms)
+        return None
+    if log.directory.offline_reason is not None:
+        raise log.directory.storage_error()
+    return PendingTruncation(log, truncation_steps(log, offset, now_ms))
+
+
+def truncate_fully_and_start_at(
+    log: UnifiedLog, offset: int, now_ms: int, log_start_offset: int | None = None
+) -> None:
     """Removes everything; the log goes on at `offset`."""
-    _carry_out(restart_steps(log, offset, now_ms, log_start_offset))
+    log.settle()
+    if log.directory.offline_reason is not None:
+        raise log.directory.storage_error()
+    with log.storage():
+        _carry_out(restart_steps(log, offset, now_ms, log_start_offset))
+
+
+def begin_restart(log: UnifiedLog, offset: int, now_ms: int) -> PendingTruncation:
+    """`truncate_fully_and_start_at` in steps."""
+    if log.directory.offline_reason is not None:
+        raise log.directory.storage_error()
+    return PendingTruncation(log, restart_steps(log, offset, now_ms, None))
 
 
 def _carry_out(steps: Iterator[Step]) -> None:
@@ -51,7 +84,7 @@ def _carry_out(steps: Iterator[Step]) -> None:
             step()
 
 
-def truncation_steps(log: UnifiedLog, offset: int, now_ms: int) -> Iterator[Step]:
+def truncation_steps(log: UnifiedLog, offset: int, now_ms: int) -> Generator[Step, None, None]:
     """Cuts a log back to `offset`, one system call per step. The log is consistent, and may be used
     again, only when the last step is done.
     """
@@ -79,7 +112,7 @@ def truncation_steps(log: UnifiedLog, offset: int, now_ms: int) -> Iterator[Step
 
 def restart_steps(
     log: UnifiedLog, offset: int, now_ms: int, log_start_offset: int | None
-) -> Iterator[Step]:
+) -> Generator[Step, None, None]:
     """Empties a log, which then goes on at `offset`; one system call per step. Nothing else may be
     done to the log until the last step.
     """
@@ -134,7 +167,7 @@ class PendingTruncation:
 
     __slots__ = ("_log", "_steps", "_waiters", "_work", "error", "is_settled")
 
-    def __init__(self, log: UnifiedLog, steps: Iterator[Step]) -> None:
+    def __init__(self, log: UnifiedLog, steps: Generator[Step, None, None]) -> None:
         assert log.pending is None
         log.pending = self
         self._log = log
@@ -144,6 +177,11 @@ class PendingTruncation:
         self.is_settled = False
         self.error: StorageError | None = None
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether anybody has a use for the log: not if it was deleted, or its disk has failed."""
+        return not self._log.is_closed
+
     def when_settled(self, call: Callable[[], None]) -> None:
         self._waiters.append(call)
 
@@ -152,6 +190,8 @@ class PendingTruncation:
         `is_settled` before each call.
         """
         self._finish_work()
+        if not self.is_settled and not self.is_needed:
+            self._settled()
         if self.is_settled:
             return None
         try:
@@ -188,7 +228,7 @@ class PendingTruncation:
             return
         if error is not None:
             broken = error if isinstance(error, OSError) else OSError(repr(error))
-            self.error = self._log.directory.fail(broken)
+            self.error = self._log.failed(broken)
             self._settled()
 
     def settle(self) -> None:
@@ -199,6 +239,8 @@ class PendingTruncation:
     def _settled(self) -> None:
         self.is_settled = True
         self._log.pending = None
+        # What it holds in the middle of a step is given back.
+        self._steps.close()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             waiter()

@@ -22,13 +22,17 @@ from kaa.limits import (
     TICK_LOGS_MAX,
     TICK_RETAINED_LOGS_MAX,
 )
-from kaa.log.errors import StorageError
-from kaa.log.jobs import CheckpointJob, FlushLogJob, RemoveJob
+from kaa.log.errors import CorruptFileError, DamagedLogError, StorageError
+from kaa.log.jobs import CheckpointJob, FlushLogJob, RemoveFilesJob, RemoveFolderJob
 from kaa.log.names import (
+    DELETE_FOLDER_SUFFIX,
     LOG_START_OFFSET_CHECKPOINT_FILE,
     RECOVERY_POINT_CHECKPOINT_FILE,
     REPLICATION_OFFSET_CHECKPOINT_FILE,
+    STRAY_FOLDER_SUFFIX,
+    parse_folder_name,
 )
+from kaa.log.properties import read_topic_id
 from kaa.log.retention import delete_old_segments
 from kaa.model.steady_date import SteadyDate
 
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from kaa.log.jobs import Job
     from kaa.log.log import UnifiedLog
     from kaa.model.topics import TopicPartition
+    from kaa.wire.primitives import Uuid
 
 
 class _Folder(NamedTuple):
@@ -80,6 +85,21 @@ class LogUpkeep:
         """The folder of a deleted log is removed after the delay."""
         self._doomed.append(_Folder(directory.steady_ms(now_ms) + delay_ms, directory, path))
 
+    def keep_deleted(self, topic_ids: Mapping[TopicPartition, Uuid]) -> list[str]:
+        """Puts the folders of deleted logs of these partitions aside; where they are then."""
+        kept: list[str] = []
+        for folder in tuple(self._doomed) if topic_ids else ():
+            directory = folder.directory
+            try:
+                if directory.is_online and _is_of(folder, topic_ids):
+                    aside = folder.path.removesuffix(DELETE_FOLDER_SUFFIX) + STRAY_FOLDER_SUFFIX
+                    directory.files.rename(folder.path, aside)
+                    self._doomed.remove(folder)
+                    kept.append(aside)
+            except OSError as error:
+                directory.fail_unless_short(error)
+        return kept
+
     def tick(self, now_ms: int) -> Iterator[Job | None]:
         """Everything that is due; `now_ms` is the date."""
         config, steady_ms = self.config, self._directories[0].steady_ms(now_ms)
@@ -110,11 +130,11 @@ class LogUpkeep:
     def _checkpoints(self, steady_ms: int) -> Iterator[Job | None]:
         config = self.config
         interval_ms = config.log_flush_offset_checkpoint_interval_ms
-        are_points_due = self._is_due("recovery points", interval_ms, steady_ms)
+        are_points_due = self._begin_if_due("recovery points", interval_ms, steady_ms)
         interval_ms = config.log_flush_start_offset_checkpoint_interval_ms
-        are_starts_due = self._is_due("start offsets", interval_ms, steady_ms)
+        are_starts_due = self._begin_if_due("start offsets", interval_ms, steady_ms)
         interval_ms = config.replica_high_watermark_checkpoint_interval_ms
-        are_marks_due = self._is_due("high watermark", interval_ms, steady_ms)
+        are_marks_due = self._begin_if_due("high watermark", interval_ms, steady_ms)
         return self._write_due(are_points_due, are_starts_due, are_marks_due)
 
     def forget_deleted(self) -> Iterator[Job | None]:
@@ -162,12 +182,16 @@ class LogUpkeep:
         gone = [partition for partition in offsets if partition not in kept]
         for partition in gone:
             del offsets[partition]
+        if name == RECOVERY_POINT_CHECKPOINT_FILE:
+            offsets = directory.with_lost(offsets)
         yield CheckpointJob(directory, name, offsets, number)
 
     # --- duties
 
-    def _is_due(self, what: str, interval_ms: int, steady_ms: int) -> bool:
-        """Whether the interval has passed since the last time; the first call starts it."""
+    def _begin_if_due(self, what: str, interval_ms: int, steady_ms: int) -> bool:
+        """Begins another interval if the last one has passed; whether it had. The first call begins
+        the first one.
+        """
         deadline_ms = self._deadlines_ms.setdefault(what, steady_ms + interval_ms)
         if steady_ms < deadline_ms:
             return False
@@ -177,7 +201,7 @@ class LogUpkeep:
     def _due_logs(self, what: str, interval_ms: int, steady_ms: int) -> Iterator[UnifiedLog]:
         """Every log once per interval, some at each tick, so that a tick stays short."""
         left = self._due.setdefault(what, deque())
-        if not left and self._is_due(what, interval_ms, steady_ms):
+        if not left and self._begin_if_due(what, interval_ms, steady_ms):
             left.extend(self._logs.values())
         for _ in range(min(len(left), TICK_RETAINED_LOGS_MAX)):
             log = left.popleft()
@@ -204,11 +228,11 @@ class LogUpkeep:
         try:
             if log.needs_flush(now_ms):
                 jobs.append(FlushLogJob(log))
-        except StorageError:
+        except (DamagedLogError, StorageError):
             return
         paths = log.take_due(now_ms)
         if paths:
-            jobs.append(RemoveJob(log.directory, paths))
+            jobs.append(RemoveFilesJob(log, paths))
 
     def _retain(self, log: UnifiedLog, now_ms: int) -> Iterator[None]:
         while True:
@@ -219,7 +243,7 @@ class LogUpkeep:
             try:
                 with log.storage():
                     deleted = delete_old_segments(log, now_ms)
-            except StorageError:
+            except (DamagedLogError, StorageError):
                 return
             if deleted < SEGMENTS_REMOVED_PER_TURN_MAX:
                 log.rest()
@@ -232,7 +256,18 @@ class LogUpkeep:
             self._doomed = [folder for folder in self._doomed if folder.deadline_ms > steady_ms]
         for folder in due:
             if folder.directory.is_online:
-                yield RemoveJob(folder.directory, (), (folder.path,))
+                yield RemoveFolderJob(folder.directory, folder.path)
+
+
+def _is_of(folder: _Folder, topic_ids: Mapping[TopicPartition, Uuid]) -> bool:
+    parsed = parse_folder_name(folder.path.rpartition("/")[2])
+    if parsed is None or parsed.partition not in topic_ids:
+        return False
+    try:
+        found = read_topic_id(folder.directory.files, folder.path)
+    except CorruptFileError:
+        return True
+    return found == topic_ids[parsed.partition]
 
 
 def _recovery_checkpoint(log: UnifiedLog) -> int:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kaa.log.append import BY_COORDINATOR, append_as_leader
 from kaa.log.cleaner import LogToClean, offset_map_bytes
 from kaa.log.compaction import CompactionRange
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.files import read_whole
 from kaa.log.manager import LogManager
 from kaa.log.sim_files import Fault, SimFiles
-from kaa.model.kinds import AppendOrigin
+from kaa.log.truncation import truncate_to
 from kaa.model.topics import TopicPartition
 from tests.unit.log.batches import ABORT, batch, marker
 from tests.unit.log.logs import SMALL, run_jobs, stored_records
@@ -46,7 +47,7 @@ def _fill(
     log = manager.get_or_create(partition, None, now_ms=0)
     for n in range(count):
         content = batch([(b"k%d" % (n % 3), b"%d" % n)], timestamp=timestamp + n)
-        log.append(content, leader_epoch=0, now_ms=0)
+        append_as_leader(log, content, leader_epoch=0, now_ms=0)
     log.update_high_watermark(log.log_end_offset)
     return log
 
@@ -77,6 +78,22 @@ def test_work_cleans_what_is_dirty_and_notes_where_it_ended() -> None:
     manager = _manager(files.restart("kill"))
     manager.logs[A].update_high_watermark(50)
     assert manager.cleaner.examine(manager.logs[A], 0).dirty.first_dirty_offset == active
+
+
+def test_gaps_of_compaction_outlive_its_policy() -> None:
+    files = SimFiles()
+    manager = _manager(files)
+    log = _fill(manager, A, 50)
+    active = log.segments.active.base_offset
+    _work(manager)
+    kept = stored_records(log)
+    assert log.segments.first.size == 0, "the first segment is empty, and a gap follows it"
+    assert log.segments.base_offsets[1] <= active
+    # The policy changes, and the broker ends before the recovery point is written again.
+    manager.abandon()
+    manager = _manager(files.restart("kill"), SMALL)
+    assert manager.logs[A].log_end_offset == 50
+    assert stored_records(manager.logs[A]) == kept
 
 
 def test_only_compacted_logs_are_cleaned() -> None:
@@ -141,7 +158,7 @@ def test_undecided_transactions_are_not_touched() -> None:
     manager = _manager(SimFiles())
     log = _fill(manager, A, 20)
     content = batch(1, producer_id=7, producer_epoch=0, sequence=0, transactional=True)
-    log.append(content, leader_epoch=0, now_ms=0)
+    append_as_leader(log, content, leader_epoch=0, now_ms=0)
     _fill(manager, A, 40)
     dirty = manager.cleaner.examine(log, now_ms=0).dirty
     segments = [s.base_offset for s in log.segments if s.base_offset <= 20]
@@ -152,7 +169,7 @@ def test_a_truncated_log_is_dirty_again() -> None:
     manager = _manager(SimFiles())
     log = _fill(manager, A, 50)
     _work(manager)
-    log.truncate_to(10, now_ms=0)
+    truncate_to(log, 10, now_ms=0)
     _fill(manager, A, 60)
     assert manager.cleaner.examine(log, now_ms=0).dirty.first_dirty_offset == 10
     log.increment_log_start_offset(20)
@@ -209,7 +226,7 @@ def test_a_small_buffer_takes_several_rounds() -> None:
     log = manager.get_or_create(A, None, now_ms=0)
     for n in range(60):
         content = batch([(b"k%d" % (n % 6), b"%d" % n)])
-        log.append(content, leader_epoch=0, now_ms=0)
+        append_as_leader(log, content, leader_epoch=0, now_ms=0)
     log.update_high_watermark(60)
     offsets = []
     for _ in range(60):
@@ -253,8 +270,8 @@ def test_a_disk_that_cannot_be_read_costs_its_directory_alone(fault: Fault) -> N
 def _filled_with_an_abort(manager: LogManager) -> LogManager:
     log = _fill(manager, A, 6)
     content = batch(1, producer_id=7, producer_epoch=0, sequence=0, transactional=True)
-    log.append(content, leader_epoch=0, now_ms=0)
-    log.append(marker(ABORT, 7, 0), leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
+    append_as_leader(log, content, leader_epoch=0, now_ms=0)
+    append_as_leader(log, marker(ABORT, 7, 0), leader_epoch=0, now_ms=0, source=BY_COORDINATOR)
     _fill(manager, A, 20)
     return manager
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kaa.log.append import BY_COORDINATOR, append_as_leader
 from kaa.log.compaction import (
     Compaction,
     CompactionAbortedError,
@@ -19,7 +20,7 @@ from kaa.log.errors import StorageError
 from kaa.log.jobs import SyncJob
 from kaa.log.log import FetchIsolation
 from kaa.log.sim_files import CrashError, Fault, SimFiles
-from kaa.model.kinds import AppendOrigin
+from kaa.log.truncation import truncate_to
 from kaa.records.batch import RecordBatch
 from kaa.records.compaction import OffsetMap
 from kaa.records.errors import CorruptRecordsError
@@ -53,13 +54,13 @@ def _write(
         sequence=sequence,
         transactional=transactional,
     )
-    log.append(content, leader_epoch=0, now_ms=0)
+    append_as_leader(log, content, leader_epoch=0, now_ms=0)
     log.update_high_watermark(log.log_end_offset)
 
 
 def _end(log: UnifiedLog, kind: int, producer_id: int) -> None:
     content = marker(kind, producer_id, 0)
-    log.append(content, leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
+    append_as_leader(log, content, leader_epoch=0, now_ms=0, source=BY_COORDINATOR)
     log.update_high_watermark(log.log_end_offset)
 
 
@@ -133,7 +134,7 @@ def test_every_offset_can_still_be_read() -> None:
 
 def test_records_without_a_key_go() -> None:
     log = _log()
-    log.append(batch([(None, b"v"), (b"k", b"v")]), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch([(None, b"v"), (b"k", b"v")]), leader_epoch=0, now_ms=0)
     _write(log, ("z", "end"))
     log.roll(0)
     _clean(log)
@@ -283,14 +284,14 @@ def test_sequences_go_on_after_compaction_and_recovery() -> None:
     found = reload(files.restart("kill"), COMPACTED)
     assert found.producer_state.producers[7].last_sequence == 29
     again = batch([(b"k1", b"29")], producer_id=7, producer_epoch=0, sequence=29)
-    assert found.append(again, leader_epoch=0, now_ms=0).is_duplicate
+    assert append_as_leader(found, again, leader_epoch=0, now_ms=0).is_duplicate
 
 
 def test_the_end_of_the_range_is_not_forgotten() -> None:
     log = _log()
     for n in range(20):
         _write(log, ("k", str(n)))
-    log.append(batch([(None, b"goes")]), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch([(None, b"goes")]), leader_epoch=0, now_ms=0)
     log.update_high_watermark(21)
     log.roll(0)
     _clean(log)
@@ -365,7 +366,7 @@ def test_readers_go_on_with_what_they_have() -> None:
 # --- trouble
 
 
-@pytest.mark.parametrize("change", ["truncate", "delete", "close"])
+@pytest.mark.parametrize("change", ["truncate", "delete", "close", "move"])
 def test_a_log_that_changes_under_a_round_ends_it(change: str) -> None:
     files = new_disk()
     log = _log(files)
@@ -378,9 +379,11 @@ def test_a_log_that_changes_under_a_round_ends_it(change: str) -> None:
     while not isinstance(job := next(steps), SyncJob):
         run_jobs([job], 0)
     if change == "truncate":
-        log.truncate_to(25, now_ms=0)
+        truncate_to(log, 25, now_ms=0)
     elif change == "delete":
         log.remove_segments([log.segments.first], now_ms=0)
+    elif change == "move":
+        log.is_moving = True
     else:
         log.close()
     with pytest.raises(CompactionAbortedError):

@@ -6,6 +6,7 @@ import errno
 
 import pytest
 
+from kaa.log.append import append_as_leader
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import StorageError
 from kaa.log.files import read_whole
@@ -41,11 +42,19 @@ def test_the_first_error_counts_and_is_told_once() -> None:
     assert told == [directory]
 
 
-def test_damaged_checkpoints_are_as_good_as_none() -> None:
+def test_damaged_checkpoints_are_as_good_as_none_and_reported_once() -> None:
     files = new_disk()
-    files.create(f"{ROOT}/{RECOVERY_POINT_CHECKPOINT_FILE}").write([b"garbage"], 0)
+    path = f"{ROOT}/{RECOVERY_POINT_CHECKPOINT_FILE}"
+    files.create(path).write([b"garbage"], 0)
     directory = LogDirectory(files, ROOT)
-    assert directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT_FILE) == {}
+    reports: list[str] = []
+    directory.report = reports.append
+    for _ in range(2):
+        assert directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT_FILE) == {}
+    assert directory.read_checkpoint(REPLICATION_OFFSET_CHECKPOINT_FILE) == {}
+    (report,) = reports
+    assert report.startswith(f"{path}: does not start with a version and a count")
+    assert "goes on without it" in report
 
 
 def test_an_error_while_writing_a_checkpoint_is_an_error_of_the_disk() -> None:
@@ -64,7 +73,7 @@ def test_checkpoints_of_a_log() -> None:
     files = new_disk()
     log = new_log(files)
     for _ in range(4):
-        log.append(batch(2), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     log.flush(now_ms=0)
     log.update_high_watermark(6)
     directory = log.directory
@@ -83,7 +92,7 @@ def test_checkpoints_of_a_log() -> None:
 def test_an_older_table_never_replaces_a_newer_one() -> None:
     files = new_disk()
     log = new_log(files)
-    log.append(batch(2), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     log.update_high_watermark(2)
     directory = log.directory
     late = CheckpointJob(directory, REPLICATION_OFFSET_CHECKPOINT_FILE, {PARTITION: 9})

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from kaa.log.append import append_as_follower, append_as_leader
 from kaa.log.errors import StorageError
 from kaa.log.files import read_whole
 from kaa.log.leader_epochs import LeaderEpochCache
 from kaa.log.log import UnifiedLog
 from kaa.log.sim_files import Fault, SimFiles
+from kaa.log.truncation import truncate_fully_and_start_at, truncate_to
 from kaa.wire.errors import Errors
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import SMALL, new_disk, new_log, reload
@@ -21,7 +23,7 @@ def _filled(files: SimFiles | None = None, count: int = 30) -> UnifiedLog:
     """Batches of two records each; timestamps 1000, 1010, ..."""
     log = new_log(files or new_disk())
     for n in range(count):
-        log.append(batch(2, timestamp=1000 + 10 * n), leader_epoch=0, now_ms=n)
+        append_as_leader(log, batch(2, timestamp=1000 + 10 * n), leader_epoch=0, now_ms=n)
     return log
 
 
@@ -29,10 +31,10 @@ def test_a_roll_asks_for_a_flush() -> None:
     log = _filled(count=4)
     assert not log.needs_flush(10**9)
     for _ in range(10):
-        log.append(batch(2), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     assert log.needs_flush(0)
     job = log.flush_job()
-    log.append(batch(2), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     job.run()
     log.complete_flush(job, now_ms=5)
     assert log.recovery_point == 28
@@ -44,7 +46,7 @@ def test_flush_messages_makes_appends_durable() -> None:
     files = new_disk()
     log = new_log(files, replace(SMALL, flush_messages=1))
     for n in range(20):
-        log.append(batch(2, timestamp=n), leader_epoch=0, now_ms=n)
+        append_as_leader(log, batch(2, timestamp=n), leader_epoch=0, now_ms=n)
         assert log.recovery_point == log.log_end_offset == 2 * n + 2
     found = reload(files.restart("lost"), recovery_point=0)
     assert found.log_end_offset == 40
@@ -53,7 +55,7 @@ def test_flush_messages_makes_appends_durable() -> None:
 
 def test_flush_ms() -> None:
     log = new_log(new_disk(), replace(SMALL, flush_ms=100))
-    log.append(batch(2), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     assert not log.needs_flush(99)
     assert log.needs_flush(100)
     log.flush(100)
@@ -64,8 +66,8 @@ def test_a_flush_overtaken_by_a_truncation_counts_for_nothing() -> None:
     log = _filled(count=10)
     job = log.flush_job()
     job.run()
-    log.truncate_to(8, now_ms=0)
-    log.append(batch(4), leader_epoch=1, now_ms=0)
+    truncate_to(log, 8, now_ms=0)
+    append_as_leader(log, batch(4), leader_epoch=1, now_ms=0)
     log.complete_flush(job, now_ms=0)
     assert log.recovery_point == 0
 
@@ -75,20 +77,20 @@ def test_a_flush_overtaken_by_a_truncation_counts_for_nothing() -> None:
 def test_the_first_disk_error_takes_the_directory_offline(operation: str, code: int) -> None:
     files = new_disk()
     log = new_log(files, replace(SMALL, flush_messages=1))
-    log.append(batch(1), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(1), leader_epoch=0, now_ms=0)
     files.faults.append(Fault("write" if operation == "write" else "sync", ".log", code))
     with pytest.raises(StorageError) as caught:
-        log.append(batch(1), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(1), leader_epoch=0, now_ms=0)
     assert caught.value.error is Errors.KAFKA_STORAGE_ERROR
     assert not log.directory.is_online
     assert (log.log_end_offset, log.recovery_point) == (1, 1)
     for refused in (
-        lambda: log.append(batch(1), leader_epoch=0, now_ms=0),
-        lambda: log.append_as_follower(batch(1, base_offset=1), leader_epoch=0, now_ms=0),
+        lambda: append_as_leader(log, batch(1), leader_epoch=0, now_ms=0),
+        lambda: append_as_follower(log, batch(1, base_offset=1), leader_epoch=0, now_ms=0),
         lambda: log.read(0, bytes_max=1),
         log.flush_job,
-        lambda: log.truncate_to(0, now_ms=0),
-        lambda: log.truncate_fully_and_start_at(0, now_ms=0),
+        lambda: truncate_to(log, 0, now_ms=0),
+        lambda: truncate_fully_and_start_at(log, 0, now_ms=0),
     ):
         with pytest.raises(StorageError):
             refused()
@@ -100,7 +102,7 @@ def test_recovery_never_starts_behind_unsynced_indexes() -> None:
     log = new_log(files, replace(SMALL, flush_messages=1))
     checkpoints = []
     for n in range(20):
-        log.append(batch(2, timestamp=n), leader_epoch=0, now_ms=n)
+        append_as_leader(log, batch(2, timestamp=n), leader_epoch=0, now_ms=n)
         checkpoints.append(log.recovery_checkpoint)
         assert log.recovery_checkpoint < log.recovery_point == log.log_end_offset
     assert checkpoints == sorted(checkpoints)
@@ -112,7 +114,7 @@ def test_the_active_segment_costs_one_sync() -> None:
     files = new_disk()
     log = _filled(files, 2)
     log.flush(now_ms=0)
-    log.append(batch(2), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     before = len(files.history)
     log.flush(now_ms=0)
     assert [operation for operation, _ in files.history[before:]] == ["sync"]
@@ -123,7 +125,7 @@ def test_overlapping_jobs_leave_the_newest_epochs() -> None:
     log = new_log(files)
     jobs = []
     for epoch in range(3):
-        log.append(batch(2), leader_epoch=epoch, now_ms=0)
+        append_as_leader(log, batch(2), leader_epoch=epoch, now_ms=0)
         jobs.append(log.flush_job())
     for number, recovery_point in ((1, 4), (2, 6), (0, 6)):
         jobs[number].run()
@@ -164,7 +166,7 @@ def _with_producers(files: SimFiles, count: int) -> UnifiedLog:
     log = new_log(files)
     for producer_id in range(count):
         content = batch(1, producer_id=producer_id, producer_epoch=0, sequence=0)
-        log.append(content, leader_epoch=0, now_ms=0)
+        append_as_leader(log, content, leader_epoch=0, now_ms=0)
     return log
 
 
@@ -183,7 +185,7 @@ def test_a_large_snapshot_is_written_by_the_flush_as_it_was_at_the_roll(
     job = log.flush_job()
     # What comes later is not of the snapshot.
     content = batch(1, producer_id=2, producer_epoch=0, sequence=1)
-    log.append(content, leader_epoch=0, now_ms=0)
+    append_as_leader(log, content, leader_epoch=0, now_ms=0)
     job.run()
     log.complete_flush(job, now_ms=0)
     newest = log.snapshots.read_latest()
@@ -204,7 +206,7 @@ def test_a_large_snapshot_of_what_was_truncated_is_gone(monkeypatch: pytest.Monk
     log = _with_producers(files, 8)
     log.roll(0)
     job = log.flush_job()
-    log.truncate_to(2, now_ms=0)
+    truncate_to(log, 2, now_ms=0)
     job.run()
     log.complete_flush(job, now_ms=0)
     assert all(offset <= 2 for offset in log.snapshots.offsets)
@@ -230,7 +232,7 @@ def test_a_log_that_nobody_wrote_to_costs_a_clean_stop_nothing() -> None:
     assert files.history[before:] == []
     log = reload(files, clean=True)
     log.leader_epochs.assign(8, log.log_end_offset)
-    log.append(batch(2), leader_epoch=8, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=8, now_ms=0)
     assert not log.is_clean
     log.close_cleanly(now_ms=0)
     log = reload(files.restart("lost"), clean=True)
@@ -248,7 +250,7 @@ def test_a_job_that_cannot_be_made_keeps_no_file_open() -> None:
     files = new_disk()
     _filled(files, count=12).close()
     log = reload(files)
-    log.append(batch(2), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     for segment in log.segments:
         segment.is_synced = False
         segment.rest()
@@ -257,3 +259,31 @@ def test_a_job_that_cannot_be_made_keeps_no_file_open() -> None:
         log.flush_job()
     log.close()
     assert files.open_handles == 0
+
+
+def test_folder_that_gets_another_name_in_the_middle_of_a_flush_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread flushes a log that is deleted, or that a move puts aside, at that very moment."""
+    files = new_disk()
+    log = _filled(files)
+    job = log.flush_job()
+    rename = files.rename
+
+    def renamed(before: str, after: str) -> None:
+        rename(before, after)
+        job.run()
+
+    monkeypatch.setattr(files, "rename", renamed)
+    log.rename_folder(f"{log.folder}-delete")
+    log.complete_flush(job, now_ms=0)
+    assert log.directory.is_online
+
+
+def test_file_that_is_missing_from_a_folder_with_its_name_is_a_failure() -> None:
+    files = new_disk()
+    log = _filled(files)
+    job = log.flush_job()
+    files.rename(log.folder, f"{log.folder}-elsewhere")
+    with pytest.raises(FileNotFoundError):
+        job.run()

@@ -5,17 +5,18 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
+from kaa.log.append import append_as_follower, append_as_leader
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.files import remove_tree
 from kaa.log.log import FetchIsolation
 from kaa.log.manager import LogManager
 from kaa.log.names import parse_folder_name
 from kaa.log.rebuild import RemoteState, begin_rebuild
-from kaa.log.sim_files import CrashError, CrashMode, Fault, SimFiles
+from kaa.log.sim_files import CrashError, CrashMode, Fault, Inspection, Operation, SimFiles
 from kaa.model.topics import TopicPartition
 from tests.support.ids import uuid
 from tests.unit.log.batches import batch
@@ -56,7 +57,7 @@ def filled(manager: LogManager) -> UnifiedLog:
     for number in range(RECORDS // 2):
         if 2 * number == DURABLE_RECORDS:
             log.flush(0)
-        log.append(batch(2, timestamp=number), leader_epoch=number // 4, now_ms=0)
+        append_as_leader(log, batch(2, timestamp=number), leader_epoch=number // 4, now_ms=0)
     log.update_high_watermark(log.log_end_offset)
     return log
 
@@ -66,7 +67,7 @@ def copy(source: UnifiedLog, future: UnifiedLog, end_offset: int) -> None:
         offset = future.log_end_offset
         region = source.read(offset, bytes_max=1, isolation=FetchIsolation.LOG_END).region
         assert region is not None
-        future.append_as_follower(region.read(), leader_epoch=9, now_ms=0)
+        append_as_follower(future, region.read(), leader_epoch=9, now_ms=0)
         region.release()
 
 
@@ -126,7 +127,7 @@ def test_swap_changes_the_places_and_keeps_everything() -> None:
     region.release()
     assert plain_folders(files) == [f"{B}/t-0"]
     assert marks(files, A) == ["delete"]
-    log.append(batch(1), leader_epoch=9, now_ms=0)
+    append_as_leader(log, batch(1), leader_epoch=9, now_ms=0)
     for _ in manager.shutdown(0, 1):
         pass
     assert found_after(files)[1].log_end_offset == RECORDS + 1
@@ -142,37 +143,148 @@ def test_a_tail_that_cannot_be_copied_ends_the_swap() -> None:
     assert "of a later leader epoch than 1" in str(error)
     assert manager.get(KEY) is source
     assert not source.is_cleaning
-    source.append(batch(1), leader_epoch=9, now_ms=0)
+    append_as_leader(source, batch(1), leader_epoch=9, now_ms=0)
 
 
+def give_up(manager: LogManager, source: UnifiedLog, ends: list[Exception | None]) -> None:
+    """What a move does when its swap did not succeed: the copy goes, unless it may be all."""
+    if ends != [None] and source.directory.is_online:
+        manager.futures.drop(KEY, 0)
+
+
+@pytest.mark.parametrize("mode", ["kill", "lost", "torn"])
+@pytest.mark.parametrize("copied", [24, RECORDS])
 @pytest.mark.parametrize("path", [A, B])
-def test_disk_that_fails_at_any_operation_of_a_swap_leaves_the_other_one_whole(path: str) -> None:
-    kept = 0
-    for skip in range(40):
+@pytest.mark.parametrize("operation", [*get_args(Operation), "read", "open"])
+def test_disk_that_fails_at_any_operation_of_a_swap_costs_no_record(
+    operation: Operation | Inspection, path: str, copied: int, mode: CrashMode
+) -> None:
+    """Whether the broker goes on or is killed, and whether the disk is back then or not."""
+    skip, is_hit = 0, True
+    while is_hit:
+        files = disks()
+        manager = started(files)
+        source = filled(manager)
+        source.flush(0)
+        future = manager.futures.create(source, manager.directories[1], 0)
+        copy(source, future, copied)
+        future.flush(0)
+        for each in (source, future):
+            each.rest()
+        files.faults = [Fault(operation, path, skip=skip, times=10**9)]
+        ends = swap(manager, source)
+        is_hit = any(not directory.is_online for directory in manager.directories)
+        files.faults = []
+        give_up(manager, source, ends)
+        end_offset, log = RECORDS, manager.get(KEY)
+        assert log is not None
+        if log.directory.is_online:
+            # It serves on, and what it acknowledges is durable.
+            assert log.folder == f"{log.directory.path}/t-0"
+            append_as_leader(log, batch(2), leader_epoch=9, now_ms=0)
+            log.flush(0)
+            end_offset += 2
+        elif ends != [None]:
+            assert path == A
+            assert manager.futures.get(KEY) is not None, "the copy may be the last one"
+        else:
+            # It failed as the disk of the log, after the swap.
+            assert log.folder == f"{B}/t-0"
+        found = found_after(files.restart(mode, seed=skip))[1]
+        assert found.log_end_offset == end_offset, f"{operation} {skip}: {ends}"
+        assert len(stored_batches(found)) == end_offset // 2
+        skip += 1
+
+
+def test_source_that_fails_when_the_copy_has_everything_is_not_waited_for() -> None:
+    files = disks()
+    manager = started(files)
+    source = filled(manager)
+    future = manager.futures.create(source, manager.directories[1], 0)
+    copy(source, future, 24)
+    files.faults = [Fault("sync_directory", A)]
+    assert swap(manager, source) == [None]
+    assert not source.directory.is_online
+    assert manager.get(KEY) is future
+    assert future.folder == f"{B}/t-0"
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_of_two_logs_that_a_failed_disk_left_the_longer_one_serves(is_first: bool) -> None:
+    files = disks()
+    manager = started(files)
+    source = filled(manager)
+    source.flush(0)
+    future = manager.futures.create(source, manager.directories[1], 0)
+    copy(source, future, 10 if is_first else RECORDS)
+    if not is_first:
+        append_as_leader(future, batch(2), leader_epoch=9, now_ms=0)
+    files.rename(future.folder, f"{B}/t-0")
+    manager.abandon()
+    manager, log = found_after(files)
+    path, other, end = (A, B, RECORDS) if is_first else (B, A, RECORDS + 2)
+    assert (log.folder, log.log_end_offset) == (f"{path}/t-0", end)
+    assert plain_folders(files) == [f"{path}/t-0"]
+    assert marks(files, other) == ["stray"]
+    assert [each[:2] for each in manager.strays] == [other]
+    assert not manager.is_lost(KEY)
+    assert [len(each.logs) for each in manager.directories] == ([1, 0] if is_first else [0, 1])
+    assert log.directory.logs[KEY] is log
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_flush_of_the_source_that_ends_within_the_swap_is_not_undone_by_it(is_over: bool) -> None:
+    """With group commit its records are acknowledged then, whether the power fails within the swap
+    or after it, and whether the flush had begun before.
+    """
+    for is_under_way in (True, False):
         files = disks()
         manager = started(files)
         source = filled(manager)
         future = manager.futures.create(source, manager.directories[1], 0)
+        copy(source, future, 24)
+        future.flush(0)
+        job = source.flush_job() if is_under_way else None
+        pending = manager.futures.begin_swap(
+            source, leader_epoch=9, now_ms=0, ended=lambda _: None, is_group_committed=True
+        )
+        while not pending.is_settled:
+            pending.advance()
+            if source.folder.endswith("-delete") and source.recovery_point < RECORDS:
+                job = job or source.flush_job()
+                job.run()
+                source.complete_flush(job, 0)
+                break
+        assert source.recovery_point == RECORDS
+        if is_over:
+            pending.settle()
+        assert found_after(files.restart("lost", seed=1))[1].log_end_offset == RECORDS
+
+
+def test_records_that_are_deleted_within_a_swap_stay_deleted() -> None:
+    step, is_over = 0, False
+    while not is_over:
+        files = disks()
+        manager = started(files)
+        source = filled(manager)
+        source.flush(0)
+        future = manager.futures.create(source, manager.directories[1], 0)
         copy(source, future, RECORDS)
         future.flush(0)
-        files.faults = [
-            Fault(operation, path, skip=skip, times=1)
-            for operation in ("rename", "sync_directory", "create", "write", "sync")
-        ]
-        ends = swap(manager, source)
-        if any(not directory.is_online for directory in manager.directories):
-            kept += ends != [None]
-            log = manager.get(KEY)
-            assert log is not None
-            assert plain_folders(files) != [] or path == A
-            if ends != [None] and path == B:
-                assert log is source
-                assert source.directory.is_online
-                assert source.folder == f"{A}/t-0"
-                assert len(stored_batches(source)) == RECORDS // 2
-        else:
-            assert ends == [None]
-    assert kept
+        pending = manager.futures.begin_swap(source, leader_epoch=9, now_ms=0, ended=lambda _: None)
+        for _ in range(step):
+            is_over = pending.is_settled
+            pending.advance()
+        directory = manager.delete_records(KEY, 17)
+        assert directory is not None
+        for job in manager.checkpoint_starts(directory):
+            if job is not None:
+                job.run()
+        for mode in get_args(CrashMode):
+            found = found_after(files.restart(mode, seed=step))[1]
+            assert found.log_start_offset == 17, f"{mode} after step {step}"
+        step += 1
+    assert step > 3
 
 
 def tiered(manager: LogManager) -> UnifiedLog:
@@ -181,9 +293,9 @@ def tiered(manager: LogManager) -> UnifiedLog:
     """
     log = manager.get_or_create(KEY, TOPIC_ID, now_ms=0)
     content = batch(2, producer_id=7, producer_epoch=0, sequence=0, timestamp=10**12)
-    log.append(content, leader_epoch=0, now_ms=0)
+    append_as_leader(log, content, leader_epoch=0, now_ms=0)
     for number in range(1, RECORDS // 2):
-        log.append(batch(2, timestamp=number), leader_epoch=number // 4, now_ms=0)
+        append_as_leader(log, batch(2, timestamp=number), leader_epoch=number // 4, now_ms=0)
     log.update_high_watermark(log.log_end_offset)
     log.flush(0)
     local = log.segments.active.base_offset

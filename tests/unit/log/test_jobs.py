@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from kaa.log.append import append_as_leader
 from kaa.log.dirs import LogDirectory
 from kaa.log.files import read_whole
-from kaa.log.jobs import CheckpointJob, FlushLogJob, Job, RemoveJob, SyncJob, WorkJob
+from kaa.log.futures import rename_folder
+from kaa.log.jobs import (
+    CheckpointJob,
+    FlushLogJob,
+    Job,
+    RemoveFilesJob,
+    RemoveFolderJob,
+    SyncJob,
+    WorkJob,
+)
 from kaa.log.sim_files import Fault, Operation, SimFiles
 from kaa.model.topics import TopicPartition
 from kaa.records.errors import CorruptRecordsError
@@ -24,7 +34,7 @@ def _prepared() -> tuple[SimFiles, LogDirectory]:
 
 def test_a_flush_moves_the_recovery_point_when_it_is_done() -> None:
     log = new_log(new_disk())
-    log.append(batch(2), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     job = FlushLogJob(log)
     job.run()
     assert log.recovery_point == 0
@@ -42,21 +52,38 @@ def test_a_checkpoint_is_as_new_as_its_number() -> None:
     assert read_whole(files, f"{ROOT}/name") == b"0\n1\nt 0 9\n"
 
 
-def test_files_and_folders_are_removed_also_a_second_time() -> None:
+def test_folders_are_removed_also_a_second_time() -> None:
     files, directory = _prepared()
     for _ in range(2):
-        job = RemoveJob(directory, [f"{ROOT}/file"], [f"{ROOT}/folder"])
-        run_jobs([job], 0)
-        assert files.list_directory(ROOT) == []
+        run_jobs([RemoveFolderJob(directory, f"{ROOT}/folder")], 0)
+        assert files.list_directory(ROOT) == ["file"]
     assert directory.is_online
+
+
+@pytest.mark.parametrize("is_due", [False, True], ids=["doomed", "due"])
+def test_files_of_a_folder_that_gets_another_name_are_removed_there(is_due: bool) -> None:
+    """At the end of a move, before they are due or while a thread is about to unlink them."""
+    files = new_disk()
+    log = new_log(files)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
+    log.roll(0)
+    log.remove_segments([log.segments.first], 0)
+    later_ms = log.config.file_delete_delay_ms
+    job = RemoveFilesJob(log, log.take_due(later_ms) if is_due else [])
+    rename_folder(log, "other")
+    job.run()
+    assert [name for name in files.list_directory(log.folder) if name.endswith(".deleted")]
+    job.done(0)
+    run_jobs([RemoveFilesJob(log, log.take_due(later_ms))], 0)
+    assert not [name for name in files.list_directory(log.folder) if name.endswith(".deleted")]
+    assert log.take_due(later_ms) == []
 
 
 @pytest.mark.parametrize(
     ("make", "operation"),
     [
         (lambda d: CheckpointJob(d, "name", {}), "sync"),
-        (lambda d: RemoveJob(d, [f"{ROOT}/file"]), "unlink"),
-        (lambda d: RemoveJob(d, [], [f"{ROOT}/folder"]), "rmdir"),
+        (lambda d: RemoveFolderJob(d, f"{ROOT}/folder"), "rmdir"),
         (lambda d: SyncJob(d, [d.files.open(f"{ROOT}/file")]), "sync"),
     ],
 )
@@ -73,7 +100,7 @@ def test_a_failure_takes_the_directory_offline(make: object, operation: Operatio
 def test_a_failed_flush_gives_its_files_back() -> None:
     files = new_disk()
     log = new_log(files)
-    log.append(batch(2), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     files.faults.append(Fault("sync", ".log"))
     run_jobs([FlushLogJob(log)], 0)
     assert (log.recovery_point, log.directory.is_online) == (0, False)

@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from kaa.limits import SCAN_WINDOW_BYTES, SEEK_WINDOW_BYTES
+from kaa.log.append import append_as_leader
 from kaa.log.compaction import Compaction, CompactionRange
 from kaa.log.files import write_new
 from kaa.log.log import UnifiedLog
@@ -14,6 +15,7 @@ from kaa.log.lookup import MAX_TIMESTAMP, TimestampAndOffset
 from kaa.log.names import LOG_SUFFIX, file_name, folder_name
 from kaa.log.scan import BatchExtent, StoredLegacyBatch, find_batch, iter_headers, iter_valid
 from kaa.log.sim_files import SimFiles
+from kaa.log.truncation import truncate_to
 from kaa.records.batch import CompressionType, RecordBatch
 from kaa.records.compaction import OffsetMap
 from kaa.records.errors import CorruptRecordsError
@@ -88,7 +90,7 @@ def test_a_log_of_all_magics_is_recovered_and_read(clean: bool) -> None:
 
 def test_new_batches_follow_old_ones() -> None:
     files, log = old_log((0, mixed()))
-    log.append(batch(2), leader_epoch=3, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=3, now_ms=0)
     log.close_cleanly(0)
     again = reload(files, clean=True)
     assert again.log_end_offset == 10
@@ -123,7 +125,7 @@ def test_times_are_found() -> None:
 
 def test_truncation_keeps_whole_batches() -> None:
     _, log = old_log((0, mixed()))
-    assert log.truncate_to(6, now_ms=0)
+    assert truncate_to(log, 6, now_ms=0)
     assert log.log_end_offset == 6
     assert [value for _, _, value in pairs(log)] == [b"%d" % n for n in range(6)]
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kaa.limits import LOG_RECENT_POSITIONS_MAX
+from kaa.log.append import append_as_follower, append_as_leader
 from kaa.log.errors import StorageError
 from kaa.log.log import FetchIsolation, UnifiedLog
 from kaa.log.sim_files import Fault, SimFiles
@@ -21,7 +22,7 @@ def _filled(files: SimFiles | None = None, count: int = 30) -> UnifiedLog:
     """Batches of two records each; timestamps 1000, 1010, ..."""
     log = new_log(files or new_disk())
     for n in range(count):
-        log.append(batch(2, timestamp=1000 + 10 * n), leader_epoch=0, now_ms=n)
+        append_as_leader(log, batch(2, timestamp=1000 + 10 * n), leader_epoch=0, now_ms=n)
     return log
 
 
@@ -39,7 +40,7 @@ def test_reads_at_the_end_need_no_disk() -> None:
 def test_a_gap_is_skipped() -> None:
     log = new_log(new_disk())
     for offset in range(0, 200, 10):
-        log.append_as_follower(batch(2, base_offset=offset), leader_epoch=0, now_ms=0)
+        append_as_follower(log, batch(2, base_offset=offset), leader_epoch=0, now_ms=0)
     for offset in range(191):
         result = log.read(offset, bytes_max=1, isolation=LOG_END)
         assert result.region is not None
@@ -91,7 +92,7 @@ def test_new_settings_count_for_the_active_segment() -> None:
     log = _filled(count=1)
     log.update_config(replace(SMALL, segment_bytes=100_000))
     for _ in range(50):
-        log.append(batch(2), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     assert len(log.segments) == 1
 
 
@@ -101,4 +102,18 @@ def test_an_error_while_removing_takes_the_directory_offline() -> None:
     files.faults.append(Fault("rename", ".deleted"))
     with pytest.raises(StorageError):
         log.remove_segments([log.segments.first], now_ms=0)
+    assert not log.directory.is_online
+
+
+def test_files_that_a_deleted_log_no_longer_has_do_not_take_the_directory_offline() -> None:
+    log = _filled()
+    log.rest()
+    log.close()
+    with pytest.raises(StorageError, match="no longer in use"):
+        log.read(0, bytes_max=1, isolation=LOG_END)
+    with pytest.raises(StorageError), log.storage():
+        raise FileNotFoundError(2, "gone")
+    assert log.directory.is_online
+    with pytest.raises(StorageError), log.storage():
+        raise OSError(5, "broken")
     assert not log.directory.is_online

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from kaa.log.append import UnexpectedAppendOffsetError
+from kaa.log.append import (
+    BY_COORDINATOR,
+    AppendSource,
+    UnexpectedAppendOffsetError,
+    append_as_follower,
+    append_as_leader,
+)
 from kaa.log.errors import LogError
 from kaa.log.leader_epochs import EpochEntry
 from kaa.log.log import FetchIsolation, UnifiedLog
@@ -25,7 +31,7 @@ def _filled(files: SimFiles | None = None, count: int = 30) -> UnifiedLog:
     """Batches of two records each; timestamps 1000, 1010, ..."""
     log = new_log(files or new_disk())
     for n in range(count):
-        log.append(batch(2, timestamp=1000 + 10 * n), leader_epoch=0, now_ms=n)
+        append_as_leader(log, batch(2, timestamp=1000 + 10 * n), leader_epoch=0, now_ms=n)
     return log
 
 
@@ -35,7 +41,7 @@ def _filled(files: SimFiles | None = None, count: int = 30) -> UnifiedLog:
 def test_the_leader_assigns_offsets_and_epoch_in_place() -> None:
     log = new_log(new_disk())
     content = batch(3, base_offset=99, leader_epoch=-1) + batch(2, base_offset=7, leader_epoch=-1)
-    info = log.append(content, leader_epoch=4, now_ms=0)
+    info = append_as_leader(log, content, leader_epoch=4, now_ms=0)
     assert (info.first_offset, info.last_offset, info.record_count) == (0, 4, 5)
     assert info.size_in_bytes == len(content)
     assert info.last_leader_epoch == 4
@@ -50,17 +56,17 @@ def test_one_append_is_one_write() -> None:
     files = new_disk()
     log = new_log(files)
     before = len(files.history)
-    log.append(batch(3) + batch(2), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(3) + batch(2), leader_epoch=0, now_ms=0)
     assert [operation for operation, _ in files.history[before:]] == ["write"]
 
 
 def test_too_large_batches_and_appends_are_refused() -> None:
     log = new_log(new_disk(), replace(SMALL, max_message_bytes=200))
     with pytest.raises(LogError) as caught:
-        log.append(batch(1, value_bytes=200), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(1, value_bytes=200), leader_epoch=0, now_ms=0)
     assert caught.value.error is Errors.MESSAGE_TOO_LARGE
     with pytest.raises(LogError) as caught:
-        log.append(batch(3) * 10, leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(3) * 10, leader_epoch=0, now_ms=0)
     assert caught.value.error is Errors.RECORD_LIST_TOO_LARGE
     assert log.log_end_offset == 0
 
@@ -68,55 +74,60 @@ def test_too_large_batches_and_appends_are_refused() -> None:
 def test_the_metadata_log_may_exceed_the_message_size() -> None:
     log = new_log(new_disk(), replace(SMALL, max_message_bytes=100))
     raft = AppendOrigin.RAFT_LEADER
-    log.append(batch(1, value_bytes=200), leader_epoch=0, now_ms=0, origin=raft)
+    append_as_leader(
+        log, batch(1, value_bytes=200), leader_epoch=0, now_ms=0, source=AppendSource(raft)
+    )
     assert log.log_end_offset == 1
 
 
 def test_nothing_to_append() -> None:
     log = new_log(new_disk())
-    info = log.append(bytearray(), leader_epoch=0, now_ms=0)
+    info = append_as_leader(log, bytearray(), leader_epoch=0, now_ms=0)
     assert info.record_count == 0
     assert log.log_end_offset == 0
 
 
 def test_append_time_is_reported() -> None:
     log = new_log(new_disk(), replace(SMALL, message_timestamp_type="LogAppendTime"))
-    assert log.append(batch(1, timestamp=55), leader_epoch=0, now_ms=0).log_append_time_ms == 55
+    assert (
+        append_as_leader(log, batch(1, timestamp=55), leader_epoch=0, now_ms=0).log_append_time_ms
+        == 55
+    )
 
 
 def test_followers_take_offsets_as_they_are() -> None:
     leader, follower = _filled(count=5), new_log(new_disk())
     content = b"".join(bytes(b.view) for b in stored_batches(leader))
-    info = follower.append_as_follower(content[:-1], leader_epoch=0, now_ms=0)
+    info = append_as_follower(follower, content[:-1], leader_epoch=0, now_ms=0)
     assert (info.first_offset, info.last_offset) == (0, 7)
     rest = bytes(stored_batches(leader)[-1].view)
-    follower.append_as_follower(rest, leader_epoch=0, now_ms=0)
+    append_as_follower(follower, rest, leader_epoch=0, now_ms=0)
     assert [bytes(b.view) for b in stored_batches(follower)] == [
         bytes(b.view) for b in stored_batches(leader)
     ]
     with pytest.raises(UnexpectedAppendOffsetError) as caught:
-        follower.append_as_follower(rest, leader_epoch=0, now_ms=0)
+        append_as_follower(follower, rest, leader_epoch=0, now_ms=0)
     assert (caught.value.first_offset, caught.value.last_offset) == (8, 9)
 
 
 def test_followers_leave_gaps_and_refuse_damage() -> None:
     log = new_log(new_disk())
-    log.append_as_follower(batch(2, base_offset=50), leader_epoch=0, now_ms=0)
+    append_as_follower(log, batch(2, base_offset=50), leader_epoch=0, now_ms=0)
     assert log.log_end_offset == 52
     damaged = batch(2, base_offset=60)
     damaged[-1] ^= 1
     with pytest.raises(CorruptRecordsError):
-        log.append_as_follower(damaged, leader_epoch=0, now_ms=0)
+        append_as_follower(log, damaged, leader_epoch=0, now_ms=0)
     assert log.log_end_offset == 52
 
 
 def test_followers_stop_at_a_newer_epoch() -> None:
     log = new_log(new_disk())
     content = batch(1, base_offset=0, leader_epoch=3) + batch(1, base_offset=1, leader_epoch=5)
-    info = log.append_as_follower(content, leader_epoch=4, now_ms=0)
+    info = append_as_follower(log, content, leader_epoch=4, now_ms=0)
     assert info.last_offset == 0
     assert log.leader_epochs.entries == [EpochEntry(3, 0)]
-    info = log.append_as_follower(content[len(content) // 2 :], leader_epoch=5, now_ms=0)
+    info = append_as_follower(log, content[len(content) // 2 :], leader_epoch=5, now_ms=0)
     assert info.last_offset == 1
     assert log.leader_epochs.entries == [EpochEntry(3, 0), EpochEntry(5, 1)]
 
@@ -171,20 +182,19 @@ def test_reads_stop_at_whole_batches_and_may_refuse_a_large_one() -> None:
 
 def test_committed_reads_end_at_the_first_open_transaction() -> None:
     log = new_log(new_disk())
-    log.append(batch(1), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(1), leader_epoch=0, now_ms=0)
     for producer_id in (7, 8):
         content = batch(
             1, producer_id=producer_id, producer_epoch=0, sequence=0, transactional=True
         )
-        log.append(content, leader_epoch=0, now_ms=0)
+        append_as_leader(log, content, leader_epoch=0, now_ms=0)
     log.update_high_watermark(3)
     assert log.last_stable_offset == 1
-    coordinator = AppendOrigin.COORDINATOR
-    log.append(marker(ABORT, 7, 0), leader_epoch=0, now_ms=0, origin=coordinator)
+    append_as_leader(log, marker(ABORT, 7, 0), leader_epoch=0, now_ms=0, source=BY_COORDINATOR)
     assert log.last_stable_offset == 1, "the marker is not replicated yet"
     log.update_high_watermark(4)
     assert log.last_stable_offset == 2
-    log.append(marker(COMMIT, 8, 0), leader_epoch=0, now_ms=0, origin=coordinator)
+    append_as_leader(log, marker(COMMIT, 8, 0), leader_epoch=0, now_ms=0, source=BY_COORDINATOR)
     log.update_high_watermark(5)
     assert log.last_stable_offset == 5
     result = log.read(0, bytes_max=1000, isolation=FetchIsolation.TXN_COMMITTED)
@@ -242,7 +252,7 @@ def test_segments_roll_by_size_with_a_snapshot_each() -> None:
 def test_jitter_is_drawn_below_the_limit() -> None:
     log = new_log(new_disk(), replace(SMALL, segment_jitter_ms=50))
     for n in range(60):
-        log.append(batch(2), leader_epoch=0, now_ms=n)
+        append_as_leader(log, batch(2), leader_epoch=0, now_ms=n)
     jitters = {segment.jitter_ms for segment in log.segments}
     assert len(jitters) > 2
     assert max(jitters) < 50
@@ -256,7 +266,7 @@ def test_a_clean_stop_is_loaded_without_a_scan() -> None:
     log = _filled(files)
     for n in range(3):
         content = batch(1, producer_id=7, producer_epoch=0, sequence=n)
-        log.append(content, leader_epoch=2, now_ms=0)
+        append_as_leader(log, content, leader_epoch=2, now_ms=0)
     records = stored_records(log)
     log.close_cleanly(now_ms=0)
     assert files.open_handles == 0
@@ -268,5 +278,5 @@ def test_a_clean_stop_is_loaded_without_a_scan() -> None:
     assert found.leader_epochs.entries == [EpochEntry(0, 0), EpochEntry(2, 60)]
     assert stored_records(found) == records
     again = batch(1, producer_id=7, producer_epoch=0, sequence=2)
-    info = found.append(again, leader_epoch=2, now_ms=0)
+    info = append_as_leader(found, again, leader_epoch=2, now_ms=0)
     assert (info.is_duplicate, info.first_offset) == (True, 62)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kaa.log.append import append_as_leader
 from kaa.log.errors import StorageError
 from kaa.log.log import UnifiedLog
 from kaa.log.lookup import (
@@ -24,7 +25,7 @@ def _filled(files: SimFiles | None = None) -> UnifiedLog:
     """Batches of three records, timestamps 100 n, 100 n + 1, 100 n + 2, over several segments."""
     log = new_log(files or new_disk())
     for n in range(30):
-        log.append(batch(3, timestamp=100 * n), leader_epoch=n // 10, now_ms=0)
+        append_as_leader(log, batch(3, timestamp=100 * n), leader_epoch=n // 10, now_ms=0)
     log.update_high_watermark(90)
     return log
 
@@ -60,7 +61,7 @@ def test_records_below_the_start_do_not_count() -> None:
 def test_timestamps_need_not_rise() -> None:
     log = new_log(new_disk())
     for timestamp in (500, 900, 100, 900, 300):
-        log.append(batch(1, timestamp=timestamp), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(1, timestamp=timestamp), leader_epoch=0, now_ms=0)
     assert fetch_offset(log, 501) == TimestampAndOffset(900, 1, 0)
     assert fetch_offset(log, MAX_TIMESTAMP) == TimestampAndOffset(900, 1, 0)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from kaa.log.append import append_as_leader
 from kaa.log.files import write_new
 from kaa.log.log import UnifiedLog
 from kaa.log.names import LOG_SUFFIX, file_name, folder_name
@@ -76,7 +77,7 @@ def test_a_far_follower_alone_is_no_overflow() -> None:
 def test_what_follows_goes_on_as_ever() -> None:
     files = found_disk(*OFFSETS)
     log = reload(files, COMPACTED)
-    log.append(batch(2), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     log.close_cleanly(0)
     again = reload(files, COMPACTED, clean=True)
     assert again.log_end_offset == OFFSETS[-1] + 3

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from kaa.log.append import prepare_leader_append
+from kaa.log.append import append_as_follower, append_as_leader, prepare_leader_append
 from kaa.log.config import LogConfig
 from kaa.log.log import UnifiedLog
 from kaa.log.pending import PendingAppend
 from kaa.log.retention import delete_old_segments
 from kaa.log.sim_files import Fault, Operation, SimFiles
+from kaa.log.truncation import truncate_fully_and_start_at, truncate_to
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import SMALL, new_disk, new_log, reload, stored_batches
 
@@ -87,7 +88,7 @@ def in_a_thread(log: UnifiedLog, work: Callable[[], object]) -> None:
 
 def test_the_next_append_comes_behind_it() -> None:
     log = new_log(new_disk())
-    in_a_thread(log, lambda: log.append(batch(1), leader_epoch=0, now_ms=0))
+    in_a_thread(log, lambda: append_as_leader(log, batch(1), leader_epoch=0, now_ms=0))
     assert [found.base_offset for found in stored_batches(log)] == [0, 2]
 
 
@@ -98,9 +99,9 @@ def test_a_roll_comes_behind_it(as_follower: bool) -> None:
     def append() -> None:
         if as_follower:
             records = batch(3, base_offset=2)
-            log.append_as_follower(records, leader_epoch=0, now_ms=0)
+            append_as_follower(log, records, leader_epoch=0, now_ms=0)
         else:
-            log.append(batch(3), leader_epoch=0, now_ms=0)
+            append_as_leader(log, batch(3), leader_epoch=0, now_ms=0)
 
     in_a_thread(log, append)
     assert [segment.base_offset for segment in log.segments] == [0, 2]
@@ -124,16 +125,16 @@ def test_an_end_without_a_flush_waits_for_it_too() -> None:
 
 def test_a_truncation_cuts_it_off() -> None:
     log = new_log(new_disk())
-    log.append(batch(1), leader_epoch=0, now_ms=0)
-    in_a_thread(log, lambda: log.truncate_to(1, now_ms=0))
+    append_as_leader(log, batch(1), leader_epoch=0, now_ms=0)
+    in_a_thread(log, lambda: truncate_to(log, 1, now_ms=0))
     assert log.log_end_offset == 1
-    in_a_thread(log, lambda: log.truncate_fully_and_start_at(9, now_ms=0))
+    in_a_thread(log, lambda: truncate_fully_and_start_at(log, 9, now_ms=0))
     assert (log.log_start_offset, log.log_end_offset) == (9, 9)
 
 
 def test_retention_leaves_it_alone() -> None:
     log = new_log(new_disk(), LogConfig(retention_ms=1))
-    log.append(batch(1), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(1), leader_epoch=0, now_ms=0)
     log.update_high_watermark(1)
     in_a_thread(log, lambda: delete_old_segments(log, now_ms=1_000_000))
     assert (log.log_start_offset, log.log_end_offset) == (0, 3)
@@ -179,7 +180,7 @@ def test_an_index_that_cannot_be_written_is_no_success(monkeypatch: pytest.Monke
     files = new_disk()
     log, writer = new_log(files, LogConfig(index_interval_bytes=0)), Writer()
     for _ in range(3):
-        log.append(batch(2), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     pending = begin(log, writer)
     files.faults.append(Fault("write", ".index"))
     writer.work()

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from kaa.log.append import append_as_follower, append_as_leader
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import CorruptFileError
 from kaa.log.leader_epochs import EpochEntry
@@ -12,7 +14,8 @@ from kaa.log.names import LOG_START_OFFSET_CHECKPOINT_FILE
 from kaa.log.producer_snapshots import encode_producer_snapshot
 from kaa.log.producer_state import BatchMetadata, ProducerEntry
 from kaa.log.rebuild import RemoteState, begin_rebuild
-from kaa.log.sim_files import CrashError, CrashMode, SimFiles
+from kaa.log.sim_files import CrashError, CrashMode, Fault, SimFiles
+from kaa.log.truncation import PendingTruncation, begin_restart, begin_truncation
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import PARTITION, SMALL, new_disk, new_log, reload
 
@@ -25,7 +28,7 @@ STATE = RemoteState(1_000, EPOCHS, encode_producer_snapshot([PRODUCER]))
 def filled(files: SimFiles | None = None) -> UnifiedLog:
     log = new_log(files or new_disk(), TIERED)
     for _ in range(10):
-        log.append(batch(2), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     log.update_high_watermark(20)
     log.flush(0)
     return log
@@ -43,7 +46,7 @@ def test_a_log_goes_on_behind_a_remote_segment() -> None:
     assert log.producer_state.producers[7].batches[-1].last_sequence == 41
     assert log.producer_state.first_unstable_offset == 950
     assert log.last_stable_offset == 950
-    log.append_as_follower(batch(2, base_offset=1_000), leader_epoch=6, now_ms=0)
+    append_as_follower(log, batch(2, base_offset=1_000), leader_epoch=6, now_ms=0)
     # A power cut right after it costs nothing but the record.
     after = files.restart("lost")
     start = reload_start(after)
@@ -51,6 +54,45 @@ def test_a_log_goes_on_behind_a_remote_segment() -> None:
     assert (again.log_start_offset, again.log_end_offset) == (100, 1_000)
     assert again.leader_epochs.entries[:3] == epochs
     assert again.producer_state.producers[7].epoch == 1
+
+
+def begin_restart_at_5(log: UnifiedLog) -> PendingTruncation:
+    return begin_restart(log, 5, 0)
+
+
+def begin_cut(log: UnifiedLog) -> PendingTruncation:
+    truncation = begin_truncation(log, 5, 0)
+    assert truncation is not None
+    return truncation
+
+
+def begin_rebuild_at_100(log: UnifiedLog) -> PendingTruncation:
+    return begin_rebuild(log, STATE, 100, 0)
+
+
+@pytest.mark.parametrize("begin", [begin_restart_at_5, begin_cut, begin_rebuild_at_100])
+@pytest.mark.parametrize("fails", [True, False])
+def test_nothing_stays_open_of_a_log_that_is_closed_at_any_step(
+    begin: Callable[[UnifiedLog], PendingTruncation], *, fails: bool
+) -> None:
+    """Because it was deleted, or because its disk failed in that step."""
+    for steps in range(20):
+        files = new_disk()
+        log = filled(files)
+        pending = begin(log)
+        for _ in range(steps):
+            if not pending.is_settled:
+                pending.advance()
+        is_over = pending.is_settled
+        if fails:
+            files.faults = [Fault("sync", "", times=99), Fault("sync_directory", "", times=99)]
+            pending.settle()
+        log.close_when_settled()
+        pending.settle()
+        assert files.open_paths() == []
+        if is_over:
+            return
+    pytest.fail("it never ended")
 
 
 def reload_start(files: SimFiles) -> int:

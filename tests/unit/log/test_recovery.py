@@ -9,10 +9,12 @@ is found afterwards must be a prefix of what was appended, at least as long as w
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from struct import pack
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kaa.log.append import AppendSource, append_as_follower, append_as_leader
 from kaa.log.leader_epochs import EpochEntry
 from kaa.log.names import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
 from kaa.log.sim_files import CrashError, SimFiles
@@ -81,7 +83,7 @@ def _append(
     copy[:8] = log.log_end_offset.to_bytes(8, "big")
     copy[12:16] = epoch.to_bytes(4, "big")
     story.contents.append(bytes(copy))
-    log.append(content, leader_epoch=epoch, now_ms=0, origin=origin)
+    append_as_leader(log, content, leader_epoch=epoch, now_ms=0, source=AppendSource(origin))
     story.acknowledged_offset = log.log_end_offset
     story.durable_offset = log.recovery_point
 
@@ -100,7 +102,7 @@ def _reference(story: Story, count: int) -> UnifiedLog:
     """A log that never crashed, with the first `count` batches."""
     log = new_log(new_disk())
     for content in story.contents[:count]:
-        log.append_as_follower(content, leader_epoch=99, now_ms=0)
+        append_as_follower(log, content, leader_epoch=99, now_ms=0)
     return log
 
 
@@ -184,10 +186,10 @@ def test_recovery_scans_only_behind_the_recovery_point() -> None:
     files = new_disk()
     log = new_log(files)
     for n in range(40):
-        log.append(batch(2, timestamp=n), leader_epoch=0, now_ms=n)
+        append_as_leader(log, batch(2, timestamp=n), leader_epoch=0, now_ms=n)
     log.flush(now_ms=0)
     log.directory.checkpoint_recovery_points()
-    log.append(batch(2), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     bases = log.segments.base_offsets
     files.flip_bits(f"{FOLDER}/{bases[2]:020d}.log", 50)
     found = reload(files.restart("kill"))
@@ -221,7 +223,7 @@ def test_a_lost_tail_before_a_segment_that_survived_ends_the_log() -> None:
     files = new_disk()
     log = new_log(files)
     for n in range(20):
-        log.append(batch(2, timestamp=n), leader_epoch=0, now_ms=n)
+        append_as_leader(log, batch(2, timestamp=n), leader_epoch=0, now_ms=n)
     size = len(batch(2))
     bases = log.segments.base_offsets
     files.open(f"{FOLDER}/{bases[1]:020d}.log").truncate(3 * size)
@@ -235,7 +237,7 @@ def test_damaged_small_files_are_replaced(name: str) -> None:
     files = new_disk()
     log = new_log(files)
     for epoch in range(3):
-        log.append(batch(2), leader_epoch=epoch, now_ms=0)
+        append_as_leader(log, batch(2), leader_epoch=epoch, now_ms=0)
     log.close_cleanly(now_ms=0)
     files.open(f"{FOLDER}/{name}").truncate(3)
     found = reload(files, clean=True)
@@ -258,12 +260,30 @@ def test_a_damaged_transaction_index_is_built_anew_even_after_a_clean_stop() -> 
     assert found.recovery_point < found.log_end_offset
 
 
+@pytest.mark.parametrize("fields", [(9, 3, 10**6, 10**6), (9, 10**6, 2, 3)])
+def test_an_abort_that_cannot_be_in_its_segment_has_the_index_built_anew(
+    fields: tuple[int, ...],
+) -> None:
+    files = new_disk()
+    story = Story()
+    _live(files, story, SMALL)
+    files = files.restart("kill")
+    wanted = reload(files)
+    aborted = wanted.collect_aborted(0, 100)
+    wanted.close_cleanly(now_ms=0)
+    names = [n for n in files.list_directory(FOLDER) if n.endswith(".txnindex")]
+    for name in names:
+        path = f"{FOLDER}/{name}"
+        files.open(path).write([pack(">hqqqq", 0, *fields)], files.size(path))
+    assert reload(files, clean=True).collect_aborted(0, 10**7) == aborted != []
+
+
 def test_a_damaged_transaction_index_does_not_move_the_start_of_the_scan() -> None:
     """What lies between the recovery point and its segment was not flushed either."""
     files = new_disk()
     log = new_log(files)
     for epoch in range(30):
-        log.append(batch(2, value_bytes=30), leader_epoch=epoch, now_ms=0)
+        append_as_leader(log, batch(2, value_bytes=30), leader_epoch=epoch, now_ms=0)
     bases = log.segments.base_offsets
     torn = files.open(f"{FOLDER}/{file_name(bases[-3], LOG_SUFFIX)}")
     torn.write([b"\xff"], 40)
@@ -293,8 +313,8 @@ def test_orphans_go_and_an_empty_folder_is_a_new_log() -> None:
 def test_segments_below_the_start_of_the_log_are_removed() -> None:
     files = new_disk()
     log = new_log(files)
-    log.append(batch(2), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     found = reload(files.restart("kill"), log_start_offset=100)
     assert (found.log_start_offset, found.log_end_offset) == (100, 100)
     assert found.leader_epochs.entries == []
-    found.append(batch(2), leader_epoch=1, now_ms=0)
+    append_as_leader(found, batch(2), leader_epoch=1, now_ms=0)

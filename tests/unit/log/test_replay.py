@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kaa.log.append import AppendSource, append_as_leader
 from kaa.log.log import UnifiedLog
 from kaa.log.producer_state import ProducerState
 from kaa.log.replay import load_newest_snapshot, replay_segments
@@ -29,7 +30,7 @@ def _lived(files: SimFiles | None = None) -> UnifiedLog:
         else:
             sequence = sum(1 for m in range(n) if not m % 2 and m % 5 != 4)
             content = batch(1, producer_id=7, producer_epoch=0, sequence=sequence)
-        log.append(content, leader_epoch=0, now_ms=0, origin=origin)
+        append_as_leader(log, content, leader_epoch=0, now_ms=0, source=AppendSource(origin))
     return log
 
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from kaa.log import retention
+from kaa.log.append import append_as_leader
 from kaa.log.config import LogConfig
 from kaa.log.errors import LogError
 from kaa.log.log import UnifiedLog
 from kaa.log.retention import delete_old_segments
 from kaa.log.sim_files import CrashError, SimFiles
+from kaa.log.truncation import truncate_to
 from kaa.wire.errors import Errors
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import (
@@ -31,7 +33,7 @@ def _filled(config: LogConfig, files: SimFiles | None = None) -> UnifiedLog:
     """Four segments of six batches of two records: 0, 12, 24, 36; timestamps 0, 10, ..."""
     log = new_log(files or new_disk(), config)
     for n in range(24):
-        log.append(batch(2, timestamp=10 * n), leader_epoch=0, now_ms=n)
+        append_as_leader(log, batch(2, timestamp=10 * n), leader_epoch=0, now_ms=n)
     log.update_high_watermark(48)
     assert log.segments.base_offsets == [0, 12, 24, 36]
     if config.remote_storage_enable:
@@ -68,7 +70,7 @@ def test_the_active_segment_expires_too() -> None:
     assert delete_old_segments(log, now_ms=10**6) == 4
     assert _starts(log) == (48, [48])
     assert delete_old_segments(log, now_ms=10**7) == 0
-    log.append(batch(1, timestamp=10**7), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(1, timestamp=10**7), leader_epoch=0, now_ms=0)
     assert stored_batches(log)[0].base_offset == 48
 
 
@@ -223,5 +225,5 @@ def test_the_start_of_a_tiered_log_survives_a_restart() -> None:
     assert (again.log_start_offset, again.local_log_start_offset) == (0, 36)
     # Truncation below the local start forgets what was copied beyond it.
     again.copied_offset = 35
-    again.truncate_to(20, 0)
+    truncate_to(again, 20, 0)
     assert again.copied_offset == 19

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from struct import pack
 
 import pytest
 
@@ -12,6 +13,7 @@ from kaa.log.errors import StorageError
 from kaa.log.segment import Segment, SegmentRegion
 from kaa.log.sim_files import Fault, SimFiles
 from kaa.records.batch import RecordBatch
+from kaa.records.errors import CorruptRecordsError
 from tests.unit.log.batches import batch
 
 BASE = 100
@@ -166,6 +168,44 @@ def test_damaged_indexes_are_built_anew(suffix: str, damage: str) -> None:
         segment.close()
 
 
+@pytest.mark.parametrize(
+    ("suffix", "entry"),
+    [
+        (".index", pack(">ii", 122, 50_000_000)),
+        (".index", pack(">ii", 122, 200)),
+        (".index", pack(">ii", -5, 0)),
+        (".index", pack(">ii", 122, -1)),
+        (".timeindex", pack(">qi", 99_000, 119)),
+        (".timeindex", pack(">qi", 1390, 500)),
+        (".timeindex", pack(">qi", 3, 5)),
+    ],
+)
+def test_end_and_times_of_a_segment_are_not_taken_from_a_damaged_index(
+    suffix: str, entry: bytes
+) -> None:
+    files = _files()
+    segment = _filled(files)
+    segment.seal()
+    segment.close()
+    path = f"/d/00000000000000000100{suffix}"
+    good = files.open(path).read(10**6, 0)
+    files.open(path).write([entry], len(good))
+    segment = Segment.load(files, "/d", BASE, CONFIG)
+    assert segment.read_next_offset() == BASE + 120
+    assert (segment.max_timestamp, segment.max_timestamp_offset) == (1392, BASE + 119)
+    assert files.open(path).read(10**6, 0) == good
+
+
+def test_a_file_that_ends_within_a_batch_has_no_end() -> None:
+    files = _files()
+    segment = _filled(files)
+    segment.seal()
+    segment.close()
+    files.open("/d/00000000000000000100.log").truncate(segment.size - 1)
+    with pytest.raises(CorruptRecordsError):
+        Segment.load(files, "/d", BASE, CONFIG).read_next_offset()
+
+
 def test_timestamps() -> None:
     segment = _segment(_files())
     assert (segment.max_timestamp, segment.first_timestamp) == (-1, -1)
@@ -255,3 +295,18 @@ def test_folder_and_suffix_changes() -> None:
     segment.rest()
     assert segment.locate(BASE) is not None
     assert segment.find_by_timestamp(0, 0) is not None
+
+
+def test_a_closed_segment_is_not_opened_again() -> None:
+    """Nobody would close it; who was reading goes on."""
+    files = _files()
+    segment = _filled(files)
+    directory = LogDirectory(files, "/d")
+    region = SegmentRegion(directory, segment, 0, segment.size)
+    segment.rest()
+    segment.close()
+    assert len(region.read()) == segment.size
+    region.release()
+    with pytest.raises(FileNotFoundError):
+        _ = segment.file
+    assert files.open_handles == 0

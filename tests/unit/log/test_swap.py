@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kaa.log.append import append_as_leader
 from kaa.log.segment import Segment
 from kaa.log.swap import replace_segments
 from tests.unit.log.batches import batch
@@ -22,7 +23,7 @@ def _prepared() -> tuple[SimFiles, UnifiedLog, Segment]:
     files = new_disk()
     log = new_log(files, COMPACTED)
     for n in range(16):
-        log.append(batch(2, timestamp=n), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(2, timestamp=n), leader_epoch=0, now_ms=0)
     cleaned = Segment.create(files, log.folder, 0, COMPACTED, suffix=".cleaned")
     cleaned.seal()
     return files, log, cleaned

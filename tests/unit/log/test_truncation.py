@@ -9,11 +9,17 @@ from typing import Any
 
 import pytest
 
+from kaa.log.append import BY_COORDINATOR, append_as_leader
 from kaa.log.futures import rename_folder
 from kaa.log.leader_epochs import EpochEntry
 from kaa.log.log import FetchIsolation, UnifiedLog
 from kaa.log.sim_files import CrashError, Fault, SimFiles
-from kaa.model.kinds import AppendOrigin
+from kaa.log.truncation import (
+    begin_restart,
+    begin_truncation,
+    truncate_fully_and_start_at,
+    truncate_to,
+)
 from kaa.records.batch import RecordBatch
 from tests.unit.log.batches import ABORT, batch, marker
 from tests.unit.log.logs import new_disk, new_log, purge, reload, stored_batches
@@ -25,7 +31,7 @@ def _filled(files: SimFiles | None = None, count: int = 30) -> UnifiedLog:
     """Batches of two records each; timestamps 1000, 1010, ..."""
     log = new_log(files or new_disk())
     for n in range(count):
-        log.append(batch(2, timestamp=1000 + 10 * n), leader_epoch=0, now_ms=n)
+        append_as_leader(log, batch(2, timestamp=1000 + 10 * n), leader_epoch=0, now_ms=n)
     return log
 
 
@@ -34,30 +40,30 @@ def test_truncation_at_any_offset(offset: int) -> None:
     log = _filled()
     log.flush(now_ms=0)
     log.update_high_watermark(40)
-    log.append(batch(1), leader_epoch=3, now_ms=0)
-    assert log.truncate_to(offset, now_ms=0)
+    append_as_leader(log, batch(1), leader_epoch=3, now_ms=0)
+    assert truncate_to(log, offset, now_ms=0)
     end = offset - offset % 2
     assert [b.base_offset for b in stored_batches(log)] == list(range(0, end, 2))
     assert log.log_end_offset == offset
     assert log.recovery_point == offset
     assert log.high_watermark == min(40, offset)
     assert log.leader_epochs.entries == ([EpochEntry(0, 0)] if offset else [])
-    log.append(batch(1), leader_epoch=4, now_ms=0)
+    append_as_leader(log, batch(1), leader_epoch=4, now_ms=0)
     assert stored_batches(log)[-1].base_offset == offset
 
 
 def test_truncation_above_the_end_forgets_empty_epochs() -> None:
     log = _filled(count=2)
     log.leader_epochs.assign(5, 4)
-    assert not log.truncate_to(4, now_ms=0)
+    assert not truncate_to(log, 4, now_ms=0)
     assert log.leader_epochs.entries == [EpochEntry(0, 0)]
 
 
 def test_truncation_below_the_first_segment_starts_over() -> None:
     log = new_log(new_disk())
-    log.truncate_fully_and_start_at(100, now_ms=0)
-    log.append(batch(2), leader_epoch=0, now_ms=0)
-    log.truncate_to(50, now_ms=0)
+    truncate_fully_and_start_at(log, 100, now_ms=0)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
+    truncate_to(log, 50, now_ms=0)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (50, 50, 50)
     assert log.segments.base_offsets == [50]
 
@@ -90,7 +96,7 @@ def test_a_log_that_is_deleted_while_it_is_cut_costs_no_directory(offset: int) -
         log = _filled()
         log.flush(now_ms=0)
         log.directory.writer = later = Later()
-        cut = log.begin_restart(500, 0) if offset == 500 else log.begin_truncation(offset, 0)
+        cut = begin_restart(log, 500, 0) if offset == 500 else begin_truncation(log, offset, 0)
         assert cut is not None
         steps = 0
         while steps < count and not cut.is_settled:
@@ -114,7 +120,7 @@ def test_a_log_that_is_deleted_while_it_is_cut_costs_no_directory(offset: int) -
 def test_starting_over() -> None:
     files = new_disk()
     log = _filled(files)
-    log.truncate_fully_and_start_at(500, now_ms=0, log_start_offset=400)
+    truncate_fully_and_start_at(log, 500, now_ms=0, log_start_offset=400)
     assert log.segments.base_offsets == [500]
     assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (400, 500, 500)
     assert log.snapshots.offsets == []
@@ -133,12 +139,12 @@ def test_truncation_takes_producers_back() -> None:
     log = new_log(new_disk())
     for n in range(30):
         content = batch(1, producer_id=7, producer_epoch=0, sequence=n)
-        log.append(content, leader_epoch=0, now_ms=0)
-    log.truncate_to(12, now_ms=0)
+        append_as_leader(log, content, leader_epoch=0, now_ms=0)
+    truncate_to(log, 12, now_ms=0)
     entry = log.producer_state.producers[7]
     assert entry.last_sequence == 11
     again = batch(1, producer_id=7, producer_epoch=0, sequence=12)
-    assert log.append(again, leader_epoch=0, now_ms=0).first_offset == 12
+    assert append_as_leader(log, again, leader_epoch=0, now_ms=0).first_offset == 12
 
 
 def test_readers_survive_truncation_and_removal() -> None:
@@ -146,7 +152,7 @@ def test_readers_survive_truncation_and_removal() -> None:
     log = _filled(files)
     result = log.read(50, bytes_max=10**6, isolation=LOG_END)
     assert result.region is not None
-    log.truncate_fully_and_start_at(0, now_ms=0)
+    truncate_fully_and_start_at(log, 0, now_ms=0)
     purge(log, 10**9)
     assert RecordBatch(result.region.read()).base_offset == 50
     result.region.release()
@@ -156,15 +162,15 @@ def test_readers_survive_truncation_and_removal() -> None:
 
 def test_decided_transactions_above_the_high_watermark_stay_unstable() -> None:
     log = new_log(new_disk())
-    log.append(batch(1), leader_epoch=0, now_ms=0)
+    append_as_leader(log, batch(1), leader_epoch=0, now_ms=0)
     content = batch(1, producer_id=7, producer_epoch=0, sequence=0, transactional=True)
-    log.append(content, leader_epoch=0, now_ms=0)
+    append_as_leader(log, content, leader_epoch=0, now_ms=0)
     end = marker(ABORT, 7, 0)
-    log.append(end, leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
+    append_as_leader(log, end, leader_epoch=0, now_ms=0, source=BY_COORDINATOR)
     for _ in range(20):
-        log.append(batch(1), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(1), leader_epoch=0, now_ms=0)
     log.update_high_watermark(2)
-    log.truncate_to(20, now_ms=0)
+    truncate_to(log, 20, now_ms=0)
     assert log.last_stable_offset == 1
     log.update_high_watermark(3)
     assert log.last_stable_offset == 3
@@ -182,12 +188,12 @@ def test_a_crash_at_every_step_leaves_a_prefix_without_a_hole(start_over: bool) 
         appended: list[bytes] = []
         try:
             if start_over:
-                log.truncate_fully_and_start_at(30, now_ms=0)
+                truncate_fully_and_start_at(log, 30, now_ms=0)
             else:
-                log.truncate_to(30, now_ms=0)
+                truncate_to(log, 30, now_ms=0)
             for n in range(10):
                 content = batch(2, timestamp=5000 + n)
-                log.append(content, leader_epoch=1, now_ms=0)
+                append_as_leader(log, content, leader_epoch=1, now_ms=0)
                 appended.append(bytes(content))
             finished = True
         except CrashError:
@@ -211,10 +217,10 @@ def test_a_crash_at_every_step_leaves_a_prefix_without_a_hole(start_over: bool) 
 
 def test_steps_end_where_the_whole_does() -> None:
     whole, stepped = _filled(), _filled()
-    whole.truncate_to(31, now_ms=0)
+    truncate_to(whole, 31, now_ms=0)
     with ThreadPoolExecutor(1) as writer:
         stepped.directory.writer = writer
-        pending = stepped.begin_truncation(31, now_ms=0)
+        pending = begin_truncation(stepped, 31, now_ms=0)
         assert pending is not None
         turns = 0
         while not pending.is_settled:
@@ -234,24 +240,24 @@ def test_steps_end_where_the_whole_does() -> None:
 
 def test_nothing_to_cut_is_nothing_to_do() -> None:
     log = _filled(count=2)
-    assert log.begin_truncation(4, now_ms=0) is None
+    assert begin_truncation(log, 4, now_ms=0) is None
     assert log.pending is None
 
 
 def test_an_append_waits_for_the_truncation() -> None:
     log = _filled()
     told: list[int] = []
-    pending = log.begin_truncation(31, now_ms=0)
+    pending = begin_truncation(log, 31, now_ms=0)
     assert pending is not None
     pending.when_settled(lambda: told.append(1))
     pending.advance()
-    info = log.append(batch(1), leader_epoch=0, now_ms=0)
+    info = append_as_leader(log, batch(1), leader_epoch=0, now_ms=0)
     assert (pending.is_settled, told, info.first_offset) == (True, [1], 31)
 
 
 def test_starting_over_in_steps() -> None:
     log = _filled()
-    pending = log.begin_restart(500, now_ms=0)
+    pending = begin_restart(log, 500, now_ms=0)
     pending.settle()
     assert (log.log_start_offset, log.log_end_offset, log.pending) == (500, 500, None)
 
@@ -261,7 +267,7 @@ def test_a_disk_that_fails_in_a_step() -> None:
         files = new_disk()
         log = _filled(files)
         files.faults.append(fault)
-        pending = log.begin_truncation(31, now_ms=0)
+        pending = begin_truncation(log, 31, now_ms=0)
         assert pending is not None
         pending.settle()
         assert pending.error is not None
@@ -278,7 +284,7 @@ def test_a_disk_that_cannot_be_read_is_offline(name: str) -> None:
     for segment in log.segments:
         segment.rest()
     files.faults.append(Fault("open", name, times=10**9))
-    pending = log.begin_truncation(59, now_ms=0)
+    pending = begin_truncation(log, 59, now_ms=0)
     assert pending is not None
     pending.settle()
     assert pending.error is not None

@@ -8,74 +8,36 @@ from random import Random
 
 import pytest
 
-from kaa.log.config import LogConfig, LogManagerConfig
-from kaa.log.dirs import LogDirectory
+from kaa.log.append import append_as_leader
 from kaa.log.files import read_whole
 from kaa.log.jobs import FlushLogJob, Job
-from kaa.log.log import UnifiedLog
 from kaa.log.manager import LogManager
 from kaa.log.sim_files import Fault, SimFiles
-from kaa.model.topics import TopicPartition
-from tests.support.ids import uuid
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import SMALL, run_jobs, stored_batches
-
-A, B = "/a", "/b"
-TOPIC_ID = uuid(5)
-CONFIG = LogManagerConfig(transaction_partition_verification_enable=False)
-
-
-def _manager(
-    files: SimFiles,
-    paths: tuple[str, ...] = (A,),
-    config: LogConfig = SMALL,
-    offline: list[LogDirectory] | None = None,
-) -> LogManager:
-    on_offline = None if offline is None else offline.append
-    return LogManager(files, paths, CONFIG, Random(3), lambda _: config, on_offline)
-
-
-def _started(
-    files: SimFiles, paths: tuple[str, ...] = (A,), config: LogConfig = SMALL
-) -> LogManager:
-    manager = _manager(files, paths, config)
-    return _start(manager)
-
-
-def _start(manager: LogManager) -> LogManager:
-    manager.lock()
-    for _ in manager.start(now_ms=0):
-        pass
-    return manager
+from tests.unit.log.managers import (
+    CONFIG,
+    TOPIC_ID,
+    A,
+    B,
+    filled,
+    partition_of,
+    start,
+    started,
+    stop,
+)
 
 
 def _jobs(manager: LogManager, now_ms: int) -> list[Job]:
     return [job for job in manager.tick(now_ms) if job is not None]
 
 
-def _partition(number: int, topic: str = "t") -> TopicPartition:
-    return TopicPartition(topic, number)
-
-
-def _filled(manager: LogManager, partition: TopicPartition, count: int = 10) -> UnifiedLog:
-    log = manager.get_or_create(partition, TOPIC_ID, now_ms=0)
-    for n in range(count):
-        log.append(batch(2, timestamp=n), leader_epoch=0, now_ms=0)
-    log.update_high_watermark(log.log_end_offset)
-    return log
-
-
-def _stop(manager: LogManager) -> None:
-    for _ in manager.shutdown(now_ms=0, broker_epoch=15):
-        pass
-
-
 # --- start and stop
 
 
 def test_ticks_flush_what_has_rolled() -> None:
-    manager = _started(SimFiles())
-    log = _filled(manager, _partition(0), 20)
+    manager = started(SimFiles())
+    log = filled(manager, partition_of(0), 20)
     jobs = _jobs(manager, 1)
     assert [type(job) for job in jobs] == [FlushLogJob]
     run_jobs(jobs, 1)
@@ -85,8 +47,8 @@ def test_ticks_flush_what_has_rolled() -> None:
 
 def test_ticks_write_checkpoints() -> None:
     files = SimFiles()
-    manager = _started(files)
-    log = _filled(manager, _partition(0))
+    manager = started(files)
+    log = filled(manager, partition_of(0))
     log.flush(now_ms=0)
     list(manager.tick(0))
     for now_ms in (4_999, 5_000, 60_000):
@@ -98,8 +60,8 @@ def test_ticks_write_checkpoints() -> None:
 
 def test_ticks_apply_retention_and_remove_files() -> None:
     files = SimFiles()
-    manager = _started(files, config=replace(SMALL, retention_ms=1000))
-    log = _filled(manager, _partition(0), 20)
+    manager = started(files, config=replace(SMALL, retention_ms=1000))
+    log = filled(manager, partition_of(0), 20)
     list(manager.tick(0))
     run_jobs(manager.tick(300_000), 300_000)
     assert (log.log_start_offset, log.log_end_offset) == (40, 40)
@@ -110,8 +72,8 @@ def test_ticks_apply_retention_and_remove_files() -> None:
 
 def test_a_round_of_retention_may_take_several_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kaa.log.upkeep.TICK_RETAINED_LOGS_MAX", 2)
-    manager = _started(SimFiles(), config=replace(SMALL, retention_ms=1000))
-    logs = [_filled(manager, _partition(number), 20) for number in range(5)]
+    manager = started(SimFiles(), config=replace(SMALL, retention_ms=1000))
+    logs = [filled(manager, partition_of(number), 20) for number in range(5)]
     list(manager.tick(0))
     gone = []
     for now_ms in (300_000, 301_000, 302_000, 303_000):
@@ -121,10 +83,10 @@ def test_a_round_of_retention_may_take_several_ticks(monkeypatch: pytest.MonkeyP
 
 
 def test_ticks_expire_producers() -> None:
-    manager = _started(SimFiles())
-    log = manager.get_or_create(_partition(0), None, now_ms=0)
+    manager = started(SimFiles())
+    log = manager.get_or_create(partition_of(0), None, now_ms=0)
     content = batch(1, producer_id=7, producer_epoch=0, sequence=0)
-    log.append(content, leader_epoch=0, now_ms=0)
+    append_as_leader(log, content, leader_epoch=0, now_ms=0)
     list(manager.tick(0))
     list(manager.tick(10**8))
     assert log.producer_state.producers == {}
@@ -132,9 +94,9 @@ def test_ticks_expire_producers() -> None:
 
 def test_ticks_look_at_every_log_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kaa.log.upkeep.TICK_LOGS_MAX", 3)
-    manager = _started(SimFiles())
+    manager = started(SimFiles())
     for n in range(7):
-        _filled(manager, _partition(n), 20)
+        filled(manager, partition_of(n), 20)
     seen = [len(_jobs(manager, n)) for n in range(3)]
     assert sum(seen) == 7
     assert max(seen) == 3
@@ -142,8 +104,8 @@ def test_ticks_look_at_every_log_in_turn(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_failed_job_takes_its_directory_offline() -> None:
     files = SimFiles()
-    manager = _started(files, (A, B))
-    _filled(manager, _partition(0), 20)
+    manager = started(files, (A, B))
+    filled(manager, partition_of(0), 20)
     files.faults.append(Fault("sync", "/a/t-0", errno.EIO))
     run_jobs(manager.tick(1), 1)
     assert [directory.is_online for directory in manager.directories] == [False, True]
@@ -151,14 +113,14 @@ def test_a_failed_job_takes_its_directory_offline() -> None:
 
 def test_changed_settings_count_at_once() -> None:
     settings = [SMALL]
-    manager = _start(LogManager(SimFiles(), (A,), CONFIG, Random(3), lambda _: settings[0]))
-    log = _filled(manager, _partition(0), 1)
+    manager = start(LogManager(SimFiles(), (A,), CONFIG, Random(3), lambda _: settings[0]))
+    log = filled(manager, partition_of(0), 1)
     settings[0] = replace(SMALL, segment_bytes=10**6)
     manager.update_topic_config("other", [0])
     assert log.config is SMALL
     manager.update_topic_config("t", [0])
     for _ in range(30):
-        log.append(batch(2), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     assert len(log.segments) == 1
     assert len(stored_batches(log)) == 31
 
@@ -171,14 +133,14 @@ def test_waiting_does_not_follow_the_date() -> None:
     files, steady = SimFiles(), [0]
     config = replace(SMALL, flush_ms=1_000, retention_ms=10_000)
     manager = LogManager(files, (A,), CONFIG, Random(3), lambda _: config, None, lambda: steady[0])
-    _start(manager)
+    start(manager)
     date_ms = 10**9
-    log = manager.get_or_create(_partition(0), TOPIC_ID, now_ms=date_ms)
-    log.append(batch(1, timestamp=date_ms), leader_epoch=0, now_ms=date_ms)
+    log = manager.get_or_create(partition_of(0), TOPIC_ID, now_ms=date_ms)
+    append_as_leader(log, batch(1, timestamp=date_ms), leader_epoch=0, now_ms=date_ms)
     log.update_high_watermark(1)
     run_jobs(manager.tick(date_ms), date_ms)
-    doomed = _filled(manager, _partition(1))
-    manager.delete([_partition(1)], now_ms=date_ms)
+    doomed = filled(manager, partition_of(1))
+    manager.delete([partition_of(1)], now_ms=date_ms)
     date_ms -= 3_600_000
     steady[0] = 59_999
     run_jobs(manager.tick(date_ms), date_ms)
@@ -189,7 +151,7 @@ def test_waiting_does_not_follow_the_date() -> None:
     run_jobs(manager.tick(date_ms), date_ms)
     assert not files.exists(doomed.folder)
     date_ms += 86_400_000
-    log.append(batch(1, timestamp=date_ms), leader_epoch=0, now_ms=date_ms)
+    append_as_leader(log, batch(1, timestamp=date_ms), leader_epoch=0, now_ms=date_ms)
     run_jobs(manager.tick(date_ms), date_ms)
     assert log.recovery_point == 1, "no second has passed since the last flush"
     assert log.log_start_offset == 0, "nor the interval of retention"
@@ -201,11 +163,11 @@ def test_waiting_does_not_follow_the_date() -> None:
 def test_producers_are_not_forgotten_because_the_date_is_set_ahead() -> None:
     files, steady = SimFiles(), [0]
     manager = LogManager(files, (A,), CONFIG, Random(3), lambda _: SMALL, None, lambda: steady[0])
-    _start(manager)
+    start(manager)
     date_ms = 10**9
-    log = manager.get_or_create(_partition(0), TOPIC_ID, now_ms=date_ms)
+    log = manager.get_or_create(partition_of(0), TOPIC_ID, now_ms=date_ms)
     sent = batch(1, timestamp=date_ms, producer_id=7, producer_epoch=0, sequence=0)
-    log.append(sent, leader_epoch=0, now_ms=date_ms)
+    append_as_leader(log, sent, leader_epoch=0, now_ms=date_ms)
     run_jobs(manager.tick(date_ms), date_ms)
     expiration_ms = CONFIG.producer_id_expiration_ms
     for steady[0] in (1_000, 700_000, expiration_ms - 1):
@@ -218,11 +180,11 @@ def test_producers_are_not_forgotten_because_the_date_is_set_ahead() -> None:
 
 def test_a_deletion_writes_no_checkpoint_at_once() -> None:
     files = SimFiles()
-    manager = _started(files)
+    manager = started(files)
     for number in range(20):
-        _filled(manager, _partition(number), 1)
+        filled(manager, partition_of(number), 1)
     before = [step for step in files.history if step[0] == "sync"]
-    manager.delete([_partition(number) for number in range(20)], now_ms=0)
+    manager.delete([partition_of(number) for number in range(20)], now_ms=0)
     assert [step for step in files.history if step[0] == "sync"] == before
     run_jobs(manager.tick(0), 0)
     assert read_whole(files, "/a/recovery-point-offset-checkpoint") == b"0\n0\n"
@@ -230,25 +192,25 @@ def test_a_deletion_writes_no_checkpoint_at_once() -> None:
 
 def test_a_successor_takes_nothing_from_the_checkpoints_of_a_deleted_log() -> None:
     files = SimFiles()
-    manager = _started(files)
-    log = _filled(manager, _partition(0))
+    manager = started(files)
+    log = filled(manager, partition_of(0))
     log.flush(now_ms=0)
-    directory = manager.delete_records(_partition(0), 7)
+    directory = manager.delete_records(partition_of(0), 7)
     assert directory is not None
     run_jobs(manager.checkpoint_starts(directory), 0)
-    manager.delete([_partition(0)], now_ms=0)
-    again = _filled(manager, _partition(0))
+    manager.delete([partition_of(0)], now_ms=0)
+    again = filled(manager, partition_of(0))
     assert again.log_start_offset == 0
-    log = _started(files.restart("kill")).logs[_partition(0)]
+    log = started(files.restart("kill")).logs[partition_of(0)]
     assert (log.log_start_offset, log.log_end_offset) == (0, 20)
 
 
 def test_very_many_logs_are_looked_at_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kaa.log.upkeep.LOGS_PER_SLICE_MAX", 2)
     files = SimFiles()
-    manager = _started(files)
+    manager = started(files)
     for number in range(7):
-        _filled(manager, _partition(number), 1)
+        filled(manager, partition_of(number), 1)
     list(manager.tick(0))
     steps = list(manager.tick(60_000))
     assert sum(step is None for step in steps) >= 3 * 3
@@ -262,13 +224,13 @@ def test_a_log_deleted_between_two_slices_is_not_in_the_table(
 ) -> None:
     monkeypatch.setattr("kaa.log.upkeep.LOGS_PER_SLICE_MAX", 2)
     files = SimFiles()
-    manager = _started(files)
+    manager = started(files)
     for number in range(4):
-        _filled(manager, _partition(number), 1)
+        filled(manager, partition_of(number), 1)
     list(manager.tick(0))
     steps = manager.tick(60_000)
     assert next(steps) is None
-    manager.delete([_partition(0)], now_ms=60_000)
+    manager.delete([partition_of(0)], now_ms=60_000)
     run_jobs(steps, 60_000)
     assert b"t 0 " not in read_whole(files, "/a/recovery-point-offset-checkpoint")
 
@@ -276,12 +238,12 @@ def test_a_log_deleted_between_two_slices_is_not_in_the_table(
 @pytest.mark.parametrize("fault", [Fault("open", "timeindex"), Fault("size", "timeindex")])
 def test_retention_that_cannot_read_takes_its_directory_offline_alone(fault: Fault) -> None:
     files, config = SimFiles(), replace(SMALL, retention_ms=1000)
-    manager = _started(files, ("/a", "/b"), config=config)
+    manager = started(files, ("/a", "/b"), config=config)
     for number in range(2):
-        _filled(manager, _partition(number), 20)
-    _stop(manager)
-    manager = _started(files, ("/a", "/b"), config=config)
-    first, second = (manager.logs[_partition(number)] for number in range(2))
+        filled(manager, partition_of(number), 20)
+    stop(manager)
+    manager = started(files, ("/a", "/b"), config=config)
+    first, second = (manager.logs[partition_of(number)] for number in range(2))
     list(manager.tick(0))
     files.faults = [replace(fault, path_part="/a/t-0/00000000000000000000.timeindex")]
     run_jobs(manager.tick(300_000), 300_000)
