@@ -8,8 +8,10 @@
 | `follower` | how replicas copy from their leaders |
 | `manager` | the partitions of this broker, made and ended as the metadata says |
 | `directory_assignments` | telling the controller which directories replicas are in |
-| `log_placement` | whether a replica that has no log here may get a new, empty one |
+| `log_placement` | the log that a replica gets: found, taken over, or new where one may be |
 | `moves` | moves of replicas between the log directories of this broker (KIP-113, KIP-858) |
 | `read_replica` | which replica a consumer should read from (KIP-392) |
+| `start_report` | what a broker says of its logs when it has started |
 | `throttle` | throttles of replication (KIP-73): replicas that catch up leave room for clients |
+| `topic_rules` | what the settings of a topic mean for its partitions |
 """

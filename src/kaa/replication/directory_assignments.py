@@ -12,7 +12,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from kaa.limits import DIRECTORY_ASSIGNMENTS_PER_REQUEST_MAX
+from kaa.limits import (
+    DIRECTORY_ASSIGNMENTS_PER_REQUEST_MAX,
+    DIRECTORY_ASSIGNMENTS_RETRY_MS_MAX,
+    DIRECTORY_ASSIGNMENTS_RETRY_MS_MIN,
+)
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k73_assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -25,10 +29,8 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k73_assign_replicas_to_dirs import AssignReplicasToDirsResponse
     from kaa.wire.primitives import Uuid
 
-_RETRY_MS_MIN: Final = 100
-_RETRY_MS_MAX: Final = 10_000
-# The replica or its topic is gone: there is nothing left to tell.
-_SETTLED: Final = frozenset(
+# The controller knows, or the replica or its topic is gone: nothing is left to tell.
+_DONE: Final = frozenset(
     {
         Errors.NONE,
         Errors.NOT_LEADER_OR_FOLLOWER,
@@ -100,16 +102,16 @@ class DirectoryAssignments:
             self.failed(now_ms)
             return
         sent, self._sent = self._sent, {}
-        is_all_settled = True
+        is_all_done = True
         for directory in response.directories:
             for topic in directory.topics:
                 for partition in topic.partitions:
                     key = topic.topic_id, partition.partition_index
-                    if partition.error_code not in _SETTLED:
-                        is_all_settled = False
+                    if partition.error_code not in _DONE:
+                        is_all_done = False
                     elif self.wanted.get(key) == sent.get(key):
                         self.wanted.pop(key, None)
-        if is_all_settled:
+        if is_all_done:
             self._failures = 0
             self._retry_at_ms = None
         else:
@@ -122,5 +124,8 @@ class DirectoryAssignments:
 
     def _back_off(self, now_ms: int) -> None:
         self._failures += 1
-        pause_ms = min(_RETRY_MS_MIN << min(self._failures - 1, 10), _RETRY_MS_MAX)
+        pause_ms = min(
+            DIRECTORY_ASSIGNMENTS_RETRY_MS_MIN << min(self._failures - 1, 10),
+            DIRECTORY_ASSIGNMENTS_RETRY_MS_MAX,
+        )
         self._retry_at_ms = now_ms + pause_ms

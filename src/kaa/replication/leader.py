@@ -26,10 +26,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from kaa.controller.directories import UNASSIGNED, is_online
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from kaa.controller.image import BrokerImage, PartitionImage
+    from kaa.wire.primitives import Uuid
 
 UNKNOWN_OFFSET: Final = -1
 NO_BROKER_EPOCH: Final = -1
@@ -158,6 +160,7 @@ class Leadership:
     """The state of one partition's leader, from the first epoch it leads on until it stops."""
 
     __slots__ = (
+        "_directories",
         "epoch_start_offset",
         "isr",
         "leader_epoch",
@@ -177,6 +180,8 @@ class Leadership:
         self.view = view
         # The other replicas, in the order of the assignment.
         self.replicas: dict[int, RemoteReplica] = {}
+        # Where they are, if the metadata has it.
+        self._directories: dict[int, Uuid] = {}
         # As the controller committed it, this broker included.
         self.isr: tuple[int, ...] = image.isr
         self.partition_epoch = -1
@@ -194,6 +199,7 @@ class Leadership:
     def update(self, image: PartitionImage, end_offset: int, now_ms: int) -> None:
         """Takes over metadata. What the controller answered to a proposal may be newer."""
         self._assign(image.replicas)
+        self._directories = dict(zip(image.replicas, image.directories, strict=False))
         if image.leader_epoch > self.leader_epoch:
             is_new = self.leader_epoch < 0
             self.epoch_start_offset = end_offset
@@ -279,12 +285,14 @@ class Leadership:
     # --- the in-sync set
 
     def _is_eligible(self, broker_id: int, replica: RemoteReplica) -> bool:
+        """Whether a replica may be in the set: nobody waits for one whose disk has failed."""
         broker = self.view.broker(broker_id)
         return (
             broker is not None
             and not broker.is_fenced
             and not broker.is_in_controlled_shutdown
             and replica.broker_epoch in {NO_BROKER_EPOCH, broker.epoch}
+            and is_online(self._directories.get(broker_id, UNASSIGNED), broker.directories)
         )
 
     def expand(self, broker_id: int, high_watermark: int) -> IsrProposal | None:

@@ -1,4 +1,7 @@
-"""Whether a replica that has no log here may get a new, empty one, and in which directory.
+"""The log that a replica gets: the one that was found, one that is taken over, or a new one.
+
+`ReplicaLogs` opens it. Whether a replica that has no log here may get a new, empty one, and in
+which directory, is decided so:
 
 A log that is not found may never have been made, or it lies in a directory that is offline or was
 replaced. An empty log in its place would be led, and everything that was acknowledged would be gone
@@ -11,7 +14,10 @@ without a word. The metadata says where the replica belongs (KIP-858):
 - In none: made. With a directory offline only if it is new, or another replica has the data.
 
 A log that was there and that something else than the broker has removed is made again only if
-another replica has the data.
+another replica has the data. So is one that the metadata has in a directory with which no broker
+seems to have run: all that was there is gone. And so is one whose directory this broker has
+reported, which it does when the folder is durable. Only of a partition that nobody has led yet it
+is certain that there was nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +25,145 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.controller.directories import LOST, RESERVED
+from kaa.log.errors import LogError, ShortageError
+from kaa.model.topics import TopicPartition
+from kaa.replication.start_report import (
+    begun_empty_text,
+    copy_text,
+    kept_text,
+    missing_copy_text,
+    missing_text,
+    stray_text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Mapping
 
-    from kaa.controller.image import PartitionImage
+    from kaa.controller.image import PartitionImage, TopicImage
+    from kaa.log.log import UnifiedLog
+    from kaa.log.manager import LogManager
+    from kaa.model.topics import PartitionName
+    from kaa.replication.partition import Partition
     from kaa.wire.primitives import Uuid
+
+
+class ReplicaLogs:
+    """Opens the logs of this broker's replicas. Between `begin` and `report` the broker starts: a
+    log that is not here may then be one that was lost.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        logs: LogManager,
+        wall_ms: Callable[[], int],
+        report: Callable[[str], None],
+    ) -> None:
+        self._node_id = node_id
+        self._logs = logs
+        self._wall_ms = wall_ms
+        self._report = report
+        self._is_starting = False
+        # Replicas whose log could not be made because too many files were open.
+        self.short: set[PartitionName] = set()
+        # Partitions without a log at the start that may have had one before.
+        self._begun_empty: list[PartitionName] = []
+
+    def begin(self) -> None:
+        """The broker starts, and opens the logs of all its replicas."""
+        self._is_starting = True
+
+    def started(self) -> None:
+        """Whatever is opened from now on is new, or was made while the broker ran."""
+        self._is_starting = False
+        self._logs.begin_use()
+
+    def report(self, partitions: Mapping[PartitionName, Partition]) -> None:
+        """Says what was found at the start, and what was not."""
+        missing: dict[bool, list[PartitionName]] = {True: [], False: []}
+        for key, partition in partitions.items():
+            if partition.log is None:
+                missing[has_other_copy(partition.image, self._node_id)].append(key)
+        # Where the disk is lost to which a log was moved, what it left behind is all there is.
+        lost = {TopicPartition(*key): partitions[key].topic_id for key in missing[False]}
+        for folder in self._logs.keep_deleted(lost):
+            self._report(kept_text(folder))
+        for folder in self._logs.strays:
+            self._report(stray_text(folder))
+        for has_other, text in ((False, missing_text), (True, missing_copy_text)):
+            if missing[has_other]:
+                self._report(text(missing[has_other]))
+        if self._begun_empty:
+            self._report(begun_empty_text(self._begun_empty))
+            self._begun_empty.clear()
+
+    def open(self, topic: TopicImage, number: int, image: PartitionImage) -> UnifiedLog | None:
+        """The log of a replica; None if there must be none, or its directory is offline."""
+        key = TopicPartition(topic.name, number)
+        was_short = key in self.short
+        self.short.discard(key)
+        directory_id = None
+        future = self._logs.futures.get(key)
+        if self._logs.get(key) is None:
+            online = self._logs.online_directories
+            has_offline = len(online) < len(self._logs.directories)
+            if (
+                future is not None
+                and future.topic_id in {None, topic.id}
+                # A swap would have left the source whole, under another name.
+                and not self._logs.is_lost(key)
+                and is_swapped_in(
+                    image, self._node_id, future.directory.directory_id, has_offline=has_offline
+                )
+            ):
+                return self._promote(key, topic.id)
+            place = place_log(
+                image,
+                self._node_id,
+                [directory.directory_id for directory in online],
+                has_offline=has_offline,
+                is_new=not self._is_starting and image.partition_epoch == 0,
+                is_lost=self._is_lost(key, image),
+            )
+            if place is None:
+                if future is not None and self._logs.is_lost(key):
+                    self._report(copy_text(future.folder, future.log_end_offset, str(key)))
+                return None
+            directory_id = place.directory
+            if self._is_starting and may_be_only_copy(image, self._node_id):
+                self._begun_empty.append((topic.name, number))
+        try:
+            return self._logs.get_or_create(
+                key, topic.id, self._wall_ms(), directory_id=directory_id
+            )
+        except ShortageError as error:
+            self.short.add(key)
+            if not was_short:
+                self._report(f"no log can be made for {key}: {error}; it is tried again")
+            return None
+        except LogError:
+            # The directory is offline, and says so by itself.
+            return None
+
+    def _is_lost(self, key: TopicPartition, image: PartitionImage) -> bool:
+        """Whether a log that is not here was once, and something else than this broker removed
+        it.
+        """
+        if not self._is_starting or not may_be_only_copy(image, self._node_id):
+            return self._logs.is_lost(key)
+        assigned = assigned_directory(image, self._node_id)
+        if not self._logs.is_lost(key) and self._logs.lost.was_there(assigned):
+            self._logs.lost.add(key, assigned)
+        return self._logs.is_lost(key)
+
+    def _promote(self, key: TopicPartition, topic_id: Uuid) -> UnifiedLog | None:
+        """The copy of a move takes the place of a log that is gone."""
+        try:
+            log = self._logs.futures.promote(key)
+            self._logs.check_topic_id(log, topic_id)
+        except LogError:
+            return None
+        return log
 
 
 class Placement(NamedTuple):
@@ -51,11 +190,18 @@ def has_other_copy(image: PartitionImage, node_id: int) -> bool:
     return any(replica != node_id for replica in image.isr)
 
 
+def may_be_only_copy(image: PartitionImage, node_id: int) -> bool:
+    """Whether somebody may have written to the partition by now, here alone."""
+    was_led = image.leader != -1 or image.partition_epoch > 0
+    return was_led and not has_other_copy(image, node_id)
+
+
 def is_swapped_in(
     image: PartitionImage, node_id: int, future_directory: Uuid | None, *, has_offline: bool
 ) -> bool:
-    """Whether a future log is the log of a replica that has no other: a swap had begun when the
-    broker was killed (`kaa.log.futures`), and it began when the metadata had the target.
+    """Whether a future log is the log of a replica that has no other and has lost none: a swap had
+    begun when the broker was killed (`kaa.log.futures`), and it began when the metadata had the
+    target.
 
     With a directory offline the source may be there, with more than the future log has.
     """

@@ -8,16 +8,15 @@ the image as it is then. A topic that was deleted and made again before that has
 in one turn and its new ones made in another; in between their names are held, until checkpoints are
 written without the old ones, off the loop and once for all of them. A partition that somebody asks
 for before its turn is changed at once, and nobody notices; who asks for many waits for their turns
-(`handlers/settling`). Settings follow in turns too. A partition whose directory is offline stays
-known and answers KAFKA_STORAGE_ERROR; `log_placement` says when a log that is not there may be
-made.
+(`kaa.serving.applied`). Settings follow in turns too. A partition whose directory is offline stays
+known and answers KAFKA_STORAGE_ERROR; `log_placement` opens the logs.
 """
 
 from __future__ import annotations
 
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kaa.controller.directories import LOST
 from kaa.limits import (
@@ -27,21 +26,14 @@ from kaa.limits import (
     PARTITIONS_MADE_PER_TURN_MAX,
     TOPIC_CONFIGS_PER_TURN_MAX,
 )
-from kaa.log.errors import LogError
 from kaa.model.kinds import ResourceType
-from kaa.model.topics import INTERNAL_TOPICS, TopicPartition
+from kaa.model.topics import TopicPartition
 from kaa.model.words import count_text
-from kaa.records.batch import CompressionType, TimestampType
-from kaa.records.validate import AppendRules
 from kaa.replication.leader import NO_BROKER_EPOCH
-from kaa.replication.log_placement import (
-    assigned_directory,
-    has_other_copy,
-    is_swapped_in,
-    place_log,
-)
+from kaa.replication.log_placement import ReplicaLogs, assigned_directory, has_other_copy
 from kaa.replication.partition import Partition
-from kaa.replication.throttle import ReplicationThrottle, throttled_partitions
+from kaa.replication.throttle import ReplicationThrottle
+from kaa.replication.topic_rules import topic_rules
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -55,24 +47,14 @@ if TYPE_CHECKING:
         TopicImage,
     )
     from kaa.log.config import LogConfig
-    from kaa.log.log import UnifiedLog
     from kaa.log.manager import LogManager
+    from kaa.model.topics import PartitionName
     from kaa.replication.leader import IsrProposal
     from kaa.replication.moves import LogDirectoryMoves
-    from kaa.replication.throttle import ThrottledPartitions
+    from kaa.replication.topic_rules import TopicRules
     from kaa.wire.primitives import Uuid
 
 LAG_MS_MAX_DEFAULT: Final = 30_000
-
-
-class TopicRules(NamedTuple):
-    """What the settings of a topic mean for appends, worked out once."""
-
-    append: AppendRules
-    min_insync_replicas: int
-    # Partitions whose followers, and whose replica here, keep below a rate.
-    leader_throttled: ThrottledPartitions
-    follower_throttled: ThrottledPartitions
 
 
 class Followers(Protocol):
@@ -113,6 +95,7 @@ class ReplicaManager:
         leadership_changed: Callable[[Partition], None] = lambda _: None,
         call_soon: Callable[[Callable[[], None]], object] | None = None,
         forget_deleted: Callable[[], None] | None = None,
+        sync_folders: Callable[[], None] | None = None,
         assigned: Callable[[Uuid, int, Uuid | None], None] = lambda *_: None,
         report: Callable[[str], None] = lambda _: None,
         monotonic_ms: Callable[[], int] = lambda: 0,
@@ -122,7 +105,8 @@ class ReplicaManager:
     ) -> None:
         """Without `call_soon` everything is made at once. `forget_deleted` has the work of
         `LogManager.forget_deleted` done, and `names_freed` called after it; without it checkpoints
-        are written when a log is made.
+        are written when a log is made. `sync_folders` has that of `LogManager.sync_folders` done,
+        and `folders_synced` called; without it a folder is durable with the first flush.
         """
         self.node_id = node_id
         self.logs = logs
@@ -134,10 +118,11 @@ class ReplicaManager:
         self._leadership_changed = leadership_changed
         self._call_soon = call_soon
         self._forget_deleted = forget_deleted
+        self._sync_folders = sync_folders
         # Given the directory of a replica where the metadata has another, None where it is right.
         self._assigned = assigned
         self._report = report
-        self._is_starting = False
+        self._replica_logs = ReplicaLogs(node_id, logs, wall_ms, report)
         self.monotonic_ms = monotonic_ms
         self._lag_ms_max = lag_ms_max
         self.broker_epoch = broker_epoch
@@ -154,35 +139,38 @@ class ReplicaManager:
         self.moves: LogDirectoryMoves | None = None
         self._image: ClusterImage | None = None
         # Partitions that are not yet what the image says, in the order of their turns.
-        self._waiting: dict[tuple[str, int], None] = {}
-        # New partitions whose names checkpoints may still have for logs that were deleted, and who
-        # wants to know when they have not.
-        self._held: dict[tuple[str, int], None] = {}
+        self._unapplied: dict[PartitionName, None] = {}
+        # New partitions whose names checkpoints still have, and who waits until they have not.
+        self._held: dict[PartitionName, None] = {}
         self._freed: list[Callable[[], None]] = []
+        # Partitions whose directories are reported once their new folders are durable.
+        self._unreported: dict[PartitionName, None] = {}
         # Topics whose settings have changed, and whose turn has not come yet.
         self._reconfigured: dict[str, None] = {}
         self._is_turn_asked_for = False
-        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._partitions: dict[PartitionName, Partition] = {}
         # Partitions that have not looked at changed brokers yet.
-        self._unchecked: dict[tuple[str, int], None] = {}
+        self._unchecked: dict[PartitionName, None] = {}
         self._rules: dict[str, TopicRules] = {}
 
     def __iter__(self) -> Iterator[Partition]:
-        for key in (*self._waiting, *self._held):
-            self._settle(key)
+        for key in (*self._unapplied, *self._held):
+            self._apply_one(key)
         return iter(self._partitions.values())
 
     # --- finding
 
     def find(self, topic: str, number: int) -> Partition | Errors:
         """The partition, or the error of a client that should not have asked here."""
-        if self._waiting and (topic, number) in self._waiting:
-            self._settle((topic, number))
+        if self._unapplied and (topic, number) in self._unapplied:
+            self._apply_one((topic, number))
         partition = self._partitions.get((topic, number))
         if partition is not None:
+            if partition.log is None and (topic, number) in self._replica_logs.short:
+                self._apply_one((topic, number))
             return partition if partition.log is not None else Errors.KAFKA_STORAGE_ERROR
         if (topic, number) in self._held:
-            self._settle((topic, number))
+            self._apply_one((topic, number))
             return self.find(topic, number)
         image = None if self._image is None else self._image.topics.get(topic)
         if image is None or number not in image.partitions:
@@ -198,20 +186,20 @@ class ReplicaManager:
     # --- turns
 
     @property
-    def is_settling(self) -> bool:
+    def has_unapplied(self) -> bool:
         """Whether any partition is not yet what the image says."""
-        return bool(self._waiting or self._held)
+        return bool(self._unapplied or self._held)
 
-    def is_waiting(self, topic: str, number: int) -> bool:
+    def is_unapplied(self, topic: str, number: int) -> bool:
         """Whether a partition is not yet what the image says, so that to find it takes long."""
-        return (topic, number) in self._waiting or (topic, number) in self._held
+        return (topic, number) in self._unapplied or (topic, number) in self._held
 
     def make_ready(self, topic: str, number: int) -> bool:
         """Does what has to be done a turn before a partition is made; whether it can be made now,
         or else after `when_freed`.
         """
         key = (topic, number)
-        if key in self._waiting:
+        if key in self._unapplied:
             if self._is_gone(key):
                 self._end(key)
             if self._is_new(key):
@@ -222,28 +210,39 @@ class ReplicaManager:
         """Calls once the names that are held now are free."""
         self._freed.append(call)
 
+    @property
+    def can_free_names(self) -> bool:
+        """Whether checkpoints are written off the loop; without that, by those who need it."""
+        return self._forget_deleted is not None
+
+    def free_names(self, call: Callable[[], None]) -> None:
+        """Has checkpoints written without deleted logs, off the loop, and calls then."""
+        assert self._forget_deleted is not None
+        self._freed.append(call)
+        self._forget_deleted()
+
     def names_freed(self) -> None:
         """Checkpoints are written without the logs that had been deleted when that began."""
-        self._waiting = {**self._held, **self._waiting}
+        self._unapplied = {**self._held, **self._unapplied}
         self._held.clear()
         calls, self._freed = self._freed, []
         for call in calls:
             call()
         self._take_turn(makes=False)
 
-    def _is_new(self, key: tuple[str, int]) -> bool:
+    def _is_new(self, key: PartitionName) -> bool:
         return key not in self._partitions and self._image_of(key) is not None
 
-    def _is_gone(self, key: tuple[str, int]) -> bool:
+    def _is_gone(self, key: PartitionName) -> bool:
         """Whether there is a partition that the image does not have, or has of another topic."""
         partition, found = self._partitions.get(key), self._image_of(key)
         return partition is not None and (found is None or found[0].id != partition.topic_id)
 
-    def _hold(self, key: tuple[str, int]) -> bool:
+    def _hold(self, key: PartitionName) -> bool:
         """Lets a new partition wait if checkpoints may still have its name; whether they may."""
         if self._forget_deleted is None or not self.logs.is_stale(TopicPartition(*key)):
             return False
-        self._waiting.pop(key, None)
+        self._unapplied.pop(key, None)
         self._held[key] = None
         self._forget_deleted()
         return True
@@ -280,8 +279,11 @@ class ReplicaManager:
 
     def shrink_isr(self) -> Iterator[None]:
         """Proposes sets without the replicas that fell behind; pauses now and then."""
-        for number, (key, partition) in enumerate(tuple(self._partitions.items()), 1):
-            self._attempt(key, partition.shrink_isr)
+        # The keys alone: ten thousand new pairs would have the collector look for garbage.
+        for number, key in enumerate(tuple(self._partitions), 1):
+            partition = self._partitions.get(key)
+            if partition is not None:
+                self._attempt(key, partition.shrink_isr)
             if number % ISR_CHECKS_PER_TURN_MAX == 0:
                 yield
 
@@ -303,7 +305,7 @@ class ReplicaManager:
     def rules(self, topic: str) -> TopicRules:
         found = self._rules.get(topic)
         if found is None:
-            found = _rules(self._topic_config(topic), self.node_id)
+            found = topic_rules(self._topic_config(topic), self.node_id)
             # Those of a topic that is gone are not kept: it may come back with other settings.
             if self._image is not None and topic in self._image.topics:
                 self._rules[topic] = found
@@ -322,19 +324,26 @@ class ReplicaManager:
             and self.leader_throttle.is_exceeded()
         )
 
-    def copied(self, partition: Partition, size: int, is_in_sync: bool) -> bool:
-        """Counts what a replica here has fetched; whether it has to wait before it goes on."""
+    def is_fetching_throttled(self, partition: Partition) -> bool:
+        """Whether what the replica here fetches counts against the rate of followers."""
         throttled = self.rules(partition.topic).follower_throttled
-        if throttled is not None and partition.number not in throttled:
-            return False
-        self.follower_throttle.record(size)
-        return not is_in_sync and self.follower_throttle.is_exceeded()
+        return throttled is None or partition.number in throttled
+
+    def record_fetched(self, partition: Partition, size: int) -> None:
+        """Counts what the replica here has fetched."""
+        if self.is_fetching_throttled(partition):
+            self.follower_throttle.record(size)
+
+    def must_pause(self, partition: Partition, *, is_in_sync: bool) -> bool:
+        """Whether the replica here has to wait before it fetches more."""
+        return (
+            not is_in_sync
+            and self.is_fetching_throttled(partition)
+            and self.follower_throttle.is_exceeded()
+        )
 
     def is_fetching_exceeded(self) -> bool:
         return self.follower_throttle.is_exceeded()
-
-    def is_internal(self, topic: str) -> bool:
-        return topic in INTERNAL_TOPICS
 
     # --- metadata
 
@@ -343,18 +352,19 @@ class ReplicaManager:
         aside. Pauses now and then.
         """
         self._image = image
-        self._is_starting = True
+        self._replica_logs.begin()
         yield from self.logs.mark_strays(self._is_ours, self._wall_ms())
         names = list(image.topics)
         for name in names:
             topic = image.topics.get(name)
             for number in () if topic is None else tuple(topic.partitions):
-                self._settle((name, number))
+                self._apply_one((name, number))
                 yield
-        self._is_starting = False
-        self._report_strays()
-        self._report_missing()
+        self._replica_logs.started()
+        self._replica_logs.report(self._partitions)
         self._drop_unknown_futures()
+        # Some may have failed while logs were loaded, when nobody led anything yet.
+        self.directory_failed()
 
     def _drop_unknown_futures(self) -> None:
         """Removes the copies that belong to no log, if they cannot belong to one that is only not
@@ -379,9 +389,9 @@ class ReplicaManager:
         self._image = image
         for topic in delta.deleted_topics.values():
             self._rules.pop(topic.name, None)
-            self._waiting.update(((topic.name, number), None) for number in topic.partitions)
+            self._unapplied.update(((topic.name, number), None) for number in topic.partitions)
         for topic_id, number in delta.partitions:
-            self._waiting[image.topics_by_id[topic_id].name, number] = None
+            self._unapplied[image.topics_by_id[topic_id].name, number] = None
         if delta.brokers:
             self._brokers_changed()
         for resource_type, name in delta.configs:
@@ -397,19 +407,19 @@ class ReplicaManager:
         for a turn of the loop.
         """
         if self._call_soon is None:
-            while self._waiting or self._reconfigured:
+            while self._unapplied or self._reconfigured:
                 self._change_some(makes=True)
             return
         if is_asked_for:
             self._is_turn_asked_for = False
         self._change_some(makes=makes)
-        if (self._waiting or self._reconfigured) and not self._is_turn_asked_for:
+        if (self._unapplied or self._reconfigured) and not self._is_turn_asked_for:
             self._is_turn_asked_for = True
             self._call_soon(partial(self._take_turn, is_asked_for=True))
 
     def _change_some(self, *, makes: bool) -> None:
         made = ended = 0
-        for key in tuple(islice(self._waiting, PARTITIONS_CHANGED_PER_TURN_MAX)):
+        for key in tuple(islice(self._unapplied, PARTITIONS_CHANGED_PER_TURN_MAX)):
             if self._is_new(key):
                 if self._hold(key):
                     continue
@@ -422,15 +432,15 @@ class ReplicaManager:
                     break
                 if self._image_of(key) is not None:
                     # The new one has a turn of its own, after all that end.
-                    self._waiting[key] = self._waiting.pop(key)
+                    self._unapplied[key] = self._unapplied.pop(key)
                     self._attempt(key, partial(self._end, key))
                     continue
-            self._attempt(key, partial(self._settle, key))
+            self._attempt(key, partial(self._apply_one, key))
         for topic in tuple(islice(self._reconfigured, TOPIC_CONFIGS_PER_TURN_MAX)):
             del self._reconfigured[topic]
             self._attempt((topic,), partial(self._config_changed, topic))
 
-    def _image_of(self, key: tuple[str, int]) -> tuple[TopicImage, PartitionImage] | None:
+    def _image_of(self, key: PartitionName) -> tuple[TopicImage, PartitionImage] | None:
         """What the image has for a partition of this broker."""
         topic = None if self._image is None else self._image.topics.get(key[0])
         image = None if topic is None else topic.partitions.get(key[1])
@@ -438,29 +448,31 @@ class ReplicaManager:
             return None
         return topic, image
 
-    def _settle(self, key: tuple[str, int]) -> None:
+    def _apply_one(self, key: PartitionName) -> None:
         """Makes, changes or ends a partition, as the image says."""
-        self._waiting.pop(key, None)
+        self._unapplied.pop(key, None)
         self._held.pop(key, None)
-        found = self._image_of(key)
-        if self._is_gone(key):
+        found, partition = self._image_of(key), self._partitions.get(key)
+        if partition is not None and (found is None or found[0].id != partition.topic_id):
             self._end(key)
-        elif found is None and key not in self._partitions:
+            partition = None
+        elif found is None:
             self._delete(TopicPartition(*key))
         if found is None:
             return
-        partition = self._partitions.get(key)
         topic, image = found
+        has_log_made = partition is None or key in self._replica_logs.short
         if partition is None:
             partition = Partition(topic.name, topic.id, key[1], self.node_id, image, self)
             partition.min_insync_replicas = self.rules(topic.name).min_insync_replicas
             partition.request_flush = self._request_flush
-            partition.log = self._open(topic, key[1], image)
+        if has_log_made:
+            partition.log = self._replica_logs.open(topic, key[1], image)
+            if partition.log is not None and partition.log.is_new and self._sync_folders:
+                self._sync_folders()
             self._partitions[key] = partition
         elif partition.log is not None and not partition.log.directory.is_online:
-            # Readers keep what they are reading; nobody gets more.
-            partition.log.close_when_settled()
-            self._lose(partition)
+            self._directory_failed(partition)
         was_leader, epoch_before = partition.is_leader, partition.leader_epoch
         partition.update(image)
         if self.followers is not None:
@@ -475,9 +487,23 @@ class ReplicaManager:
         ):
             self._leadership_changed(partition)
 
-    def _end(self, key: tuple[str, int]) -> None:
+    def _directory_failed(self, partition: Partition) -> None:
+        """The disk of its log is gone."""
+        if self.moves is not None:
+            # A swap may be about to put a log on another disk in its place.
+            self.moves.finish_swap(partition)
+        log = partition.log
+        if log is None or log.directory.is_online:
+            return
+        partition.failed_directory = log.directory.directory_id
+        # Readers keep what they are reading; nobody gets more.
+        log.close_when_settled()
+        self._lose(partition)
+
+    def _end(self, key: PartitionName) -> None:
         """This broker no longer has the partition."""
         partition = self._partitions.pop(key)
+        self._replica_logs.short.discard(key)
         if self.remote is not None:
             self.remote.lose(partition, is_deleted=self._is_deleted(partition.topic_id))
         if self.moves is not None:
@@ -509,92 +535,50 @@ class ReplicaManager:
             if self.remote is not None:
                 self.remote.update(partition)
 
-    def _open(self, topic: TopicImage, number: int, image: PartitionImage) -> UnifiedLog | None:
-        key = TopicPartition(topic.name, number)
-        directory_id = None
-        future = self.logs.futures.get(key)
-        if self.logs.get(key) is None:
-            online = self.logs.online_directories
-            has_offline = len(online) < len(self.logs.directories)
-            if (
-                future is not None
-                and future.topic_id in {None, topic.id}
-                and is_swapped_in(
-                    image, self.node_id, future.directory.directory_id, has_offline=has_offline
-                )
-            ):
-                return self._promote(key, topic.id)
-            place = place_log(
-                image,
-                self.node_id,
-                [directory.directory_id for directory in online],
-                has_offline=has_offline,
-                is_new=not self._is_starting and image.partition_epoch == 0,
-                is_lost=self.logs.is_lost(key),
-            )
-            if place is None:
-                return None
-            directory_id = place.directory
-        try:
-            return self.logs.get_or_create(
-                key, topic.id, self._wall_ms(), directory_id=directory_id
-            )
-        except LogError:
-            # The directory is offline, and says so by itself.
-            return None
-
     def moved(self, partition: Partition) -> None:
         """The partition has another log, in another directory."""
         if self.remote is not None:
             self.remote.update(partition)
 
-    def _promote(self, key: TopicPartition, topic_id: Uuid) -> UnifiedLog | None:
-        try:
-            log = self.logs.futures.promote(key)
-            self.logs.check_topic_id(log, topic_id)
-        except LogError:
-            return None
-        return log
-
     def _report_directory(self, partition: Partition) -> None:
-        """Tells where the replica is, if the metadata has it elsewhere."""
-        image = partition.image
+        """Tells where the replica is, if the metadata has it elsewhere. One whose directory failed
+        is still there: the metadata may have the target of its move already, which is online, and
+        then no other replica would lead.
+        """
+        image, log = partition.image, partition.log
         assigned = assigned_directory(image, self.node_id)
-        found = None if partition.log is None else partition.log.directory.directory_id
+        found = None if log is None else log.directory.directory_id
+        if log is None and assigned is not None:
+            found = partition.failed_directory
         reported = None if self.moves is None else self.moves.reported_directory(partition)
         found = reported or found
         if found is None and assigned is None and has_other_copy(image, self.node_id):
             # It is in a directory that is offline, if anywhere: another replica has to lead.
-            found = LOST if partition.log is None else None
+            found = LOST if log is None else None
         differs = found is not None and found != assigned
+        if differs and partition.log is not None and partition.log.is_new and self._sync_folders:
+            # The controller takes what is reported for something that lasts.
+            self._unreported[partition.topic, partition.number] = None
+            return
         self._assigned(partition.topic_id, partition.number, found if differs else None)
 
-    def _report_strays(self) -> None:
-        for folder in self.logs.strays:
-            self._report(
-                f"{folder} is the log of a partition that this broker does not have, or no longer: "
-                "it is kept aside and not served. Delete the folder if its records are not needed"
-            )
-
-    def _report_missing(self) -> None:
-        """Says which partitions have no log here, and that none is made in its place."""
-        missing = [key for key, partition in self._partitions.items() if partition.log is None]
-        if missing:
-            names = ", ".join(f"{topic}-{number}" for topic, number in missing[:5])
-            more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-            self._report(
-                f"no log was found of {names}{more}, which this broker should have: they are not "
-                "served, and no empty log takes their place. Bring the disk back that they are on "
-                "and restart, or delete and create the topics to start them empty"
-            )
+    def folders_synced(self) -> None:
+        """The folders that had been made when that began are durable."""
+        unreported, self._unreported = self._unreported, {}
+        for key in unreported:
+            if key in self._partitions:
+                self._report_directory(self._partitions[key])
 
     def directory_failed(self) -> None:
         """A directory went offline: its partitions are no longer led."""
         for directory in self.logs.directories:
             if not directory.is_online:
-                self._waiting.update(
+                self._unapplied.update(
                     ((key.topic, key.partition), None) for key in directory.every_log
                 )
+                for future in directory.futures.values():
+                    # Also those whose moves have ended, which nobody else looks after.
+                    future.close_when_settled()
         self._take_turn()
 
     def _lose(self, partition: Partition) -> None:
@@ -608,33 +592,6 @@ class ReplicaManager:
         partition.stop_leading()
         if was_leader:
             self._leadership_changed(partition)
-
-
-def _rules(config: LogConfig, node_id: int) -> TopicRules:
-    compression = None
-    level = None
-    if config.compression_type != "producer":
-        name = "none" if config.compression_type == "uncompressed" else config.compression_type
-        compression = CompressionType[name.upper()]
-        level = getattr(config, f"compression_{name}_level", None)
-    is_append_time = config.message_timestamp_type == "LogAppendTime"
-    append = AppendRules(
-        message_bytes_max=config.max_message_bytes,
-        compression_type=compression,
-        compression_level=level,
-        timestamp_type=(
-            TimestampType.LOG_APPEND_TIME if is_append_time else TimestampType.CREATE_TIME
-        ),
-        timestamp_before_max_ms=config.message_timestamp_before_max_ms,
-        timestamp_after_max_ms=config.message_timestamp_after_max_ms,
-        is_compacted=config.compact,
-    )
-    return TopicRules(
-        append,
-        config.min_insync_replicas,
-        throttled_partitions(config.leader_replication_throttled_replicas, node_id),
-        throttled_partitions(config.follower_replication_throttled_replicas, node_id),
-    )
 
 
 def has_replica(

@@ -21,12 +21,14 @@ import asyncio
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kaa.log.errors import LogError, StorageError
+from kaa.limits import DUTY_RETRY_SECONDS
+from kaa.log.errors import LogError, ShortageError, StorageError
 from kaa.log.jobs import FlushLogJob
 from kaa.log.names import FUTURE_FOLDER_SUFFIX, folder_name, marked_folder_name
 from kaa.log.rebuild import RemoteState
 from kaa.log.throttle import PERIOD_SECONDS
 from kaa.model.topics import TopicPartition
+from kaa.records.errors import RecordsError
 from kaa.replication.follower.fetchers import ReplicaFetchers
 from kaa.replication.follower.local import LocalLeader
 from kaa.replication.log_placement import assigned_directory
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from kaa.log.manager import LogManager
     from kaa.log.segment import SegmentRegion
     from kaa.model.seams import Clock
-    from kaa.records.errors import RecordsError
     from kaa.replication.follower.fetcher import FetcherSettings
     from kaa.replication.follower.session import PartitionId
     from kaa.replication.partition import PartitionHost
@@ -145,6 +146,7 @@ class LogDirectoryMoves:
             clock,
             report,
             remote=self,
+            broken=self._copy_failed,
         )
         self._moves: dict[PartitionId, Move] = {}
         # Those who wait for progress of a source, in order.
@@ -152,62 +154,105 @@ class LogDirectoryMoves:
         # Bytes that were copied and for which nobody has rested yet; one fetcher does at a time.
         self._owed_bytes = 0.0
         self._resting = asyncio.Lock()
+        # Partitions whose copies were not looked at, since too many files were open.
+        self._short: list[Partition] = []
+        self._has_short = asyncio.Event()
 
     async def run(self) -> None:
         """Copies until it is cancelled."""
-        await self._fetchers.run()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._resume_short())
+            await self._fetchers.run()
+
+    async def _resume_short(self) -> None:
+        while True:
+            await self._has_short.wait()
+            await asyncio.sleep(DUTY_RETRY_SECONDS)
+            self._has_short.clear()
+            short, self._short = self._short, []
+            for partition in short:
+                self.update(partition)
 
     def get(self, partition: Partition) -> Move | None:
         return self._moves.get((partition.topic_id, partition.number))
 
     # --- what others ask for
 
+    def needs_way(self, key: TopicPartition) -> bool:
+        """Whether a copy cannot be made at once: there is one, or checkpoints have its name."""
+        return self._logs.futures.get(key) is not None or self._logs.is_stale(key)
+
+    def make_way(self, key: TopicPartition, path: str, found: Partition | Errors) -> None:
+        """Ends the move that one to the directory `path` replaces. Once its name is free, `alter`
+        writes no checkpoints.
+        """
+        directory = self._target(key, path)
+        if isinstance(directory, Errors) or isinstance(found, Errors):
+            return
+        move = self.get(found)
+        if move is None:
+            # A copy that could not be gone on with after a start.
+            self._logs.futures.drop(key, self._clock.wall_ms())
+        elif move.target is not directory:
+            self.cancel(found)
+
     def alter(self, key: TopicPartition, path: str, found: Partition | Errors) -> Errors:
         """Begins to move a replica to the directory `path`, as Kafka's AlterReplicaLogDirs."""
-        directory = next((each for each in self._logs.directories if each.path == path), None)
-        if directory is None:
-            return Errors.LOG_DIR_NOT_FOUND
-        name = marked_folder_name(key, UUID_ZERO, FUTURE_FOLDER_SUFFIX)
-        if not name.startswith(folder_name(key)):
-            # It was cut, so that the folder would not tell whose copy it is after a crash.
-            return Errors.INVALID_TOPIC_EXCEPTION
-        if not directory.is_online:
-            return Errors.KAFKA_STORAGE_ERROR
-        if directory.is_cordoned:
-            return Errors.INVALID_REPLICA_ASSIGNMENT
+        directory = self._target(key, path)
+        if isinstance(directory, Errors):
+            return directory
         if found is Errors.KAFKA_STORAGE_ERROR:
             return found
         if isinstance(found, Errors):
             self._logs.prefer(key, directory)
             is_elsewhere = found is Errors.NOT_LEADER_OR_FOLLOWER
             return Errors.REPLICA_NOT_AVAILABLE if is_elsewhere else found
-        move = self.get(found)
-        if move is not None and move.target is not directory:
-            self.cancel(found)
-            move = None
-        if move is not None or found.leader_log().directory is directory:
+        self.make_way(key, path, found)
+        if self.get(found) is not None or found.online_log().directory is directory:
             return Errors.NONE
         if len(self._logs.online_directories) < len(self._logs.directories):
             # The one that is offline may have a copy of this partition already.
             return Errors.KAFKA_STORAGE_ERROR
         try:
-            future = self._logs.futures.create(found.leader_log(), directory, self._clock.wall_ms())
+            future = self._logs.futures.create(found.online_log(), directory, self._clock.wall_ms())
         except StorageError:
             return Errors.KAFKA_STORAGE_ERROR
         self._begin(found, future)
         return Errors.NONE
 
+    def _target(self, key: TopicPartition, path: str) -> LogDirectory | Errors:
+        """The directory that a replica may be moved to."""
+        name = marked_folder_name(key, UUID_ZERO, FUTURE_FOLDER_SUFFIX)
+        if not name.startswith(folder_name(key)):
+            # It was cut, so that the folder would not tell whose copy it is after a crash.
+            return Errors.INVALID_TOPIC_EXCEPTION
+        directory = next((each for each in self._logs.directories if each.path == path), None)
+        if directory is None:
+            return Errors.LOG_DIR_NOT_FOUND
+        if not directory.is_online:
+            return Errors.KAFKA_STORAGE_ERROR
+        return Errors.INVALID_REPLICA_ASSIGNMENT if directory.is_cordoned else directory
+
     def update(self, partition: Partition) -> None:
         """The partition is there, or its metadata changed: its move begins, or goes on."""
         move = self._moves.get((partition.topic_id, partition.number))
         if move is None:
-            future = self._logs.futures.logs.get(TopicPartition(partition.topic, partition.number))
-            if future is not None and partition.log is not None:
+            key = TopicPartition(partition.topic, partition.number)
+            future = self._logs.futures.logs.get(key)
+            if partition.log is None or not partition.log.directory.is_online:
+                # The source is lost. The copy may be the last one of what it has, and stays.
+                return
+            if future is not None:
                 self._resume(partition, future)
+            elif self._logs.is_lost(key):
+                self._copy_again(partition, partition.log)
             return
         if not move.target.is_online:
             self.cancel(partition)
             return
+        if move.follower.leader_epoch != partition.leader_epoch:
+            # What is copied next begins where the copy really ends.
+            move.future.settle()
         move.follower.image = partition.image
         self._fetchers.follow(move.follower, partition.node_id)
         self._wake()
@@ -216,22 +261,46 @@ class LogDirectoryMoves:
         """Goes on with a move that was under way when the broker stopped."""
         key = TopicPartition(partition.topic, partition.number)
         is_same = future.topic_id in {None, partition.topic_id}
-        if not is_same or future.directory is partition.leader_log().directory:
+        if not is_same or future.directory is partition.online_log().directory:
             self._logs.futures.drop(key, self._clock.wall_ms())
         elif future.directory.is_online:
-            futures, now_ms = self._logs.futures, self._clock.wall_ms()
+            source, now_ms = partition.online_log(), self._clock.wall_ms()
             try:
-                if key in futures.unclean and future.config.compact:
-                    # A hole that a power cut left looks like one that compaction left.
-                    futures.drop(key, now_ms)
-                    future = futures.create(partition.leader_log(), future.directory, now_ms)
+                future = self._logs.futures.resume(source, now_ms)
                 self._logs.check_topic_id(future, partition.topic_id)
-            except StorageError:
-                return
+            except (LogError, RecordsError) as error:
+                self._not_resumed(partition, error)
+            else:
+                self._begin(partition, future)
+
+    def _copy_again(self, partition: Partition, source: UnifiedLog) -> None:
+        """Begins a move again whose copy was found damaged."""
+        now_ms = self._clock.wall_ms()
+        directory = self._logs.lost.drop_damaged_copy(source, now_ms)
+        if directory is None or directory is source.directory:
+            return
+        try:
+            future = self._logs.futures.create(source, directory, now_ms)
+        except StorageError as error:
+            self._report_stay(source.partition, str(error))
+        else:
             self._begin(partition, future)
 
+    def _not_resumed(self, partition: Partition, error: LogError | RecordsError) -> None:
+        """A copy whose disk failed stays, and so does one for which too many files are open, to be
+        gone on with when there are fewer. One that is damaged goes.
+        """
+        key = TopicPartition(partition.topic, partition.number)
+        if isinstance(error, StorageError) and self._logs.futures.get(key) is not None:
+            if isinstance(error, ShortageError):
+                self._short.append(partition)
+                self._has_short.set()
+            return
+        self._logs.futures.drop(key, self._clock.wall_ms())
+        self._report_stay(key, str(error))
+
     def _begin(self, partition: Partition, future: UnifiedLog) -> None:
-        source = partition.leader_log()
+        source = partition.online_log()
         source.is_moving = True
         source.unfollowed_cut_offset = None
         follower = Partition(
@@ -254,17 +323,40 @@ class LogDirectoryMoves:
 
     def cancel(self, partition: Partition) -> None:
         """Gives a move up, and removes what was copied where that is possible."""
+        self.finish_swap(partition)
         move = self.get(partition)
-        if move is not None and partition.log is not None:
-            # A swap that has begun ends first, and with it the move.
+        if move is not None:
+            self._give_up(move)
+
+    def finish_swap(self, partition: Partition) -> None:
+        """A swap that has begun ends here and now, and with it the move."""
+        if self.get(partition) is not None and partition.log is not None:
             partition.log.settle()
-            move = self.get(partition)
-        if move is None:
-            return
+
+    def _give_up(self, move: Move) -> None:
+        """Ends a move, and removes the copy, unless that is all there is."""
+        partition = move.partition
         self._end(move)
+        if partition.log is None or not partition.log.directory.is_online:
+            # The source is lost. The copy may be the last one of what it has, and stays.
+            return
         self._logs.futures.drop(move.future.partition, self._clock.wall_ms())
-        if move.is_reported and partition.log is not None:
+        if move.is_reported:
             self.report_directory(partition)
+
+    def _copy_failed(self, follower: Partition, reason: str) -> None:
+        """The future log cannot be gone on with. With its disk, that is seen to by `update`."""
+        move = self._moves.get((follower.topic_id, follower.number))
+        if move is not None and move.follower is follower and move.target.is_online:
+            self._stay(move, reason)
+
+    def _stay(self, move: Move, reason: str) -> None:
+        self._report_stay(move.future.partition, reason)
+        self._give_up(move)
+
+    def _report_stay(self, key: TopicPartition, reason: str) -> None:
+        name = folder_name(key)
+        self._report(f"{name} could not be moved and stays where it is: {reason}")
 
     def leave(self, partition: Partition) -> None:
         """The source is lost: the move ends, and its future log, which may be the last copy of
@@ -277,7 +369,7 @@ class LogDirectoryMoves:
     def report_directory(self, partition: Partition) -> None:
         """Has the controller know where the replica is now."""
         if self._tells_controller():
-            directory = partition.leader_log().directory.directory_id
+            directory = partition.online_log().directory.directory_id
             is_right = directory == assigned_directory(partition.image, partition.node_id)
             self._assigned(partition.topic_id, partition.number, None if is_right else directory)
 
@@ -290,6 +382,8 @@ class LogDirectoryMoves:
         partition = move.partition
         del self._moves[partition.topic_id, partition.number]
         self._fetchers.unfollow(move.follower)
+        # An append that is under way finds nothing to append to.
+        move.follower.log = None
         partition.forget(self._wake)
         if partition.log is not None:
             partition.log.is_moving = False
@@ -299,6 +393,16 @@ class LogDirectoryMoves:
     def source(self, key: PartitionId) -> Partition | None:
         move = self._moves.get(key)
         return None if move is None else move.partition
+
+    def copy_end(self, key: PartitionId) -> int | None:
+        move = self._moves.get(key)
+        return None if move is None else move.future.log_end_offset
+
+    def source_damaged(self, key: PartitionId, reason: str) -> None:
+        """A source cannot be read to its end, nor therefore moved."""
+        move = self._moves.get(key)
+        if move is not None:
+            self._stay(move, reason)
 
     def find_source(self, topic: str, number: int) -> Partition | None:
         for move in self._moves.values():
@@ -315,7 +419,7 @@ class LogDirectoryMoves:
         if log is None or log.local_log_start_offset != offset:
             raise LogError(Errors.OFFSET_NOT_AVAILABLE, "the source begins elsewhere now")
         epochs, loop = log.leader_epochs.entries, asyncio.get_running_loop()
-        with log.storage():
+        with log.reading():
             work = loop.run_in_executor(self._executor, log.snapshots.encoded_at, offset)
             producers = await work
         return RemoteState(offset, epochs, producers)
@@ -330,6 +434,10 @@ class LogDirectoryMoves:
         for news in self._watchers:
             news.set()
 
+    @property
+    def bytes_per_second(self) -> int:
+        return max(self._settings().bytes_per_second, 1)
+
     async def read(self, region: SegmentRegion, buffer: memoryview) -> None:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._executor, region.read_into, buffer)
@@ -340,7 +448,7 @@ class LogDirectoryMoves:
         """Keeps to the rate, as it is at each moment."""
         async with self._resting:
             while self._owed_bytes > 0:
-                rate = max(self._settings().bytes_per_second, 1)
+                rate = self.bytes_per_second
                 if rate >= UNLIMITED:
                     self._owed_bytes = 0.0
                     return
@@ -348,7 +456,8 @@ class LogDirectoryMoves:
                 await asyncio.sleep(seconds)
                 self._owed_bytes -= seconds * rate
 
-    async def caught_up(self, key: PartitionId) -> bool:
+    async def advance(self, key: PartitionId) -> bool:
+        """Takes the next step of a move that has copied almost everything; whether it has ended."""
         move = self._moves.get(key)
         if move is None:
             return True
@@ -364,7 +473,7 @@ class LogDirectoryMoves:
         return self._moves.get(key) is not move
 
     def _progress(self, move: Move) -> MoveProgress:
-        source, future = move.partition.leader_log(), move.future
+        source, future = move.partition.online_log(), move.future
         assigned = assigned_directory(move.partition.image, move.partition.node_id)
         return MoveProgress(
             is_flushed=move.is_flushed,
@@ -385,11 +494,11 @@ class LogDirectoryMoves:
             await asyncio.shield(work)
         except asyncio.CancelledError:
             await asyncio.wait([work])
-            _settle_flush(job, work, self._clock.wall_ms())
+            _end_flush(job, work, self._clock.wall_ms())
             raise
         except OSError:
             pass
-        _settle_flush(job, work, self._clock.wall_ms())
+        _end_flush(job, work, self._clock.wall_ms())
 
     async def _swap(self, move: Move) -> None:
         partition = move.partition
@@ -399,19 +508,20 @@ class LogDirectoryMoves:
             self._swapped(move, error, self._clock.monotonic_ms() - began_ms)
 
         swap = self._logs.futures.begin_swap(
-            partition.leader_log(),
+            partition.online_log(),
             leader_epoch=partition.leader_epoch,
             now_ms=self._clock.wall_ms(),
             ended=ended,
+            is_group_committed=partition.request_flush is not None,
         )
         await carried_out(swap)
 
     def _swapped(self, move: Move, error: LogError | RecordsError | None, held_ms: int) -> None:
         """The logs have changed places, or could not."""
-        partition = move.partition
-        name = f"{partition.topic}-{partition.number}"
-        self._end(move)
         if error is None:
+            partition = move.partition
+            name = f"{partition.topic}-{partition.number}"
+            self._end(move)
             source, partition.log = partition.log, move.future
             assert source is not None
             self._report(
@@ -422,13 +532,10 @@ class LogDirectoryMoves:
                 partition.request_flush(partition)
             self._moved(partition)
             return
-        self._report(f"{name} stays where it is, it could not be moved: {error}")
-        self._logs.futures.drop(move.future.partition, self._clock.wall_ms())
-        if partition.log is not None and partition.log.directory.is_online:
-            self.report_directory(partition)
+        self._stay(move, str(error))
 
 
-def _settle_flush(job: FlushLogJob, work: asyncio.Future[None], now_ms: int) -> None:
+def _end_flush(job: FlushLogJob, work: asyncio.Future[None], now_ms: int) -> None:
     error = work.exception()
     if isinstance(error, OSError):
         job.failed(error)

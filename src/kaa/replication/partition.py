@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import asyncio
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kaa.limits import FOLLOWER_ON_LOOP_BYTES_MAX
 from kaa.log.append import (
+    BY_CLIENT,
     UnexpectedAppendOffsetError,
     prepare_follower_append,
     prepare_leader_append,
@@ -31,7 +32,14 @@ from kaa.log.append import (
 from kaa.log.errors import LogError, StorageError
 from kaa.log.pending import PendingAppend
 from kaa.log.rebuild import begin_rebuild
-from kaa.model.kinds import ACKS_ALL, AppendOrigin
+from kaa.log.truncation import (
+    PendingTruncation,
+    begin_restart,
+    begin_truncation,
+    truncate_fully_and_start_at,
+)
+from kaa.model.kinds import ACKS_ALL
+from kaa.model.topics import NO_EPOCH
 from kaa.replication.leader import ClusterView, Leadership
 from kaa.wire.errors import Errors
 
@@ -39,15 +47,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kaa.controller.image import PartitionImage
-    from kaa.log.append import AppendInfo
+    from kaa.log.append import AppendInfo, AppendPlan, AppendSource
     from kaa.log.log import FetchIsolation, ReadResult, UnifiedLog
-    from kaa.log.producer_state import VerificationGuard
     from kaa.log.rebuild import RemoteState
-    from kaa.log.truncation import PendingTruncation
+    from kaa.records.batch import RecordBatch
     from kaa.replication.leader import IsrProposal
     from kaa.wire.primitives import Uuid
-
-NO_EPOCH: Final = -1
 
 
 class Awaited(IntEnum):
@@ -71,21 +76,46 @@ class PartitionHost(ClusterView, Protocol):
 
 async def carried_out(truncation: PendingTruncation) -> None:
     """Takes the steps of a truncation, in turns of the loop. LogError if the disk failed."""
-    while not truncation.is_settled:
-        work = truncation.advance()
-        if work is None:
-            await asyncio.sleep(0)
+    work: asyncio.Future[None] | None = None
+    try:
+        while not truncation.is_settled:
+            step = truncation.advance()
+            if step is None:
+                await asyncio.sleep(0)
+            else:
+                work = asyncio.wrap_future(step)
+                await asyncio.wait([work])
+    except asyncio.CancelledError:
+        # Nobody else takes the rest of its steps, and whatever comes next waits for them.
+        if truncation.is_needed or work is None:
+            truncation.settle()
         else:
-            await asyncio.wait([asyncio.wrap_future(work)])
+            work.add_done_callback(lambda _: truncation.settle())
+        raise
     if truncation.error is not None:
         raise truncation.error
 
 
-async def _settled(pending: PendingAppend | PendingTruncation) -> None:
+async def _until_settled(pending: PendingAppend | PendingTruncation) -> None:
     """Waits until a write on another thread counts, or has failed."""
     done = asyncio.get_running_loop().create_future()
     pending.when_settled(lambda: None if done.done() else done.set_result(None))
     await done
+
+
+async def _written(
+    plan: AppendPlan, now_ms: int, settled: Callable[[], None] = lambda: None
+) -> None:
+    """Has the thread of the directory write an append, and calls when it counts or has failed.
+    LogError if the disk failed.
+    """
+    pending = PendingAppend(plan, now_ms)
+    pending.when_settled(settled)
+    loop = asyncio.get_running_loop()
+    pending.when_written(lambda: loop.call_soon_threadsafe(pending.settle))
+    await _until_settled(pending)
+    if pending.error is not None:
+        raise pending.error
 
 
 class EpochEnd(NamedTuple):
@@ -103,6 +133,7 @@ class Partition:
     __slots__ = (
         "_host",
         "_waiters",
+        "failed_directory",
         "image",
         "leadership",
         "log",
@@ -130,6 +161,8 @@ class Partition:
         self._host = host
         # What the metadata says; the in-sync set of a leader may be ahead of it.
         self.image = image
+        # The directory that its log was in when that failed; None as long as it has not.
+        self.failed_directory: Uuid | None = None
         # None while the directory of its log is offline.
         self.log: UnifiedLog | None = None
         # Set while this broker leads the partition and has its log.
@@ -191,8 +224,8 @@ class Partition:
 
     def _settle(self) -> UnifiedLog:
         """Ends what is under way in the log, which may leave another one in its place."""
-        self.leader_log().settle()
-        return self.leader_log()
+        self.online_log().settle()
+        return self.online_log()
 
     def stop_leading(self) -> None:
         """Another broker leads, or the log is gone: what waits here waits in vain."""
@@ -206,96 +239,73 @@ class Partition:
             self.advance_high_watermark()
             self.wake(Awaited.LOW_WATERMARK)
 
-    def leader_log(self) -> UnifiedLog:
+    def online_log(self) -> UnifiedLog:
+        """The log of this replica; StorageError while its directory is offline."""
         if self.log is None:
             raise StorageError(f"the directory of {self.topic}-{self.number} is offline")
         return self.log
-
-    def check_leader_epoch(self, current_leader_epoch: int) -> Errors:
-        """Compares the epoch that a client believes in, -1 for none, with ours."""
-        if current_leader_epoch in {NO_EPOCH, self.leader_epoch}:
-            return Errors.NONE
-        if current_leader_epoch < self.leader_epoch:
-            return Errors.FENCED_LEADER_EPOCH
-        return Errors.UNKNOWN_LEADER_EPOCH
 
     # --- appends
 
     def append(
         self,
-        records: memoryview | bytearray,
+        records: memoryview | bytearray | RecordBatch,
         *,
         now_ms: int,
         required_acks: int = ACKS_ALL,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        guard: VerificationGuard | None = None,
-        transaction_version: int = 0,
+        source: AppendSource = BY_CLIENT,
     ) -> AppendInfo:
         """Appends validated batches as the leader; LogError refuses them."""
-        refusal = self.append_refusal(required_acks)
-        if refusal is not None:
-            raise LogError(refusal, f"{self.topic}-{self.number}")
-        log = self.leader_log()
-        if log.pending is not None:
-            log = self._settle()
-        plan = prepare_leader_append(
-            log,
-            records,
-            leader_epoch=self.image.leader_epoch,
-            now_ms=now_ms,
-            origin=origin,
-            guard=guard,
-            transaction_version=transaction_version,
-        )
+        if self.log is not None and self.log.pending is not None:
+            self._settle()
+        plan = self._prepare(records, now_ms, required_acks, source)
         info = plan.finish(now_ms)
         self._note_append()
         return info
 
     async def append_later(
         self,
-        records: memoryview | bytearray,
+        records: memoryview | bytearray | RecordBatch,
         *,
         now_ms: int,
         required_acks: int = ACKS_ALL,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        guard: VerificationGuard | None = None,
-        transaction_version: int = 0,
+        source: AppendSource = BY_CLIENT,
     ) -> AppendInfo:
         """The same, written by the thread of the log's directory; `records` belong to it until it
         returns.
         """
-        log = self.leader_log()
-        while log.pending is not None:
-            await _settled(log.pending)
-            log = self.leader_log()
+        while self.log is not None and self.log.pending is not None:
+            await _until_settled(self.log.pending)
+        plan = self._prepare(records, now_ms, required_acks, source)
+        if plan.segment is not None:
+            await _written(plan, now_ms, self._note_append)
+        return plan.info
+
+    def _prepare(
+        self,
+        records: memoryview | bytearray | RecordBatch,
+        now_ms: int,
+        required_acks: int,
+        source: AppendSource,
+    ) -> AppendPlan:
+        """What is to be written, when nothing is under way in the log."""
         refusal = self.append_refusal(required_acks)
         if refusal is not None:
             raise LogError(refusal, f"{self.topic}-{self.number}")
-        plan = prepare_leader_append(
-            log,
+        return prepare_leader_append(
+            self.online_log(),
             records,
-            leader_epoch=self.leader_epoch,
+            leader_epoch=self.image.leader_epoch,
             now_ms=now_ms,
-            origin=origin,
-            guard=guard,
-            transaction_version=transaction_version,
+            source=source,
         )
-        if plan.segment is not None:
-            pending = PendingAppend(plan, now_ms)
-            pending.when_settled(self._note_append)
-            loop = asyncio.get_running_loop()
-            pending.when_written(lambda: loop.call_soon_threadsafe(pending.settle))
-            await _settled(pending)
-            if pending.error is not None:
-                raise pending.error
-        return plan.info
 
     @property
     def is_append_long(self) -> bool:
         """Whether `append` would wait for the thread of the log's directory: a write is under way
         there, or flushes always are (group commit), which a write to the same file waits for.
         """
-        log = self.leader_log()
+        log = self.online_log()
         if log.directory.writer is None:
             return False
         return log.pending is not None or self.request_flush is not None
@@ -317,10 +327,6 @@ class Partition:
             self.advance_high_watermark()
         else:
             self.request_flush(self)
-
-    def is_replicated(self, offset: int) -> bool:
-        """True if every record below `offset` can be read."""
-        return self.log is not None and self.log.high_watermark >= offset
 
     def replication_outcome(self, offset: int, leader_epoch: int) -> Errors | None:
         """What became of records below `offset`, appended under `leader_epoch`, for acks=all.
@@ -439,7 +445,7 @@ class Partition:
     @property
     def low_watermark(self) -> int:
         """The least log start of all live replicas, for DeleteRecords."""
-        log = self.leader_log()
+        log = self.online_log()
         if self.leadership is None:
             return log.log_start_offset
         return self.leadership.low_watermark(log.log_start_offset)
@@ -485,7 +491,7 @@ class Partition:
             # begins there too, or was cut there. Such a batch comes as a whole, so that this log
             # has to go on where the batch begins.
             if end_offset == log.log_start_offset:
-                log.truncate_fully_and_start_at(error.first_offset, now_ms)
+                truncate_fully_and_start_at(log, error.first_offset, now_ms)
             else:
                 await self.cut_to(error.first_offset, leader_epoch=leader_epoch, now_ms=now_ms)
             plan = prepare_follower_append(log, records, leader_epoch=leader_epoch, now_ms=now_ms)
@@ -494,12 +500,7 @@ class Partition:
             if log.directory.writer is None or (is_small and plan.flush is None):
                 plan.finish(now_ms)
             else:
-                pending = PendingAppend(plan, now_ms)
-                loop = asyncio.get_running_loop()
-                pending.when_written(lambda: loop.call_soon_threadsafe(pending.settle))
-                await _settled(pending)
-                if pending.error is not None:
-                    raise pending.error
+                await _written(plan, now_ms)
             await self._until_durable(plan.info.last_offset + 1, leader_epoch)
         return plan.info
 
@@ -523,19 +524,19 @@ class Partition:
         if self.leadership is not None or self.leader_epoch != leader_epoch:
             name = f"{self.topic}-{self.number}"
             raise LogError(Errors.NOT_LEADER_OR_FOLLOWER, f"{name} is not followed in this epoch")
-        return self.leader_log()
+        return self.online_log()
 
     async def cut_to(self, offset: int, *, leader_epoch: int, now_ms: int) -> None:
         """Removes what the leader of that epoch does not have, from `offset` on."""
         log = await self._free_log(leader_epoch)
-        truncation = log.begin_truncation(offset, now_ms)
+        truncation = begin_truncation(log, offset, now_ms)
         if truncation is not None:
             await carried_out(truncation)
 
     async def restart_at(self, offset: int, *, leader_epoch: int, now_ms: int) -> None:
         """Removes everything, since the leader of that epoch begins at `offset`."""
         log = await self._free_log(leader_epoch)
-        await carried_out(log.begin_restart(offset, now_ms))
+        await carried_out(begin_restart(log, offset, now_ms))
 
     async def rebuild(
         self, state: RemoteState, log_start_offset: int, *, leader_epoch: int, now_ms: int
@@ -544,11 +545,16 @@ class Partition:
         log = await self._free_log(leader_epoch)
         await carried_out(begin_rebuild(log, state, log_start_offset, now_ms))
 
+    async def until_swapped(self) -> None:
+        """Waits for a swap of the log with its copy in another directory, if one is under way."""
+        while self.log is not None and isinstance(self.log.pending, PendingTruncation):
+            await _until_settled(self.log.pending)
+
     async def _free_log(self, leader_epoch: int) -> UnifiedLog:
         """The log, when nothing is under way in it."""
         log = self._followed_log(leader_epoch)
         while log.pending is not None:
-            await _settled(log.pending)
+            await _until_settled(log.pending)
             log = self._followed_log(leader_epoch)
         return log
 
@@ -564,16 +570,32 @@ class Partition:
 
     # --- reads
 
+    def read_refusal(
+        self, current_leader_epoch: int = NO_EPOCH, *, needs_leader: bool = True
+    ) -> Errors | None:
+        """Why nothing may be read here now: the one place that says so. The epoch that the reader
+        believes in, -1 for none, is compared first, as in Kafka.
+        """
+        if current_leader_epoch != NO_EPOCH:
+            leader_epoch = self.image.leader_epoch
+            if current_leader_epoch < leader_epoch:
+                return Errors.FENCED_LEADER_EPOCH
+            if current_leader_epoch > leader_epoch:
+                return Errors.UNKNOWN_LEADER_EPOCH
+        if needs_leader and self.leadership is None:
+            return Errors.NOT_LEADER_OR_FOLLOWER
+        return None
+
     def read(
         self, offset: int, bytes_max: int, isolation: FetchIsolation, *, min_one: bool
     ) -> ReadResult:
-        return self.leader_log().read(
+        return self.online_log().read(
             offset, bytes_max=bytes_max, isolation=isolation, min_one_batch=min_one
         )
 
     def epoch_end(self, leader_epoch: int) -> EpochEnd:
         """Where `leader_epoch`, or the latest one before it, ended in this log."""
-        log = self.leader_log()
+        log = self.online_log()
         if leader_epoch == NO_EPOCH:
             return EpochEnd(NO_EPOCH, -1)
         epoch, end_offset = log.leader_epochs.end_offset_for(leader_epoch, log.log_end_offset)

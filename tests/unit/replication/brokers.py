@@ -18,8 +18,8 @@ from kaa.broker.topic_configs import log_config
 from kaa.client.peer import Address
 from kaa.controller.image import ClusterImage
 from kaa.controller.result import ControllerError, ControllerResult
-from kaa.handlers.context import Encoded, RequestContext, settled
-from kaa.handlers.registry import BROKER_APIS, load_handlers
+from kaa.handlers.context import RequestContext, response_of
+from kaa.handlers.registry import BROKER_APIS, find_handlers
 from kaa.log.config import LogManagerConfig
 from kaa.log.manager import LogManager
 from kaa.log.segment import SegmentRegion
@@ -28,14 +28,14 @@ from kaa.model.errands import Errands
 from kaa.model.kinds import ResourceType
 from kaa.replication.follower.fetcher import FetcherSettings
 from kaa.replication.follower.fetchers import ReplicaFetchers
-from kaa.replication.follower.link import FetchBounds, RemoteLeader
+from kaa.replication.follower.link import RemoteLeader, ReplicaFetchBounds
 from kaa.replication.isr_changes import IsrChanges
 from kaa.replication.manager import ReplicaManager
 from kaa.replication.partition import Partition
 from kaa.serving.producer_ids import ProducerIds
 from kaa.serving.services import NodeServices
 from kaa.serving.view import NodeView
-from kaa.wire.frames import RequestFrame, decode_response
+from kaa.wire.frames import RequestFrame
 from kaa.wire.messages.k56_alter_partition import AlterPartitionResponse
 from kaa.wire.registry import api
 from tests.unit.controller.cluster import Cluster, broker_config, uuid
@@ -115,7 +115,7 @@ class TestBroker:
         )
         self.fetchers = self.manager.followers = ReplicaFetchers(
             self.connect,
-            lambda: FetcherSettings(FetchBounds(100, 1, 10 << 20), BACKOFF_MS, 1 << 20),
+            lambda: FetcherSettings(ReplicaFetchBounds(100, 1, 10 << 20), BACKOFF_MS, 1 << 20),
             lambda: 1,
             cluster.clock,
             self.reports.append,
@@ -201,11 +201,8 @@ class TestBroker:
         connection = SimpleNamespace(listener_name="PLAINTEXT", facts={}, peer="127.0.0.1")
         header = RequestFrame(asked.key, version, 7, "broker", 0)
         context = RequestContext(header, cast("Any", connection))
-        answer = await settled(_SERVED[asked.key].handle(self.services, received, context))
-        if isinstance(answer, Encoded):
-            frame = _sent(answer.parts)
-            self.check(sender)
-            return decode_response(frame[4:], asked, version)[1]
+        answer = await response_of(_SERVED[asked.key].handle(self.services, received, context))
+        assert answer is not None
         frame = _sent(answer.codec(version).encode_parts(answer))
         self.check(sender)
         return asked.response.decode(self.cluster.on_the_way(frame), version)
@@ -315,6 +312,11 @@ async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
             await asyncio.sleep(0.001)
 
 
+def is_replicated(partition: Partition, offset: int) -> bool:
+    """Whether every record below the offset can be read."""
+    return partition.online_log().high_watermark >= offset
+
+
 def _incarnation(brokers: Brokers, broker_id: int) -> Any:
     return uuid(50_000 + brokers.controller.next_offset * 10 + broker_id)
 
@@ -330,4 +332,4 @@ def _sent(parts: Any) -> bytes:
     return bytes(sent)
 
 
-_SERVED = load_handlers(BROKER_APIS)
+_SERVED = find_handlers(BROKER_APIS)

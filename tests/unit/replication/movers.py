@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from kaa.broker.node import Broker, running
 from kaa.controller.port import ControllerRequestContext
+from kaa.log.append import BY_COORDINATOR
 from kaa.log.log import FetchIsolation
 from kaa.log.producer_snapshots import encode_producer_snapshot
-from kaa.model.kinds import AppendOrigin
 from kaa.model.topics import TopicPartition
 from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors
@@ -30,6 +30,8 @@ from tests.unit.log.batches import ABORT, COMMIT, batch, marker
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from kaa.controller.image import PartitionImage
+    from kaa.log.dirs import LogDirectory
     from kaa.log.log import UnifiedLog
     from kaa.log.sim_files import SimFiles
 
@@ -78,10 +80,16 @@ async def throttle(broker: Broker, bytes_per_second: int | None) -> None:
     await until(lambda: broker.services.image.configs.get(key, {}).get(name) == text)
 
 
-async def create(broker: Broker, **configs: str) -> Partition:
+async def create(broker: Broker, partitions: int = 1, /, **configs: str) -> Partition:
+    """The first partition of a new topic."""
+    await create_topic(broker, partitions, **configs)
+    return find(broker)
+
+
+async def create_topic(broker: Broker, partitions: int = 1, /, **configs: str) -> None:
     topic = CreatableTopic(
         name=KEY.topic,
-        num_partitions=1,
+        num_partitions=partitions,
         replication_factor=1,
         configs=[
             CreatableTopicConfig(name=name.replace("_", "."), value=value)
@@ -91,7 +99,6 @@ async def create(broker: Broker, **configs: str) -> Partition:
     request = CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
     response = await broker.services.controller.submit(request, ControllerRequestContext(7))
     assert [result.error_code for result in response.topics] == [Errors.NONE]
-    return find(broker)
 
 
 def find(broker: Broker) -> Partition:
@@ -101,7 +108,7 @@ def find(broker: Broker) -> Partition:
 
 
 def log_of(broker: Broker) -> UnifiedLog:
-    return find(broker).leader_log()
+    return find(broker).online_log()
 
 
 def alter(broker: Broker, path: str) -> Errors:
@@ -114,16 +121,47 @@ def other(log: UnifiedLog) -> str:
     return SECOND if log.directory.path == FIRST else FIRST
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def until(condition: Callable[[], bool], *, seconds: float = 0.005) -> None:
+    """Looks at a condition again and again, after so many seconds each."""
     async with asyncio.timeout(SECONDS_MAX):
         while not condition():  # noqa: ASYNC110  A move goes on by itself.
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(seconds)
 
 
 async def moved(broker: Broker, path: str) -> None:
     """Waits until the partition is in this directory, and nothing of the move is left."""
     await until(lambda: log_of(broker).directory.path == path)
     assert not broker.services.logs.futures.logs
+
+
+def image_of(broker: Broker) -> PartitionImage:
+    return broker.services.image.topics["t"].partitions[0]
+
+
+def is_assigned(broker: Broker, directory: LogDirectory) -> bool:
+    return image_of(broker).directories[0] == directory.directory_id
+
+
+def futures(files: SimFiles) -> list[str]:
+    """The folders of copies."""
+    return [
+        f"{path}/{name}"
+        for path in DIRECTORIES
+        for name in files.list_directory(path)
+        if name.endswith("-future")
+    ]
+
+
+async def held_before_the_swap(broker: Broker) -> tuple[UnifiedLog, LogDirectory]:
+    """A move whose target the controller knows, and whose source is busy; source and target."""
+    await plain(await create(broker, file_delete_delay_ms="0"))
+    source = log_of(broker)
+    await until(lambda: is_assigned(broker, source.directory))
+    source.is_cleaning = True
+    target = next(each for each in broker.services.logs.directories if each is not source.directory)
+    assert alter(broker, target.path) is Errors.NONE
+    await until(lambda: is_assigned(broker, target))
+    return source, target
 
 
 def contents(log: UnifiedLog) -> dict[str, Any]:
@@ -178,23 +216,23 @@ async def many_segments(partition: Partition) -> None:
     for number in range(20):
         partition.append(batch(3, value_bytes=100), now_ms=number)
         if number % 4 == 3:
-            partition.leader_log().roll(number)
+            partition.online_log().roll(number)
 
 
 async def trimmed_inside_a_batch(partition: Partition) -> None:
     await plain(partition)
-    partition.leader_log().increment_log_start_offset(31)
+    partition.online_log().increment_log_start_offset(31)
 
 
 async def trimmed_to_nothing(partition: Partition) -> None:
     await plain(partition)
-    log = partition.leader_log()
+    log = partition.online_log()
     log.increment_log_start_offset(log.log_end_offset)
 
 
 async def trimmed_by_segments(partition: Partition) -> None:
     await many_segments(partition)
-    log = partition.leader_log()
+    log = partition.online_log()
     log.increment_log_start_offset(26)
     doomed = [s for s in log.segments if s.base_offset < 24]
     log.remove_segments(doomed, 0)
@@ -219,7 +257,7 @@ async def idempotent(partition: Partition) -> None:
     append(7, 0, 0)
     for epoch in range(8):
         append(8, epoch, 0)
-    partition.leader_log().increment_log_start_offset(2)
+    partition.online_log().increment_log_start_offset(2)
 
 
 async def transactional(partition: Partition) -> None:
@@ -241,7 +279,7 @@ async def transactional(partition: Partition) -> None:
         )
 
     def end(kind: int, producer_id: int) -> None:
-        append(marker(kind, producer_id, 0, timestamp=LATER_MS), origin=AppendOrigin.COORDINATOR)
+        append(marker(kind, producer_id, 0, timestamp=LATER_MS), source=BY_COORDINATOR)
 
     records(1, 0)
     records(2, 0)

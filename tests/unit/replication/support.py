@@ -36,8 +36,10 @@ class Replicas:
         paths: tuple[str, ...] = ("/data",),
         call_soon: Callable[[Callable[[], None]], object] | None = None,
         forget_deleted: Callable[[], None] | None = None,
+        sync_folders: Callable[[], None] | None = None,
         monotonic_ms: Callable[[], int] = lambda: 0,
         propose: Callable[[Partition, IsrProposal], None] = lambda *_: None,
+        assigned: Callable[[Uuid, int, Uuid | None], None] = lambda *_: None,
         node_id: int = NODE,
         broker_epoch: int = -1,
     ) -> None:
@@ -58,8 +60,10 @@ class Replicas:
             request_flush=request_flush,
             call_soon=call_soon,
             forget_deleted=forget_deleted,
+            sync_folders=sync_folders,
             monotonic_ms=monotonic_ms,
             propose=propose,
+            assigned=assigned,
             report=reports.append,
             broker_epoch=lambda: broker_epoch,
         )

@@ -116,9 +116,9 @@ def test_the_high_watermark_moves_with_the_answer() -> None:
         first = case.partitions[0]
         first.append(batch(4), now_ms=0)
         case.shrink()
-        assert first.leader_log().high_watermark == 0
+        assert first.online_log().high_watermark == 0
         await case.changes.send_next()
-        assert first.leader_log().high_watermark == 4
+        assert first.online_log().high_watermark == 4
 
     asyncio.run(main())
 

@@ -6,6 +6,7 @@ from kaa.controller.image import BrokerImage, PartitionImage
 from kaa.replication.leader import IsrMember, IsrProposal, Leadership, RemoteReplica
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import UUID_ZERO
+from tests.support.ids import uuid
 
 LAG_MS = 30_000
 
@@ -73,6 +74,26 @@ def test_is_the_least_end_of_the_set() -> None:
     assert case.high_watermark() == 90
     case.fetched(3, 100)
     assert case.high_watermark() == 100
+
+
+def test_does_not_wait_for_a_replica_that_left_the_set_with_its_disk() -> None:
+    case = Case()
+    directories = (uuid(1), uuid(2), uuid(3))
+    case.view.change(3, directories=(uuid(3), uuid(4)))
+    case.leader.update(image()._replace(directories=directories), case.end, case.now)
+    case.fetched(2, 100)
+    case.fetched(3, 100)
+    case.end = 110
+    case.fetched(2, 110)
+    smaller = image((1, 2), partition_epoch=11)._replace(directories=directories)
+    case.leader.update(smaller, case.end, case.now)
+    # It may join again at any moment.
+    assert case.high_watermark() == 100
+    assert case.leader.expand(3, 100) is not None
+    case.leader.proposal = None
+    case.view.change(3, directories=(uuid(4),))
+    assert case.high_watermark() == 110
+    assert case.leader.expand(3, 100) is None
 
 
 def test_waits_for_a_replica_of_the_set_that_never_fetched() -> None:

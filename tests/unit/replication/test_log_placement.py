@@ -4,7 +4,7 @@ import pytest
 
 from kaa.controller.directories import LOST, MIGRATING, UNASSIGNED
 from kaa.controller.image import PartitionImage
-from kaa.replication.log_placement import Placement, place_log
+from kaa.replication.log_placement import Placement, may_be_only_copy, place_log
 from kaa.wire.primitives import Uuid
 from tests.support.ids import uuid
 
@@ -77,3 +77,11 @@ def test_log_without_an_assignment(assigned: Uuid) -> None:
     assert place(assigned, has_offline=True) is None
     assert place(assigned, has_offline=True, is_new=True) == Placement(None)
     assert place(assigned, has_offline=True, leader=OTHER, isr=(OTHER,)) == Placement(None)
+
+
+def test_only_copy_is_one_that_nobody_else_has_and_that_may_have_been_written_to() -> None:
+    alone = image(ONLINE, leader=HERE, isr=(HERE,))
+    assert may_be_only_copy(alone, HERE)
+    assert may_be_only_copy(alone._replace(leader=-1), HERE)
+    assert not may_be_only_copy(alone._replace(leader=-1, partition_epoch=0), HERE)
+    assert not may_be_only_copy(alone._replace(isr=(HERE, OTHER)), HERE)

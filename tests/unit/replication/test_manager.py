@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kaa.limits import PARTITIONS_ENDED_PER_TURN_MAX, PARTITIONS_MADE_PER_TURN_MAX
+from kaa.log.append import append_as_leader
 from kaa.log.config import LogConfig
 from kaa.log.log import UnifiedLog
 from kaa.log.sim_files import CrashError, CrashMode, SimFiles
@@ -85,8 +86,8 @@ def test_restart_takes_over_what_is_there_and_puts_strays_aside() -> None:
         pass
     found = again.manager.find("t", 0)
     assert isinstance(found, Partition)
-    assert found.leader_log().log_end_offset == 3
-    assert found.is_replicated(3)
+    assert found.online_log().log_end_offset == 3
+    assert found.online_log().high_watermark >= 3
     for _ in again.logs.shutdown(now_ms=0, broker_epoch=1):
         pass
     empty = Replicas(files)
@@ -155,12 +156,6 @@ def test_failed_directory_takes_its_partitions_with_it() -> None:
     created.log.directory.fail(OSError(5, "broken"))
     assert replicas.manager.find("t", 0) is Errors.KAFKA_STORAGE_ERROR
     assert not created.is_leader
-
-
-def test_internal_topics_are_known() -> None:
-    manager = Replicas().manager
-    assert manager.is_internal("__consumer_offsets")
-    assert not manager.is_internal("mine")
 
 
 # --- a great many new partitions
@@ -342,11 +337,12 @@ class MadeAgain:
         self.replicas.replay(TopicRecord(name="t", topic_id=TOPIC_ID), *records)
         self.take_turns()
         for log in self.replicas.logs.logs.values():
-            log.append(batch(3), leader_epoch=0, now_ms=0)
+            append_as_leader(log, batch(3), leader_epoch=0, now_ms=0)
             log.update_high_watermark(3)
             log.increment_log_start_offset(2)
             log.flush(0)
         (directory,) = self.replicas.logs.directories
+        self.files.sync_directory("/")
         directory.checkpoint_recovery_points()
         directory.checkpoint_log_start_offsets()
         directory.checkpoint_high_watermarks()
@@ -401,7 +397,7 @@ def test_a_topic_made_again_ends_first_and_has_its_checkpoints_written_once() ->
     assert all(b - a <= PARTITIONS_MADE_PER_TURN_MAX for a, b in pairwise(counts))
     assert case.made() == list(range(ENDED))
     assert not case.is_asked
-    assert not case.replicas.manager.is_settling
+    assert not case.replicas.manager.has_unapplied
     assert case.checkpoints_written() == before + 4
 
 
@@ -410,11 +406,11 @@ def test_a_partition_whose_name_is_held_is_made_for_one_who_asks() -> None:
     case.replace()
     case.take_turns()
     manager = case.replicas.manager
-    assert manager.is_waiting("t", 1)
+    assert manager.is_unapplied("t", 1)
     found = manager.find("t", 1)
     assert isinstance(found, Partition)
     assert found.topic_id == NEXT_ID
-    assert not manager.is_waiting("t", 1)
+    assert not manager.is_unapplied("t", 1)
     assert case.made() == [1]
     case.forget()
     case.take_turns()
@@ -454,7 +450,7 @@ def test_a_topic_deleted_while_its_name_is_held_is_never_made() -> None:
     case.forget()
     case.take_turns()
     assert not case.replicas.logs.logs
-    assert not case.replicas.manager.is_settling
+    assert not case.replicas.manager.has_unapplied
     assert case.replicas.manager.find("t", 0) is Errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -470,7 +466,7 @@ def test_a_crash_while_a_topic_is_made_again_brings_nothing_back(mode: CrashMode
             case.forget()
             case.take_turns()
             for log in case.replicas.logs.logs.values():
-                log.append(batch(4), leader_epoch=0, now_ms=0)
+                append_as_leader(log, batch(4), leader_epoch=0, now_ms=0)
             is_done = True
         except CrashError:
             pass

@@ -7,20 +7,26 @@ import asyncio
 import pytest
 
 from kaa.model.topics import TopicPartition
+from kaa.replication.follower.local import LocalLeader, Sources
+from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors
 from tests.unit.broker.support import config, formatted
+from tests.unit.log.batches import batch
 from tests.unit.replication.movers import (
     BASIC,
     FIRST,
+    KEY,
     alter,
     create,
     many_segments,
     new_files,
     node,
+    other,
     throttle,
 )
 
 THREE = "log.dirs=/a,/b,/c"
+THREADS = "num.replica.alter.log.dirs.threads=3"
 
 
 def test_no_move_begins_while_a_directory_is_offline_and_one_may_be_ended() -> None:
@@ -40,6 +46,36 @@ def test_no_move_begins_while_a_directory_is_offline_and_one_may_be_ended() -> N
             assert not broker.services.logs.futures.logs
             assert alter(broker, third.path) is Errors.KAFKA_STORAGE_ERROR
             assert not broker.services.logs.futures.logs
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("setting", "expected"), [((), 2), ((THREADS,), 3)])
+def test_as_many_copy_at_once_as_there_are_threads(
+    setting: tuple[str, ...], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for each directory, unless the setting says otherwise."""
+    copiers: list[LocalLeader] = []
+
+    def note(sources: Sources) -> LocalLeader:
+        copiers.append(LocalLeader(sources))
+        return copiers[-1]
+
+    monkeypatch.setattr("kaa.replication.moves.LocalLeader", note)
+
+    async def main() -> None:
+        async with node(new_files(), *setting) as broker:
+            await throttle(broker, 1)
+            await create(broker, 6)
+            replicas = broker.services.replicas
+            assert replicas.moves is not None
+            for number in range(6):
+                found = replicas.find(KEY.topic, number)
+                assert isinstance(found, Partition)
+                found.append(batch(2), now_ms=0)
+                key, target = TopicPartition(KEY.topic, number), other(found.online_log())
+                assert replicas.moves.alter(key, target, found) is Errors.NONE
+            assert len(copiers) == expected
 
     asyncio.run(main())
 

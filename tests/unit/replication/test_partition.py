@@ -12,6 +12,7 @@ from kaa.log.append import AppendInfo
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
 from kaa.log.sim_files import Fault
+from kaa.log.truncation import truncate_fully_and_start_at
 from kaa.model.kinds import ACKS_ALL
 from kaa.replication.partition import Awaited, EpochEnd, Partition
 from kaa.wire.errors import Errors
@@ -25,15 +26,15 @@ def append(partition: Partition, count: int = 1) -> int:
 
 
 def high_watermark(partition: Partition) -> int:
-    return partition.leader_log().high_watermark
+    return partition.online_log().high_watermark
 
 
 def test_single_replica_sees_its_appends_at_once() -> None:
     partition = Replicas().create()
     assert append(partition, 3) == 0
     assert high_watermark(partition) == 3
-    assert partition.is_replicated(3)
-    assert not partition.is_replicated(4)
+    assert partition.online_log().high_watermark >= 3
+    assert partition.online_log().high_watermark < 4
 
 
 def test_high_watermark_is_the_least_of_the_in_sync_replicas() -> None:
@@ -145,10 +146,10 @@ def test_batches_of_the_leader_are_taken_as_they_are() -> None:
     info = copy(partition, batch(3, base_offset=0, leader_epoch=1))
     assert (info.first_offset, info.last_offset, info.last_leader_epoch) == (0, 2, 1)
     partition.follow(2, 0, 1)
-    assert (high_watermark(partition), partition.leader_log().log_end_offset) == (2, 3)
+    assert (high_watermark(partition), partition.online_log().log_end_offset) == (2, 3)
     partition.follow(99, 1, 1)
     assert high_watermark(partition) == 3
-    assert partition.leader_log().log_start_offset == 1
+    assert partition.online_log().log_start_offset == 1
     # What was committed once stays so, also if a new leader does not know it yet.
     partition.follow(0, 0, 1)
     assert high_watermark(partition) == 3
@@ -166,8 +167,8 @@ def test_only_the_followed_epoch_is_appended() -> None:
 
 def test_an_empty_log_starts_with_the_batch_that_holds_its_first_offset() -> None:
     _, partition = followed()
-    log = partition.leader_log()
-    log.truncate_fully_and_start_at(5, 0)
+    log = partition.online_log()
+    truncate_fully_and_start_at(log, 5, 0)
     copy(partition, batch(4, base_offset=3, leader_epoch=1))
     assert (log.log_start_offset, log.log_end_offset) == (3, 7)
     partition.follow(7, 5, 1)
@@ -188,9 +189,9 @@ def test_with_group_commit_a_copy_counts_when_it_is_durable() -> None:
                 partition.append_as_follower(records, leader_epoch=1, now_ms=0)
             )
             await asyncio.sleep(0.01)
-            assert partition.leader_log().log_end_offset == 2
+            assert partition.online_log().log_end_offset == 2
             assert not copying.done()
-            partition.leader_log().flush(0)
+            partition.online_log().flush(0)
             partition.flushed()
             await asyncio.wait_for(copying, 60)
 
@@ -211,10 +212,24 @@ def test_epochs_are_compared() -> None:
     replicas = Replicas()
     partition = replicas.create()
     replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=NODE))
-    assert partition.check_leader_epoch(-1) is Errors.NONE
-    assert partition.check_leader_epoch(1) is Errors.NONE
-    assert partition.check_leader_epoch(0) is Errors.FENCED_LEADER_EPOCH
-    assert partition.check_leader_epoch(2) is Errors.UNKNOWN_LEADER_EPOCH
+    assert partition.read_refusal(-1) is None
+    assert partition.read_refusal(1) is None
+    assert partition.read_refusal(0) is Errors.FENCED_LEADER_EPOCH
+    assert partition.read_refusal(2) is Errors.UNKNOWN_LEADER_EPOCH
+
+
+def test_epochs_are_compared_before_it_is_asked_who_leads() -> None:
+    replicas = Replicas()
+    partition = replicas.create(replicas=(NODE, 2))
+    replicas.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=2))
+    for epoch in (-1, 1):
+        assert partition.read_refusal(epoch) is Errors.NOT_LEADER_OR_FOLLOWER
+        assert partition.read_refusal(epoch, needs_leader=False) is None
+    for needs_leader in (False, True):
+        stale = partition.read_refusal(0, needs_leader=needs_leader)
+        assert stale is Errors.FENCED_LEADER_EPOCH
+        early = partition.read_refusal(2, needs_leader=needs_leader)
+        assert early is Errors.UNKNOWN_LEADER_EPOCH
 
 
 def test_ends_of_epochs() -> None:
@@ -266,7 +281,7 @@ def test_group_commit_counts_only_what_was_flushed() -> None:
     append(partition, 2)
     assert told == [partition]
     assert high_watermark(partition) == 0
-    log = partition.leader_log()
+    log = partition.online_log()
     job = log.flush_job()
     job.run()
     log.complete_flush(job, now_ms=0)
@@ -289,7 +304,7 @@ def test_group_commit_flushes_what_a_new_leader_finds_in_its_log() -> None:
 
 def test_appends_off_the_loop_keep_one_order() -> None:
     partition = Replicas().create()
-    log = partition.leader_log()
+    log = partition.online_log()
 
     async def main() -> list[int]:
         with ThreadPoolExecutor(1) as writer:
@@ -311,7 +326,7 @@ def test_appends_off_the_loop_keep_one_order() -> None:
 def test_a_failed_write_off_the_loop_is_told() -> None:
     replicas = Replicas()
     partition = replicas.create()
-    directory = partition.leader_log().directory
+    directory = partition.online_log().directory
     replicas.files.faults.append(Fault("write", ".log"))
 
     async def main() -> None:
@@ -328,7 +343,7 @@ def test_a_failed_write_off_the_loop_is_told() -> None:
 def test_leadership_that_is_lost_meanwhile_refuses_what_waits() -> None:
     replicas = Replicas()
     partition = replicas.create(replicas=(NODE, 2))
-    log = partition.leader_log()
+    log = partition.online_log()
 
     async def main() -> None:
         with ThreadPoolExecutor(1) as writer:
@@ -356,7 +371,7 @@ def test_records_are_let_go_with_the_append() -> None:
     async def main() -> None:
         may_write = threading.Event()
         with ThreadPoolExecutor(1) as writer:
-            partition.leader_log().directory.writer = writer
+            partition.online_log().directory.writer = writer
             writer.submit(may_write.wait, 10)
             asyncio.get_running_loop().call_later(0.01, may_write.set)
             await partition.append_later(memoryview(records), now_ms=0)

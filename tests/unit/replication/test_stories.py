@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kaa.log.append import append_as_follower
 from kaa.wire.errors import Errors
 from tests.unit.log.batches import batch
-from tests.unit.replication.brokers import LAG_MS, Brokers, until
+from tests.unit.replication.brokers import LAG_MS, Brokers, is_replicated, until
 
 if TYPE_CHECKING:
     from kaa.log.log import UnifiedLog
@@ -21,7 +22,7 @@ def content(log: UnifiedLog) -> bytes:
 
 
 def log(brokers: Brokers, broker_id: int, number: int = 0) -> UnifiedLog:
-    return brokers[broker_id].partition("t", number).leader_log()
+    return brokers[broker_id].partition("t", number).online_log()
 
 
 def are_equal(brokers: Brokers, *broker_ids: int, number: int = 0) -> bool:
@@ -52,12 +53,12 @@ def test_an_append_is_acknowledged_without_waiting_for_a_poll() -> None:
         async with brokers.running():
             brokers.controller.create("t", replicas=[[0, 1, 2]])
             partition, end = brokers.produce()
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             loop = asyncio.get_running_loop()
             began = loop.time()
             for _ in range(20):
                 partition, end = brokers.produce()
-                await until(partial(partition.is_replicated, end))
+                await until(partial(is_replicated, partition, end))
             # Each would take most of the 100 ms that a fetch may wait.
             assert loop.time() - began < 1
 
@@ -70,16 +71,16 @@ def test_a_dead_follower_leaves_the_set_and_comes_back() -> None:
         async with brokers.running() as tasks:
             brokers.controller.create("t", replicas=[[0, 1, 2]])
             partition, end = brokers.produce(5)
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             brokers[2].kill()
             partition, end = brokers.produce(5)
             await until(lambda: log(brokers, 1).log_end_offset == end)
-            assert not partition.is_replicated(end)
+            assert not is_replicated(partition, end)
             brokers.clock.skipped_ms += LAG_MS + 1
             for _ in brokers[0].manager.shrink_isr():
                 pass
             # Broker 1 waited in a fetch, and is at the end of the log.
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             assert partition.isr == (0, 1)
             brokers.controller.fence(2)
             brokers.restart(2, tasks)
@@ -95,7 +96,7 @@ def test_a_new_leader_has_all_that_was_acknowledged() -> None:
         async with brokers.running() as tasks:
             brokers.controller.create("t", replicas=[[0, 1, 2]])
             partition, end = brokers.produce(5)
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             # The leader goes on alone, and what it writes is nowhere else.
             for other in (1, 2):
                 brokers[0].cut_off.add(other)
@@ -107,7 +108,7 @@ def test_a_new_leader_has_all_that_was_acknowledged() -> None:
             partition, new_end = brokers.produce(1)
             assert new_end == end + 1
             brokers.produce(1)
-            await until(lambda: partition.is_replicated(end + 2))
+            await until(lambda: is_replicated(partition, end + 2))
             brokers.restart(0, tasks)
             await until(lambda: len(partition.isr) == 3)
             await until(lambda: are_equal(brokers, 0, 1, 2))
@@ -132,7 +133,7 @@ def test_damage_on_the_way_is_fetched_again() -> None:
 
             brokers.on_the_way = damage
             partition, end = brokers.produce(5)
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             assert len(damaged) == 2
             (fetcher,) = brokers[1].fetchers.fetchers.values()
             assert fetcher.machine.damaged_count == 2
@@ -150,8 +151,8 @@ def test_a_follower_of_a_log_that_begins_inside_of_a_batch() -> None:
             brokers.fail(1)
             partition, _ = brokers.produce(10)
             brokers.produce(10)
-            await until(lambda: partition.is_replicated(20))
-            partition.leader_log().increment_log_start_offset(15)
+            await until(lambda: is_replicated(partition, 20))
+            partition.online_log().increment_log_start_offset(15)
             brokers[1].files = type(brokers[1].files)()
             brokers.restart(1, tasks)
             await until(lambda: partition.isr == (0, 1))
@@ -173,8 +174,8 @@ def test_a_follower_of_a_log_with_gaps() -> None:
             brokers.fail(1)
             leader = brokers[0].partition()
             for base_offset in (7, 20, 500):
-                leader.leader_log().append_as_follower(
-                    batch(2, base_offset=base_offset), leader_epoch=0, now_ms=0
+                append_as_follower(
+                    leader.online_log(), batch(2, base_offset=base_offset), leader_epoch=0, now_ms=0
                 )
             brokers.restart(1, tasks)
             _, end = brokers.produce(3)
@@ -191,7 +192,7 @@ def test_a_follower_that_lost_its_disk_is_not_taken_for_its_former_self() -> Non
         async with brokers.running() as tasks:
             brokers.controller.create("t", replicas=[[0, 1, 2]])
             partition, end = brokers.produce(5)
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             brokers.fail(2)
             brokers[2].files = type(brokers[2].files)()
             assert partition.leadership is not None
@@ -210,13 +211,13 @@ def test_partitions_that_fail_do_not_stop_others() -> None:
         async with brokers.running():
             brokers.controller.create("t", replicas=[[0, 1], [0, 1], [0, 1]])
             await until(lambda: bool(brokers[1].fetchers.fetchers))
-            broken = brokers[1].partition("t", 1).leader_log()
+            broken = brokers[1].partition("t", 1).online_log()
             # Nothing fits.
             broken.update_config(replace(broken.config, segment_bytes=1))
             for number in range(3):
                 partition, end = brokers.produce(2, number)
                 if number != 1:
-                    await until(partial(partition.is_replicated, end))
+                    await until(partial(is_replicated, partition, end))
             assert any("t-1: replication stopped" in text for text in brokers[1].reports)
 
     asyncio.run(story())
@@ -230,7 +231,7 @@ def test_records_of_a_leader_that_others_left_behind_are_cut_by_epochs() -> None
         async with brokers.running() as tasks:
             brokers.controller.create("t", replicas=[[0, 1, 2]])
             partition, end = brokers.produce(5)
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             brokers[0].cut_off |= {1, 2}
             await asyncio.sleep(0.15)
             brokers.produce(3)
@@ -259,12 +260,12 @@ def test_a_leader_whose_log_has_moved_on_beyond_the_follower() -> None:
         async with brokers.running() as tasks:
             brokers.controller.create("t", replicas=[[0, 1]])
             partition, end = brokers.produce(5)
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             brokers.fail(1)
             for _ in range(3):
                 brokers.produce(5)
-            await until(lambda: partition.is_replicated(20))
-            partition.leader_log().increment_log_start_offset(15)
+            await until(lambda: is_replicated(partition, 20))
+            partition.online_log().increment_log_start_offset(15)
             brokers.restart(1, tasks)
             await until(lambda: partition.isr == (0, 1))
             copy = log(brokers, 1)
@@ -279,9 +280,9 @@ def test_followers_take_over_the_start_of_the_log() -> None:
         async with brokers.running():
             brokers.controller.create("t", replicas=[[0, 1, 2]])
             partition, end = brokers.produce(5)
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             await until(lambda: partition.low_watermark == 0)
-            partition.leader_log().increment_log_start_offset(3)
+            partition.online_log().increment_log_start_offset(3)
             await until(lambda: partition.low_watermark == 3)
             assert log(brokers, 1).log_start_offset == log(brokers, 2).log_start_offset == 3
 
@@ -294,7 +295,7 @@ def test_the_set_stays_as_it_is_without_a_controller() -> None:
         async with brokers.running():
             brokers.controller.create("t", replicas=[[0, 1]])
             partition, end = brokers.produce(5)
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             brokers.without_controller.add(0)
             brokers[0].cut_off.add(1)
             await asyncio.sleep(0.15)
@@ -304,11 +305,11 @@ def test_the_set_stays_as_it_is_without_a_controller() -> None:
                 pass
             await asyncio.sleep(0.1)
             # What the controller has not committed is not acknowledged.
-            assert not partition.is_replicated(end)
+            assert not is_replicated(partition, end)
             assert len(partition.isr) == 2
             brokers.without_controller.clear()
             await until(lambda: partition.isr == (0,))
-            assert partition.is_replicated(end)
+            assert is_replicated(partition, end)
 
     asyncio.run(story())
 
@@ -326,7 +327,7 @@ def test_followers_compact_their_own_logs() -> None:
             brokers.controller.create("t", replicas=[[0, 1]], configs=configs)
             for number in range(12):
                 partition, end = brokers.produce([(b"key", b"%d" % number)])
-                await until(partial(partition.is_replicated, end))
+                await until(partial(is_replicated, partition, end))
             await until(lambda: are_equal(brokers, 0, 1))
             follower, logs = log(brokers, 1), brokers[1].logs
             follower.roll(0)
@@ -352,7 +353,7 @@ def test_many_partitions_and_small_batches() -> None:
                     brokers.produce(2, number)
             for number in range(12):
                 partition = brokers.lead(number).partition("t", number)
-                await until(partial(partition.is_replicated, 100))
+                await until(partial(is_replicated, partition, 100))
             for number in range(12):
                 await until(partial(are_equal, brokers, 0, 1, 2, number=number))
                 assert content(log(brokers, 0, number)) == content(log(brokers, 1, number))

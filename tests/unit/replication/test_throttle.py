@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from kaa.replication.throttle import ReplicationThrottle, throttled_partitions
-from tests.unit.replication.brokers import LAG_MS, Brokers, until
+from tests.unit.replication.brokers import LAG_MS, Brokers, is_replicated, until
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def test_a_replica_that_catches_up_waits_and_one_in_sync_does_not(side: str) -> 
             name = f"{side}.replication.throttled.replicas"
             brokers.controller.create("t", replicas=[[0, 1, 2]], configs={name: "*"})
             partition, end = brokers.produce(5)
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             brokers.fail(2)
             rates: list[int | None] = [1]
             # More than one fetch takes.
             for _ in range(30):
                 partition, end = brokers.produce([(None, b"x" * 100_000)])
-            await until(lambda: partition.is_replicated(end))
+            await until(lambda: is_replicated(partition, end))
             # Else it counts as caught up, and is waited for.
             brokers.clock.skipped_ms += LAG_MS + 1
             brokers.restart(2, tasks)
@@ -101,9 +101,9 @@ def test_a_replica_that_catches_up_waits_and_one_in_sync_does_not(side: str) -> 
             for _ in range(20):
                 partition, end = brokers.produce(1)
                 # Broker 1 is in sync, and keeps up.
-                await until(partial(partition.is_replicated, end))
+                await until(partial(is_replicated, partition, end))
             assert partition.isr == (0, 1)
-            assert brokers[2].partition("t", 0).leader_log().log_end_offset < end
+            assert brokers[2].partition("t", 0).online_log().log_end_offset < end
             rates[0] = None
             await until(lambda: partition.isr == (0, 1, 2))
 

@@ -18,10 +18,10 @@ from kaa.limits import (
     FOLLOWER_PIECE_BATCHES_MAX,
     FOLLOWER_PIECE_BYTES_MAX,
 )
-from kaa.log.errors import CorruptFileError, LogError
+from kaa.log.errors import CorruptFileError, DamagedLogError, LogError
+from kaa.model.topics import NO_EPOCH
 from kaa.records.errors import RecordsError
 from kaa.replication.follower.machine import (
-    NO_EPOCH,
     Append,
     AskOffsets,
     Cut,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from kaa.log.rebuild import RemoteState
     from kaa.model.seams import Clock
-    from kaa.replication.follower.link import FetchBounds, LeaderLink
+    from kaa.replication.follower.link import LeaderLink, ReplicaFetchBounds
     from kaa.replication.follower.machine import CutToDivergence, Effect, Repair, Target
     from kaa.replication.follower.session import PartitionId
     from kaa.replication.partition import Partition
@@ -51,7 +51,7 @@ _OVERHEAD_BYTES: Final = 12
 class FetcherSettings(NamedTuple):
     """`replica.fetch.*`, as they are now."""
 
-    bounds: FetchBounds
+    bounds: ReplicaFetchBounds
     backoff_ms: int
     partition_bytes_max: int
     # Whether an empty log begins after all that is in remote storage, rather than where the disk
@@ -72,15 +72,17 @@ class RemoteStates(Protocol):
 class FetchThrottle(Protocol):
     """What replicas that catch up keep below."""
 
-    def copied(self, partition: Partition, size: int, is_in_sync: bool) -> bool:
-        """Counts bytes; whether the partition has to wait."""
+    def record_fetched(self, partition: Partition, size: int) -> None: ...
+
+    def must_pause(self, partition: Partition, *, is_in_sync: bool) -> bool:
+        """Whether the partition has to wait before more of it is fetched."""
         ...
 
     def is_fetching_exceeded(self) -> bool: ...
 
 
 def log_position(partition: Partition) -> LogPosition:
-    log = partition.leader_log()
+    log = partition.online_log()
     latest = log.leader_epochs.latest_epoch
     return LogPosition(
         log.log_end_offset, NO_EPOCH if latest is None else latest, log.log_start_offset
@@ -98,13 +100,17 @@ class Fetcher:
         report: Callable[[str], None],
         remote: RemoteStates | None = None,
         throttle: FetchThrottle | None = None,
+        broken: Callable[[Partition, str], None] | None = None,
     ) -> None:
-        """`remote` is None where nothing is tiered."""
+        """`remote` is None where nothing is tiered. `broken` is called, instead of `report`, when a
+        log cannot be worked on any more, or its leader, which is here, has damaged records.
+        """
         self._link = link
         self._settings = settings
         self._clock = clock
         self._report = report
         self._remote = remote
+        self._broken = broken
         now = settings()
         self._throttle = throttle
         is_throttling = throttle.is_fetching_exceeded if throttle is not None else lambda: False
@@ -153,7 +159,7 @@ class Fetcher:
 
     async def _start_over(self, error: Exception) -> None:
         """Something happened that nobody expected: what is in the logs is gone on from."""
-        self._report(f"copying from a leader failed and is begun again: {error!r}")
+        self._report(f"copying from a leader failed and is started again: {error!r}")
         self._go_on_from_logs()
         await asyncio.sleep(self._settings().backoff_ms / 1000)
 
@@ -180,7 +186,7 @@ class Fetcher:
             machine.failed(self._clock.monotonic_ms())
             if not self._is_failing:
                 self._is_failing = True
-                self._report(f"a leader cannot be fetched from, it is tried again: {error}")
+                self._report(f"fetching from a leader failed and is tried again: {error}")
             return
         self._is_failing = False
         await self.perform(machine.fetched(response, self._clock.monotonic_ms()))
@@ -227,23 +233,35 @@ class Fetcher:
             for number, piece in enumerate(cut_pieces(memoryview(effect.records))):
                 if number:
                     await asyncio.sleep(0)
+                    if self.partitions.get(target.partition) is not partition:
+                        # Another fetcher goes on with it from here.
+                        return
                 await partition.append_as_follower(
                     piece, leader_epoch=target.leader_epoch, now_ms=self._clock.wall_ms()
                 )
             partition.follow(effect.high_watermark, effect.log_start_offset, target.leader_epoch)
             self._appended(effect, partition)
         except RecordsError as error:
-            now_ms = self._clock.monotonic_ms()
-            position = log_position(partition)
-            self._tell(self.machine.damaged(target, position, str(error), now_ms))
+            self._damaged(target, log_position(partition), error)
         except Exception as error:  # noqa: BLE001 - whatever it is, it costs this partition alone.
             self._stopped(target, error)
+
+    def _damaged(self, target: Target, position: LogPosition, error: RecordsError) -> None:
+        if self._broken is None:
+            now_ms = self._clock.monotonic_ms()
+            self._tell(self.machine.damaged(target, position, str(error), now_ms))
+            return
+        # They came out of a file of this broker, which says the same the next time.
+        text = f"what is stored from offset {position.end_offset} on is damaged: {error}"
+        self._stopped(target, DamagedLogError(text))
 
     def _appended(self, effect: Append, partition: Partition) -> None:
         position = log_position(partition)
         is_in_sync = position.end_offset >= effect.high_watermark
         throttle, size = self._throttle, len(effect.records)
-        if throttle is not None and throttle.copied(partition, size, is_in_sync):
+        if throttle is not None:
+            throttle.record_fetched(partition, size)
+        if throttle is not None and throttle.must_pause(partition, is_in_sync=is_in_sync):
             self.machine.held(effect.target, position, self._clock.monotonic_ms())
         else:
             self.machine.done(effect.target, position)
@@ -252,8 +270,13 @@ class Fetcher:
         if isinstance(error, LogError) and error.error is Errors.NOT_LEADER_OR_FOLLOWER:
             self.machine.given_up(target)
             return
-        for report in self.machine.broken(target, f"{type(error).__name__}: {error}"):
-            self._tell(report)
+        partition = self.partitions.get(target.partition)
+        reason = f"{type(error).__name__}: {error}"
+        for report in self.machine.broken(target, reason):
+            if self._broken is None:
+                self._tell(report)
+            elif partition is not None:
+                self._broken(partition, reason)
 
     # --- what happens beside the fetches
 
@@ -296,7 +319,7 @@ class Fetcher:
         await partition.cut_to(offset, leader_epoch=leader_epoch, now_ms=now_ms)
 
     def _divergence(self, effect: CutToDivergence, partition: Partition) -> int:
-        log = partition.leader_log()
+        log = partition.online_log()
         offset = cut_offset(log.leader_epochs, log.log_end_offset, effect.epoch, effect.end_offset)
         if offset < log.high_watermark:
             self._report(
@@ -314,7 +337,7 @@ class Fetcher:
         if isinstance(found, Errors):
             self.machine.failed_for_now(target, self._clock.monotonic_ms())
             return
-        end_offset = partition.leader_log().log_end_offset
+        end_offset = partition.online_log().log_end_offset
         for following in self.machine.offsets(target, found.start, found.end, end_offset):
             if isinstance(following, Report):
                 self._tell(following)
@@ -338,7 +361,7 @@ class Fetcher:
             self.machine.done(target, log_position(partition))
 
     async def _rebuild_from(self, partition: Partition, leader_epoch: int) -> None:
-        remote, log = self._remote, partition.leader_log()
+        remote, log = self._remote, partition.online_log()
         if remote is None:
             raise LogError(
                 Errors.KAFKA_STORAGE_ERROR,

@@ -39,8 +39,11 @@ class ReplicaFetchers:
         report: Callable[[str], None] = lambda _: None,
         remote: RemoteStates | None = None,
         throttle: FetchThrottle | None = None,
+        broken: Callable[[Partition, str], None] | None = None,
     ) -> None:
-        """`connect` makes the link to a leader for one of the fetchers."""
+        """`connect` makes the link to a leader for one of the fetchers, and `broken` is called when
+        a partition stops, with the reason.
+        """
         self._connect = connect
         self._settings = settings
         self._fetcher_count = fetcher_count
@@ -48,6 +51,7 @@ class ReplicaFetchers:
         self._report = report
         self._remote = remote
         self._throttle = throttle
+        self._broken = broken
         self.fetchers: dict[FetcherId, Fetcher] = {}
         # Where a partition is fetched, and the leader epoch that is followed.
         self._places: dict[PartitionId, tuple[FetcherId, int]] = {}
@@ -80,6 +84,7 @@ class ReplicaFetchers:
                 self._report,
                 self._remote,
                 self._throttle,
+                self._broken,
             )
             self.fetchers[place] = fetcher
             self._has_changed.set()

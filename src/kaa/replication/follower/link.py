@@ -42,7 +42,7 @@ EARLIEST_LOCAL: Final = -4
 EARLIEST_PENDING_UPLOAD: Final = -6
 
 
-class FetchBounds(NamedTuple):
+class ReplicaFetchBounds(NamedTuple):
     """How long a fetch may wait, and how much it may bring (`replica.fetch.*`)."""
 
     wait_ms: int
@@ -72,7 +72,7 @@ class _Listed(NamedTuple):
 class LeaderLink(Protocol):
     """A leader. ConnectionError if it does not answer."""
 
-    async def fetch(self, plan: FetchPlan, bounds: FetchBounds) -> FetchResponse: ...
+    async def fetch(self, plan: FetchPlan, bounds: ReplicaFetchBounds) -> FetchResponse: ...
 
     async def offsets(self, topic: str, number: int, leader_epoch: int) -> LeaderOffsets | Errors:
         """The bounds of the leader's log."""
@@ -104,7 +104,7 @@ class RemoteLeader:
         self._connect = connect
         self._peer: Peer | None = None
 
-    async def fetch(self, plan: FetchPlan, bounds: FetchBounds) -> FetchResponse:
+    async def fetch(self, plan: FetchPlan, bounds: ReplicaFetchBounds) -> FetchResponse:
         replica = ReplicaState(replica_id=self._node_id, replica_epoch=self._broker_epoch())
         return await self.peer().request(make_request(plan, bounds, replica))
 
@@ -194,7 +194,9 @@ class RemoteLeader:
             self._peer = None
 
 
-def make_request(plan: FetchPlan, bounds: FetchBounds, replica: ReplicaState) -> FetchRequest:
+def make_request(
+    plan: FetchPlan, bounds: ReplicaFetchBounds, replica: ReplicaState
+) -> FetchRequest:
     topics: dict[Uuid, FetchTopic] = {}
     for (topic_id, number), position in plan.partitions.items():
         topic = topics.get(topic_id)

@@ -18,9 +18,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from kaa.limits import MOVE_PIECE_BYTES, MOVE_TAIL_BYTES_MAX
-from kaa.log.errors import LogError
+from kaa.limits import (
+    MOVE_PIECE_BYTES,
+    MOVE_TAIL_BYTES_MAX,
+    MOVES_LOOKED_AT_PER_TURN_MAX,
+)
+from kaa.log.errors import DamagedLogError, LogError
 from kaa.log.log import FetchIsolation
+from kaa.model.turns import Turns
 from kaa.replication.follower.link import LeaderOffsets, LocalStart
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k01_fetch import (
@@ -33,7 +38,7 @@ from kaa.wire.messages.k01_fetch import (
 if TYPE_CHECKING:
     from kaa.log.log import UnifiedLog
     from kaa.log.segment import SegmentRegion
-    from kaa.replication.follower.link import FetchBounds
+    from kaa.replication.follower.link import ReplicaFetchBounds
     from kaa.replication.follower.session import FetchPlan, FetchPosition, PartitionId
     from kaa.replication.partition import Partition
 
@@ -45,12 +50,25 @@ class Sources(Protocol):
 
     def find_source(self, topic: str, number: int) -> Partition | None: ...
 
-    async def caught_up(self, key: PartitionId) -> bool:
-        """There is nothing to copy, or a little; whether the future log is done."""
+    def copy_end(self, key: PartitionId) -> int | None:
+        """Where the future log ends now."""
+        ...
+
+    async def advance(self, key: PartitionId) -> bool:
+        """Goes on where there is nothing to copy, or a little; whether the future log is done."""
+        ...
+
+    @property
+    def bytes_per_second(self) -> int:
+        """How fast moves may be at the moment."""
         ...
 
     async def read(self, region: SegmentRegion, buffer: memoryview) -> None:
         """Fills the buffer with the bytes of a region, no faster than moves may be."""
+        ...
+
+    def source_damaged(self, key: PartitionId, reason: str) -> None:
+        """Ends the copy of a log that is not whole."""
         ...
 
     def watch(self, news: asyncio.Event) -> None:
@@ -71,15 +89,17 @@ class LocalLeader:
         # until they are appended. A new buffer each time would cost more than reading and writing.
         self._buffer = memoryview(bytearray())
 
-    async def fetch(self, plan: FetchPlan, bounds: FetchBounds) -> FetchResponse:
+    async def fetch(self, plan: FetchPlan, bounds: ReplicaFetchBounds) -> FetchResponse:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + bounds.wait_ms / 1000
-        news = asyncio.Event()
+        news, keys = asyncio.Event(), sorted(plan.partitions)
+        turns = Turns(MOVES_LOOKED_AT_PER_TURN_MAX)
         self._sources.watch(news)
         try:
             while True:
                 news.clear()
-                for key in sorted(plan.partitions):
+                for key in keys:
+                    await turns.next()
                     data = await self._partition(key, plan.partitions[key])
                     if data is not None:
                         return _response(key, data)
@@ -109,7 +129,7 @@ class LocalLeader:
             log_start_offset=log.log_start_offset,
         )
         try:
-            is_cut = self._is_cut(log, position)
+            is_cut = self._follow_cut(log, position)
             diverging = None if is_cut else _diverging(partition, position)
             if _lacks_remote_state(log, position):
                 data.error_code = Errors.OFFSET_MOVED_TO_TIERED_STORAGE
@@ -122,12 +142,18 @@ class LocalLeader:
                 if records is None and position.log_start_offset >= log.log_start_offset:
                     return None
                 data.records = records or b""
+        except DamagedLogError as error:
+            # To try again would never end.
+            self._sources.source_damaged(key, str(error))
+            data.error_code = error.error
         except LogError as error:
             data.error_code = error.error
         return data
 
-    def _is_cut(self, log: UnifiedLog, position: FetchPosition) -> bool:
-        """Whether the source lost what was copied; once it is followed, it is forgotten."""
+    def _follow_cut(self, log: UnifiedLog, position: FetchPosition) -> bool:
+        """Forgets a cut of the source that the copy has followed; whether there is one to follow,
+        since the source lost what was copied.
+        """
         cut_offset = log.unfollowed_cut_offset
         if cut_offset is not None and cut_offset < position.fetch_offset:
             return True
@@ -138,17 +164,25 @@ class LocalLeader:
         self, key: PartitionId, log: UnifiedLog, position: FetchPosition
     ) -> memoryview | None:
         """What to append next; None if the future log has it all."""
+        # A slow move copies a second's worth at once, or it would show nothing for a long time.
         found = log.read(
-            position.fetch_offset, bytes_max=MOVE_PIECE_BYTES, isolation=FetchIsolation.LOG_END
+            position.fetch_offset,
+            bytes_max=min(MOVE_PIECE_BYTES, self._sources.bytes_per_second),
+            isolation=FetchIsolation.LOG_END,
         )
-        region = found.region
+        region, generation = found.region, log.generation
         try:
             if region is None or _is_tail(log, region):
-                is_done = await self._sources.caught_up(key)
+                # A move that was ended and begun again since is not where this fetch asks.
+                is_there = self._sources.copy_end(key) == position.fetch_offset
+                is_done = is_there and await self._sources.advance(key)
                 if is_done or region is None:
                     return None
             buffer = self._room(region.length)
             await self._sources.read(region, buffer)
+            if log.generation != generation:
+                # Others may have been written over them meanwhile.
+                raise LogError(Errors.REPLICA_NOT_AVAILABLE, "the log was cut while it was read")
             return buffer
         finally:
             if region is not None:

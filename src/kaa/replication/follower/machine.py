@@ -34,6 +34,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from kaa.model.topics import NO_EPOCH
 from kaa.replication.follower.session import FetchPosition, FetchSession
 from kaa.wire.errors import Errors
 
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from kaa.replication.follower.session import FetchPlan, PartitionId
     from kaa.wire.messages.k01_fetch import FetchResponse, PartitionData
     from kaa.wire.schema import Records
-
-NO_EPOCH: Final = -1
 
 
 class State(Enum):

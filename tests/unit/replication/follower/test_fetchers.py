@@ -58,6 +58,40 @@ def test_the_same_metadata_again_changes_nothing() -> None:
     asyncio.run(story())
 
 
+def test_partition_that_gets_another_fetcher_is_copied_by_that_one_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """num.replica.fetchers was changed, and then its metadata, while an answer with very many
+    batches was appended.
+    """
+    append = Partition.append_as_follower
+    changed: list[Partition] = []
+
+    async def story() -> None:
+        brokers = Brokers(2)
+
+        async def change(partition: Partition, *records: Any, **named: Any) -> Any:
+            info = await append(partition, *records, **named)
+            if not changed:
+                changed.append(partition)
+                brokers[1].fetchers._fetcher_count = lambda: 1000
+                partition.update(partition.image)
+                brokers[1].fetchers.update(partition)
+            return info
+
+        async with brokers.running():
+            # The second one keeps the fetcher at work that both have first.
+            brokers.controller.create("t", replicas=[[0, 1], [0, 1]])
+            monkeypatch.setattr(Partition, "append_as_follower", change)
+            for _ in range(3_000):
+                leader, end = brokers.produce()
+            await until(lambda: leader.online_log().high_watermark == end, 5)
+            assert changed
+            assert not [each for each in brokers[1].reports if "stopped" in each]
+
+    asyncio.run(story())
+
+
 def test_a_fetcher_goes_on_after_what_nobody_expected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of an answer was performed, perhaps: what is in the logs counts."""
     perform, failures = Fetcher.perform, 2
@@ -80,7 +114,7 @@ def test_a_fetcher_goes_on_after_what_nobody_expected(monkeypatch: pytest.Monkey
             for number in (0, 1):
                 copy = brokers[1].partition("t", number)
                 await until(lambda copy=copy: copy.log is not None and copy.log.log_end_offset == 5)  # type: ignore[misc]
-            reports = [line for line in brokers[1].reports if "is begun again" in line]
+            reports = [line for line in brokers[1].reports if "is started again" in line]
             assert len(reports) == 2
             assert not failures
 

@@ -9,11 +9,12 @@ from kaa.broker.node import running
 from kaa.client.connection import ConnectionSettings
 from kaa.client.peer import Address, Peer
 from kaa.controller.port import ControllerRequestContext
+from kaa.log.append import append_as_leader
 from kaa.replication.follower.link import (
-    FetchBounds,
     LeaderOffsets,
     LocalStart,
     RemoteLeader,
+    ReplicaFetchBounds,
     make_request,
 )
 from kaa.replication.follower.session import FetchPlan, FetchPosition
@@ -25,7 +26,7 @@ from tests.support.ids import uuid
 from tests.unit.broker.support import config, formatted, node
 from tests.unit.log.batches import batch
 
-BOUNDS = FetchBounds(wait_ms=10, bytes_min=1, bytes_max=1_000_000)
+BOUNDS = ReplicaFetchBounds(wait_ms=10, bytes_min=1, bytes_max=1_000_000)
 
 
 def connect(address: Address) -> Peer:
@@ -53,15 +54,15 @@ def test_a_leader_over_a_connection() -> None:
             partition = broker.services.replicas.find("t", 0)
             assert isinstance(partition, Partition)
             partition.append(batch(5), now_ms=0)
-            partition.leader_log().increment_log_start_offset(2)
+            partition.online_log().increment_log_start_offset(2)
             host, _, port = broker.bootstrap_servers.rpartition(":")
             address = Address(host, int(port))
             link = RemoteLeader(9, lambda: 77, lambda: address, connect)
             assert await link.offsets("t", 0, 0) == LeaderOffsets(2, 5)
             assert await link.offsets("t", 0, 8) is Errors.UNKNOWN_LEADER_EPOCH
             # Records of two epochs, of which the second began on the disk.
-            log = partition.leader_log()
-            log.append(batch(5), leader_epoch=3, now_ms=0)
+            log = partition.online_log()
+            append_as_leader(log, batch(5), leader_epoch=3, now_ms=0)
             log.local_log_start_offset = 5
             found = await link.local_start("t", 0, 0, behind_tier=False)
             assert found == LocalStart(offset=5, epoch_before=0, log_start_offset=2)

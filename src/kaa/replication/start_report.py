@@ -1,0 +1,73 @@
+"""What a broker says of its logs when it has started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaa.limits import PARTITIONS_NAMED_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kaa.model.topics import PartitionName
+
+
+def stray_text(folder: str) -> str:
+    return (
+        f"{folder} is the log of a partition that is not, or no longer, on this broker, or an "
+        "unfinished copy: it is kept aside and not served. Delete the folder if its records are "
+        "not needed"
+    )
+
+
+def kept_text(folder: str) -> str:
+    return (
+        f"{folder} is what a move left of a log that is gone: it is not served, and "
+        "not removed either, since its records may be on no other disk. Delete the folder if they "
+        "are not needed"
+    )
+
+
+def missing_text(partitions: Sequence[PartitionName]) -> str:
+    """Of partitions that have no log here, and get none, and of which no other broker has one."""
+    return (
+        f"no log was found of {_names(partitions)}, which this broker should have: they are not "
+        "served, and no empty log takes their place. Bring the disk back that they are on and "
+        "restart, or delete and create the topics to start them empty"
+    )
+
+
+def missing_copy_text(partitions: Sequence[PartitionName]) -> str:
+    """Of partitions that have no log here, and whose other replicas are whole."""
+    return (
+        f"no log was found of {_names(partitions)}, which this broker should have; other brokers "
+        "have and serve them. Bring the disk back that they are on and restart; or, if it is gone, "
+        "format its directory (kaa storage format --ignore-formatted) and restart, and they are "
+        "copied from their leaders"
+    )
+
+
+def copy_text(folder: str, end_offset: int, name: str) -> str:
+    """Of the copy that a move has begun of a log that is lost, and of which there is no other."""
+    return (
+        f"{folder} is an unfinished copy of {name}, whose log is lost: it has the records up to "
+        f"offset {end_offset} and is kept, and not served. To go on with those alone, stop the "
+        f"broker, rename the folder to {name} and start it"
+    )
+
+
+def begun_empty_text(partitions: Sequence[PartitionName]) -> str:
+    """Of partitions whose log may not have been made yet when the broker ended, or may have been
+    lost before it was durable.
+    """
+    return (
+        f"no log was found of {_names(partitions)}, and nothing shows that there ever was one: "
+        "they begin empty. If records were written to them in the moment before the broker or its "
+        "disk failed, they are lost"
+    )
+
+
+def _names(partitions: Sequence[PartitionName]) -> str:
+    names = ", ".join(f"{topic}-{number}" for topic, number in partitions[:PARTITIONS_NAMED_MAX])
+    more = len(partitions) - PARTITIONS_NAMED_MAX
+    return f"{names} and {more} more" if more > 0 else names

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from kaa.controller.image import PartitionImage, TopicImage
+from kaa.replication.log_placement import ReplicaLogs
+from tests.unit.replication.support import NODE, TOPIC_ID, Replicas
+
+TOPIC = TopicImage("t", TOPIC_ID)
+NEW = PartitionImage((NODE,), (NODE,), NODE, 0, 0)
+USED = NEW._replace(partition_epoch=3)
+COPIED = PartitionImage((NODE, 2), (2,), 2, 4, 9)
+
+
+class Case:
+    def __init__(self) -> None:
+        self.manager = Replicas(paths=("/a", "/b")).logs
+        self.reports: list[str] = []
+        self.logs = ReplicaLogs(NODE, self.manager, lambda: 0, self.reports.append)
+
+    def fail(self, path: str) -> None:
+        (directory,) = [one for one in self.manager.directories if one.path == path]
+        directory.fail(OSError("broken"))
+
+
+def test_log_that_is_here_is_the_one() -> None:
+    case = Case()
+    made = case.logs.open(TOPIC, 0, NEW)
+    assert made is not None
+    assert case.logs.open(TOPIC, 0, USED) is made
+
+
+def test_log_of_the_only_copy_that_begins_empty_is_reported_once() -> None:
+    case = Case()
+    case.manager.begin_use()
+    case.logs.begin()
+    assert case.logs.open(TOPIC, 0, USED) is not None
+    assert case.logs.open(TOPIC, 1, COPIED) is not None
+    case.logs.started()
+    case.logs.report({})
+    (line,) = case.reports
+    assert "t-0" in line
+    assert "t-1" not in line
+    case.logs.report({})
+    assert len(case.reports) == 1
+
+
+def test_only_copy_is_not_made_in_directories_that_no_broker_has_used() -> None:
+    case = Case()
+    case.logs.begin()
+    assert case.logs.open(TOPIC, 0, USED) is None
+    assert case.logs.open(TOPIC, 1, COPIED) is not None
+    case.logs.started()
+    # Nor later: it was there once.
+    assert case.logs.open(TOPIC, 0, USED) is None
+
+
+def test_log_that_is_made_while_the_broker_runs_is_not_reported() -> None:
+    case = Case()
+    case.logs.begin()
+    case.logs.started()
+    assert case.logs.open(TOPIC, 0, USED) is not None
+    case.logs.report({})
+    assert case.reports == []
+
+
+def test_log_that_may_be_in_a_directory_that_is_offline_is_not_made() -> None:
+    case = Case()
+    case.fail("/a")
+    assert case.logs.open(TOPIC, 0, USED) is None
+    assert case.logs.open(TOPIC, 0, NEW) is not None
+    assert case.logs.open(TOPIC, 1, COPIED) is not None
+
+
+def test_nothing_is_made_without_a_disk() -> None:
+    case = Case()
+    case.fail("/a")
+    case.fail("/b")
+    assert case.logs.open(TOPIC, 0, NEW) is None

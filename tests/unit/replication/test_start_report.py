@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from kaa.replication.start_report import (
+    begun_empty_text,
+    missing_copy_text,
+    missing_text,
+    stray_text,
+)
+
+
+def test_partitions_are_named_and_many_are_counted() -> None:
+    assert "found of t-0, t-1, which" in missing_text([("t", 0), ("t", 1)])
+    many = [("t", number) for number in range(8)]
+    assert "t-4 and 3 more" in missing_text(many)
+    assert "t-4 and 3 more" in begun_empty_text(many)
+
+
+def test_texts_say_what_to_do() -> None:
+    assert "Delete the folder" in stray_text("/a/t-0.stray")
+    assert "restart, or delete and create the topics" in missing_text([("t", 0)])
+    whole = missing_copy_text([("t", 0)])
+    assert "kaa storage format --ignore-formatted" in whole
+    # The other replicas are good: nobody should be led to delete them.
+    assert "delete" not in whole
