@@ -6,7 +6,7 @@ from kaa.quorum.values import Value
 
 
 class QuorumConfig(Value):
-    """`controller.quorum.*`, with Kafka's defaults."""
+    """`controller.quorum.*`, with Kafka's defaults but for one."""
 
     # How long an election may take; each is drawn from one to two times this.
     election_timeout_ms: int = 1000
@@ -16,6 +16,9 @@ class QuorumConfig(Value):
     election_backoff_max_ms: int = 1000
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
+    # How long a leader gathers records before it syncs them. Kafka's default is 25; here what comes
+    # while the disk works shares the next sync anyway.
+    append_linger_ms: int = 0
     fetch_max_bytes: int = 1 << 20
     fetch_snapshot_max_bytes: int = 1 << 20
     # How long a leader may hold a fetch that it has nothing for. Fixed in Kafka, not a setting.

@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kaa.model.seams import RandomSource
     from kaa.quorum.config import QuorumConfig
     from kaa.quorum.voters import Node
@@ -113,8 +115,16 @@ class Connections:
             and now_ms < connection.until_ms
         )
 
-    def answered(self, node_id: int, correlation_id: int, ok: bool, now_ms: int) -> None:
-        """Note the end of a request; unless it was `ok`, the node is left alone for a moment.
+    def answered(
+        self,
+        node_id: int,
+        correlation_id: int,
+        ok: bool,
+        now_ms: int,
+        pause_ms: int | None = None,
+    ) -> None:
+        """Note the end of a request; unless it was `ok`, the node is left alone for `pause_ms`, a
+        moment unless told.
 
         Handling the answer may have reset the connections; then there is nothing to note.
         """
@@ -123,16 +133,26 @@ class Connections:
         if ok:
             del self._busy[node_id]
         else:
-            self._busy[node_id] = _Connection(None, now_ms + self._config.retry_backoff_ms)
+            pause_ms = self._config.retry_backoff_ms if pause_ms is None else pause_ms
+            self._busy[node_id] = _Connection(None, now_ms + pause_ms)
 
-    def ready_bootstrap(self, now_ms: int) -> Node | None:
-        """A bootstrap server to ask, from a random start; None while any request is under way."""
-        count = len(self._bootstrap)
+    def servers(self, voters: Iterable[Node] = ()) -> list[Node]:
+        """The bootstrap servers, then such voters as are not among them."""
+        known = {(node.host, node.port) for node in self._bootstrap}
+        return [
+            *self._bootstrap,
+            *(node for node in voters if (node.host, node.port) not in known),
+        ]
+
+    def ready_server(self, now_ms: int, voters: Iterable[Node] = ()) -> Node | None:
+        """One of the `servers` to ask, from a random start; None while any request is under way."""
+        servers = self.servers(voters)
+        count = len(servers)
         if count == 0 or self.has_request_under_way(now_ms):
             return None
         start = self._random.randrange(count)
         for step in range(count):
-            node = self._bootstrap[(start + step) % count]
+            node = servers[(start + step) % count]
             if self.is_ready(node.id, now_ms):
                 return node
         return None

@@ -68,6 +68,7 @@ from kaa.quorum.events import (
 from kaa.quorum.messages import ErrorResponse
 from kaa.quorum.replicated_state import committed_batch
 from kaa.quorum.shared_sync import SharedSync
+from kaa.quorum.snapshots import SnapshotValues
 from kaa.quorum.transitions import QuorumError
 from kaa.quorum.voters import NO_KRAFT_VERSION, node_at
 from kaa.records.batch import iter_batches
@@ -119,6 +120,7 @@ class QuorumDriver:
         loop: asyncio.AbstractEventLoop,
         network: QuorumNetwork | None = None,
         report: Callable[[str], None] = lambda _: None,
+        linger_ms: int = 0,
     ) -> None:
         self.log = log
         self.machine = machine
@@ -139,7 +141,7 @@ class QuorumDriver:
         self._is_held = False
         self._is_pumping = False
         self.is_stopped = False
-        self._commits = SharedSync(log, clock, executor, loop, self._hand_in, self._stop)
+        self._commits = SharedSync(log, clock, executor, loop, self._hand_in, self._stop, linger_ms)
         self._timer: asyncio.TimerHandle | None = None
         # All before this offset has been handed to the state machine.
         self.applied_offset = 0
@@ -151,6 +153,8 @@ class QuorumDriver:
         self._commit: tuple[int, Pieces[None]] | None = None
         # A snapshot that was installed and is not applied yet.
         self._unloaded: tuple[OffsetAndEpoch, SnapshotContent] | None = None
+        # The piece of a snapshot that is being read to be applied.
+        self._reading: asyncio.Future[list[bytes] | None] | None = None
         self._pending_claim: LeaderChanged | None = None
         self._last_append_id = 0
         # The offset of the last append, None if it was refused.
@@ -231,6 +235,10 @@ class QuorumDriver:
     @property
     def kraft_version(self) -> int:
         return self._control.kraft_version
+
+    def knows_voters(self, level: int) -> bool:
+        """Whether `raise_kraft_version` to this level finds what it has to write."""
+        return self.machine.known_voters(level) is not None
 
     def voters_at(self, offset: int) -> tuple[int, VoterSet]:
         """The level of kraft.version and the voters that were in force once this offset had been
@@ -372,6 +380,7 @@ class QuorumDriver:
         self._effects.clear()
         if self._timer is not None:
             self._timer.cancel()
+        self._commits.close()
         for answer in self._requests.values():
             if not answer.done():
                 answer.set_result(ErrorResponse(Errors.BROKER_NOT_AVAILABLE))
@@ -461,7 +470,8 @@ class QuorumDriver:
                     self._events.append(VoterSetRead(offset, voters))
         # Followers that wait may have the records while the disk still works.
         self._events.append(Tick())
-        self._commits.wrote(effect.write_id, needs_sync=needs_sync)
+        may_linger = isinstance(effect, AppendAsLeader)
+        self._commits.wrote(effect.write_id, needs_sync=needs_sync, may_linger=may_linger)
 
     def _truncate_log(self, effect: TruncateLog) -> None:
         def truncated() -> None:
@@ -540,13 +550,31 @@ class QuorumDriver:
 
     def _apply_later(self) -> None:
         self._is_applying = True
-        self._loop.call_soon(self._apply_more)
+        if self._reading is not None and not self._reading.done():
+            self._reading.add_done_callback(lambda _: self._apply_more())
+        else:
+            self._loop.call_soon(self._apply_more)
 
     def _load(self, snapshot_id: OffsetAndEpoch, content: SnapshotContent) -> bool:
         """Begins to put a snapshot in place of the state; whether that is done."""
+        assert isinstance(content.values, SnapshotValues)
+        content = content._replace(values=self._read(content.values))
         return self._commit_some(
             snapshot_id.offset, self._state.load_snapshot(snapshot_id, content)
         )
+
+    def _read(self, values: SnapshotValues) -> Iterator[bytes | None]:
+        """Has the executor read a batch at a time; None while it does."""
+        batches = values.batches()
+        while True:
+            reading = self._loop.run_in_executor(self._executor, next, batches, None)
+            self._reading = reading
+            while not reading.done():
+                yield None
+            found = reading.result()
+            if found is None:
+                return
+            yield from found
 
     # --- snapshots of the leader
 
@@ -568,8 +596,7 @@ class QuorumDriver:
                 contents: list[SnapshotContent] = []
 
                 def finish() -> None:
-                    writer.finish()
-                    contents.append(self.log.load_snapshot(writer.id))
+                    contents.append(writer.finish_checked())
 
                 self._hold(finish, lambda: self._install(writer, contents[0], write_id))
 
@@ -586,7 +613,7 @@ class QuorumDriver:
                 self._events.append(VoterSetRead(*found))
             self._commits.wrote(write_id, needs_sync=True)
 
-        self.log.add_snapshot(writer)
+        self.log.add_snapshot(writer, self._clock.wall_ms())
         # Before the log is emptied: what is read of it must not be missed.
         self._unloaded = (writer.id, content)
         self._hold_for(self.log.begin_start_at(writer.id, self._clock.wall_ms()), installed)

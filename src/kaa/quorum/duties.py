@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa import limits
 from kaa.quorum.effects import Stopped
 from kaa.quorum.leader import Leader
 from kaa.quorum.messages import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         Resigned,
         SnapshotDownload,
     )
+    from kaa.quorum.voters import Node
 
 
 def earliest(*times_ms: int | None) -> int | None:
@@ -55,6 +57,7 @@ def look_around(replica: Replica) -> int | None:
     state = replica.state
     if isinstance(state, Leader):
         return _lead(replica, state)
+    _tell_of_no_leader(replica)
     if isinstance(state, Follower):
         return _follow(replica, state)
     if isinstance(state, Unattached):
@@ -197,7 +200,7 @@ def _vote(replica: Replica, voter: ReplicaKey, pre_vote: bool) -> Request:
 
 def _look_for_leader(replica: Replica, state: Unattached) -> int | None:
     if not replica.may_stand:
-        return _fetch_from_bootstrap(replica)
+        return _look_elsewhere(replica)
     if replica.shutdown_deadline_ms is not None:
         return replica.shutdown_deadline_ms
     if state.election_deadline_ms is None:
@@ -206,7 +209,7 @@ def _look_for_leader(replica: Replica, state: Unattached) -> int | None:
     if replica.now_ms >= state.election_deadline_ms:
         replica.become_prospective()
         return replica.now_ms
-    return earliest(_fetch_from_bootstrap(replica), state.election_deadline_ms)
+    return earliest(_look_elsewhere(replica), state.election_deadline_ms)
 
 
 def _follow(replica: Replica, state: Follower) -> int | None:
@@ -219,9 +222,7 @@ def _follow(replica: Replica, state: Follower) -> int | None:
 
 
 def _fetch_from_best_node(replica: Replica, state: Follower) -> int | None:
-    """Fetch from the leader; while it does not answer, ask a bootstrap server whether there is
-    another.
-    """
+    """Fetch from the leader; while it does not answer, ask others whether there is another."""
     if not replica.is_log_settled:
         # A fetch acknowledges all before its offset; that must be on disk first.
         return None
@@ -229,13 +230,13 @@ def _fetch_from_best_node(replica: Replica, state: Follower) -> int | None:
     leader = node_at(leader_id, state.leader_endpoints, replica.listener)
     connections, now_ms = replica.connections, replica.now_ms
     if leader is None:
-        return _fetch_from_bootstrap(replica)
+        return _look_elsewhere(replica)
     if connections.has_timed_out(leader.id, now_ms):
         connections.forget(leader.id)
-        elsewhere_ms = _fetch_from_bootstrap(replica)
+        elsewhere_ms = _look_elsewhere(replica)
         return now_ms if elsewhere_ms is None else elsewhere_ms
     if connections.is_backing_off(leader.id, now_ms):
-        return _fetch_from_bootstrap(replica)
+        return _look_elsewhere(replica)
     if connections.has_request_under_way(now_ms):
         return connections.next_change_ms(now_ms)
     download = state.download
@@ -275,13 +276,45 @@ def _membership_request(replica: Replica, state: Follower) -> Request | None:
     )
 
 
-def _fetch_from_bootstrap(replica: Replica) -> int | None:
+def _look_elsewhere(replica: Replica) -> int | None:
     if not replica.is_log_settled:
         return None
-    node = replica.connections.ready_bootstrap(replica.now_ms)
+    node = replica.connections.ready_server(replica.now_ms, _voters_to_ask(replica))
     if node is not None:
         return replica.try_send(node, lambda: _fetch(replica))
     return replica.connections.next_change_ms(replica.now_ms)
+
+
+def _voters_to_ask(replica: Replica) -> list[Node]:
+    """Whom an observer may ask beside the bootstrap servers: those may name no voter any more, and
+    then nobody there knows who leads. Voters find each other by their elections.
+    """
+    if replica.may_stand:
+        return []
+    others = (voter_id for voter_id in replica.voter_set.ids() if voter_id != replica.local.id)
+    return [node for node in map(replica.voter_node, others) if node is not None]
+
+
+def _tell_of_no_leader(replica: Replica) -> None:
+    """Says once that no leader answers, and what an operator can do about it."""
+    silent_ms = replica.now_ms - replica.leader_seen_ms
+    is_busy = replica.shutdown_deadline_ms is not None or not replica.is_log_settled
+    if silent_ms < limits.QUORUM_LEADERLESS_MS_MAX or is_busy or replica.trouble is not None:
+        return
+    if replica.may_stand:
+        voters = replica.voter_set
+        needed = f"{voters.majority()} of the controllers {', '.join(map(str, voters.ids()))}"
+        replica.tell_trouble(
+            f"the quorum has had no leader for {silent_ms // 1000} s: {needed} must run and reach "
+            "each other"
+        )
+        return
+    servers = replica.connections.servers(_voters_to_ask(replica))
+    places = ", ".join(server.address for server in servers) or "none"
+    replica.tell_trouble(
+        f"no leader of the quorum answered for {silent_ms // 1000} s (asked: {places}): start the "
+        "controllers that vote, or name them in controller.quorum.bootstrap.servers"
+    )
 
 
 def _fetch(replica: Replica) -> Request:

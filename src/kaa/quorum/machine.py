@@ -145,6 +145,11 @@ class QuorumMachine:
         return self._replica.state.leader_id
 
     @property
+    def known_leader(self) -> tuple[int, int | None]:
+        """The epoch, and who leads in it as far as this replica knows."""
+        return self._replica.epoch, self._replica.state.leader_id
+
+    @property
     def is_leader(self) -> bool:
         return isinstance(self._replica.state, Leader)
 
@@ -161,6 +166,11 @@ class QuorumMachine:
     @property
     def voter_set(self) -> VoterSet:
         return self._replica.voter_set
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps this replica from the quorum, with the remedy; None if nothing does."""
+        return self._replica.trouble
 
     @property
     def story(self) -> tuple[str, ...]:

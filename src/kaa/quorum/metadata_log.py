@@ -23,8 +23,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.limits import METADATA_BATCH_BYTES_MAX, METADATA_READ_BYTES
-from kaa.log.append import prepare_leader_append
+from kaa.limits import METADATA_BATCH_BYTES_MAX, METADATA_DELETE_DELAY_MS, METADATA_READ_BYTES
+from kaa.log.append import AppendSource, append_as_follower, append_as_leader
 from kaa.log.config import LogConfig
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import unlink_if_exists
@@ -32,6 +32,7 @@ from kaa.log.log import FetchIsolation
 from kaa.log.names import LOG_SUFFIX, folder_name
 from kaa.log.properties import write_topic_id
 from kaa.log.recovery import LoadOptions, create_log, load_log
+from kaa.log.truncation import begin_restart, begin_truncation, truncate_fully_and_start_at
 from kaa.model.kinds import AppendOrigin
 from kaa.model.pieces import finish
 from kaa.model.topics import CLUSTER_METADATA, TopicPartition
@@ -39,6 +40,7 @@ from kaa.quorum.log_view import OffsetAndEpoch, end_offset_for_epoch
 from kaa.quorum.snapshots import (
     DELETED_SUFFIX,
     PARTIAL_SUFFIX,
+    SnapshotValues,
     load_snapshot,
     parse_snapshot_name,
     snapshot_name,
@@ -60,8 +62,8 @@ if TYPE_CHECKING:
 
 METADATA_PARTITION = TopicPartition(CLUSTER_METADATA, 0)
 METADATA_TOPIC_ID = Uuid((1).to_bytes(16, "big"))
-_DELETE_DELAY_MS = 60_000
 _FOR_EVER = -1
+_BY_QUORUM = AppendSource(AppendOrigin.RAFT_LEADER)
 
 
 class MetadataLogConfig(NamedTuple):
@@ -77,7 +79,7 @@ class MetadataLogConfig(NamedTuple):
             segment_bytes=self.metadata_log_segment_bytes,
             segment_ms=self.metadata_log_segment_ms,
             max_message_bytes=METADATA_BATCH_BYTES_MAX,
-            file_delete_delay_ms=_DELETE_DELAY_MS,
+            file_delete_delay_ms=METADATA_DELETE_DELAY_MS,
             retention_ms=_FOR_EVER,
             retention_bytes=_FOR_EVER,
         )
@@ -99,7 +101,7 @@ class MetadataLog:
         # Paths of removed snapshots, with the time at which they are unlinked.
         self._doomed: list[tuple[int, str]] = []
         # What is the same for every log.
-        self.begin_truncation = log.begin_truncation
+        self.begin_truncation = partial(begin_truncation, log)
         self.update_high_watermark = log.update_high_watermark
         self.flush_job = log.flush_job
         self.complete_flush = log.complete_flush
@@ -108,6 +110,10 @@ class MetadataLog:
     @property
     def folder(self) -> str:
         return self._log.folder
+
+    def steady_ms(self, now_ms: int) -> int:
+        """The time by which removed files wait for their end."""
+        return self._log.directory.steady_ms(now_ms)
 
     # --- what the machine may ask
 
@@ -142,13 +148,13 @@ class MetadataLog:
 
     def append_as_leader(self, batch: bytearray, epoch: int, now_ms: int) -> int:
         """Appends one batch at the end; returns the offset of its first record."""
-        plan = prepare_leader_append(
-            self._log, batch, leader_epoch=epoch, now_ms=now_ms, origin=AppendOrigin.RAFT_LEADER
+        info = append_as_leader(
+            self._log, batch, leader_epoch=epoch, now_ms=now_ms, source=_BY_QUORUM
         )
-        return plan.finish(now_ms).first_offset
+        return info.first_offset
 
     def append_as_follower(self, records: bytes | memoryview, epoch: int, now_ms: int) -> None:
-        self._log.append_as_follower(records, leader_epoch=epoch, now_ms=now_ms)
+        append_as_follower(self._log, records, leader_epoch=epoch, now_ms=now_ms)
 
     def read(self, offset: int, bytes_max: int) -> bytes:
         """Whole batches from the one that holds `offset` on, at least one unless at the end."""
@@ -185,34 +191,34 @@ class MetadataLog:
     def begin_snapshot(self, snapshot_id: OffsetAndEpoch) -> SnapshotWriter:
         return SnapshotWriter(self._files, self.folder, snapshot_id)
 
-    def add_snapshot(self, writer: SnapshotWriter) -> None:
+    def add_snapshot(self, writer: SnapshotWriter, now_ms: int) -> None:
         """Takes note of a snapshot that was finished."""
         self._snapshots[writer.id] = writer.size
         self._snapshots = dict(sorted(self._snapshots.items()))
+        if writer.id.offset < self._log.log_start_offset:
+            # Another one was fetched meanwhile, and took the place of the log.
+            self._remove_snapshot(writer.id, now_ms)
 
     def open_snapshot(self, snapshot_id: OffsetAndEpoch) -> File:
         """For the caller to read and to close; the snapshot may be removed meanwhile."""
         return self._files.open(self.snapshot_path(snapshot_id))
 
-    def load_snapshot(self, snapshot_id: OffsetAndEpoch) -> SnapshotContent:
-        """Safe to call from another thread than the log's, while nobody removes it."""
-        return load_snapshot(self._files, self.snapshot_path(snapshot_id))
-
     def start_at_snapshot(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
         """Empties the log; it goes on at the end of a snapshot that is kept."""
-        self._log.truncate_fully_and_start_at(snapshot_id.offset, now_ms)
+        truncate_fully_and_start_at(self._log, snapshot_id.offset, now_ms)
         self.remove_snapshots_before(snapshot_id, now_ms)
 
     def begin_start_at(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> PendingTruncation:
         """The same in steps; `remove_snapshots_before` is for the caller to call after the last."""
-        return self._log.begin_restart(snapshot_id.offset, now_ms)
+        return begin_restart(self._log, snapshot_id.offset, now_ms)
 
     def cleaning_steps(self, now_ms: int) -> Iterator[Callable[[], object]]:
         """Applies retention, and unlinks what was removed long enough ago. A step waits for the
         disk, and a thread may take it; in between files are renamed at most.
         """
-        due = [path for deadline_ms, path in self._doomed if deadline_ms <= now_ms]
-        self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
+        steady_ms = self.steady_ms(now_ms)
+        due = [path for deadline_ms, path in self._doomed if deadline_ms <= steady_ms]
+        self._doomed = [entry for entry in self._doomed if entry[0] > steady_ms]
         for path in (*self._log.take_due(now_ms), *due):
             yield partial(unlink_if_exists, self._files, path)
         self._clean_by_size(now_ms)
@@ -264,10 +270,13 @@ class MetadataLog:
 
     def remove_snapshots_before(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
         for older in [other for other in self._snapshots if other < snapshot_id]:
-            del self._snapshots[older]
-            doomed = f"{self.folder}/{snapshot_name(older, DELETED_SUFFIX)}"
-            self._files.rename(self.snapshot_path(older), doomed)
-            self._doomed.append((now_ms + _DELETE_DELAY_MS, doomed))
+            self._remove_snapshot(older, now_ms)
+
+    def _remove_snapshot(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
+        del self._snapshots[snapshot_id]
+        doomed = f"{self.folder}/{snapshot_name(snapshot_id, DELETED_SUFFIX)}"
+        self._files.rename(self.snapshot_path(snapshot_id), doomed)
+        self._doomed.append((self.steady_ms(now_ms) + METADATA_DELETE_DELAY_MS, doomed))
 
 
 class SnapshotWriter:
@@ -289,8 +298,22 @@ class SnapshotWriter:
         """Makes the file durable and gives it its name."""
         self._file.sync()
         self._file.close()
-        self._files.rename(self._path, f"{self._folder}/{snapshot_name(self.id)}")
+        self._publish()
+
+    def finish_checked(self) -> SnapshotContent:
+        """The same with what somebody else wrote, if nothing is wrong with it. CorruptFileError
+        leaves a file that the next start removes.
+        """
+        self._file.sync()
+        self._file.close()
+        content = load_snapshot(self._files, self._path)
+        return content._replace(values=SnapshotValues(self._files, self._publish()))
+
+    def _publish(self) -> str:
+        path = f"{self._folder}/{snapshot_name(self.id)}"
+        self._files.rename(self._path, path)
         self._files.sync_directory(self._folder)
+        return path
 
     def abandon(self) -> None:
         self._file.close()

@@ -71,12 +71,15 @@ def build_driver(
     # Once the log says who votes, a controller that was removed goes on as an observer.
     is_static = control.kraft_version == NO_KRAFT_VERSION and bool(node.static_voters)
     if node.is_controller and not is_voter and (is_static or not node.bootstrap):
+        # To format them again would be the end of the topics, if only the metadata is gone.
+        lost = f"; if it has run before, {opened.log.folder} was lost: restore it from a backup"
         raise NotAVoterError(
             f"node {node.node_id} is not among the voters of the quorum: name it in"
             " controller.quorum.voters, or format its directories with --standalone"
+            f"{'' if opened.log.end().offset else lost}"
         )
     if node.is_controller and not is_voter:
-        report(_without_a_vote(node, control))
+        report(_without_a_vote(node, control, is_new=not opened.log.end().offset))
     stored = read_quorum_state(files, opened.log.folder)
     machine = QuorumMachine(
         cluster_id=node.cluster_id,
@@ -106,10 +109,11 @@ def build_driver(
         loop=loop,
         network=network,
         report=report,
+        linger_ms=node.config.append_linger_ms,
     )
 
 
-def _without_a_vote(node: QuorumNode, control: ControlState) -> str:
+def _without_a_vote(node: QuorumNode, control: ControlState, *, is_new: bool) -> str:
     """What an operator may not know of a controller that only follows."""
     known = control.voters.last().get(node.node_id)
     if known is not None and not node.joins_by_itself:
@@ -129,7 +133,7 @@ def _without_a_vote(node: QuorumNode, control: ControlState) -> str:
             "quorum"
         )
     said = f"this controller has no vote, and follows the quorum that answers at {servers}"
-    if control.kraft_version == NO_KRAFT_VERSION and not control.voters.last():
+    if not is_new and control.kraft_version == NO_KRAFT_VERSION and not control.voters.last():
         said += "; if it has voted before, set controller.quorum.voters again"
     if node.joins_by_itself:
         return f"{said}; it will ask for one"

@@ -77,6 +77,12 @@ class Replica:
         self.local_voter = VoterNode(local, local_endpoints, supported_kraft_version)
         # Whether it asks to be a voter (controller.quorum.auto.join.enable).
         self.joins_by_itself = joins_by_itself
+        # What keeps it from the quorum, as reported; None once a leader answers.
+        self.trouble: str | None = None
+        # The last time that a leader was there, or that this replica started.
+        self.leader_seen_ms = 0
+        # The last report of each kind, so that each is made once.
+        self._reported: dict[object, str] = {}
         # Why the leader did not take it last, so that it is reported once.
         self.join_refusal = Errors.NONE
         # With a directory id, always.
@@ -90,6 +96,9 @@ class Replica:
         self.log = log
         # Filled by `VoterSetRead` as records are appended; cut together with the log.
         self.voters = voters
+        # The log write that puts a snapshot in place of the log, until its voters are known. Those
+        # from before may be long gone, and those of the settings too.
+        self.installing: int | None = None
         self.connections = Connections(
             tuple(node for node in bootstrap if node.id != local.id), config, random
         )
@@ -133,8 +142,11 @@ class Replica:
         """Whether it may be elected: a voter, or one that was removed by a record of which it does
         not know that it is committed. As long as it is not, the others may need this replica: its
         log may be the longest. It then leads without a vote of its own until the record is
-        committed. (Only the last change can be open, see `voter_changes`.)
+        committed. (Only the last change can be open, see `voter_changes`.) Not while a snapshot is
+        installed whose voters it has not read yet.
         """
+        if self.installing is not None:
+            return False
         if self.is_voter:
             return True
         last_offset, before = self.voters.last_offset(), self.voters.before_last()
@@ -169,6 +181,43 @@ class Replica:
     def report(self, message: str) -> None:
         self.emit(Report(message))
 
+    def report_once(self, kind: object, message: str) -> None:
+        """Report what comes again and again; of each kind only what differs from the last. There
+        are no more kinds than other replicas.
+        """
+        if self._reported.get(kind) != message:
+            self._reported[kind] = message
+            self.report(message)
+
+    def accepted_by(self, node_id: int) -> None:
+        """Another replica took a request: its next refusal is news."""
+        self._reported.pop(node_id, None)
+
+    def tell_trouble(self, message: str) -> None:
+        """Report what keeps this replica from the quorum, until that is over."""
+        self.trouble = message
+        self.report(message)
+
+    def leader_seen(self) -> None:
+        """There is a leader that answers, or this replica leads."""
+        self.leader_seen_ms = self.now_ms
+        if self.trouble is not None:
+            self.trouble = None
+            self.report(f"the leader of the quorum is {self.state.leader_id}, and answers")
+
+    def address(self, node_id: int) -> str:
+        """How an operator knows another replica; bootstrap servers have no id of their own."""
+        known = (self.voter_node(voter_id) for voter_id in self.voter_set.ids())
+        for node in self.connections.servers(node for node in known if node is not None):
+            if node.id == node_id:
+                return node.address if node_id < 0 else f"{node_id} ({node.address})"
+        return str(node_id)
+
+    def voters_installed(self) -> None:
+        """The snapshot that took the place of the log says who votes, or the settings do."""
+        self.voters.clear()
+        self.installing = None
+
     def next_write_id(self) -> int:
         self.writes_requested += 1
         return self.writes_requested
@@ -192,6 +241,7 @@ class Replica:
         """Go on from the election on disk, in a state that breaks no promise given before the
         restart.
         """
+        self.leader_seen_ms = self.now_ms
         election = ElectionState() if self.persisted is None else self.persisted
         end = self.log.end()
         deadline_ms = self.election_deadline_ms()
@@ -322,6 +372,7 @@ class Replica:
         state = self.state
         if not isinstance(state, Leader):
             raise self.fault("only a leader can resign")
+        self.leader_seen_ms = self.now_ms
         self._transition(
             self._resigned(state.epoch, state.successors(), self.election_deadline_ms())
         )
@@ -346,6 +397,7 @@ class Replica:
             self.now_ms,
         )
         self._transition(leader)
+        self.leader_seen()
         self.emit(
             AppendLeaderChange(
                 self.next_write_id(),

@@ -31,7 +31,7 @@ from kaa.quorum.messages import (
 )
 from kaa.quorum.serving import follow_if_newer, high_watermark_moved
 from kaa.quorum.states import Candidate, Follower, Prospective, Resigned, SnapshotDownload
-from kaa.quorum.voter_changes import handle_api_versions
+from kaa.quorum.voter_changes import give_up_unreachable_voter, handle_api_versions
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def handle_response(
     if not replica.connections.is_expected(node_id, correlation_id, replica.now_ms):
         return
     if isinstance(response, ErrorResponse):
+        give_up_unreachable_voter(replica, node_id, response.error)
         of_use = _handle_error(replica, node_id, response.error)
     elif isinstance(response, ApiVersionsResponse):
         handle_api_versions(replica, node_id, response)
@@ -60,7 +61,33 @@ def handle_response(
         of_use = True
     else:
         of_use = _handle_leader_response(replica, node_id, response)
-    replica.connections.answered(node_id, correlation_id, of_use, replica.now_ms)
+    if of_use:
+        replica.accepted_by(node_id)
+    pause_ms = limits.QUORUM_REFUSED_PAUSE_MS if response.error in _REMEDIES else None
+    replica.connections.answered(node_id, correlation_id, of_use, replica.now_ms, pause_ms)
+
+
+# Refusals that only an operator can heal: they are reported once, and tried again after a pause.
+_REMEDIES: Final = {
+    Errors.INCONSISTENT_CLUSTER_ID: (
+        "it belongs to another cluster than {cluster_id}, the cluster.id in meta.properties here; "
+        "name the controllers of that cluster in controller.quorum.bootstrap.servers, or format an "
+        "empty directory for the cluster that they belong to (kaa storage format -t CLUSTER_ID)"
+    ),
+    Errors.CLUSTER_AUTHORIZATION_FAILED: (
+        "allow the principal of this node ClusterAction on the cluster, or name it in super.users"
+    ),
+}
+
+
+def _tell_refusal(replica: Replica, node_id: int, error: Errors, what: str = "requests") -> None:
+    remedy = _REMEDIES.get(error)
+    text = f"controller {replica.address(node_id)} refuses {what} of this node: {error.name}"
+    if remedy is not None:
+        text += f"; {remedy.format(cluster_id=replica.cluster_id)}"
+        if not isinstance(replica.state, Leader):
+            replica.trouble = text
+    replica.report_once(node_id, text)
 
 
 # Another try may succeed: the leader is busy or new, or somebody else has done it.
@@ -82,17 +109,22 @@ def _handle_join(replica: Replica, node_id: int, response: VoterChangeResponse) 
     error = response.error
     if error in _NOT_YET:
         return
-    if error is not Errors.NONE:
-        if isinstance(replica.state, Follower):
-            pause_ms = limits.QUORUM_JOIN_REFUSED_PAUSE_MS
-            replica.state.membership_deadline_ms = replica.now_ms + pause_ms
-        if error is not replica.join_refusal:
-            remedy = _JOIN_REMEDIES.get(error, "add it by hand (kaa cluster quorum add)")
-            replica.report(
-                f"the leader {node_id} did not take this controller as a voter: "
-                f"{error.name} ({response.message}); {remedy}"
-            )
+    if error is not Errors.NONE and isinstance(replica.state, Follower):
+        _pause_membership(replica, replica.state, node_id, error, response.message)
     replica.join_refusal = error
+
+
+def _pause_membership(
+    replica: Replica, state: Follower, node_id: int, error: Errors, message: str | None
+) -> None:
+    """Says nothing of itself to the leader for a long while, after a refusal."""
+    state.membership_deadline_ms = replica.now_ms + limits.QUORUM_JOIN_REFUSED_PAUSE_MS
+    if error is not replica.join_refusal:
+        remedy = _JOIN_REMEDIES.get(error, "add it by hand (kaa cluster quorum add)")
+        refused = "this voter's endpoints" if replica.is_voter else "this controller as a voter"
+        replica.report(
+            f"the leader {node_id} did not take {refused}: {error.name} ({message}); {remedy}"
+        )
 
 
 def _handle_error(replica: Replica, node_id: int, error: Errors) -> bool:
@@ -100,8 +132,13 @@ def _handle_error(replica: Replica, node_id: int, error: Errors) -> bool:
         # A voter too old for pre-votes: elect as it knows it.
         replica.become_candidate()
         return True
+    if error is Errors.UNSUPPORTED_VERSION and isinstance(replica.state, Follower):
+        # What a replica says of itself is all that a leader can be too old for.
+        _pause_membership(replica, replica.state, node_id, error, error.message)
+        replica.join_refusal = error
+        return False
     if error is not Errors.BROKER_NOT_AVAILABLE:
-        replica.report(f"request to {node_id} failed with {error.name}")
+        _tell_refusal(replica, node_id, error)
     return False
 
 
@@ -114,7 +151,8 @@ def _handle_leader_response(replica: Replica, node_id: int, response: LeaderResp
     if isinstance(response, FetchSnapshotResponse):
         return _handle_fetch_snapshot_response(replica, node_id, response)
     if response.error is not Errors.NONE:
-        replica.report(f"{node_id} answered {type(response).__name__} with {response.error.name}")
+        what = type(response).__name__.removesuffix("Response")
+        _tell_refusal(replica, node_id, response.error, what)
         return False
     if isinstance(response, VoteResponse):
         _handle_vote_response(replica, node_id, response.vote_granted)
@@ -188,7 +226,7 @@ def _handle_begin_quorum_epoch_response(replica: Replica, voter_id: int) -> None
 def _handle_fetch_response(replica: Replica, node_id: int, response: FetchResponse) -> bool:
     state = replica.state
     if response.error is not Errors.NONE:
-        replica.report(f"{node_id} answered a fetch with {response.error.name}")
+        _tell_refusal(replica, node_id, response.error, "a fetch")
         return False
     if not isinstance(state, Follower) or response.leader_id != state.leader_id:
         # A bootstrap server that knows no leader either.
@@ -216,6 +254,7 @@ def _handle_fetch_response(replica: Replica, node_id: int, response: FetchRespon
 def _fetch_succeeded(replica: Replica, state: Follower) -> None:
     state.has_fetched = True
     state.fetch_deadline_ms = replica.now_ms + replica.config.fetch_timeout_ms
+    replica.leader_seen()
 
 
 def _leader_high_watermark(state: Follower, high_watermark: int) -> None:
@@ -292,8 +331,8 @@ def _handle_fetch_snapshot_response(
     download.position += len(response.records)
     if download.position == response.size_bytes:
         state.download = None
-        replica.voters.clear()
-        replica.emit(InstallSnapshot(replica.next_write_id(), download.snapshot_id))
+        replica.installing = replica.next_write_id()
+        replica.emit(InstallSnapshot(replica.installing, download.snapshot_id))
         # A snapshot holds committed records only.
         _leader_high_watermark(state, download.snapshot_id.offset)
     _fetch_succeeded(replica, state)
@@ -317,6 +356,8 @@ def handle_log_written(replica: Replica, written: LogWritten) -> None:
             f" to {replica.writes_requested} are open"
         )
     replica.writes_completed = written.write_id
+    if replica.installing is not None and written.write_id >= replica.installing:
+        replica.voters_installed()
     state = replica.state
     if isinstance(state, Leader):
         if state.local_written(written.end_offset):
@@ -327,6 +368,8 @@ def handle_log_written(replica: Replica, written: LogWritten) -> None:
 
 def handle_voter_set(replica: Replica, read: VoterSetRead) -> None:
     """A voter set is in force from here on."""
+    if replica.installing is not None:
+        replica.voters_installed()
     replica.voters.append(read.offset, read.voters)
     state = replica.state
     if isinstance(state, Leader) and state.set_voters(read.voters):

@@ -279,7 +279,9 @@ def _handle_fetch(replica: Replica, request_id: int, request: FetchRequest) -> N
         return
     if request.replica.id == replica.local.id:
         error = Errors.UNKNOWN_SERVER_ERROR
-        replica.report(f"a fetch under this replica's own id, from {request.replica}")
+        replica.report_once(
+            "own id", f"a fetch under this replica's own id, from {request.replica}"
+        )
         replica.emit(Respond(request_id, _empty_fetch_response(replica, error)))
         return
     validity, position = validate_fetch_position(
@@ -319,9 +321,8 @@ def _answer_fetch(replica: Replica, request_id: int, request: FetchRequest) -> N
     """
     response = _empty_fetch_response(replica, Errors.NONE)
     if request.fetch_offset < replica.log.end().offset:
-        replica.emit(
-            RespondWithRecords(request_id, response, request.fetch_offset, request.max_bytes)
-        )
+        max_bytes = min(request.max_bytes, limits.QUORUM_PIECE_BYTES_MAX)
+        replica.emit(RespondWithRecords(request_id, response, request.fetch_offset, max_bytes))
     else:
         replica.emit(Respond(request_id, response))
 
@@ -362,11 +363,15 @@ def _handle_fetch_snapshot(
         error = leader
     elif request.replica.id == replica.local.id:
         error = Errors.UNKNOWN_SERVER_ERROR
-        replica.report(f"a snapshot fetch under this replica's own id, from {request.replica}")
+        replica.report_once(
+            "own id", f"a snapshot fetch under this replica's own id, from {request.replica}"
+        )
     elif size_bytes is None or request.snapshot_id == BOOTSTRAP_SNAPSHOT_ID:
         error = Errors.SNAPSHOT_NOT_FOUND
     elif not 0 <= request.position < size_bytes:
         error = Errors.POSITION_OUT_OF_RANGE
+    elif request.max_bytes < 0:
+        error = Errors.INVALID_REQUEST
     state = replica.state
     response = FetchSnapshotResponse(
         error=error,
@@ -381,7 +386,8 @@ def _handle_fetch_snapshot(
     response = response.replace(
         snapshot_id=request.snapshot_id, size_bytes=size_bytes, position=request.position
     )
-    replica.emit(RespondWithSnapshot(request_id, response, request.max_bytes))
+    max_bytes = min(request.max_bytes, limits.QUORUM_PIECE_BYTES_MAX)
+    replica.emit(RespondWithSnapshot(request_id, response, max_bytes))
 
 
 # --- the local state machine

@@ -3,16 +3,20 @@
 A snapshot is a run of record batches of magic 2 whose offsets count from 0 and whose leader epoch
 is that of the snapshot:
 
-    control batch   SnapshotHeader (time of the newest record it covers);
-                    with kraft.version 1 also KRaftVersion and, if known, Voters
-    data batches    one record per metadata record, none without state
-    control batch   SnapshotFooter
+| batches | records |
+|---|---|
+| one control batch | SnapshotHeader, with the time of the newest record that the snapshot covers |
+| | with kraft.version 1 also KRaftVersion and, if known, Voters |
+| data batches | one record per metadata record, none without state |
+| one control batch | SnapshotFooter |
 
 Names, in the folder of the metadata log, carry the end offset (20 digits) and its epoch (10):
 
-    00000000000000001234-0000000007.checkpoint           complete
-    00000000000000001234-0000000007-<any>.checkpoint.part    being written
-    00000000000000001234-0000000007.checkpoint.deleted   waiting for its readers to finish
+| name | state |
+|---|---|
+| `00000000000000001234-0000000007.checkpoint` | complete |
+| `00000000000000001234-0000000007-<any>.checkpoint.part` | being written |
+| `00000000000000001234-0000000007.checkpoint.deleted` | waiting for its readers to finish |
 
 A snapshot becomes one by a rename after its content is on disk, so a file of the first kind is
 whole; the reader still checks every checksum and that the footer is there, and a damaged snapshot
@@ -25,15 +29,12 @@ that the first active controller of a cluster writes.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kaa.limits import (
-    METADATA_BATCH_BYTES_MAX,
-    METADATA_SNAPSHOT_BATCH_BYTES,
-    METADATA_SNAPSHOT_BYTES_MAX,
-)
+from kaa.limits import METADATA_BATCH_BYTES_MAX, METADATA_SNAPSHOT_BATCH_BYTES
 from kaa.log.errors import CorruptFileError
-from kaa.log.files import read_whole, write_atomically
+from kaa.log.files import write_atomically
 from kaa.quorum.control_records import (
     build_control_records,
     kraft_version_record,
@@ -67,6 +68,9 @@ PARTIAL_SUFFIX = ".checkpoint.part"
 DELETED_SUFFIX = ".checkpoint.deleted"
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
 
+# A batch is closed when it is full: it may have one large record more, and its head.
+_BATCH_BYTES_MAX: Final = 2 * METADATA_BATCH_BYTES_MAX
+
 _NAME = re.compile(
     r"(?P<offset>[0-9]{20})-(?P<epoch>[0-9]{10})"
     r"(?:(?P<whole>\.checkpoint)|.*\.checkpoint\.(?P<mark>part|deleted))"
@@ -99,8 +103,8 @@ class SnapshotContent(NamedTuple):
     last_contained_log_timestamp: int
     kraft_version: int
     voters: VoterSet | None
-    # The metadata records, framed.
-    values: list[bytes]
+    # The metadata records, framed; None while the next of them are being read.
+    values: Iterable[bytes | None]
 
 
 def build_snapshot(
@@ -137,31 +141,77 @@ def build_snapshot(
     yield build_control_records(footer, timestamp=timestamp, base_offset=offset, epoch=epoch)
 
 
-def read_snapshot(path: str, content: bytes) -> SnapshotContent:
-    """The content of a snapshot file. CorruptFileError if it is damaged or incomplete."""
+def load_snapshot(files: Files, path: str) -> SnapshotContent:
+    """The content of a snapshot file, all of it checked. CorruptFileError if it is damaged or
+    incomplete.
+    """
     reader = _Reader(path)
-    try:
-        size = 0
-        for batch in iter_batches(content):
+    for batch in _batches(files, path):
+        with _naming_damage(path):
             batch.ensure_valid()
-            size += batch.size_in_bytes
             reader.take(batch)
-        if size != len(content):
-            raise CorruptFileError(path, f"{len(content) - size} bytes at the end are not a batch")
-        return reader.finish()
+    return reader.finish(SnapshotValues(files, path))
+
+
+class SnapshotValues:
+    """The metadata records of a snapshot file that was checked. While somebody goes through them
+    the file is open, and one batch of them is in memory.
+    """
+
+    __slots__ = ("_files", "_path")
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self._path = path
+
+    def __iter__(self) -> Iterator[bytes]:
+        for values in self.batches():
+            yield from values
+
+    def batches(self) -> Iterator[list[bytes]]:
+        """The same batch by batch; each is read when it is asked for, in whatever thread."""
+        for batch in _batches(self._files, self._path):
+            if not batch.is_control:
+                with _naming_damage(self._path):
+                    values = [record.value or b"" for record in iter_records(batch)]
+                yield values
+
+
+def _batches(files: Files, path: str) -> Iterator[RecordBatch]:
+    """The batches of a file, one at a time."""
+    file = files.open(path)
+    try:
+        size = file.size()
+        position = 0
+        while position < size:
+            head = file.read(LOG_OVERHEAD_BYTES, position)
+            length = int.from_bytes(head[8:], "big", signed=True) + LOG_OVERHEAD_BYTES
+            if len(head) < LOG_OVERHEAD_BYTES or length > min(size - position, _BATCH_BYTES_MAX):
+                raise CorruptFileError(path, f"there is no batch at {position}")
+            with _naming_damage(path):
+                # It refuses a length that is too small for a batch.
+                yield from iter_batches(file.read(max(LOG_OVERHEAD_BYTES, length), position))
+            position += length
+    finally:
+        file.close()
+
+
+@contextmanager
+def _naming_damage(path: str) -> Iterator[None]:
+    try:
+        yield
     except (RecordsError, WireError, ValueError) as error:
         raise CorruptFileError(path, str(error)) from error
 
 
 class _Reader:
-    """Puts the batches of a snapshot together, and checks their order."""
+    """Puts what the batches of a snapshot say together, and checks their order."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._timestamp: int | None = None
         self._kraft_version = NO_KRAFT_VERSION
         self._voters: VoterSet | None = None
-        self._values: list[bytes] = []
         self._is_complete = False
 
     def take(self, batch: RecordBatch) -> None:
@@ -171,8 +221,6 @@ class _Reader:
             self._take_control(batch)
         elif self._timestamp is None:
             raise CorruptFileError(self._path, "it does not start with a snapshot header")
-        else:
-            self._values += [record.value or b"" for record in iter_records(batch)]
 
     def _take_control(self, batch: RecordBatch) -> None:
         for _, message in read_control_records(batch):
@@ -185,17 +233,10 @@ class _Reader:
             elif isinstance(message, SnapshotFooterRecord):
                 self._is_complete = True
 
-    def finish(self) -> SnapshotContent:
+    def finish(self, values: Iterable[bytes]) -> SnapshotContent:
         if self._timestamp is None or not self._is_complete:
             raise CorruptFileError(self._path, "it has no header or no footer")
-        return SnapshotContent(self._timestamp, self._kraft_version, self._voters, self._values)
-
-
-def load_snapshot(files: Files, path: str) -> SnapshotContent:
-    size = files.size(path)
-    if size > METADATA_SNAPSHOT_BYTES_MAX:
-        raise CorruptFileError(path, f"{size} bytes are more than a snapshot may have")
-    return read_snapshot(path, read_whole(files, path))
+        return SnapshotContent(self._timestamp, self._kraft_version, self._voters, values)
 
 
 def snapshot_timestamp(files: Files, path: str) -> int:
@@ -226,4 +267,4 @@ def read_bootstrap(files: Files, directory: str) -> list[bytes] | None:
     path = f"{directory}/{BOOTSTRAP_FILE}"
     if not files.exists(path):
         return None
-    return load_snapshot(files, path).values
+    return [value for value in load_snapshot(files, path).values if value is not None]

@@ -1,26 +1,27 @@
 """Which state may follow which, and what the epoch does on the way: the only place that says so.
 
-Unattached   -> Unattached   a higher epoch is seen, or a vote is given in this one
-             -> Prospective  no leader was found within the election timeout
-             -> Follower     a leader of this or a higher epoch is found
-Prospective  -> Unattached   a higher epoch is seen; or too few would vote for it and no leader is
-known
-             -> Prospective  a vote is given in this epoch: count again -> Candidate    a majority
-             would vote for it: one epoch up -> Follower     a leader is found; or too few would
-             vote for it: back to the leader it had
-Candidate    -> Unattached   a higher epoch is seen
-             -> Prospective  not elected within the election timeout
-             -> Leader       a majority voted for it
-             -> Follower     a leader of this or a higher epoch is found
-Leader       -> Unattached   a higher epoch is seen
-             -> Follower     a leader of a higher epoch is found
-             -> Resigned     shutdown, no majority heard from, or the local state machine asked
-Follower     -> Unattached   a higher epoch is seen
-             -> Prospective  the leader did not answer within the fetch timeout
-             -> Follower     a leader of a higher epoch is found, or more endpoints of this one
-Resigned     -> Unattached   a higher epoch is seen; or the election timeout passed: one epoch up
-             -> Prospective  a quorum of one starts again
-             -> Follower     a leader of a higher epoch is found
+| from | to | when |
+|---|---|---|
+| Unattached | Unattached | a higher epoch is seen, or a vote is given in this one |
+| | Prospective | no leader was found within the election timeout |
+| | Follower | a leader of this or a higher epoch is found |
+| Prospective | Unattached | a higher epoch is seen; or too few votes, and no leader is known |
+| | Prospective | a vote is given in this epoch: count again |
+| | Candidate | a majority would vote for it: one epoch up |
+| | Follower | a leader is found; or too few would vote for it: back to the leader it had |
+| Candidate | Unattached | a higher epoch is seen |
+| | Prospective | not elected within the election timeout |
+| | Leader | a majority voted for it |
+| | Follower | a leader of this or a higher epoch is found |
+| Leader | Unattached | a higher epoch is seen |
+| | Follower | a leader of a higher epoch is found |
+| | Resigned | shutdown, no majority heard from, or the local state machine asked |
+| Follower | Unattached | a higher epoch is seen |
+| | Prospective | the leader did not answer within the fetch timeout |
+| | Follower | a leader of a higher epoch is found, or more endpoints of this one |
+| Resigned | Unattached | a higher epoch is seen; or the election timeout passed: one epoch up |
+| | Prospective | a quorum of one starts again |
+| | Follower | a leader of a higher epoch is found |
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class QuorumTransport:
             self._reported.add(kind)
             self._report(
                 f"{kind[0]} to controller {node.id} failed in this node, or its answer makes no "
-                f"sense here: {error!r}; it is tried again, and reported no more"
+                f"sense here: {error!r}; it is tried again without further reports"
             )
 
     def close(self) -> None:

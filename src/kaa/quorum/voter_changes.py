@@ -54,7 +54,6 @@ class VoterChange:
         "ack_when_committed",
         "deadline_ms",
         "endpoints",
-        "is_update",
         "key",
         "offset",
         "request_id",
@@ -62,22 +61,20 @@ class VoterChange:
 
     def __init__(
         self,
-        request_id: int,
+        request_id: int | None,
         key: ReplicaKey,
         endpoints: Endpoints,
         deadline_ms: int,
         *,
         ack_when_committed: bool = True,
-        is_update: bool = False,
     ) -> None:
         # Who waits for the end of it; None once answered.
-        self.request_id: int | None = request_id
+        self.request_id = request_id
         self.key = key
         # Of a voter to add, which is asked for its versions there.
         self.endpoints = endpoints
         self.deadline_ms = deadline_ms
         self.ack_when_committed = ack_when_committed
-        self.is_update = is_update
         # Of the VotersRecord; None while the new voter is asked.
         self.offset: int | None = None
 
@@ -93,14 +90,15 @@ def handle_add_voter(replica: Replica, request_id: int, request: AddVoterRequest
     if not isinstance(found, Leader):
         _refuse(replica, request_id, *found)
     elif replica.voter_set.get(request.key.id) is not None:
-        message = f"a voter with the id {request.key.id} is there already"
+        message = f"a voter with the id {request.key.id} already exists"
         _refuse(replica, request_id, Errors.DUPLICATE_VOTER, message)
     else:
+        # As in Kafka not the time that the sender would wait: no other change is made meanwhile.
         found.voter_change = VoterChange(
             request_id,
             request.key,
             request.endpoints,
-            replica.now_ms + request.timeout_ms,
+            replica.now_ms + replica.config.request_timeout_ms,
             ack_when_committed=request.ack_when_committed,
         )
 
@@ -114,7 +112,7 @@ def handle_remove_voter(replica: Replica, request_id: int, request: RemoveVoterR
         return
     voters = replica.voter_set.remove(request.key)
     if voters is None:
-        message = f"{request.key} is not a voter, or the last one"
+        message = f"{request.key} is not a voter, or is the last one"
         _refuse(replica, request_id, Errors.VOTER_NOT_FOUND, message)
         return
     deadline_ms = replica.now_ms + replica.config.request_timeout_ms
@@ -123,6 +121,9 @@ def handle_remove_voter(replica: Replica, request_id: int, request: RemoveVoterR
 
 
 def handle_update_voter(replica: Replica, request_id: int, request: UpdateVoterRequest) -> None:
+    """Answers when the change is written, as Kafka does: the voter fetches nothing while it waits,
+    and without its fetches there may be no majority to commit the change.
+    """
     error = _update_error(replica, request)
     state = replica.state
     if error is Errors.NONE and isinstance(state, Leader):
@@ -132,33 +133,31 @@ def handle_update_voter(replica: Replica, request_id: int, request: UpdateVoterR
             updated = replica.voter_set.update(request.voter)
             assert updated is not None
             deadline_ms = replica.now_ms + replica.config.request_timeout_ms
-            state.voter_change = VoterChange(
-                request_id, request.voter.key, (), deadline_ms, is_update=True
-            )
+            state.voter_change = VoterChange(None, request.voter.key, (), deadline_ms)
             _append(replica, state.voter_change, updated)
-            return
     replica.emit(Respond(request_id, _update_response(replica, error)))
 
 
 def _update_error(replica: Replica, request: UpdateVoterRequest) -> Errors:
+    """What is wrong with an update, in the order in which Kafka looks."""
+    leader, voter, level = replica.state, request.voter, replica.kraft_version()
     if request.leader_epoch < replica.epoch:
         return Errors.FENCED_LEADER_EPOCH
     if request.leader_epoch > replica.epoch:
         return Errors.UNKNOWN_LEADER_EPOCH
-    if not isinstance(replica.state, Leader):
+    if not isinstance(leader, Leader):
         return Errors.NOT_LEADER_OR_FOLLOWER
-    voter, level = request.voter, replica.kraft_version()
     supported = voter.supported_kraft_version
-    if voter.key.directory_id is None or not supported.min <= level <= supported.max:
+    if voter.key.directory_id is None or not 0 <= supported.min <= supported.max:
         return Errors.INVALID_REQUEST
     if node_at(voter.key.id, voter.endpoints, replica.listener) is None:
         return Errors.INVALID_REQUEST
+    if _change_under_way(replica, leader) is not None:
+        return Errors.REQUEST_TIMED_OUT
+    if not supported.min <= level <= supported.max:
+        return Errors.INVALID_REQUEST
     if not replica.voter_set.is_voter(voter.key):
         return Errors.VOTER_NOT_FOUND
-    if level > NO_KRAFT_VERSION:
-        found = _leader_that_may_change(replica, "updating a voter")
-        if not isinstance(found, Leader):
-            return found[0]
     return Errors.NONE
 
 
@@ -171,16 +170,24 @@ def _leader_that_may_change(replica: Replica, what: str) -> Leader | tuple[Error
     leader = replica.state
     if not isinstance(leader, Leader):
         return Errors.NOT_LEADER_OR_FOLLOWER, _NOT_THE_LEADER
-    if leader.voter_change is not None:
-        return Errors.REQUEST_TIMED_OUT, "the leader is busy with another change of the voters"
-    if leader.high_watermark is None:
-        return Errors.REQUEST_TIMED_OUT, "the leader has not committed anything in its epoch yet"
+    under_way = _change_under_way(replica, leader)
+    if under_way is not None:
+        return Errors.REQUEST_TIMED_OUT, under_way
     if replica.kraft_version() == NO_KRAFT_VERSION:
         return Errors.UNSUPPORTED_VERSION, f"{what} needs kraft.version 1, the cluster has 0"
+    return leader
+
+
+def _change_under_way(replica: Replica, leader: Leader) -> str | None:
+    """Why the voters cannot be changed at the moment, None if they can."""
+    if leader.voter_change is not None:
+        return "the leader is busy with another change of the voters"
+    if leader.high_watermark is None:
+        return "the leader has not committed anything in its epoch yet"
     last_offset = replica.voters.last_offset()
     if last_offset is not None and last_offset >= leader.high_watermark:
-        return Errors.REQUEST_TIMED_OUT, "the last change of the voters is not committed yet"
-    return leader
+        return "the last change of the voters is not committed yet"
+    return None
 
 
 def _is_malformed(replica: Replica, request_id: int, key: ReplicaKey) -> bool:
@@ -217,12 +224,7 @@ def _append(replica: Replica, change: VoterChange, voters: VoterSet) -> None:
 def _answer(replica: Replica, change: VoterChange, error: Errors, message: str | None) -> None:
     if change.request_id is None:
         return
-    response: Response = (
-        _update_response(replica, error)
-        if change.is_update
-        else VoterChangeResponse(error, message)
-    )
-    replica.emit(Respond(change.request_id, response))
+    replica.emit(Respond(change.request_id, VoterChangeResponse(error, message)))
     change.request_id = None
 
 
@@ -232,8 +234,7 @@ def advance_voter_change(replica: Replica, leader: Leader) -> int | None:
     if change is None:
         return None
     if replica.now_ms >= change.deadline_ms:
-        _answer(replica, change, Errors.REQUEST_TIMED_OUT, "the change of the voters took too long")
-        leader.voter_change = None
+        _give_up(replica, leader, change, "the change of the voters took too long")
         return None
     if change.offset is not None:
         return change.deadline_ms
@@ -242,11 +243,31 @@ def advance_voter_change(replica: Replica, leader: Leader) -> int | None:
     return min(replica.try_send(node, ApiVersionsRequest), change.deadline_ms)
 
 
+def _give_up(replica: Replica, leader: Leader, change: VoterChange, message: str) -> None:
+    """Lets others have their turn; another try may succeed."""
+    leader.voter_change = None
+    _answer(replica, change, Errors.REQUEST_TIMED_OUT, message)
+
+
+def give_up_unreachable_voter(replica: Replica, node_id: int, error: Errors) -> None:
+    """A request to this node has failed; if it is the voter to be added, it is not."""
+    leader = replica.state
+    change = leader.voter_change if isinstance(leader, Leader) else None
+    if change is not None and change.offset is None and change.key.id == node_id:
+        assert isinstance(leader, Leader)
+        node = node_at(node_id, change.endpoints, replica.listener)
+        place = node_id if node is None else node.address
+        _give_up(replica, leader, change, f"the voter does not answer at {place}: {error.name}")
+
+
 def handle_api_versions(replica: Replica, node_id: int, response: ApiVersionsResponse) -> None:
     """The voter to be added has answered."""
     leader = replica.state
     change = leader.voter_change if isinstance(leader, Leader) else None
     if change is None or change.offset is not None or change.key.id != node_id:
+        return
+    if replica.now_ms >= change.deadline_ms:
+        # It is given up, and must not be written down on the way.
         return
     assert isinstance(leader, Leader)
     supported, level = response.kraft_versions, replica.kraft_version()
@@ -256,14 +277,15 @@ def handle_api_versions(replica: Replica, node_id: int, response: ApiVersionsRes
         and progress.last_caught_up_ms is not None
         and replica.now_ms - progress.last_caught_up_ms < limits.QUORUM_CAUGHT_UP_MS_MAX
     )
-    if response.error is not Errors.NONE or not supported.min <= level <= supported.max:
+    if response.error is not Errors.NONE:
+        _give_up(replica, leader, change, f"the voter tells no versions: {response.error.name}")
+    elif not supported.min <= level <= supported.max:
         message = f"the voter supports kraft.version {supported.min} to {supported.max}"
         _answer(replica, change, Errors.INVALID_REQUEST, message)
         leader.voter_change = None
     elif not is_recent:
         message = "the voter lags behind; let it follow the quorum as an observer first"
-        _answer(replica, change, Errors.REQUEST_TIMED_OUT, message)
-        leader.voter_change = None
+        _give_up(replica, leader, change, message)
     else:
         voters = replica.voter_set.add(VoterNode(change.key, change.endpoints, supported))
         assert voters is not None

@@ -34,7 +34,10 @@ from kaa.quorum import (
     VoteResponse,
     VoterSet,
     VoterSetHistory,
+    VoterSetRead,
 )
+from kaa.quorum.effects import AppendVoters
+from kaa.quorum.messages import FetchResponse
 from kaa.wire.errors import Errors
 from tests.simulation.quorum.disk import LEADER_CHANGE, Batch, SimulatedLog, snapshot_of
 from tests.simulation.quorum.node import CLUSTER_ID, LISTENER, address, directory_id, static_voters
@@ -70,6 +73,7 @@ class Bench:
         bootstrap: tuple[Node, ...] = (),
         can_become_voter: bool = True,
         joins_by_itself: bool = False,
+        kraft_version: int | None = None,
     ) -> None:
         self.now_ms = 0
         self.effects: list[Effect] = []
@@ -92,7 +96,7 @@ class Bench:
             config=config,
             can_become_voter=can_become_voter,
             # Only where the log says who votes can anybody join.
-            kraft_version=lambda: int(joins_by_itself),
+            kraft_version=lambda: int(joins_by_itself) if kraft_version is None else kraft_version,
             joins_by_itself=joins_by_itself,
         )
 
@@ -113,6 +117,10 @@ class Bench:
             case AppendAsLeader(write_id, _, epoch, values):
                 assert isinstance(values, tuple)
                 self.log.append_as_leader(epoch, values)
+            case AppendVoters(write_id, epoch, voters):
+                offset = self.log.end().offset
+                self.log.append_as_leader(epoch, (0,))
+                self.handle(VoterSetRead(offset, voters))
             case AppendAsFollower(write_id, _, batches):
                 assert isinstance(batches, tuple)
                 self.log.append_as_follower(batches)
@@ -204,3 +212,16 @@ def batch(base_offset: int, epoch: int, *values: int) -> Batch:
 
 def end(offset: int, epoch: int) -> OffsetAndEpoch:
     return OffsetAndEpoch(offset, epoch)
+
+
+def records(
+    *batches: Batch, high_watermark: int | None = None, epoch: int = 3, leader_id: int | None = 1
+) -> FetchResponse:
+    endpoints = () if leader_id is None else (address(leader_id),)
+    return FetchResponse(
+        Errors.NONE, leader_id, epoch, endpoints, high_watermark, 0, records=batches
+    )
+
+
+def refusal(error: Errors, epoch: int = 3, leader_id: int | None = 1) -> FetchResponse:
+    return records(epoch=epoch, leader_id=leader_id).replace(error=error)

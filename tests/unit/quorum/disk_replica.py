@@ -86,7 +86,13 @@ class ValuesState:
         # As below: in two pieces now and then.
         if snapshot_id.offset % 2 == 0:
             yield
-        self.values = list(content.values)
+        values = []
+        for value in content.values:
+            if value is None:
+                yield
+            else:
+                values.append(value)
+        self.values = values
         self.committed_offset = snapshot_id.offset
         self.story.append(("load", str(snapshot_id)))
 
@@ -198,7 +204,7 @@ class DiskReplica:
         ):
             writer.append(batch)
         writer.finish()
-        self.log.add_snapshot(writer)
+        self.log.add_snapshot(writer, self.clock.wall_ms())
         return snapshot_id
 
     def clean(self) -> None:

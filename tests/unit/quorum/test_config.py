@@ -3,7 +3,7 @@ from __future__ import annotations
 from kaa.quorum.config import QuorumConfig
 
 
-def test_the_defaults_are_kafkas() -> None:
+def test_the_defaults_are_kafkas_and_nothing_lingers() -> None:
     config = QuorumConfig()
     assert config == QuorumConfig(
         election_timeout_ms=1000,
@@ -11,6 +11,7 @@ def test_the_defaults_are_kafkas() -> None:
         election_backoff_max_ms=1000,
         request_timeout_ms=2000,
         retry_backoff_ms=20,
+        append_linger_ms=0,
         fetch_max_bytes=1_048_576,
         fetch_snapshot_max_bytes=1_048_576,
         fetch_max_wait_ms=500,

@@ -78,12 +78,26 @@ def test_a_reset_forgets_all_and_reuses_no_number() -> None:
 
 def test_bootstrap_servers_are_asked_in_turn_from_a_random_start() -> None:
     some = connections(start=2)
-    assert some.ready_bootstrap(0) == NODES[2]
+    assert some.ready_server(0) == NODES[2]
     some.answered(-4, some.sent(-4, 0), ok=False, now_ms=1)
-    assert some.ready_bootstrap(2) == NODES[0]
+    assert some.ready_server(2) == NODES[0]
     some.sent(-2, 2)
-    assert some.ready_bootstrap(3) is None
-    assert Connections((), CONFIG, Always(0)).ready_bootstrap(0) is None
+    assert some.ready_server(3) is None
+    assert Connections((), CONFIG, Always(0)).ready_server(0) is None
     for node in NODES:
         some.answered(node.id, some.sent(node.id, 200), ok=False, now_ms=200)
-    assert some.ready_bootstrap(201) is None
+    assert some.ready_server(201) is None
+
+
+def test_voters_are_asked_where_they_are_no_bootstrap_servers() -> None:
+    some = connections(start=3)
+    voters = (Node(1, "a", 1), Node(7, "d", 1))
+    assert some.servers(voters) == [*NODES, voters[1]]
+    assert some.ready_server(0, voters) == voters[1]
+
+
+def test_a_pause_may_be_longer() -> None:
+    some = connections()
+    some.answered(1, some.sent(1, 0), ok=False, now_ms=50, pause_ms=1000)
+    assert some.is_backing_off(1, 1049)
+    assert some.is_ready(1, 1050)

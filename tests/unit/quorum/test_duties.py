@@ -9,7 +9,9 @@ from kaa.quorum import (
     EndQuorumEpochRequest,
     ErrorResponse,
     FetchRequest,
+    FetchResponse,
     LogWritten,
+    Node,
     QuorumConfig,
     Report,
     Resign,
@@ -75,6 +77,60 @@ def test_a_removed_replica_that_leads_gives_up_without_the_others() -> None:
     assert bench.sent(BeginQuorumEpochRequest)
     bench.advance(1)
     assert bench.is_in(Resigned)
+
+
+# --- looking for a leader
+
+
+def reports(bench: Bench) -> list[str]:
+    return [effect.message for effect in bench.effects if isinstance(effect, Report)]
+
+
+def test_an_observer_asks_the_voters_of_its_log_too() -> None:
+    """Whom its settings name may have lost their votes: then they know of no leader either."""
+    bench = Bench(9, bootstrap=(Node(-2, "removed", 9093),))
+    bench.start()
+    asked = 0
+    for _ in range(10):
+        for send, _ in bench.sent(FetchRequest)[asked:]:
+            asked += 1
+            bench.answer(send, ErrorResponse(Errors.BROKER_NOT_AVAILABLE))
+        bench.advance(5)
+    assert {send.node.id for send, _ in bench.sent(FetchRequest)} == {-2, 0, 1, 2}
+
+
+def test_a_voter_finds_the_others_by_its_elections() -> None:
+    bench = Bench(bootstrap=(Node(-2, "other", 9093),))
+    bench.start()
+    bench.advance(900)
+    assert {send.node.id for send, _ in bench.sent(FetchRequest)} == {-2}
+
+
+def test_an_observer_without_a_leader_says_so_once() -> None:
+    bench = Bench(9, voters=VoterSet(), bootstrap=(Node(-2, "gone", 9093),))
+    bench.start()
+    bench.advance(14_000)
+    assert not reports(bench)
+    bench.advance(100_000)
+    (told,) = reports(bench)
+    assert "gone:9093" in told
+    assert "controller.quorum.bootstrap.servers" in told
+
+
+def test_a_voter_without_a_leader_says_so_once_and_when_it_is_over() -> None:
+    bench = Bench()
+    bench.start()
+    bench.advance(100_000)
+    (told,) = reports(bench)
+    assert "2 of the controllers 0, 1, 2 must run" in told
+    assert bench.machine.trouble == told
+    bench.ask(
+        BeginQuorumEpochRequest(CLUSTER_ID, key(0), 1, bench.machine.epoch + 1, (address(1),))
+    )
+    ((send, _),) = bench.sent(FetchRequest)
+    bench.answer(send, FetchResponse(Errors.NONE, 1, bench.machine.epoch, (address(1),), None, 0))
+    assert reports(bench)[1:] == ["the leader of the quorum is 1, and answers"]
+    assert bench.machine.trouble is None
 
 
 # --- leader

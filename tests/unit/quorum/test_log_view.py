@@ -118,17 +118,17 @@ def test_logs_agree_after_the_steps_of_a_fetch(history: tuple[list[int], list[in
     common = 0
     while common < min(len(leader), len(follower)) and leader[common] == follower[common]:
         common += 1
-    leader_log, follower_log = log_of(*leader), log_of(*follower)
+    online_log, follower_log = log_of(*leader), log_of(*follower)
     for _ in range(len(follower) + 1):
         position = follower_log.end()
-        validity, point = validate_fetch_position(leader_log, position.offset, position.epoch)
+        validity, point = validate_fetch_position(online_log, position.offset, position.epoch)
         if validity is Validity.VALID:
             break
         offset = truncation_offset(follower_log, point)
         assert common <= offset < position.offset
         follower_log.truncate_to(offset)
     kept = [batch.epoch for batch in follower_log.batches]
-    assert validate_fetch_position(leader_log, len(kept), kept[-1] if kept else 0)[0] is (
+    assert validate_fetch_position(online_log, len(kept), kept[-1] if kept else 0)[0] is (
         Validity.VALID
     )
     assert kept == leader[: len(kept)]

@@ -44,7 +44,7 @@ def take_snapshot(log: MetadataLog, epoch: int = 1, timestamp: int = 0) -> Offse
     ):
         writer.append(batch)
     writer.finish()
-    log.add_snapshot(writer)
+    log.add_snapshot(writer, 0)
     return snapshot_id
 
 
@@ -106,7 +106,7 @@ def test_the_newest_snapshot_is_the_start_of_recovery() -> None:
     again = opened(files)
     assert again.snapshot_id == snapshot_id
     assert again.snapshot is not None
-    assert again.snapshot.values == [b"state"]
+    assert list(again.snapshot.values) == [b"state"]
     assert again.log.end().offset == 11
 
 
@@ -153,6 +153,27 @@ def test_unfinished_and_deleted_snapshots_are_removed_at_the_start() -> None:
     files.create(f"{FOLDER}/00000000000000000001-0000000001.checkpoint.deleted")
     opened(files)
     assert [name for name in files.list_directory(FOLDER) if "checkpoint." in name] == []
+
+
+def test_what_another_replica_sent_is_checked_before_it_is_a_snapshot() -> None:
+    files = new_disk()
+    log = opened(files).log
+    snapshot_id = OffsetAndEpoch(5, 1)
+    sent = b"".join(
+        build_snapshot(snapshot_id, [b"a"], timestamp=0, last_contained_log_timestamp=0)
+    )
+    damaged = bytearray(sent)
+    damaged[-1] ^= 1
+    for content in (damaged, sent[:-1], sent):
+        writer = log.begin_snapshot(snapshot_id)
+        writer.append(content)
+        if content is sent:
+            assert list(writer.finish_checked().values) == [b"a"]
+        else:
+            with pytest.raises(CorruptFileError):
+                writer.finish_checked()
+        named = [name for name in files.list_directory(FOLDER) if name.endswith(".checkpoint")]
+        assert len(named) == (content is sent)
 
 
 def test_a_writer_can_be_abandoned() -> None:
@@ -217,6 +238,32 @@ def test_retention_by_size_keeps_the_newest_snapshot() -> None:
     assert not any(name.endswith(".deleted") for name in names)
 
 
+def test_files_go_whatever_becomes_of_the_date() -> None:
+    """Somebody sets the clock by a day while removed files wait for their end."""
+    config = SMALL._replace(metadata_max_retention_bytes=1)
+    files, steady = new_disk(), [5]
+    directory = LogDirectory(files, ROOT, monotonic_ms=lambda: steady[0])
+    log = open_metadata_log(directory, config, 0, Random(1)).log
+    for number in range(20):
+        append(log, b"value %d" % number)
+        if number % 10 == 9:
+            take_snapshot(log)
+    flush(log)
+    assert clean(log, NOW_MS)
+
+    def waiting() -> set[str]:
+        names = [name for name in files.list_directory(FOLDER) if name.endswith(".deleted")]
+        return {name.split(".")[1] for name in names}
+
+    assert waiting() >= {"log", "checkpoint"}
+    steady[0] += 59_999
+    clean(log, NOW_MS + 86_400_000)
+    assert waiting() >= {"log", "checkpoint"}
+    steady[0] += 1
+    clean(log, NOW_MS - 86_400_000)
+    assert waiting() == set()
+
+
 def test_retention_by_time() -> None:
     _, log, ids = filled(SMALL._replace(metadata_max_retention_ms=7 * 86_400_000))
     assert clean(log, NOW_MS)
@@ -251,6 +298,31 @@ def test_after_a_restart_older_snapshots_go() -> None:
     assert again.snapshot_id == ids[2]
     assert again.log.earliest_snapshot_id() == ids[2]
     assert again.log.start_offset() <= ids[2].offset
+
+
+def test_a_snapshot_that_a_fetched_one_overtook_does_not_stay() -> None:
+    """As the oldest it would keep retention from all that come after it."""
+    files = new_disk()
+    log = opened(files, SMALL._replace(metadata_max_retention_bytes=1)).log
+    append(log, b"value")
+    slow = log.begin_snapshot(OffsetAndEpoch(1, 1))
+    for batch in build_snapshot(slow.id, [b""], timestamp=0, last_contained_log_timestamp=0):
+        slow.append(batch)
+    fetched = log.begin_snapshot(OffsetAndEpoch(20, 2))
+    for batch in build_snapshot(fetched.id, [b""], timestamp=0, last_contained_log_timestamp=0):
+        fetched.append(batch)
+    fetched.finish()
+    log.add_snapshot(fetched, NOW_MS)
+    log.start_at_snapshot(fetched.id, NOW_MS)
+    slow.finish()
+    log.add_snapshot(slow, NOW_MS)
+    assert log.earliest_snapshot_id() == fetched.id
+    append(log, b"another", epoch=2)
+    newest = take_snapshot(log, epoch=2)
+    assert clean(log, NOW_MS + 60_001)
+    assert log.earliest_snapshot_id() == newest
+    names = files.list_directory(FOLDER)
+    assert not any(name.startswith("00000000000000000001-") for name in names)
 
 
 def test_pieces_of_a_snapshot_can_be_read() -> None:

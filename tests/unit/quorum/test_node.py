@@ -15,6 +15,7 @@ from kaa.quorum.driver import QuorumDriver
 from kaa.quorum.metadata_log import MetadataLogConfig, open_metadata_log
 from kaa.quorum.node import NotAVoterError, _without_a_vote, build_driver
 from kaa.quorum.voters import Node, ReplicaKey, VoterNode
+from kaa.records.build import BatchBuilder
 from tests.unit.quorum.disk_replica import (
     FOLDER,
     ROOT,
@@ -29,11 +30,12 @@ from tests.unit.quorum.disk_replica import (
 )
 
 
-def build(files: SimFiles, voters: VoterSet) -> QuorumDriver:
+def build(files: SimFiles, voters: VoterSet, *, linger_ms: int = 0) -> QuorumDriver:
     opened = open_metadata_log(LogDirectory(files, ROOT), MetadataLogConfig(), 0, Random(1))
+    made = node(1, voters)
     return build_driver(
         opened,
-        node(1, voters),
+        made._replace(config=made.config.replace(append_linger_ms=linger_ms)),
         state=ValuesState(),
         files=files,
         clock=FixedClock(),
@@ -46,15 +48,16 @@ def build(files: SimFiles, voters: VoterSet) -> QuorumDriver:
 @pytest.mark.parametrize("voters", [VoterSet(), VoterSet.of([voter(2)])])
 def test_a_node_that_does_not_vote_is_told_what_to_do(voters: VoterSet) -> None:
     async def scenario() -> None:
-        with pytest.raises(NotAVoterError, match=r"controller\.quorum\.voters"):
+        lost = r"controller\.quorum\.voters.*; if it has run before, .*cluster_metadata-0 was lost"
+        with pytest.raises(NotAVoterError, match=lost):
             build(new_disk(), voters)
 
     asyncio.run(scenario())
 
 
-def without_a_vote(voters: VoterSet, *bootstrap: Node) -> str:
+def without_a_vote(voters: VoterSet, *bootstrap: Node, is_new: bool = False) -> str:
     asking = node(1, VoterSet())._replace(bootstrap=bootstrap)
-    return _without_a_vote(asking, ControlState(voters))
+    return _without_a_vote(asking, ControlState(voters), is_new=is_new)
 
 
 def test_a_controller_without_a_vote_says_what_to_do() -> None:
@@ -70,6 +73,12 @@ def test_a_controller_without_a_vote_says_what_to_do() -> None:
     said = without_a_vote(VoterSet.of([elsewhere]), itself, other)
     assert f"directory.id {directory_id(9)}" in said
     assert "put that id back" in said
+
+
+def test_only_a_controller_with_a_log_may_have_voted() -> None:
+    other = Node(-3, "other", 9093)
+    assert "if it has voted before" in without_a_vote(VoterSet(), other)
+    assert "if it has voted before" not in without_a_vote(VoterSet(), other, is_new=True)
 
 
 def test_epochs_go_on_from_the_stored_one() -> None:
@@ -113,5 +122,24 @@ def test_a_vote_that_cannot_be_read_is_not_forgotten() -> None:
         files.create(f"{FOLDER}/quorum-state").write([b"{"], 0)
         with pytest.raises(CorruptFileError):
             build(files, VoterSet.of([voter(1)]))
+
+    asyncio.run(scenario())
+
+
+def test_records_of_a_leader_linger_as_the_settings_say() -> None:
+    async def scenario() -> None:
+        driver = build(new_disk(), VoterSet.of([voter(1)]), linger_ms=60)
+        driver.start(None)
+        await settle()
+        assert driver.machine.is_leader, "what opens an epoch does not linger"
+        builder = BatchBuilder(partition_leader_epoch=driver.machine.epoch)
+        builder.append(0, None, b"value")
+        offset = driver.append(driver.machine.epoch, builder.build())
+        assert offset is not None
+        await settle()
+        assert driver.machine.high_watermark == offset
+        await asyncio.sleep(0.1)
+        assert driver.machine.high_watermark == offset + 1
+        driver.close()
 
     asyncio.run(scenario())

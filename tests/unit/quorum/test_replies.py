@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from kaa import limits
 from kaa.quorum import (
     Append,
     AppendAsFollower,
@@ -28,8 +27,6 @@ from kaa.quorum import (
     ReplicaKey,
     Report,
     SendRequest,
-    Shutdown,
-    Stopped,
     TruncateLog,
     VoteRequest,
     VoteResponse,
@@ -38,26 +35,12 @@ from kaa.quorum import (
     VoterSetRead,
 )
 from kaa.quorum.leader import Leader
-from kaa.quorum.messages import AddVoterRequest, VoterChangeResponse
 from kaa.quorum.states import Candidate, Follower, Prospective, Resigned, Unattached
+from kaa.quorum.voters import KRAFT_VERSIONS
 from kaa.wire.errors import Errors
-from tests.simulation.quorum.disk import Batch
 from tests.simulation.quorum.node import CLUSTER_ID, address
 from tests.support.ids import uuid
-from tests.unit.quorum.bench import Bench, batch, end, key
-
-
-def records(
-    *batches: Batch, high_watermark: int | None = None, epoch: int = 3, leader_id: int | None = 1
-) -> FetchResponse:
-    endpoints = () if leader_id is None else (address(leader_id),)
-    return FetchResponse(
-        Errors.NONE, leader_id, epoch, endpoints, high_watermark, 0, records=batches
-    )
-
-
-def refusal(error: Errors, epoch: int = 3, leader_id: int | None = 1) -> FetchResponse:
-    return records(epoch=epoch, leader_id=leader_id).replace(error=error)
+from tests.unit.quorum.bench import Bench, batch, end, key, records, refusal
 
 
 def last_fetch(bench: Bench) -> SendRequest:
@@ -317,7 +300,6 @@ def test_an_answered_fetch_keeps_the_leader() -> None:
     "response",
     [
         ErrorResponse(Errors.BROKER_NOT_AVAILABLE),
-        ErrorResponse(Errors.INCONSISTENT_CLUSTER_ID),
         refusal(Errors.BROKER_NOT_AVAILABLE),
         refusal(Errors.NOT_LEADER_OR_FOLLOWER),
         refusal(Errors.UNKNOWN_LEADER_EPOCH, epoch=2),
@@ -335,6 +317,51 @@ def test_a_refused_fetch_is_repeated_after_a_pause(
     bench.advance(20)
     assert len(bench.sent(FetchRequest)) == 1
     assert bench.machine.leader_id == 1
+
+
+def reports(bench: Bench) -> list[str]:
+    return [effect.message for effect in bench.effects if isinstance(effect, Report)]
+
+
+def refuse_all(bench: Bench, seconds: int, response: FetchResponse | ErrorResponse) -> int:
+    """Every fetch of some time is refused; gives how many there were."""
+    count = 0
+    for _ in range(seconds * 100):
+        for send, _ in bench.sent(FetchRequest)[count:]:
+            bench.answer(send, response)
+            count += 1
+        bench.advance(10)
+    return count
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (Errors.INCONSISTENT_CLUSTER_ID, "kaa storage format -t"),
+        (Errors.CLUSTER_AUTHORIZATION_FAILED, "ClusterAction"),
+    ],
+)
+def test_a_refusal_that_only_an_operator_can_heal_is_told_once_and_tried_slowly(
+    error: Errors, remedy: str
+) -> None:
+    bench = Bench(9, voters=VoterSet(), bootstrap=(Node(-2, "there", 9093), Node(-3, "::1", 9093)))
+    bench.start()
+    assert refuse_all(bench, 60, ErrorResponse(error)) <= 2 * 13
+    told = reports(bench)
+    assert len(told) == 2
+    assert {text.split()[1] for text in told} == {"there:9093", "[::1]:9093"}
+    assert all(error.name in text and remedy in text for text in told)
+    assert bench.machine.trouble in told
+
+
+def test_any_other_refusal_is_told_once_until_there_is_an_answer_of_use() -> None:
+    bench = Bench.following()
+    refuse_all(bench, 1, refusal(Errors.UNKNOWN_SERVER_ERROR))
+    assert len(reports(bench)) == 1
+    assert "1 (" in reports(bench)[0]
+    bench.answer(last_fetch(bench), records())
+    bench.answer(last_fetch(bench), refusal(Errors.UNKNOWN_SERVER_ERROR))
+    assert len(reports(bench)) == 2
 
 
 def test_a_fetch_finds_a_newer_leader() -> None:
@@ -444,6 +471,54 @@ def test_a_new_leader_ends_the_download() -> None:
     assert bench.machine.leader_id == 2
 
 
+def installing() -> tuple[Bench, VoterSet]:
+    """One that was the only voter once, by its settings, and gets a snapshot of a quorum of three
+    that its log names; nothing of it is on disk yet.
+    """
+    three = VoterSet.of(VoterNode(key(each), (address(each),), KRAFT_VERSIONS) for each in range(3))
+    bench = Bench(
+        voters=1, election=ElectionState(3, 1), batches=(batch(0, 1, 1, 2),), kraft_version=1
+    )
+    bench.is_flushing = False
+    bench.machine._replica.voters.append(1, three)
+    bench.start()
+    bench.answer(last_fetch(bench), records().replace(snapshot_id=end(20, 2)))
+    effects = bench.answer(last_piece(bench), piece(0, b"abcdefgh"))
+    assert InstallSnapshot(1, end(20, 2)) in effects
+    return bench, three
+
+
+def test_nobody_stands_while_a_snapshot_with_its_voters_is_installed() -> None:
+    """The voters of the settings do not count any more; alone it would lead beside the others."""
+    bench, three = installing()
+    bench.ask(EndQuorumEpochRequest(CLUSTER_ID, 1, 3, (address(1),), (key(0),)))
+    bench.advance(5000)
+    assert bench.is_in(Follower)
+    bench.handle(VoterSetRead(19, three))
+    # Now it may, and needs another one's vote once the snapshot is on disk.
+    assert bench.is_in(Prospective)
+    assert not bench.sent(VoteRequest)
+    bench.handle(LogWritten(1, 20))
+    assert {send.node.id for send, _ in bench.sent(VoteRequest)} == {1, 2}
+
+
+def test_voters_count_until_those_of_a_snapshot_do() -> None:
+    """A snapshot of this replica's own, which ends before, may be written meanwhile."""
+    bench, three = installing()
+    assert bench.machine.voter_set == three
+    two = VoterSet(three.voters[1:])
+    bench.handle(VoterSetRead(19, two))
+    assert bench.machine.voter_set == two
+    bench.handle(LogWritten(1, 20))
+    assert bench.machine.voter_set == two
+
+
+def test_a_snapshot_without_voters_leaves_those_of_the_settings() -> None:
+    bench, _ = installing()
+    bench.handle(LogWritten(1, 20))
+    assert bench.machine.voter_set == bench.voters
+
+
 # --- the log and the voter set
 
 
@@ -477,92 +552,8 @@ def test_an_observer_that_becomes_a_voter_may_stand() -> None:
     bench = Bench(node_id=3, voters=3)
     bench.start()
     bench.ask(VoteRequest(None, None, key(1), 2, 0, 0, False))
-    assert bench.machine.next_deadline_ms is None
+    assert bench.is_in(Unattached)
     grown = VoterSet.of((*bench.voters.voters, VoterNode(key(3), (address(3),))))
     bench.handle(VoterSetRead(0, grown))
     bench.advance(1000)
     assert bench.is_in(Prospective)
-
-
-# --- joining
-
-
-def joining() -> Bench:
-    """A controller that is not a voter and follows leader 1, whom it has asked to be taken."""
-    bench = Bench(9, joins_by_itself=True, bootstrap=(Node(-2, address(1).host, address(1).port),))
-    bench.start()
-    ask_to_join(bench)
-    return bench
-
-
-def ask_to_join(bench: Bench, seconds: int = 10, leader_id: int = 1, epoch: int = 1) -> None:
-    """Time passes, with fetches that find nothing new, until the next question."""
-    for _ in range(seconds * 4):
-        if bench.sent(AddVoterRequest):
-            return
-        fetches = bench.sent(FetchRequest)
-        bench.forget()
-        for send, _ in fetches:
-            bench.answer(send, records(epoch=epoch, leader_id=leader_id, high_watermark=0))
-        bench.advance(250)
-
-
-def refuse(bench: Bench, error: Errors) -> list[str]:
-    """Answers the question; what the replica has to say about that."""
-    ((send, request),) = bench.sent(AddVoterRequest)
-    assert send.node.id == 1
-    assert not request.ack_when_committed
-    bench.forget()
-    new = bench.answer(send, VoterChangeResponse(error, "a reason"))
-    return [effect.message for effect in new if isinstance(effect, Report)]
-
-
-@pytest.mark.parametrize("error", [Errors.REQUEST_TIMED_OUT, Errors.NOT_LEADER_OR_FOLLOWER])
-def test_a_controller_that_may_join_later_asks_again_without_a_word(error: Errors) -> None:
-    bench = joining()
-    for _ in range(3):
-        assert refuse(bench, error) == []
-        ask_to_join(bench)
-        assert bench.sent(AddVoterRequest)
-
-
-def test_what_only_people_can_change_is_told_once_and_asked_for_slowly() -> None:
-    bench = joining()
-    (told,) = refuse(bench, Errors.DUPLICATE_VOTER)
-    assert "DUPLICATE_VOTER (a reason); give it a node.id that no other" in told
-    ask_to_join(bench, limits.QUORUM_JOIN_REFUSED_PAUSE_MS // 1000 - 10)
-    assert not bench.sent(AddVoterRequest)
-    ask_to_join(bench, 20)
-    assert refuse(bench, Errors.DUPLICATE_VOTER) == []
-    ask_to_join(bench, 70)
-    assert refuse(bench, Errors.INVALID_REQUEST) != []
-
-
-def test_who_does_not_join_by_itself_does_not_ask() -> None:
-    bench = Bench(9, bootstrap=(Node(-2, address(1).host, address(1).port),))
-    bench.start()
-    ask_to_join(bench)
-    assert not bench.sent(AddVoterRequest)
-    assert bench.sent(FetchRequest)
-
-
-def test_a_controller_that_joins_asks_the_leader_that_answers_name() -> None:
-    bench = joining()
-    assert refuse(bench, Errors.NOT_LEADER_OR_FOLLOWER) == []
-    # Another one leads by now, says the one it follows.
-    for send, _ in bench.sent(FetchRequest):
-        bench.answer(send, refusal(Errors.FENCED_LEADER_EPOCH, epoch=2, leader_id=2))
-    assert bench.machine.leader_id == 2
-    ask_to_join(bench, leader_id=2, epoch=2)
-    ((send, request),) = bench.sent(AddVoterRequest)
-    assert send.node.id == 2
-    # As the quorum writes it, not as some library prints a UUID.
-    assert request.cluster_id == CLUSTER_ID
-
-
-def test_a_controller_that_joins_stops_with_its_node() -> None:
-    bench = joining()
-    assert Stopped(clean=True) in bench.handle(Shutdown(1_000))
-    bench.forget()
-    bench.advance(600_000)
-    assert not bench.effects

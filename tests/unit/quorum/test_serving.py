@@ -375,6 +375,15 @@ def test_a_snapshot_is_served_in_pieces() -> None:
     assert effects == [RespondWithSnapshot(1, response, 10)]
 
 
+def test_no_answer_is_larger_than_one_piece() -> None:
+    """Whatever the other replica asks for: the answer is in memory."""
+    bench = leader_with_snapshot()
+    for request in (snapshot(0), fetch(offset=2)):
+        (effect,) = bench.ask(request.replace(max_bytes=2**31 - 1))
+        assert isinstance(effect, RespondWithRecords | RespondWithSnapshot)
+        assert effect.max_bytes == limits.QUORUM_PIECE_BYTES_MAX
+
+
 def test_what_is_wrong_with_a_snapshot_fetch() -> None:
     bench = leader_with_snapshot()
     own = snapshot(0).replace(replica=key(0))
@@ -384,6 +393,7 @@ def test_what_is_wrong_with_a_snapshot_fetch() -> None:
         (snapshot(0, offset=3), Errors.SNAPSHOT_NOT_FOUND),
         (snapshot(0, offset=0), Errors.SNAPSHOT_NOT_FOUND),
         (snapshot(0, epoch=9), Errors.UNKNOWN_LEADER_EPOCH),
+        (snapshot(0).replace(max_bytes=-1), Errors.INVALID_REQUEST),
         (own, Errors.UNKNOWN_SERVER_ERROR),
     ):
         assert bench.reply(request) == FetchSnapshotResponse(error, 0, 1, (address(0),))

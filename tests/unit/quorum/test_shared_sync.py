@@ -16,7 +16,7 @@ from tests.unit.quorum.test_metadata_log import append
 class Rig:
     """A log, its group commit, and what that reports."""
 
-    def __init__(self, files: SimFiles) -> None:
+    def __init__(self, files: SimFiles, linger_ms: int = 0) -> None:
         self.executor = HeldExecutor()
         self.written: list[tuple[int, int]] = []
         self.failures: list[BaseException] = []
@@ -29,11 +29,12 @@ class Rig:
             asyncio.get_running_loop(),
             lambda event: self.written.append((event.write_id, event.end_offset)),
             self.failures.append,
+            linger_ms,
         )
 
-    def write(self, write_id: int, *, needs_sync: bool = True) -> None:
+    def write(self, write_id: int, *, needs_sync: bool = True, may_linger: bool = False) -> None:
         append(self.log, b"value")
-        self.commits.wrote(write_id, needs_sync=needs_sync)
+        self.commits.wrote(write_id, needs_sync=needs_sync, may_linger=may_linger)
 
     async def work(self) -> None:
         self.executor.work()
@@ -68,6 +69,37 @@ def test_a_write_without_a_sync_is_reported_at_once_unless_others_wait() -> None
         await rig.work()
         await rig.work()
         assert rig.written == [(1, 1), (2, 2), (3, 3)]
+
+    asyncio.run(scenario())
+
+
+def test_records_linger_for_more_of_them_and_others_do_not() -> None:
+    async def scenario() -> None:
+        rig = Rig(new_disk(), linger_ms=20)
+        rig.write(1, may_linger=True)
+        rig.write(2, may_linger=True)
+        await settle()
+        assert rig.executor.jobs == []
+        await asyncio.sleep(0.04)
+        await rig.work()
+        assert rig.written == [(2, 2)], "one sync for both"
+        rig.write(3, may_linger=True)
+        rig.write(4, needs_sync=False)
+        await rig.work()
+        assert rig.written == [(2, 2), (4, 4)], "not before those that linger, and not later"
+        await asyncio.sleep(0.04)
+        assert rig.executor.jobs == [], "nothing is left of the timer"
+
+    asyncio.run(scenario())
+
+
+def test_nothing_lingers_longer_than_the_log_is_open() -> None:
+    async def scenario() -> None:
+        rig = Rig(new_disk(), linger_ms=1)
+        rig.write(1, may_linger=True)
+        rig.commits.close()
+        await asyncio.sleep(0.02)
+        assert (rig.executor.jobs, rig.written, rig.failures) == ([], [], [])
 
     asyncio.run(scenario())
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from kaa.limits import METADATA_SNAPSHOT_BATCH_BYTES
@@ -9,9 +11,9 @@ from kaa.quorum import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch, VoterSet
 from kaa.quorum.snapshots import (
     DELETED_SUFFIX,
     build_snapshot,
+    load_snapshot,
     parse_snapshot_name,
     read_bootstrap,
-    read_snapshot,
     snapshot_name,
     snapshot_timestamp,
     write_bootstrap,
@@ -34,6 +36,13 @@ def built(values: list[bytes], kraft_version: int = 0, voters: VoterSet | None =
             voters=voters,
         )
     )
+
+
+def loaded(content: bytes) -> tuple[int, int, VoterSet | None, list[bytes]]:
+    files = SimFiles()
+    files.create("/s").write([content], 0)
+    timestamp, kraft_version, voters, values = load_snapshot(files, "/s")
+    return timestamp, kraft_version, voters, [value or b"" for value in values]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +69,9 @@ def test_a_name_is_read_as_it_is_written() -> None:
 
 @pytest.mark.parametrize("values", [[], [b"one"], [b"a", b"", b"c" * 1000]])
 def test_content_comes_back(values: list[bytes]) -> None:
-    assert read_snapshot("s", built(values)) == (40, 0, None, values)
-    assert read_snapshot("s", built(values, 1, VOTERS)) == (40, 1, VOTERS, values)
-    assert read_snapshot("s", built(values, 1)) == (40, 1, None, values)
+    assert loaded(built(values)) == (40, 0, None, values)
+    assert loaded(built(values, 1, VOTERS)) == (40, 1, VOTERS, values)
+    assert loaded(built(values, 1)) == (40, 1, None, values)
 
 
 def test_offsets_count_through_all_batches() -> None:
@@ -90,18 +99,42 @@ def test_every_damaged_byte_is_noticed() -> None:
         ):
             continue
         with pytest.raises(CorruptFileError):
-            read_snapshot("s", bytes(damaged))
+            loaded(bytes(damaged))
 
 
 def test_every_cut_is_noticed() -> None:
     content = built([b"one", b"two"])
     for size in range(len(content)):
         with pytest.raises(CorruptFileError):
-            read_snapshot("s", content[:size])
+            loaded(content[:size])
     with pytest.raises(CorruptFileError):
-        read_snapshot("s", content + content)
+        loaded(content + content)
     with pytest.raises(CorruptFileError):
-        read_snapshot("s", content + b"x")
+        loaded(content + b"x")
+
+
+def test_no_more_of_it_is_in_memory_than_a_batch() -> None:
+    files = SimFiles()
+    file = files.create("/s")
+    file.write([built([bytes([number]) * 100_000 for number in range(200)])], 0)
+    tracemalloc.start()
+    try:
+        content = load_snapshot(files, "/s")
+        count = sum(
+            value == bytes([number]) * 100_000 for number, value in enumerate(content.values)
+        )
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count == 200
+    assert peak_bytes < 4 * METADATA_SNAPSHOT_BATCH_BYTES < file.size() / 4
+
+
+def test_a_batch_that_claims_to_be_huge_is_not_read() -> None:
+    content = bytearray(built([b"one"]))
+    content[8:12] = (2**31 - 1).to_bytes(4, "big")
+    with pytest.raises(CorruptFileError, match="no batch"):
+        loaded(bytes(content))
 
 
 def _starts(content: bytes) -> list[int]:

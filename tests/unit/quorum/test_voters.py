@@ -137,6 +137,14 @@ def test_the_history_grows_by_one_voter_at_a_time_upwards() -> None:
         history.append(6, voters(1, 2, 3))
 
 
+def test_voters_of_the_format_give_way_to_those_of_the_log() -> None:
+    """Also to quite different ones, where a controller was formatted with an outdated list."""
+    history = VoterSetHistory()
+    history.append(-1, voters(1, 2, 3))
+    history.append(1, voters(4, 5, 6))
+    assert history.last() == voters(4, 5, 6)
+
+
 def test_the_history_is_cut_with_the_log() -> None:
     history = VoterSetHistory()
     for offset, ids in ((5, (1,)), (9, (1, 2)), (12, (1, 2, 3))):
