@@ -24,14 +24,11 @@ from kaa.controller.reassignments import list_partition_reassignments
 from kaa.controller.result import ControllerError, ControllerResult
 from kaa.controller.state import ControllerSettings
 from kaa.controller.writing import batches_of
-from kaa.model.pieces import finish, in_pieces
-from kaa.quorum.voters import KRAFT_VERSIONS
+from kaa.model.pieces import in_pieces
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
 )
-from kaa.wire.messages.k57_update_features import UpdateFeaturesRequest
-from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatRequest
 from kaa.wire.messages.metadata_cluster import NoOpRecord
 
 if TYPE_CHECKING:
@@ -93,7 +90,7 @@ class ActiveController:
         self._clock = clock
         self._report = report
         self._machine = ControllerMachine(
-            ControllerSettings(config.node_id, cluster_id, config), random
+            ControllerSettings(config.node_id, cluster_id, config), random, driver
         )
         self._loop = asyncio.get_running_loop()
         # Held by the command that decides: the newest image is not changed under it.
@@ -133,9 +130,9 @@ class ActiveController:
         return self._machine.activate(
             self._loader.image,
             self._bootstrap,
-            kraft_version=self._driver.kraft_version,
             is_transaction_open=self._loader.is_in_transaction,
             now_ms=self._driver.monotonic_ms(),
+            registration_offsets=self._loader.registration_offsets,
         )
 
     def end(self) -> None:
@@ -190,10 +187,6 @@ class ActiveController:
     def _execute(
         self, request: Request[Answer], context: ControllerRequestContext
     ) -> Pieces[tuple[Answer, asyncio.Future[None] | None]]:
-        state = self._machine.state
-        if isinstance(request, UpdateFeaturesRequest):
-            voters = self._driver.machine.known_voters(KRAFT_VERSIONS.max)
-            state.are_voters_known = voters is not None
         result: ControllerResult[Answer] = yield from self._machine.decide(
             request,
             context,
@@ -201,27 +194,31 @@ class ActiveController:
             next_offset=self._driver.log.end_offset,
         )
         answer = yield from self._write(result)
-        if isinstance(request, BrokerHeartbeatRequest):
-            end = self._driver.log.end_offset
-            state.heartbeats.heartbeat_written(request.broker_id, end - 1)
+        self._machine.written(result, self._driver.log.end_offset - 1)
         return result.response, answer
 
     async def _in_turns(self, pieces: Pieces[Found]) -> Found:
-        """Does work with turns for others in between, who cannot decide anything meanwhile."""
-        while True:
-            try:
-                next(pieces)
-            except StopIteration as stop:
-                found: Found = stop.value
-                return found
-            try:
-                await asyncio.sleep(0)
-            except asyncio.CancelledError:
-                # What is in the log must be in the image too, whether anybody waits for it or not.
-                if not self._is_ended:
-                    finish(pieces)
-                raise
-            self._check_active()
+        """Does work with turns for others in between, who cannot decide anything meanwhile.
+
+        What is in the log must be in the image too, whether anybody waits for it or not: one that
+        is cancelled leaves when the work is done.
+        """
+        cancelled: asyncio.CancelledError | None = None
+        try:
+            while True:
+                try:
+                    next(pieces)
+                except StopIteration as stop:
+                    found: Found = stop.value
+                    return found
+                try:
+                    await asyncio.sleep(0)
+                except asyncio.CancelledError as error:
+                    cancelled = error
+                self._check_active()
+        finally:
+            if cancelled is not None:
+                raise cancelled
 
     def _check_active(self) -> None:
         if self._is_ended:
@@ -237,7 +234,6 @@ class ActiveController:
         )
         if result.kraft_version is not None:
             self._expect(self._driver.raise_kraft_version(self.epoch, result.kraft_version))
-            self._machine.state.kraft_version = result.kraft_version
         if not batches:
             return self._answer_at(self._waiting[-1].offset) if self._waiting else None
         answer = None
@@ -283,7 +279,12 @@ class ActiveController:
 
     async def _every(self, interval_ms: int, decide: Decide) -> None:
         while True:
+            due = self._loop.time() + interval_ms / 1000
             await asyncio.sleep(interval_ms / 1000)
+            late_ms = int((self._loop.time() - due) * 1000)
+            if decide is fence_stale_broker and late_ms > interval_ms and not self._is_ended:
+                # This process was paused: what brokers sent meanwhile is still to be read.
+                self._machine.state.heartbeats.extend(late_ms)
             try:
                 while await self.decide_unasked(decide):
                     pass

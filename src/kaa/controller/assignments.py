@@ -20,7 +20,7 @@ def check_assignment(
     """Refuses an assignment that no partition can have; INVALID_REPLICA_ASSIGNMENT."""
     if not replicas:
         raise ControllerError(
-            Errors.INVALID_REPLICA_ASSIGNMENT, "an assignment names at least one broker"
+            Errors.INVALID_REPLICA_ASSIGNMENT, "an assignment must name at least one broker"
         )
     previous: int | None = None
     for replica in sorted(replicas):

@@ -25,6 +25,7 @@ from kaa.controller.leadership import (
     take_leaderships,
 )
 from kaa.controller.result import ControllerError, ControllerResult, check_record_count
+from kaa.model.nodes import SecurityProtocol
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k62_broker_registration import (
     BrokerRegistrationResponse,
@@ -50,6 +51,8 @@ from kaa.wire.messages.metadata_cluster import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kaa.controller.image import BrokerImage
     from kaa.controller.port import ControllerRequestContext
     from kaa.controller.state import ControllerState
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k62_broker_registration import (
         BrokerRegistrationRequest,
     )
+    from kaa.wire.messages.k62_broker_registration import Listener as BrokerListener
     from kaa.wire.messages.k63_broker_heartbeat import (
         BrokerHeartbeatRequest,
     )
@@ -66,6 +70,7 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k70_controller_registration import (
         ControllerRegistrationRequest,
     )
+    from kaa.wire.messages.k70_controller_registration import Listener as ControllerListener
     from kaa.wire.schema import MetadataRecord
 
 _SET = 1
@@ -114,10 +119,8 @@ def register_broker(
         was_unclean = state.is_elr_enabled and not is_clean
         records += yield from move_leaderships(state, request.broker_id, was_unclean=was_unclean)
         record.broker_epoch = state.next_offset
-    state.heartbeats.remove(request.broker_id)
     state.registration_offsets[request.broker_id] = state.next_offset + len(records)
     records.append(record)
-    state.heartbeats.register(request.broker_id, is_fenced=record.fenced)
     response = BrokerRegistrationResponse(broker_epoch=record.broker_epoch)
     return ControllerResult(records, response, is_atomic=False)
 
@@ -133,7 +136,7 @@ def _check_registration(
     if (
         existing is not None
         and existing.incarnation_id != request.incarnation_id
-        and state.heartbeats.has_session(existing.id, existing.epoch, state.now_ms)
+        and _is_alive(state, existing)
     ):
         raise ControllerError(
             Errors.DUPLICATE_BROKER_REGISTRATION,
@@ -144,8 +147,34 @@ def _check_registration(
         raise ControllerError(
             Errors.BROKER_ID_NOT_REGISTERED, "brokers that use ZooKeeper cannot be registered"
         )
+    if request.broker_id < 0:
+        raise ControllerError(Errors.INVALID_REGISTRATION, "the id of a broker is negative")
     if state.metadata_version >= DIRECTORY_ASSIGNMENT:
         _check_directories(state, request)
+    _check_listeners(request.listeners)
+
+
+def _check_listeners(listeners: Iterable[BrokerListener | ControllerListener]) -> None:
+    """What the record of a registration may not say: other nodes could not read it."""
+    known = set(SecurityProtocol)
+    for listener in listeners:
+        if not listener.name:
+            raise ControllerError(Errors.INVALID_REGISTRATION, "a listener has no name")
+        if listener.security_protocol not in known:
+            raise ControllerError(
+                Errors.INVALID_REGISTRATION,
+                f"listener {listener.name} has the unknown security protocol "
+                f"{listener.security_protocol}",
+            )
+
+
+def _is_alive(state: ControllerState, broker: BrokerImage) -> bool:
+    """Whether a broker may be running that was registered under another incarnation."""
+    heartbeats = state.heartbeats
+    if broker.id == state.settings.node_id and not heartbeats.was_heard(broker.id, broker.epoch):
+        # It had the directories that this process has locked, so it is gone.
+        return False
+    return heartbeats.has_session(broker.id, broker.epoch, state.now_ms)
 
 
 def _check_directories(state: ControllerState, request: BrokerRegistrationRequest) -> None:
@@ -170,7 +199,7 @@ def _checked_features(
     state: ControllerState, request: BrokerRegistrationRequest
 ) -> list[BrokerFeature]:
     """The features of the broker, if it supports every level that the cluster is at."""
-    finalized = {**state.image.features, KRAFT_VERSION: state.kraft_version}
+    finalized = {**state.image.features, KRAFT_VERSION: state.quorum.kraft_version}
     ranges = {
         feature.name: (feature.min_supported_version, feature.max_supported_version)
         for feature in request.features
@@ -206,6 +235,7 @@ def register_controller(
         raise ControllerError(
             Errors.UNSUPPORTED_VERSION, "the metadata.version is too old to register controllers"
         )
+    _check_listeners(request.listeners)
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -241,7 +271,6 @@ def unregister_broker(
     records = yield from move_leaderships(state, broker.id, also_eligible=True)
     records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
     check_record_count(records)
-    state.heartbeats.remove(broker.id)
     return ControllerResult(records, UnregisterBrokerResponse(), is_atomic=False)
 
 
@@ -262,20 +291,18 @@ class _Life(Enum):
 def heartbeat(
     state: ControllerState, request: BrokerHeartbeatRequest, _: ControllerRequestContext
 ) -> Pieces[ControllerResult[BrokerHeartbeatResponse]]:
-    """The caller notes the end offset of the records of a controlled shutdown."""
     broker_id = request.broker_id
-    state.heartbeats.contact(broker_id, request.broker_epoch, state.now_ms)
+    known = state.image.brokers.get(broker_id)
+    is_known = known is not None and known.epoch == request.broker_epoch
+    # Those of others end by themselves. Kafka notes them too.
+    if is_known or not state.heartbeats.is_full:
+        state.heartbeats.contact(broker_id, request.broker_epoch, state.now_ms)
     state.check_broker_epoch(broker_id, request.broker_epoch)
     current, following = _next_life(state, request)
     records: list[MetadataRecord] = []
     if following is not current:
         records += yield from _records_of_life(state, broker_id, following)
-    state.heartbeats.touch(
-        broker_id,
-        is_fenced=following.is_fenced,
-        is_leaving=following is _Life.CONTROLLED_SHUTDOWN,
-        metadata_offset=request.current_metadata_offset,
-    )
+    state.heartbeats.progress(broker_id).metadata_offset = request.current_metadata_offset
     records += yield from _directory_records(state, request)
     is_caught_up = request.current_metadata_offset >= state.registration_offset(broker_id)
     response = BrokerHeartbeatResponse(
@@ -283,21 +310,26 @@ def heartbeat(
         is_fenced=following.is_fenced,
         should_shut_down=following is _Life.SHUTDOWN_NOW,
     )
-    return ControllerResult(records, response, is_atomic=False)
+    is_stopping = following is _Life.CONTROLLED_SHUTDOWN and following is not current
+    return ControllerResult(
+        records,
+        response,
+        is_atomic=False,
+        stopping_broker=broker_id if is_stopping else None,
+    )
 
 
 def _next_life(state: ControllerState, request: BrokerHeartbeatRequest) -> tuple[_Life, _Life]:
     """What the broker is, and what it may become by this heartbeat."""
-    broker = state.heartbeats.broker(request.broker_id)
-    assert broker is not None
-    if broker.is_shutting_down:
+    progress = state.heartbeats.progress(request.broker_id)
+    if progress.is_shutting_down:
         current = _Life.CONTROLLED_SHUTDOWN
         if state.partitions.leads(request.broker_id):
             return current, current
-        lowest = state.heartbeats.lowest_active_offset()
-        may_stop = lowest is None or broker.controlled_shutdown_offset <= lowest
+        lowest = state.lowest_active_offset()
+        may_stop = lowest is None or progress.controlled_shutdown_offset <= lowest
         return current, _Life.SHUTDOWN_NOW if may_stop else current
-    if broker.is_fenced:
+    if state.image.brokers[request.broker_id].is_fenced:
         current = _Life.FENCED
         if request.want_shut_down:
             return current, _Life.SHUTDOWN_NOW
@@ -348,12 +380,8 @@ def fence_stale_broker(state: ControllerState) -> Pieces[ControllerResult[bool]]
         return ControllerResult([], False)
     broker_id, epoch = expired
     broker = state.image.brokers.get(broker_id)
-    if broker is None:
-        state.heartbeats.remove(broker_id)
+    if broker is None or broker.epoch != epoch:
         return ControllerResult([], True)
-    if broker.epoch != epoch:
-        return ControllerResult([], True)
-    state.heartbeats.register(broker_id, is_fenced=True)
     return ControllerResult((yield from fence(state, broker_id)), True, is_atomic=False)
 
 

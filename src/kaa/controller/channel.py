@@ -20,6 +20,7 @@ from kaa.controller.quorum_requests import QUORUM_REQUESTS
 from kaa.controller.refusals import error_response
 from kaa.controller.result import ControllerError
 from kaa.limits import CONTROLLER_RETRY_PAUSE_MS, CONTROLLER_RETRY_PAUSE_MS_MAX
+from kaa.model.turns import in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.frames import decode_response, encode_request
 from kaa.wire.messages.embedded import DefaultPrincipalData
@@ -79,9 +80,11 @@ class ControllerChannel(ControllerPort):
                 return await self._ask(request, context, left)
             except ControllerError as refusal:
                 if not refusal.is_elsewhere:
-                    return error_response(request, version, refusal.error, refusal.message)
+                    refused = error_response(request, version, refusal.error, refusal.message)
+                    return await in_turns(refused)
             except UnsupportedApiError:
-                return error_response(request, version, Errors.UNSUPPORTED_VERSION, None)
+                error = Errors.UNSUPPORTED_VERSION
+                return await in_turns(error_response(request, version, error, None))
             except ConnectionError:
                 pass
             if self._replica.is_stopped:
@@ -90,7 +93,7 @@ class ControllerChannel(ControllerPort):
             if self._replica.leader == leader:
                 pause = min(backoff.next_ms() / 1000, deadline - loop.time())
                 await self._replica.leader_changed(max(pause, 0.0))
-        return error_response(request, version, error, None)
+        return await in_turns(error_response(request, version, error, None))
 
     async def _ask(
         self, request: Request[Answer], context: ControllerRequestContext, seconds: float

@@ -10,6 +10,7 @@ follows it. While they are in use, it cannot be set for one broker nor be remove
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -22,8 +23,14 @@ from kaa.config.values import ConfigError, ConfigType
 from kaa.controller.feature_table import CORDONED_LOG_DIRS
 from kaa.controller.names import topic_name_problem
 from kaa.controller.result import ControllerError, ControllerResult, check_record_count
-from kaa.limits import METADATA_CONFIG_VALUE_CHARACTERS_MAX, METADATA_CONFIGS_PER_PIECE
+from kaa.limits import (
+    METADATA_CONFIG_VALUE_CHARACTERS_MAX,
+    METADATA_CONFIGS_PER_PIECE,
+    NAMES_ANSWERED_PER_SLICE_MAX,
+    RECORDS_PER_PIECE,
+)
 from kaa.model.kinds import ResourceType
+from kaa.model.pieces import mapped
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k33_alter_configs import (
     AlterConfigsResourceResponse,
@@ -53,6 +60,7 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
     from kaa.wire.schema import MetadataRecord
 
+_RESOURCE_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 _MIN_ISR: Final = "min.insync.replicas"
 _CORDONED: Final = "cordoned.log.dirs"
 
@@ -77,6 +85,8 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
+_OPERATIONS: Final = frozenset(Operation)
+
 _DEFINITIONS: Final[dict[int, ConfigDef]] = {
     ResourceType.TOPIC: TOPIC,
     ResourceType.GROUP: GROUP,
@@ -85,14 +95,16 @@ _DEFINITIONS: Final[dict[int, ConfigDef]] = {
 
 # A setting to its operation and the value that comes with it.
 Changes = dict[str, tuple[int, str | None]]
+# What becomes of settings; None for one that goes.
+Altered = dict[str, str | None]
 
 
 def incremental_alter_configs(
     state: ControllerState, request: IncrementalAlterConfigsRequest, _: ControllerRequestContext
 ) -> Pieces[ControllerResult[IncrementalAlterConfigsResponse]]:
-    def alter(resource: IncrementalResource) -> list[MetadataRecord]:
-        changes = {each.name: (each.config_operation, each.value) for each in resource.configs}
-        return alter_resource(state, _key(resource), changes)
+    def alter(resource: IncrementalResource) -> Pieces[Altered]:
+        changes = yield from changes_of(resource)
+        return (yield from _altered(state, _key(resource), changes, is_new=False))
 
     records, answers = yield from _alter_each(
         state, request.resources, alter, IncrementalResourceResponse
@@ -101,14 +113,28 @@ def incremental_alter_configs(
     return ControllerResult([] if request.validate_only else records, response)
 
 
+def changes_of(resource: IncrementalResource) -> Pieces[Changes]:
+    """What a request wants to become of each setting; the last counts if one is named twice."""
+    changes: Changes = {}
+    for number, each in enumerate(resource.configs, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        changes[each.name] = (each.config_operation, each.value)
+    return changes
+
+
 def alter_configs(
     state: ControllerState, request: AlterConfigsRequest, _: ControllerRequestContext
 ) -> Pieces[ControllerResult[AlterConfigsResponse]]:
     """The old call: what is not named is removed."""
 
-    def alter(resource: AlterConfigsResource) -> list[MetadataRecord]:
-        wanted = {config.name: config.value for config in resource.configs}
-        return _replace_resource(state, _key(resource), wanted)
+    def alter(resource: AlterConfigsResource) -> Pieces[Altered]:
+        wanted: dict[str, str | None] = {}
+        for number, config in enumerate(resource.configs, 1):
+            if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+                yield
+            wanted[config.name] = config.value
+        return (yield from _replaced(state, _key(resource), wanted))
 
     records, answers = yield from _alter_each(
         state, request.resources, alter, AlterConfigsResourceResponse
@@ -120,11 +146,11 @@ def alter_configs(
 def _alter_each(
     state: ControllerState,
     resources: Sequence[R],
-    alter: Callable[[R], list[MetadataRecord]],
+    alter: Callable[[R], Pieces[Altered]],
     answer: Callable[..., A],
 ) -> Pieces[tuple[list[MetadataRecord], list[A]]]:
     """The records of all changes that are taken, and one answer per resource."""
-    records: list[MetadataRecord] = []
+    altered: dict[Resource, Altered] = {}
     answers = []
     seen = _duplicates(_key(each) for each in resources)
     for number, resource in enumerate(resources, 1):
@@ -135,7 +161,7 @@ def _alter_each(
         try:
             if not _is_first_mention(seen, key):
                 continue
-            records += alter(resource)
+            altered[key] = yield from alter(resource)
         except ControllerError as problem:
             error, message = problem.error, problem.message
         answers.append(
@@ -146,6 +172,13 @@ def _alter_each(
                 resource_name=key[1],
             )
         )
+    # Before thousands of records are made that are too many.
+    check_record_count(*altered.values())
+    records: list[MetadataRecord] = []
+    for number, (key, settings) in enumerate(altered.items(), 1):
+        if number % RECORDS_PER_PIECE == 0:
+            yield
+        records += yield from _records(key, settings)
     records += clear_eligible_leaders(state, records)
     check_record_count(records)
     return records, answers
@@ -169,10 +202,8 @@ def _is_first_mention(counts: dict[Resource, int], resource: Resource) -> bool:
     if count < 0:
         return False
     counts[resource] = -1
-    if resource[0] not in set(ResourceType) - {ResourceType.UNKNOWN}:
-        raise ControllerError(
-            Errors.UNSUPPORTED_VERSION, f"there is no type of resource with number {resource[0]}"
-        )
+    if resource[0] not in _RESOURCE_TYPES:
+        raise ControllerError(Errors.UNSUPPORTED_VERSION, f"resource type {resource[0]} is unknown")
     if count > 1:
         raise ControllerError(Errors.INVALID_REQUEST, "the resource is named twice")
     return True
@@ -183,37 +214,51 @@ def _is_first_mention(counts: dict[Resource, int], resource: Resource) -> bool:
 
 def alter_resource(
     state: ControllerState, resource: Resource, changes: Changes, *, is_new: bool = False
-) -> list[MetadataRecord]:
+) -> Pieces[list[MetadataRecord]]:
     """The records of a change; ControllerError if it is refused."""
+    altered = yield from _altered(state, resource, changes, is_new=is_new)
+    return (yield from _records(resource, altered))
+
+
+def _records(resource: Resource, altered: Altered) -> Pieces[list[MetadataRecord]]:
+    kind, name = resource
+    records = yield from mapped(
+        lambda change: ConfigRecord(
+            resource_type=kind, resource_name=name, name=change[0], value=change[1]
+        ),
+        altered.items(),
+    )
+    return list(records)
+
+
+def _altered(
+    state: ControllerState, resource: Resource, changes: Changes, *, is_new: bool
+) -> Pieces[Altered]:
+    """What changes; ControllerError if it is refused."""
     current = state.image.configs.get(resource, {})
-    records = []
-    for name, (operation, value) in changes.items():
+    altered: Altered = {}
+    for number, (name, (operation, value)) in enumerate(changes.items(), 1):
+        if number % RECORDS_PER_PIECE == 0:
+            yield
         wanted = new_value(resource, name, operation, value, current.get(name))
         # The settings of a broker are written even if they stay: its files may have changed.
         if wanted != current.get(name) or resource[0] == ResourceType.BROKER:
-            records.append(_record(resource, name, wanted))
-    _check_altered(state, resource, records, is_new=is_new)
-    return list(records)
+            altered[name] = wanted
+    yield from _check_altered(state, resource, altered, is_new=is_new)
+    return altered
 
 
-def _replace_resource(
+def _replaced(
     state: ControllerState, resource: Resource, wanted: Mapping[str, str | None]
-) -> list[MetadataRecord]:
+) -> Pieces[Altered]:
     current = state.image.configs.get(resource, {})
-    records = [
-        _record(resource, name, value)
-        for name, value in wanted.items()
-        if value != current.get(name) or resource[0] == ResourceType.BROKER
-    ]
-    records += [_record(resource, name, None) for name in current if name not in wanted]
-    _check_altered(state, resource, records, is_new=False)
-    return list(records)
-
-
-def _record(resource: Resource, name: str, value: str | None) -> ConfigRecord:
-    return ConfigRecord(
-        resource_type=resource[0], resource_name=resource[1], name=name, value=value
-    )
+    is_broker = resource[0] == ResourceType.BROKER
+    altered: Altered = {
+        name: value for name, value in wanted.items() if is_broker or value != current.get(name)
+    }
+    altered |= {name: None for name in current if name not in wanted}
+    yield from _check_altered(state, resource, altered, is_new=False)
+    return altered
 
 
 def new_value(
@@ -222,8 +267,8 @@ def new_value(
     """What a setting becomes, None if it goes; ControllerError if that cannot be."""
     if operation == Operation.DELETE:
         return None
-    if operation not in set(Operation):
-        raise ControllerError(Errors.INVALID_REQUEST, f"there is no operation {operation}")
+    if operation not in _OPERATIONS:
+        raise ControllerError(Errors.INVALID_REQUEST, f"operation {operation} is unknown")
     if operation == Operation.SET:
         # Brokers refuse null before it comes here; to a controller it deletes.
         return value
@@ -236,31 +281,40 @@ def new_value(
         raise ControllerError(Errors.INVALID_CONFIG, f"cannot {what} to {name}: it is not a list")
     text = key.default_text if current is None else current
     entries = [entry for entry in (text or "").split(",") if entry]
-    for entry in value.split(","):
-        if operation == Operation.APPEND and entry not in entries:
-            entries.append(entry)
-        elif operation == Operation.SUBTRACT and entry in entries:
-            entries.remove(entry)
-    return ",".join(entries)
+    given = value.split(",")
+    if operation == Operation.APPEND:
+        known = set(entries)
+        return ",".join(entries + [one for one in dict.fromkeys(given) if one not in known])
+    # Each takes one away, the first of its kind; a list may have thousands.
+    left = Counter(given)
+    kept = []
+    for entry in entries:
+        if left[entry]:
+            left[entry] -= 1
+        else:
+            kept.append(entry)
+    return ",".join(kept)
 
 
 def _check_altered(
-    state: ControllerState, resource: Resource, records: list[ConfigRecord], *, is_new: bool
-) -> None:
+    state: ControllerState, resource: Resource, altered: Altered, *, is_new: bool
+) -> Pieces[None]:
     """Checks the settings that the resource would have, and that it exists."""
     existing = state.image.configs.get(resource, {})
     settings = dict(existing)
-    for record in records:
-        _check_record(state, record)
-        if record.value is None:
-            settings.pop(record.name, None)
-        elif len(record.value) > METADATA_CONFIG_VALUE_CHARACTERS_MAX:
+    for number, (name, value) in enumerate(altered.items(), 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        _check_setting(state, resource, name, value)
+        if value is None:
+            settings.pop(name, None)
+        elif len(value) > METADATA_CONFIG_VALUE_CHARACTERS_MAX:
             raise ControllerError(
                 Errors.INVALID_CONFIG,
-                f"a value has at most {METADATA_CONFIG_VALUE_CHARACTERS_MAX} characters",
+                f"a value may have at most {METADATA_CONFIG_VALUE_CHARACTERS_MAX} characters",
             )
         else:
-            settings[record.name] = record.value
+            settings[name] = value
     try:
         _check_settings(state, resource, settings, existing)
     except ConfigError as error:
@@ -269,21 +323,23 @@ def _check_altered(
         _check_existence(state, resource)
 
 
-def _check_record(state: ControllerState, record: ConfigRecord) -> None:
-    if record.resource_type != ResourceType.BROKER:
+def _check_setting(
+    state: ControllerState, resource: Resource, name: str, value: str | None
+) -> None:
+    if resource[0] != ResourceType.BROKER:
         return
-    if record.name == _MIN_ISR and state.is_elr_enabled:
-        if record.resource_name:
+    if name == _MIN_ISR and state.is_elr_enabled:
+        if resource[1]:
             raise ControllerError(
                 Errors.INVALID_CONFIG,
                 f"{_MIN_ISR} cannot be set for one broker while eligible leader replicas are used",
             )
-        if record.value is None:
+        if value is None:
             raise ControllerError(
                 Errors.INVALID_CONFIG,
                 f"{_MIN_ISR} cannot be removed while eligible leader replicas are used",
             )
-    if record.name == _CORDONED and state.metadata_version < CORDONED_LOG_DIRS:
+    if name == _CORDONED and state.metadata_version < CORDONED_LOG_DIRS:
         raise ControllerError(
             Errors.INVALID_CONFIG, f"the metadata.version is too old for {_CORDONED}"
         )
@@ -344,7 +400,7 @@ def _check_broker_name(name: str) -> None:
     except ValueError:
         raise ControllerError(Errors.INVALID_REQUEST, f"{name} is not a broker id") from None
     if broker_id < 0:
-        raise ControllerError(Errors.INVALID_REQUEST, "a broker id is not negative")
+        raise ControllerError(Errors.INVALID_REQUEST, "a broker id must not be negative")
 
 
 def _check_existence(state: ControllerState, resource: Resource) -> None:

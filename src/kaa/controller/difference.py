@@ -3,7 +3,7 @@
 A node that follows the log hears of every change. One that was given a snapshot instead, because it
 lagged too far, has an old image and a new one, and must find out: topics that are gone have logs to
 delete, even if a topic of the same name is there again under another id. What nobody follows change
-by change, such as controllers and access rights, is in no delta: it is looked up in the new image.
+by change, such as access rights, is in no delta: it is looked up in the new image.
 Both images may have very many partitions, which are compared in pieces.
 """
 
@@ -38,6 +38,7 @@ def difference(before: ClusterImage, after: ClusterImage) -> Pieces[Delta]:
         if count % RECORDS_PER_PIECE == 0:
             yield
     delta.brokers = yield from _changed(before.brokers, after.brokers)
+    delta.controllers = yield from _changed(before.controllers, after.controllers)
     delta.configs = yield from _changed(before.configs, after.configs)
     delta.quotas = yield from _changed(before.quotas, after.quotas)
     delta.features = yield from _changed(before.features, after.features)

@@ -45,7 +45,7 @@ def elect_leaders(
         kind = ElectionType(request.election_type)
     except ValueError:
         raise ControllerError(
-            Errors.INVALID_REQUEST, f"there is no election type {request.election_type}"
+            Errors.INVALID_REQUEST, f"election type {request.election_type} is unknown"
         ) from None
     wanted: Iterable[tuple[str, Iterable[int]]]
     if request.topic_partitions is None:
@@ -58,6 +58,9 @@ def elect_leaders(
     for topic_name, numbers in wanted:
         results = ReplicaElectionResult(topic=topic_name, partition_result=[])
         response.replica_election_results.append(results)
+        count += 1
+        if count % METADATA_ELECTIONS_PER_PIECE == 0:
+            yield
         for number in numbers:
             count += 1
             if count % METADATA_ELECTIONS_PER_PIECE == 0:

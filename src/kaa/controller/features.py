@@ -74,8 +74,8 @@ def update_features(
         return ControllerResult([], response)
     if wanted.get(ELR_VERSION, 0) > 0:
         records = [*_min_isr_records(state), *records]
-    kraft_version = wanted.get(KRAFT_VERSION, state.kraft_version)
-    if kraft_version > state.kraft_version:
+    kraft_version = wanted.get(KRAFT_VERSION, state.quorum.kraft_version)
+    if kraft_version > state.quorum.kraft_version:
         return ControllerResult(records, response, kraft_version=kraft_version)
     return ControllerResult(records, response)
 
@@ -84,12 +84,12 @@ def _update(
     state: ControllerState, name: str, level: int, kind: int, proposed: Mapping[str, int]
 ) -> list[MetadataRecord]:
     if kind not in set(UpgradeType):
-        raise _refusal(name, level, f"there is no upgrade type {kind}")
+        raise _refusal(name, level, f"upgrade type {kind} is unknown")
     current = state.image.features.get(name, 0)
     if name == KRAFT_VERSION:
-        current = state.kraft_version
+        current = state.quorum.kraft_version
     if level < 0:
-        raise _refusal(name, level, "a level is not negative")
+        raise _refusal(name, level, "a level must not be negative")
     _check_supported(state, name, level)
     if level < current and kind == UpgradeType.UPGRADE:
         raise _refusal(name, level, f"it is at {current}; a downgrade has to be requested as one")
@@ -154,7 +154,7 @@ def _update_metadata_version(current: int, level: int) -> list[MetadataRecord]:
 def _update_kraft_version(state: ControllerState, current: int, level: int) -> list[MetadataRecord]:
     if level < current:
         raise _refusal(KRAFT_VERSION, level, f"it is at {current} and cannot go down")
-    if level > current and not state.are_voters_known:
+    if level > current and not state.quorum.knows_voters(level):
         raise _refusal(
             KRAFT_VERSION,
             level,

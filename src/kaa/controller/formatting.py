@@ -2,13 +2,15 @@
 
 Every log directory, and the one of the metadata log, gets:
 
-    bootstrap.checkpoint   the records that the first active controller writes
-    meta.properties        cluster, node, and an id of the directory, written last
+| file | what is in it |
+|---|---|
+| `bootstrap.checkpoint` | the records that the first active controller writes |
+| `meta.properties` | cluster, node, and an id of the directory, written last |
 
 and the directory of the metadata log of a dynamic quorum (kraft.version 1) also
 `__cluster_metadata-0/00000000000000000000-0000000000.checkpoint` with the first voters. A
 directory is formatted when it has a `meta.properties`, so an interrupted run is repeated by
-running it again.
+running it again. The one of the metadata log comes last: before it is formatted no node has run.
 
 `plan_format` checks everything without touching anything; `FormatPlan.run` writes.
 """
@@ -84,7 +86,8 @@ class FormatPlan(NamedTuple):
 
     def run(self, files: Files, now_ms: int, comment: str) -> Iterator[str]:
         """Formats; yields each directory before it is touched."""
-        for directory in self.empty_directories:
+        last = self.request.metadata_directory
+        for directory in sorted(self.empty_directories, key=lambda each: each == last):
             yield directory
             make_durable_directory(files, directory)
             write_bootstrap(files, directory, self._values(), now_ms)
@@ -111,7 +114,7 @@ class FormatPlan(NamedTuple):
 def plan_format(files: Files, request: FormatRequest, new_id: Callable[[], Uuid]) -> FormatPlan:
     """Checks the request and the directories; FormatError if anything is wrong."""
     if request.node_id < 0:
-        raise FormatError("node.id is not negative")
+        raise FormatError("node.id must not be negative")
     if not request.cluster_id:
         raise FormatError("a cluster needs an id: kaa storage random-uuid gives one")
     release = _release(request)

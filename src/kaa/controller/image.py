@@ -11,7 +11,7 @@ written and not yet committed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from kaa.model.kinds import ResourceType
 from kaa.model.nodes import Endpoint, VersionRange
@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     )
     from kaa.wire.primitives import Uuid
     from kaa.wire.schema import MetadataRecord
+
+    # What was made of records beforehand.
+    Prepared: TypeAlias = "NewTopics | NewPartitions | ChangedPartitions | QuotaChange"
 
 NO_LEADER = -1
 _LEADER_UNCHANGED = -2
@@ -147,13 +150,22 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 class Delta:
     """What changed between two moments, in the order in which it did."""
 
-    __slots__ = ("brokers", "configs", "deleted_topics", "features", "partitions", "quotas")
+    __slots__ = (
+        "brokers",
+        "configs",
+        "controllers",
+        "deleted_topics",
+        "features",
+        "partitions",
+        "quotas",
+    )
 
     def __init__(self) -> None:
         # Topic id and partition number of each partition that is new or changed and still exists.
         self.partitions: OrderedSet[tuple[Uuid, int]] = OrderedSet()
         self.deleted_topics: dict[Uuid, TopicImage] = {}
         self.brokers: OrderedSet[int] = OrderedSet()
+        self.controllers: OrderedSet[int] = OrderedSet()
         self.configs: OrderedSet[Resource] = OrderedSet()
         self.quotas: OrderedSet[QuotaEntity] = OrderedSet()
         self.features: OrderedSet[str] = OrderedSet()
@@ -184,12 +196,12 @@ class Delta:
         return part
 
 
-_REPLAYS: dict[type[MetadataRecord | NewPartitions], Callable[[ClusterImage, Any], None]] = {}
+_REPLAYS: dict[type[Prepared | MetadataRecord], Callable[[ClusterImage, Any], None]] = {}
 
 Replay = TypeVar("Replay", bound="Callable[[ClusterImage, Any], None]")
 
 
-def _replays(record_class: type[MetadataRecord | NewPartitions]) -> Callable[[Replay], Replay]:
+def _replays(record_class: type[Prepared | MetadataRecord]) -> Callable[[Replay], Replay]:
     """Marks the method that applies a kind of record."""
 
     def mark(replay: Replay) -> Replay:
@@ -215,17 +227,88 @@ def _partition_image(record: PartitionRecord) -> PartitionImage:
     )
 
 
+class NewTopics:
+    """Topics with their partitions, made in pieces and put into an image together."""
+
+    __slots__ = ("by_id", "by_name", "keys")
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, TopicImage] = {}
+        self.by_id: dict[Uuid, TopicImage] = {}
+        self.keys: dict[tuple[Uuid, int], None] = {}
+
+    def add(self, record: TopicRecord) -> None:
+        topic = TopicImage(record.name, record.topic_id)
+        self.by_name[record.name] = self.by_id[record.topic_id] = topic
+
+    def take(self, record: MetadataRecord) -> bool:
+        """Takes in what belongs to one of the topics; False if it does not."""
+        if not isinstance(record, PartitionRecord | PartitionChangeRecord):
+            return False
+        topic, number = self.by_id.get(record.topic_id), record.partition_id
+        if topic is None:
+            return False
+        if isinstance(record, PartitionRecord):
+            topic.partitions[number] = _partition_image(record)
+            self.keys[topic.id, number] = None
+        else:
+            topic.partitions[number] = topic.partitions[number].changed(record)
+        return True
+
+
 class NewPartitions:
     """Partitions of one topic, made in pieces and put into an image together."""
 
-    __slots__ = ("images", "topic_id")
+    __slots__ = ("images", "keys", "topic_id")
 
     def __init__(self, topic_id: Uuid) -> None:
         self.topic_id = topic_id
         self.images: dict[int, PartitionImage] = {}
+        # A dictionary, since its keys are taken over without being looked at again.
+        self.keys: dict[tuple[Uuid, int], None] = {}
 
     def add(self, record: PartitionRecord) -> None:
         self.images[record.partition_id] = _partition_image(record)
+        self.keys[self.topic_id, record.partition_id] = None
+
+
+class ChangedPartitions:
+    """Partitions of any topics after changes that stand in one batch, made in pieces and put into
+    the image together.
+    """
+
+    __slots__ = ("_image", "by_topic", "keys")
+
+    def __init__(self, image: ClusterImage) -> None:
+        # Which nobody changes meanwhile.
+        self._image = image
+        self.by_topic: dict[Uuid, dict[int, PartitionImage]] = {}
+        self.keys: dict[tuple[Uuid, int], None] = {}
+
+    def add(self, record: PartitionChangeRecord) -> bool:
+        """Takes a change in; False if the image has no such partition yet."""
+        topic = self._image.topics_by_id.get(record.topic_id)
+        if topic is None or record.partition_id not in topic.partitions:
+            return False
+        changed = self.by_topic.setdefault(record.topic_id, {})
+        before = changed.get(record.partition_id, topic.partitions[record.partition_id])
+        changed[record.partition_id] = before.changed(record)
+        self.keys[record.topic_id, record.partition_id] = None
+        return True
+
+
+class QuotaChange(NamedTuple):
+    """A quota that is set, or removed if there is no value: to find whose it is takes most of the
+    time of its record.
+    """
+
+    entity: QuotaEntity
+    key: str
+    value: float | None
+
+    @classmethod
+    def of(cls, record: ClientQuotaRecord) -> QuotaChange:
+        return cls(quota_entity(record.entity), record.key, None if record.remove else record.value)
 
 
 class ClusterImage:
@@ -249,6 +332,12 @@ class ClusterImage:
         self.delegation_tokens: dict[str, DelegationTokenRecord] = {}
         self.producer_ids_record: ProducerIdsRecord | None = None
         self._delta = Delta()
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """How often this image was changed: what was made of it stands while this does."""
+        return self._changes
 
     def copy(self) -> ClusterImage:
         """An image that can go its own way; its delta starts empty."""
@@ -278,12 +367,13 @@ class ClusterImage:
         self._delta = before.take_delta()
         self._delta.add(delta)
 
-    def replay(self, record: MetadataRecord | NewPartitions) -> None:
-        """Applies one record, or those of many partitions at once. Records that change no state,
-        such as NoOpRecord, are passed over.
+    def replay(self, record: Prepared | MetadataRecord) -> None:
+        """Applies one record, or what was made of it, or of those of many partitions, beforehand.
+        Records that change no state, such as NoOpRecord, are passed over.
         """
         replay = _REPLAYS.get(type(record))
         if replay is not None:
+            self._changes += 1
             replay(self, record)
 
     def records(self) -> Iterator[MetadataRecord]:
@@ -359,6 +449,7 @@ class ClusterImage:
             endpoints=_endpoints(record.end_points),
             features=_ranges(record.features),
         )
+        self._delta.controllers.add(record.controller_id)
 
     @_replays(ProducerIdsRecord)
     def _replay_producer_ids(self, record: ProducerIdsRecord) -> None:
@@ -388,11 +479,23 @@ class ClusterImage:
         topic.partitions[record.partition_id] = _partition_image(record)
         self._delta.partitions.add((topic.id, record.partition_id))
 
+    @_replays(NewTopics)
+    def _replay_new_topics(self, new: NewTopics) -> None:
+        self.topics.update(new.by_name)
+        self.topics_by_id.update(new.by_id)
+        self._delta.partitions.update(new.keys)
+
     @_replays(NewPartitions)
     def _replay_new_partitions(self, new: NewPartitions) -> None:
         topic = self.topics_by_id[new.topic_id]
         topic.partitions.update(new.images)
-        self._delta.partitions.update((topic.id, number) for number in new.images)
+        self._delta.partitions.update(new.keys)
+
+    @_replays(ChangedPartitions)
+    def _replay_changed_partitions(self, changed: ChangedPartitions) -> None:
+        for topic_id, images in changed.by_topic.items():
+            self.topics_by_id[topic_id].partitions.update(images)
+        self._delta.partitions.update(changed.keys)
 
     @_replays(PartitionChangeRecord)
     def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
@@ -428,13 +531,17 @@ class ClusterImage:
 
     @_replays(ClientQuotaRecord)
     def _replay_quota(self, record: ClientQuotaRecord) -> None:
-        entity = quota_entity(record.entity)
+        self._replay_quota_change(QuotaChange.of(record))
+
+    @_replays(QuotaChange)
+    def _replay_quota_change(self, change: QuotaChange) -> None:
+        entity, key, value = change
         self._delta.quotas.add(entity)
-        if not record.remove:
-            self.quotas.setdefault(entity, {})[record.key] = record.value
+        if value is not None:
+            self.quotas.setdefault(entity, {})[key] = value
             return
         values = self.quotas.get(entity, {})
-        values.pop(record.key, None)
+        values.pop(key, None)
         if not values:
             self.quotas.pop(entity, None)
 

@@ -10,11 +10,18 @@ it is with a snapshot.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, Final
 
 from kaa.controller.difference import difference
 from kaa.controller.framing import decode_record
-from kaa.controller.image import ClusterImage, NewPartitions
+from kaa.controller.image import (
+    ChangedPartitions,
+    ClusterImage,
+    NewPartitions,
+    NewTopics,
+    QuotaChange,
+)
 from kaa.limits import RECORDS_PER_PIECE
 from kaa.model.pieces import mapped
 from kaa.quorum.log_view import OffsetAndEpoch
@@ -22,18 +29,38 @@ from kaa.wire.messages.metadata_cluster import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
 )
-from kaa.wire.messages.metadata_topics import PartitionRecord
+from kaa.wire.messages.metadata_settings import ClientQuotaRecord
+from kaa.wire.messages.metadata_topics import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kaa.controller.image import Prepared
     from kaa.model.pieces import Pieces
     from kaa.quorum.replicated_state import CommittedBatch
     from kaa.quorum.snapshots import SnapshotContent
     from kaa.wire.schema import MetadataRecord
 
-    _Change = MetadataRecord | NewPartitions
+    _Change = MetadataRecord | Prepared
+
+
+# After these the image is not what a later record of the batch is about.
+_UNSETTLING: Final = (
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    AbortTransactionRecord,
+    ClearElrRecord,
+    RemoveTopicRecord,
+)
 
 
 class MetadataLoader:
@@ -47,6 +74,8 @@ class MetadataLoader:
         self.last_timestamp = 0
         # What a new snapshot would save replaying.
         self.bytes_since_snapshot = 0
+        # By broker the offset up to which all of its registration stands in the log.
+        self.registration_offsets: dict[int, int] = {}
         # Records of the open transaction; None outside of one.
         self._transaction: list[_Change] | None = None
 
@@ -63,15 +92,23 @@ class MetadataLoader:
         """Replaces the image by that of a snapshot; its delta is the difference between the two."""
         image = ClusterImage()
         for number, value in enumerate(content.values, 1):
-            image.replay(decode_record(value)[0])
-            if number % RECORDS_PER_PIECE == 0:
+            if value is not None:
+                image.replay(decode_record(value)[0])
+            if value is None or number % RECORDS_PER_PIECE == 0:
                 yield
+        # What the replay noted is of no use, and to forget it takes its time.
+        image.take_delta()
+        if len(image.topics) > RECORDS_PER_PIECE:
+            yield
         delta = yield from difference(self.image, image)
+        if len(image.topics) > RECORDS_PER_PIECE:
+            yield
         image.replace(self.image, delta)
         self.image = image
         self.last_offset = snapshot_id.offset - 1
         self.last_epoch = snapshot_id.epoch
         self.last_timestamp = content.last_contained_log_timestamp
+        self.registration_offsets = dict.fromkeys(image.brokers, self.last_offset)
         self.bytes_since_snapshot = 0
         self._transaction = None
 
@@ -81,9 +118,14 @@ class MetadataLoader:
         """Applies what follows; its writer has the records and hands them in."""
         if records is None:
             records = yield from mapped(lambda value: decode_record(value)[0], batch.values)
-        changes: Sequence[_Change] = records
-        if len(records) > RECORDS_PER_PIECE:
-            changes = yield from _prepared(records)
+        changes: Sequence[_Change]
+        if len(records) <= RECORDS_PER_PIECE:
+            changes = records
+        else:
+            waiting = deque(records)
+            # They are let go of in the pieces too: to free thousands takes milliseconds.
+            del records
+            changes = yield from _prepared(waiting, None if self.is_in_transaction else self.image)
         for change in changes:
             if isinstance(change, BeginTransactionRecord):
                 self._transaction = []
@@ -97,25 +139,69 @@ class MetadataLoader:
                 self._transaction.append(change)
             else:
                 self.image.replay(change)
+                if isinstance(change, RegisterBrokerRecord):
+                    self.registration_offsets[change.broker_id] = batch.last_offset
+                elif isinstance(change, UnregisterBrokerRecord):
+                    self.registration_offsets.pop(change.broker_id, None)
         self.last_offset = batch.last_offset
         self.last_epoch = batch.epoch
         self.last_timestamp = batch.append_timestamp
         self.bytes_since_snapshot += batch.size_in_bytes
 
 
-def _prepared(records: Sequence[MetadataRecord]) -> Pieces[list[_Change]]:
-    """The same with the new partitions of a topic in one."""
-    changes: list[_Change] = []
-    new: NewPartitions | None = None
-    for number, record in enumerate(records, 1):
-        if not isinstance(record, PartitionRecord):
-            new = None
-            changes.append(record)
+class _Preparation:
+    """Makes of the records of a batch what can be put into the image in one go."""
+
+    def __init__(self, image: ClusterImage | None) -> None:
+        self.changes: list[_Change] = []
+        # One of each, put where its first record stood; None once that would not be the same.
+        self._topics: NewTopics | None = NewTopics()
+        self._changed = None if image is None else ChangedPartitions(image)
+        # The last one.
+        self._partitions: NewPartitions | None = None
+
+    def take(self, record: MetadataRecord) -> None:
+        topics, changed = self._topics, self._changed
+        if topics is not None and topics.take(record):
+            return
+        if isinstance(record, PartitionRecord):
+            self._add_partition(record)
+        elif isinstance(record, TopicRecord) and topics is not None:
+            if not topics.by_id:
+                self.changes.append(topics)
+            topics.add(record)
+        elif isinstance(record, PartitionChangeRecord) and changed is not None:
+            if not changed.keys:
+                self.changes.append(changed)
+            if not changed.add(record):
+                self.changes.append(record)
+                self._changed = None
         else:
-            if new is None or new.topic_id != record.topic_id:
-                new = NewPartitions(record.topic_id)
-                changes.append(new)
-            new.add(record)
-        if number % RECORDS_PER_PIECE == 0:
+            self._add_other(record)
+
+    def _add_partition(self, record: PartitionRecord) -> None:
+        if self._partitions is None or self._partitions.topic_id != record.topic_id:
+            self._partitions = NewPartitions(record.topic_id)
+            self.changes.append(self._partitions)
+        self._partitions.add(record)
+
+    def _add_other(self, record: MetadataRecord) -> None:
+        self._partitions = None
+        if isinstance(record, _UNSETTLING):
+            self._topics = self._changed = None
+        self.changes.append(
+            QuotaChange.of(record) if isinstance(record, ClientQuotaRecord) else record
+        )
+
+
+def _prepared(records: deque[MetadataRecord], image: ClusterImage | None) -> Pieces[list[_Change]]:
+    """The same with new topics and their partitions in one, all partitions that change in one, and
+    quotas with those who have them; nothing is left in the queue. Without an image changes of its
+    partitions stay as they are.
+    """
+    preparation = _Preparation(image)
+    while records:
+        preparation.take(records.popleft())
+        if len(records) % RECORDS_PER_PIECE == 0:
             yield
-    return changes
+    return preparation.changes

@@ -47,15 +47,20 @@ from kaa.wire.messages import (
     k70_controller_registration,
     k73_assign_replicas_to_dirs,
 )
+from kaa.wire.messages.metadata_cluster import (
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
 from kaa.wire.messages.metadata_topics import ClearElrRecord, RemoveTopicRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from kaa.controller.image import ClusterImage
     from kaa.controller.port import ControllerRequestContext
     from kaa.controller.result import ControllerResult
-    from kaa.controller.state import ControllerSettings
+    from kaa.controller.state import ControllerSettings, QuorumView
     from kaa.model.pieces import Pieces
     from kaa.model.seams import RandomSource
     from kaa.wire.schema import MetadataRecord, Request
@@ -94,9 +99,12 @@ class ControllerMachine:
     replayed here.
     """
 
-    def __init__(self, settings: ControllerSettings, random: RandomSource) -> None:
+    def __init__(
+        self, settings: ControllerSettings, random: RandomSource, quorum: QuorumView
+    ) -> None:
         self.settings = settings
         self._random = random
+        self._quorum = quorum
         # None unless this node is the active controller.
         self._state: ControllerState | None = None
 
@@ -114,19 +122,18 @@ class ControllerMachine:
         committed: ClusterImage,
         bootstrap: list[MetadataRecord],
         *,
-        kraft_version: int,
         is_transaction_open: bool,
         now_ms: int,
+        registration_offsets: Mapping[int, int] | None = None,
     ) -> Pieces[ControllerResult[None]]:
-        """Starts from the committed image; returns what to write before anything else."""
-        state = ControllerState(committed.copy(), self.settings, self._random)
-        state.kraft_version = kraft_version
+        """Starts from the committed image, and from where the registrations of brokers stand in
+        the log; returns what to write before anything else.
+        """
+        state = ControllerState(committed.copy(), self.settings, self._random, self._quorum)
+        state.registration_offsets.update(registration_offsets or {})
         for broker in committed.brokers.values():
-            state.heartbeats.register(broker.id, is_fenced=broker.is_fenced)
-            # A broker of this very process is not alive yet: its directories are locked by us. Its
-            # new incarnation need not wait for the session of the old one.
-            if not broker.is_fenced and broker.id != self.settings.node_id:
-                state.heartbeats.contact(broker.id, broker.epoch, now_ms)
+            if not broker.is_fenced:
+                state.heartbeats.expect(broker.id, broker.epoch, now_ms)
         yield from state.partitions.build(state.image)
         self._state = state
         return activation_records(state, bootstrap, is_transaction_open=is_transaction_open)
@@ -154,7 +161,16 @@ class ControllerMachine:
             partitions.replay(record, image)
             if isinstance(record, ClearElrRecord):
                 yield from partitions.build(image)
-            broker_id = getattr(record, "broker_id", None)
-            broker = None if broker_id is None else image.brokers.get(broker_id)
-            if broker is not None:
-                heartbeats.register(broker.id, is_fenced=broker.is_fenced)
+            if isinstance(record, UnregisterBrokerRecord):
+                self.state.registration_offsets.pop(record.broker_id, None)
+            if isinstance(record, RegisterBrokerRecord | UnregisterBrokerRecord):
+                heartbeats.forget(record.broker_id)
+            elif isinstance(record, BrokerRegistrationChangeRecord):
+                is_fenced = image.brokers[record.broker_id].is_fenced
+                heartbeats.registration_changed(record.broker_id, is_fenced=is_fenced)
+
+    def written(self, result: ControllerResult[Any], last_offset: int) -> None:
+        """The records of a decision are replayed, and the last one is at this offset."""
+        if result.stopping_broker is not None:
+            progress = self.state.heartbeats.progress(result.stopping_broker)
+            progress.controlled_shutdown_offset = last_offset

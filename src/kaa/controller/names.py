@@ -12,13 +12,13 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 def topic_name_problem(name: str) -> str | None:
     """Why a name is not allowed; None if it is."""
     if not name:
-        return "the name of a topic is not empty"
+        return "the name of a topic must not be empty"
     if name in {".", ".."}:
         return f"a topic cannot be named {name}"
     if len(name) > _LENGTH_MAX:
-        return f"the name of a topic has at most {_LENGTH_MAX} characters, this one {len(name)}"
+        return f"a topic's name may have at most {_LENGTH_MAX} characters, this one has {len(name)}"
     if _LEGAL.fullmatch(name) is None:
-        return "the name of a topic consists of ASCII letters, digits, '.', '_' and '-'"
+        return "the name of a topic may have only ASCII letters, digits, '.', '_' and '-'"
     return None
 
 

@@ -167,11 +167,17 @@ class PartitionChange:
         return in_sync and self._is_reachable(replica)
 
     def _is_reachable(self, replica: int) -> bool:
-        """Whether a replica's broker is alive and the directory that holds it works."""
+        """Whether a replica's broker is alive and the directory that holds it works, or the one
+        that it is assigned to now: a disk may be back under another id.
+        """
         if not self._is_alive(replica):
             return False
-        directory = assigned_directories(self._before).get(replica)
-        return directory is not None and self._state.has_online_directory(replica, directory)
+        before = assigned_directories(self._before)
+        return any(
+            self._state.has_online_directory(replica, directories[replica])
+            for directories in (before, self.directories)
+            if replica in directories
+        )
 
     def _may_elect_last_known(self) -> bool:
         last_known = self._before.last_known_elr

@@ -70,23 +70,24 @@ def _create(
     if topic.count <= count:
         raise ControllerError(
             Errors.INVALID_PARTITIONS,
-            f"topic {topic.name} has {count_text(count, 'partition')}; {topic.count} is not more",
+            f"topic {topic.name} already has {count_text(count, 'partition')}; "
+            f"{topic.count} would add none",
         )
     additional = topic.count - count
     if topic.assignments is not None and len(topic.assignments) != additional:
         raise ControllerError(
             Errors.INVALID_REPLICA_ASSIGNMENT,
-            f"to add: {count_text(additional, 'partition')}; assigned: {len(topic.assignments)}",
+            f"{len(topic.assignments)} of {additional} new partitions have an assignment",
         )
     context.charge(additional)
     replication_factor = len(next(iter(image.partitions.values())).replicas)
     if topic.assignments is None:
         partitions = yield from placed_partitions(state, additional, replication_factor)
     else:
-        partitions = [
-            assigned_partition(state, count + index, assignment.broker_ids, replication_factor)
-            for index, assignment in enumerate(topic.assignments)
-        ]
+        partitions = yield from mapped(
+            lambda each: assigned_partition(state, each[0], each[1].broker_ids, replication_factor),
+            enumerate(topic.assignments, count),
+        )
     topic_id = image.id
     records: list[MetadataRecord] = []
     records += yield from mapped(

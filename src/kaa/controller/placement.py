@@ -33,13 +33,11 @@ def place(
 
 
 def _usable_brokers(state: ControllerState) -> list[BrokerImage]:
-    usable = []
-    for broker in state.image.brokers.values():
-        heartbeat = state.heartbeats.broker(broker.id)
-        is_leaving = heartbeat is not None and heartbeat.is_shutting_down
-        if not is_leaving and _has_room(broker):
-            usable.append(broker)
-    return usable
+    return [
+        broker
+        for broker in state.image.brokers.values()
+        if not state.heartbeats.progress(broker.id).is_shutting_down and _has_room(broker)
+    ]
 
 
 def _has_room(broker: BrokerImage) -> bool:
@@ -112,7 +110,10 @@ class _Placer:
                 f"the replication factor is {replication_factor}, it must be positive",
             )
         if self._unfenced_count == 0:
-            raise ControllerError(Errors.INVALID_REPLICATION_FACTOR, "all brokers are fenced")
+            raise ControllerError(
+                Errors.INVALID_REPLICATION_FACTOR,
+                "all brokers are fenced, or all their log directories are cordoned or offline",
+            )
         if replication_factor > self._broker_count:
             raise ControllerError(
                 Errors.INVALID_REPLICATION_FACTOR,

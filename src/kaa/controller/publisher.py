@@ -55,6 +55,8 @@ class ImagePublisher:
         self._published_image: ClusterImage | None = None
         # What is left of the change being published.
         self._left: Delta | None = None
+        # Where that change ends.
+        self._left_offset = 0
         self._is_scheduled = False
         # Every subscriber has followed everything below it.
         self.published_offset = 0
@@ -83,7 +85,7 @@ class ImagePublisher:
         if METADATA_VERSION in image.features:
             if self._left is None:
                 # Both are of the same moment, so that the slices end at this offset.
-                self._left, self._offset = image.take_delta(), self._committed_offset
+                self._left, self._left_offset = image.take_delta(), self._committed_offset
             part = self._left.take(PUBLISHED_PARTITIONS_PER_TURN_MAX, image)
             if part or image is not self._published_image:
                 self._publish(image, part)
@@ -91,7 +93,7 @@ class ImagePublisher:
                 self._schedule()
                 return
             self._left = None
-            offset = self._offset
+            offset = self._left_offset
         else:
             offset = self._committed_offset
         self.published_offset = max(self.published_offset, offset)

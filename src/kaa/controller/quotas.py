@@ -15,6 +15,8 @@ from kaa.config.entity import IP, USER
 from kaa.config.values import ConfigType
 from kaa.controller.image import quota_entity
 from kaa.controller.result import ControllerError, ControllerResult, check_record_count
+from kaa.limits import RECORDS_PER_PIECE
+from kaa.model.pieces import mapped_groups
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k49_alter_client_quotas import (
     AlterClientQuotasResponse,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from kaa.controller.image import QuotaEntity
     from kaa.controller.port import ControllerRequestContext
     from kaa.controller.state import ControllerState
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k49_alter_client_quotas import (
         AlterClientQuotasRequest,
         RequestEntryData,
@@ -53,10 +56,12 @@ _HOST_NAME: Final = re.compile(
 
 def alter_client_quotas(
     state: ControllerState, request: AlterClientQuotasRequest, _: ControllerRequestContext
-) -> ControllerResult[AlterClientQuotasResponse]:
+) -> Pieces[ControllerResult[AlterClientQuotasResponse]]:
     records: list[MetadataRecord] = []
     outcomes: dict[QuotaEntity, tuple[Errors, str | None]] = {}
-    for entry in request.entries:
+    for count, entry in enumerate(request.entries, 1):
+        if count % RECORDS_PER_PIECE == 0:
+            yield
         entity = _entity(entry)
         try:
             if entity in outcomes:
@@ -66,21 +71,26 @@ def alter_client_quotas(
         except ControllerError as problem:
             outcomes[entity] = (problem.error, problem.message)
     check_record_count(records)
-    response = AlterClientQuotasResponse(
-        entries=[
-            ResponseEntryData(
-                error_code=error,
-                error_message=message,
-                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-            )
-            for entity, (error, message) in outcomes.items()
-        ]
+    entries = yield from mapped_groups(
+        outcomes.items(),
+        lambda item: item[0],
+        lambda part: EntityData(entity_type=part[0], entity_name=part[1]),
+        lambda item, parts: _told(item[1], parts),
     )
+    response = AlterClientQuotasResponse(entries=entries)
     return ControllerResult([] if request.validate_only else records, response)
+
+
+def _told(outcome: tuple[Errors, str | None], entity: list[EntityData]) -> ResponseEntryData:
+    error, message = outcome
+    return ResponseEntryData(error_code=error, error_message=message, entity=entity)
 
 
 def _entity(entry: RequestEntryData) -> QuotaEntity:
     parts = {part.entity_type: part.entity_name for part in entry.entity}
+    if len(parts) > len(_KINDS):
+        # It is refused for a kind that there is not; thousands need not be put in order for that.
+        return tuple(parts.items())
     return quota_entity(
         [RecordEntity(entity_type=kind, entity_name=name) for kind, name in parts.items()]
     )
@@ -114,7 +124,9 @@ def _check_entity(entity: QuotaEntity) -> None:
         raise ControllerError(Errors.INVALID_REQUEST, "the entity is empty")
     for kind, name in entity:
         if kind not in _KINDS:
-            raise ControllerError(Errors.INVALID_REQUEST, f"there are no quotas for a {kind}")
+            raise ControllerError(
+                Errors.INVALID_REQUEST, f"{kind} is not a type of entity that has quotas"
+            )
         if name is not None and not name:
             raise ControllerError(Errors.INVALID_REQUEST, f"the {kind} is empty")
     kinds = dict(entity)

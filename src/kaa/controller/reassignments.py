@@ -58,6 +58,9 @@ def alter_partition_reassignments(
     for topic in request.topics:
         answers = ReassignableTopicResponse(name=topic.name, partitions=[])
         response.responses.append(answers)
+        count += 1
+        if count % RECORDS_PER_PIECE == 0:
+            yield
         for wanted in topic.partitions:
             count += 1
             if count % RECORDS_PER_PIECE == 0:
@@ -127,7 +130,7 @@ def _cancel(
     if not isr:
         if not replicas:
             raise ControllerError(
-                Errors.INVALID_REPLICA_ASSIGNMENT, "every replica is an adding one"
+                Errors.INVALID_REPLICA_ASSIGNMENT, "every replica is still being added"
             )
         if not may_be_unclean:
             raise ControllerError(

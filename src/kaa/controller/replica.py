@@ -18,6 +18,7 @@ from kaa.controller.publisher import ImagePublisher
 from kaa.controller.quorum_requests import QUORUM_REQUESTS
 from kaa.controller.result import ControllerError
 from kaa.controller.snapshotter import Snapshotter
+from kaa.limits import METADATA_CLEAN_SECONDS
 from kaa.log.errors import LogError, StorageError
 from kaa.quorum.metadata_log import MetadataLogConfig, open_metadata_log
 from kaa.quorum.node import build_driver
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from kaa.wire.schema import MetadataRecord, Request
 
 Answer = TypeVar("Answer")
-
-_CLEAN_INTERVAL_SECONDS = 60.0
 
 
 class MetadataLeader(NamedTuple):
@@ -93,8 +92,8 @@ class MetadataReplica:
         # Only while this node leads.
         self.active: ActiveController | None = None
         self._active_task: asyncio.Task[None] | None = None
-        self.leader = MetadataLeader(0, None)
-        # Each is replaced when it is done: when another leads, when more is published.
+        # Each is replaced when it is done: when another leads, or this node is ready to; when more
+        # is published.
         self._leader_news: asyncio.Future[None] = self._loop.create_future()
         self._published_news: asyncio.Future[None] = self._loop.create_future()
         self._stopped: asyncio.Future[None] = self._loop.create_future()
@@ -120,6 +119,18 @@ class MetadataReplica:
     def is_open(self) -> bool:
         """Whether the metadata log is recovered."""
         return self._driver is not None
+
+    @property
+    def leader(self) -> MetadataLeader:
+        """Who leads by what the quorum knows here."""
+        if self._driver is None:
+            return MetadataLeader(0, None)
+        return MetadataLeader(*self._driver.machine.known_leader)
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps this node from the quorum, with the remedy; None if nothing does."""
+        return None if self._driver is None else self._driver.machine.trouble
 
     @property
     def driver(self) -> QuorumDriver:
@@ -206,7 +217,7 @@ class MetadataReplica:
 
     async def _keep_log(self) -> None:
         while True:
-            await asyncio.sleep(_CLEAN_INTERVAL_SECONDS)
+            await asyncio.sleep(METADATA_CLEAN_SECONDS)
             try:
                 for step in self.driver.log.cleaning_steps(self._clock.wall_ms()):
                     await self._loop.run_in_executor(self._executor, step)
@@ -244,7 +255,9 @@ class MetadataReplica:
         return self._stopped.done()
 
     async def leader_changed(self, seconds: float) -> None:
-        """Waits until another leads, or nobody does, but not longer than so many seconds."""
+        """Waits until another leads, or nobody does, or the controller of this node takes
+        commands, but not longer than so many seconds.
+        """
         await asyncio.wait(
             {self._leader_news, self._stopped},
             timeout=seconds,
@@ -301,11 +314,11 @@ class MetadataReplica:
         # Its first turn comes later: the driver is in the middle of its effects, and takes no
         # append there.
         self._active_task = self._tasks.create_task(self.active.run())
-        self._led_by(MetadataLeader(epoch, self._node.node_id))
+        self._tell_leader_changed()
 
     def follow(self, epoch: int, leader_id: int | None) -> None:
         self._end_active()
-        self._led_by(MetadataLeader(epoch, leader_id))
+        self._tell_leader_changed()
 
     def stopped(self, error: BaseException | None) -> None:
         self._end_active()
@@ -316,8 +329,7 @@ class MetadataReplica:
             # Those who run or stop the replica hear of it; nobody has to.
             self._stopped.exception()
 
-    def _led_by(self, leader: MetadataLeader) -> None:
-        self.leader = leader
+    def _tell_leader_changed(self) -> None:
         news, self._leader_news = self._leader_news, self._loop.create_future()
         news.set_result(None)
 
@@ -329,8 +341,11 @@ class MetadataReplica:
 
 
 def _log_config(config: BrokerConfig) -> MetadataLogConfig:
+    segment_bytes = config.get_optional_int("internal.metadata.log.segment.bytes")
     return MetadataLogConfig(
-        metadata_log_segment_bytes=config.get_int("metadata.log.segment.bytes"),
+        metadata_log_segment_bytes=(
+            config.get_int("metadata.log.segment.bytes") if segment_bytes is None else segment_bytes
+        ),
         metadata_log_segment_ms=config.get_int("metadata.log.segment.ms"),
         metadata_max_retention_bytes=config.get_int("metadata.max.retention.bytes"),
         metadata_max_retention_ms=config.get_int("metadata.max.retention.ms"),

@@ -8,9 +8,11 @@ from kaa.limits import METADATA_RECORDS_PER_OPERATION_MAX
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
+    from collections.abc import Sized
+
     from kaa.wire.schema import MetadataRecord
 
-Response = TypeVar("Response")
+R = TypeVar("R")
 
 # The second is what the quorum says for the first.
 _ELSEWHERE: Final = frozenset({Errors.NOT_CONTROLLER, Errors.NOT_LEADER_OR_FOLLOWER})
@@ -41,18 +43,20 @@ class ControllerError(Exception):
         return None if self.is_silent else str(self)
 
 
-class ControllerResult(NamedTuple, Generic[Response]):
+class ControllerResult(NamedTuple, Generic[R]):
     """Records to write, and the answer that leaves when they are committed."""
 
     records: list[MetadataRecord]
-    response: Response
+    response: R
     # Whether the records must be in one batch; if not, they may be split at any place.
     is_atomic: bool = True
     # A new level of kraft.version, which the quorum writes ahead of the records.
     kraft_version: int | None = None
+    # The broker that may stop when all others have applied the records.
+    stopping_broker: int | None = None
 
 
-def check_record_count(*parts: list[MetadataRecord]) -> None:
+def check_record_count(*parts: Sized) -> None:
     """Refuses an operation that would write more than a batch may hold."""
     if sum(map(len, parts)) > METADATA_RECORDS_PER_OPERATION_MAX:
         raise ControllerError(

@@ -89,7 +89,7 @@ def _iterations(parts: dict[str, str]) -> int:
         raise ScramError(f"iterations={text} is not a number")
     iterations = int(text)
     if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
-        raise ScramError(f"iterations lies between {_ITERATIONS_MIN} and {_ITERATIONS_MAX}")
+        raise ScramError(f"iterations must lie between {_ITERATIONS_MIN} and {_ITERATIONS_MAX}")
     return iterations
 
 

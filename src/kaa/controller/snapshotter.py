@@ -107,7 +107,7 @@ class Snapshotter:
         except BaseException:
             writer.abandon()
             raise
-        log.add_snapshot(writer)
+        log.add_snapshot(writer, self._clock.wall_ms())
         return True
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kaa.config.dynamic import in_force
 from kaa.controller.broker_partitions import BrokerPartitions
@@ -30,20 +30,40 @@ class ControllerSettings(NamedTuple):
     broker: BrokerConfig
 
 
+class QuorumView(Protocol):
+    """What the quorum knows about itself and the controller decides by."""
+
+    @property
+    def kraft_version(self) -> int:
+        """The level in force, from the moment its record is appended."""
+        ...
+
+    def knows_voters(self, level: int) -> bool:
+        """Whether every voter has reported what the log must say of it at a level of
+        kraft.version, and supports it.
+        """
+        ...
+
+
 class ControllerState:
     """The newest image, what is kept outside of it, and the moment of the decision."""
 
     def __init__(
-        self, image: ClusterImage, settings: ControllerSettings, random: RandomSource
+        self,
+        image: ClusterImage,
+        settings: ControllerSettings,
+        random: RandomSource,
+        quorum: QuorumView,
     ) -> None:
         # Ahead of the committed image by what is written and not yet committed.
         self.image = image
         self.settings = settings
         self.random = random
+        self.quorum = quorum
         # Of the same image; both change by the same records.
         self.partitions = BrokerPartitions()
         self.heartbeats = Heartbeats(settings.broker.get_int("broker.session.timeout.ms"))
-        # Where the registrations that this controller decided about stand in the log.
+        # Where the registrations of brokers stand in the log.
         self.registration_offsets: dict[int, int] = {}
         # Where the next record will be; set before every decision.
         self.next_offset = 0
@@ -54,10 +74,6 @@ class ControllerState:
         self._config = settings.broker
         # The settings of new topics as `config` makes them, by their own; for answers.
         self.topic_reports: dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]] = {}
-        # The level of kraft.version, which the quorum keeps.
-        self.kraft_version = 0
-        # Whether every voter has reported what the log must say of it at kraft.version 1.
-        self.are_voters_known = True
 
     # --- features
 
@@ -77,6 +93,18 @@ class ControllerState:
     def is_active(self, broker_id: int) -> bool:
         broker = self.image.brokers.get(broker_id)
         return broker is not None and not broker.is_fenced and not broker.is_in_controlled_shutdown
+
+    def lowest_active_offset(self) -> int | None:
+        """How far all brokers have applied the log that are neither fenced nor shutting down;
+        None if there is no such broker.
+        """
+        progress = [
+            self.heartbeats.progress(broker.id)
+            for broker in self.image.brokers.values()
+            if not broker.is_fenced
+        ]
+        offsets = [each.metadata_offset for each in progress if not each.is_shutting_down]
+        return min(offsets, default=None)
 
     def registration_offset(self, broker_id: int) -> int:
         """From where on a broker knows its own registration. What it changed about partitions

@@ -23,6 +23,8 @@ from kaa.limits import (
     METADATA_PARTITIONS_PER_REQUEST_MAX,
     METADATA_TOPIC_REPORTS_MAX,
     METADATA_TOPICS_PER_PIECE,
+    NAMES_ANSWERED_PER_SLICE_MAX,
+    RECORDS_PER_PIECE,
 )
 from kaa.model.kinds import ResourceType
 from kaa.model.pieces import mapped
@@ -38,6 +40,9 @@ from kaa.wire.messages.metadata_topics import RemoveTopicRecord, TopicRecord
 from kaa.wire.primitives import UUID_ZERO, random_uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kaa.controller.configs import Changes
     from kaa.controller.port import ControllerRequestContext
     from kaa.controller.state import ControllerState
     from kaa.model.pieces import Pieces
@@ -56,10 +61,14 @@ _DELETION_DISABLED_VERSION_MIN: Final = 3
 def create_topics(
     state: ControllerState, request: CreateTopicsRequest, context: ControllerRequestContext
 ) -> Pieces[ControllerResult[CreateTopicsResponse]]:
-    _check_partition_total(state, request)
-    names = Counter(topic.name for topic in request.topics)
+    yield from _check_partition_total(state, request)
+    names: Counter[str] = Counter()
+    for number, topic in enumerate(request.topics, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        names[topic.name] += 1
     repeated = {name for name, count in names.items() if count > 1}
-    collisions = _collision_names(state, list(names))
+    collisions = _collision_names(state, names)
     response = CreateTopicsResponse(topics=[])
     records: list[MetadataRecord] = []
     for number, topic in enumerate(request.topics, 1):
@@ -75,11 +84,10 @@ def create_topics(
         except ControllerError as problem:
             result = _refused(topic.name, problem.error, problem.message)
         response.topics.append(result)
-    response.topics += [
-        _refused(name, Errors.INVALID_REQUEST, "the topic is named twice")
-        for name in names
-        if name in repeated
-    ]
+    response.topics += yield from mapped(
+        lambda name: _refused(name, Errors.INVALID_REQUEST, "the topic is named twice"),
+        (name for name in names if name in repeated),
+    )
     return ControllerResult([] if request.validate_only else records, response)
 
 
@@ -87,10 +95,12 @@ def _refused(name: str, error: Errors, message: str | None) -> CreatableTopicRes
     return CreatableTopicResult(name=name, error_code=error, error_message=message, configs=[])
 
 
-def _check_partition_total(state: ControllerState, request: CreateTopicsRequest) -> None:
+def _check_partition_total(state: ControllerState, request: CreateTopicsRequest) -> Pieces[None]:
     default = state.settings.broker.get_int("num.partitions")
     total = 0
-    for topic in request.topics:
+    for number, topic in enumerate(request.topics, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
         if topic.assignments:
             total += len(topic.assignments)
         elif topic.num_partitions == _DEFAULT:
@@ -104,7 +114,7 @@ def _check_partition_total(state: ControllerState, request: CreateTopicsRequest)
         )
 
 
-def _collision_names(state: ControllerState, names: list[str]) -> dict[str, str]:
+def _collision_names(state: ControllerState, names: Iterable[str]) -> dict[str, str]:
     """Existing topics by the name that a metric would show, if any new one may collide."""
     if not any(has_collision_characters(name) for name in names):
         return {}
@@ -131,9 +141,9 @@ def _create_topic(
     topic: CreatableTopic,
     context: ControllerRequestContext,
 ) -> Pieces[tuple[list[MetadataRecord], CreatableTopicResult]]:
-    config_records = _config_records(state, topic)
+    config_records = yield from _config_records(state, topic)
     if topic.assignments:
-        partitions = _assigned(state, topic)
+        partitions = yield from _assigned(state, topic)
     else:
         partitions = yield from _placed(state, topic)
     context.charge(len(partitions))
@@ -155,17 +165,21 @@ def _create_topic(
     return records, result
 
 
-def _config_records(state: ControllerState, topic: CreatableTopic) -> list[MetadataRecord]:
+def _config_records(state: ControllerState, topic: CreatableTopic) -> Pieces[list[MetadataRecord]]:
     without_value = [config.name for config in topic.configs if config.value is None]
     if without_value:
         raise ControllerError(
             Errors.INVALID_CONFIG, f"these settings have no value: {','.join(without_value)}"
         )
-    changes = {config.name: (int(Operation.SET), config.value) for config in topic.configs}
+    changes: Changes = {}
+    for number, config in enumerate(topic.configs, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        changes[config.name] = (int(Operation.SET), config.value)
     if not changes:
         return []
     resource = (int(ResourceType.TOPIC), topic.name)
-    records = alter_resource(state, resource, changes, is_new=True)
+    records = yield from alter_resource(state, resource, changes, is_new=True)
     return records + clear_eligible_leaders(state, records)
 
 
@@ -190,7 +204,7 @@ def _describe(state: ControllerState, topic: CreatableTopic) -> list[CreatableTo
     return reports[key]
 
 
-def _assigned(state: ControllerState, topic: CreatableTopic) -> dict[int, PartitionImage]:
+def _assigned(state: ControllerState, topic: CreatableTopic) -> Pieces[dict[int, PartitionImage]]:
     """Partitions whose replicas the sender has chosen."""
     if topic.replication_factor != _DEFAULT or topic.num_partitions != _DEFAULT:
         raise ControllerError(
@@ -199,7 +213,9 @@ def _assigned(state: ControllerState, topic: CreatableTopic) -> dict[int, Partit
         )
     partitions: dict[int, PartitionImage] = {}
     replication_factor: int | None = None
-    for assignment in topic.assignments:
+    for count, assignment in enumerate(topic.assignments, 1):
+        if count % RECORDS_PER_PIECE == 0:
+            yield
         number, replicas = assignment.partition_index, assignment.broker_ids
         if number in partitions:
             raise ControllerError(
@@ -209,7 +225,7 @@ def _assigned(state: ControllerState, topic: CreatableTopic) -> dict[int, Partit
         replication_factor = len(replicas)
     if set(partitions) != set(range(len(partitions))):
         raise ControllerError(
-            Errors.INVALID_REPLICA_ASSIGNMENT, "partitions are numbered from 0 without a gap"
+            Errors.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 without a gap"
         )
     return partitions
 
@@ -220,11 +236,12 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> Pieces[dict[int, P
     if replication_factor < _DEFAULT or replication_factor == 0:
         raise ControllerError(
             Errors.INVALID_REPLICATION_FACTOR,
-            "the replication factor is larger than 0, or -1 for the default",
+            "the replication factor must be larger than 0, or -1 for the default",
         )
     if count < _DEFAULT or count == 0:
         raise ControllerError(
-            Errors.INVALID_PARTITIONS, "a topic has at least one partition, or -1 for the default"
+            Errors.INVALID_PARTITIONS,
+            "the number of partitions must be larger than 0, or -1 for the default",
         )
     if count == _DEFAULT:
         count = state.settings.broker.get_int("num.partitions")
@@ -251,7 +268,7 @@ def assigned_partition(
     check_assignment(state, replicas, replication_factor)
     refusal = ControllerError(
         Errors.INVALID_REPLICA_ASSIGNMENT,
-        f"every broker of partition {number} is fenced or shuts down",
+        f"every broker of partition {number} is fenced or shutting down",
     )
     return _new_partition(state, replicas, refusal)
 
@@ -281,19 +298,26 @@ def _new_partition(
 
 def delete_topics(
     state: ControllerState, request: DeleteTopicsRequest, context: ControllerRequestContext
-) -> ControllerResult[DeleteTopicsResponse]:
+) -> Pieces[ControllerResult[DeleteTopicsResponse]]:
     if not state.settings.broker.get_boolean("delete.topic.enable"):
         if context.api_version < _DELETION_DISABLED_VERSION_MIN:
             raise ControllerError(Errors.INVALID_REQUEST, "topics cannot be deleted here")
         raise ControllerError(Errors.TOPIC_DELETION_DISABLED)
     response = DeleteTopicsResponse(responses=[])
     records: list[MetadataRecord] = []
-    wanted: list[tuple[str | None, Uuid]] = [(name, UUID_ZERO) for name in request.topic_names]
-    wanted += [(topic.name, topic.topic_id) for topic in request.topics]
     found = _DeletionPlan(state)
-    for name, topic_id in wanted:
-        found.add(name, topic_id)
-    for result in found.results():
+    for number, name in enumerate(request.topic_names, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        found.add(name, UUID_ZERO)
+    for number, topic in enumerate(request.topics, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        found.add(topic.name, topic.topic_id)
+    results = yield from found.results()
+    for number, result in enumerate(results, 1):
+        if number % RECORDS_PER_PIECE == 0:
+            yield
         if result.error_code == Errors.NONE:
             try:
                 context.charge(len(state.image.topics_by_id[result.topic_id].partitions))
@@ -316,11 +340,17 @@ class _DeletionPlan:
         key = (name, topic_id)
         self._mentions[key] = self._mentions.get(key, 0) + 1
 
-    def results(self) -> list[DeletableTopicResult]:
+    def results(self) -> Pieces[list[DeletableTopicResult]]:
         results: list[DeletableTopicResult] = []
         taken: set[Uuid] = set()
+        # Those that a name was given for too.
+        twice: set[Uuid] = set()
         # Ids go first: a name that stands for one of them is then the one that is refused.
-        for key in sorted(self._mentions, key=lambda key: key[0] is not None):
+        ordered = [key for key in self._mentions if key[0] is None]
+        ordered += [key for key in self._mentions if key[0] is not None]
+        for number, key in enumerate(ordered, 1):
+            if number % RECORDS_PER_PIECE == 0:
+                yield
             name, topic_id = key
             try:
                 if self._mentions[key] > 1:
@@ -331,9 +361,9 @@ class _DeletionPlan:
                 name, topic_id = self._find(name, topic_id)
                 if topic_id in taken:
                     # Neither of the two counts, and only the name is answered.
-                    results = [result for result in results if result.topic_id != topic_id]
+                    twice.add(topic_id)
                     raise ControllerError(
-                        Errors.INVALID_REQUEST, "the name stands for an id that is given too"
+                        Errors.INVALID_REQUEST, "the topic is given by its name and by its id"
                     )
                 taken.add(topic_id)
                 results.append(DeletableTopicResult(name=name, topic_id=topic_id))
@@ -346,7 +376,7 @@ class _DeletionPlan:
                         error_message=problem.message,
                     )
                 )
-        return results
+        return [one for one in results if one.error_code or one.topic_id not in twice]
 
     def _find(self, name: str | None, topic_id: Uuid) -> tuple[str, Uuid]:
         if name is None:
@@ -357,7 +387,9 @@ class _DeletionPlan:
                 raise ControllerError(Errors.UNKNOWN_TOPIC_ID)
         else:
             if topic_id != UUID_ZERO:
-                raise ControllerError(Errors.INVALID_REQUEST, "a name and an id are given")
+                raise ControllerError(
+                    Errors.INVALID_REQUEST, "give either the name or the id of a topic, not both"
+                )
             topic = self._image.topics.get(name)
             if topic is None:
                 raise ControllerError(Errors.UNKNOWN_TOPIC_OR_PARTITION)

@@ -58,6 +58,17 @@ def uuid(number: int) -> Uuid:
     return Uuid((number + 1000).to_bytes(16, "big"))
 
 
+class Quorum:
+    """What a quorum says of itself."""
+
+    def __init__(self) -> None:
+        self.kraft_version = 0
+        self.are_voters_known = True
+
+    def knows_voters(self, level: int) -> bool:
+        return self.are_voters_known
+
+
 class Cluster:
     """The machine, with brokers 0, 1, ... that are registered and unfenced."""
 
@@ -72,8 +83,9 @@ class Cluster:
         **settings: str,
     ) -> None:
         config = broker_config(**settings)
+        self.quorum = Quorum()
         self.machine = ControllerMachine(
-            ControllerSettings(NODE_ID, CLUSTER_ID, config), random.Random(1)
+            ControllerSettings(NODE_ID, CLUSTER_ID, config), random.Random(1), self.quorum
         )
         self.now_ms = 0
         self.next_offset = 1
@@ -83,11 +95,7 @@ class Cluster:
         self._write(
             finish(
                 self.machine.activate(
-                    ClusterImage(),
-                    bootstrap,
-                    kraft_version=0,
-                    is_transaction_open=False,
-                    now_ms=0,
+                    ClusterImage(), bootstrap, is_transaction_open=False, now_ms=0
                 )
             )
         )
@@ -127,12 +135,23 @@ class Cluster:
 
     def _write(self, result: ControllerResult[Any]) -> None:
         self.write(result.records)
+        self.machine.written(result, self.next_offset - 1)
 
     def write(self, records: list[MetadataRecord]) -> None:
         """Puts records into the log that nobody decided about."""
         finish(self.machine.replay(records))
         self.written = list(records)
         self.next_offset += len(records)
+
+    def activate_again(self) -> None:
+        """The machine is that of a new controller, which knows what is written."""
+        committed = self.image.copy()
+        self.machine.deactivate()
+        assert not self.machine.is_active
+        activation = self.machine.activate(
+            committed, [], is_transaction_open=False, now_ms=self.now_ms
+        )
+        self._write(finish(activation))
 
     # --- brokers
 
@@ -166,7 +185,6 @@ class Cluster:
         }
         response = self.send(BrokerHeartbeatRequest(**(facts | changes)))
         assert isinstance(response, BrokerHeartbeatResponse)
-        self.state.heartbeats.heartbeat_written(broker_id, self.next_offset - 1)
         return response
 
     def fence(self, *broker_ids: int) -> None:

@@ -18,6 +18,7 @@ from kaa.controller.result import ControllerError
 from kaa.log.dirs import LogDirectory
 from kaa.log.sim_files import SimFiles
 from kaa.model.nodes import Endpoint
+from kaa.model.pieces import finish
 from kaa.quorum import QuorumConfig, ReplicaKey, VoterNode, VoterSet
 from kaa.quorum.node import QuorumNode
 from kaa.records.record import iter_records
@@ -97,7 +98,7 @@ class Node:
         try:
             return await self.replica.submit(request, ControllerRequestContext(version))
         except ControllerError as refusal:
-            return error_response(request, version, refusal.error, refusal.message)
+            return finish(error_response(request, version, refusal.error, refusal.message))
 
     async def register(self) -> int:
         response = await self.submit(Cluster(0).registration(NODE_ID), 4)

@@ -18,12 +18,12 @@ from kaa.wire.messages.metadata_cluster import (
     FeatureLevelRecord,
 )
 from kaa.wire.messages.metadata_settings import ConfigRecord
-from tests.unit.controller.cluster import CLUSTER_ID, NODE_ID, Cluster, broker_config
+from tests.unit.controller.cluster import CLUSTER_ID, NODE_ID, Cluster, Quorum, broker_config
 
 
 def empty_state() -> ControllerState:
     settings = ControllerSettings(NODE_ID, CLUSTER_ID, broker_config(min_insync_replicas="2"))
-    return ControllerState(ClusterImage(), settings, Random(1))
+    return ControllerState(ClusterImage(), settings, Random(1), Quorum())
 
 
 def test_features_in_the_order_of_their_names() -> None:

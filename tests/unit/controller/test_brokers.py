@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
+from kaa.controller import heartbeats
 from kaa.controller.brokers import fence_stale_broker
 from kaa.controller.directories import UNASSIGNED
-from kaa.controller.image import ClusterImage
 from kaa.controller.result import ControllerError
-from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k62_broker_registration import Feature
+from kaa.wire.messages.k62_broker_registration import Feature, Listener
 from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatRequest
 from kaa.wire.messages.k64_unregister_broker import UnregisterBrokerRequest
+from kaa.wire.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
 from kaa.wire.messages.k70_controller_registration import (
     ControllerRegistrationRequest,
 )
@@ -108,6 +108,11 @@ def test_an_unclean_end_takes_the_right_to_lead_away() -> None:
         ({"log_dirs": [uuid(1), uuid(1)]}, Errors.INVALID_REGISTRATION),
         ({"log_dirs": [directory(0)]}, Errors.INVALID_REGISTRATION),
         ({"features": []}, Errors.INVALID_REGISTRATION),
+        ({"listeners": [Listener(name="", host="h", port=1)]}, Errors.INVALID_REGISTRATION),
+        (
+            {"listeners": [Listener(name="A", host="h", port=1, security_protocol=9)]},
+            Errors.INVALID_REGISTRATION,
+        ),
     ],
 )
 def test_refused_registrations(changes: dict[str, Any], error: Errors) -> None:
@@ -116,6 +121,11 @@ def test_refused_registrations(changes: dict[str, Any], error: Errors) -> None:
         # Without features, the first feature that the broker lacks is named.
         error if changes != {"features": []} else Errors.UNSUPPORTED_VERSION,
     }
+
+
+def test_a_broker_has_an_id_that_means_nothing_else() -> None:
+    """-1 stands for no leader."""
+    assert refusal(Cluster(0), -1) is Errors.INVALID_REGISTRATION
 
 
 @pytest.mark.parametrize(
@@ -174,6 +184,18 @@ def test_controllers_register() -> None:
     with pytest.raises(ControllerError) as refused:
         Cluster(0, metadata_version=14).send(request)
     assert refused.value.error is Errors.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(("name", "protocol"), [("", 0), ("CONTROLLER", 9), ("CONTROLLER", -1)])
+def test_a_controller_must_say_where_it_listens(name: str, protocol: int) -> None:
+    """Kafka's nodes could not read the record."""
+    listener = ControllerListener(name=name, host="h", port=9093, security_protocol=protocol)
+    request = ControllerRegistrationRequest(
+        controller_id=7, incarnation_id=uuid(7), listeners=[listener]
+    )
+    with pytest.raises(ControllerError) as refused:
+        Cluster(0).send(request)
+    assert refused.value.error is Errors.INVALID_REGISTRATION
 
 
 # --- heartbeats
@@ -279,6 +301,52 @@ def test_a_leader_waits_until_others_have_applied_its_moves() -> None:
     assert cluster.heartbeat(0, want_shut_down=True).should_shut_down
 
 
+def test_producer_ids_for_a_broker_do_not_hold_up_the_shutdown_of_another() -> None:
+    cluster = Cluster(2)
+    cluster.create("t", replicas=[[0, 1]])
+    cluster.heartbeat(0, want_shut_down=True)
+    cluster.heartbeat(1)
+    cluster.send(AllocateProducerIdsRequest(broker_id=1, broker_epoch=cluster.epochs[1]))
+    assert len(cluster.written) == 1
+    assert cluster.heartbeat(0, want_shut_down=True).should_shut_down
+
+
+def test_a_broker_that_was_unfenced_again_does_not_shut_down() -> None:
+    cluster = Cluster(2)
+    cluster.create("t", replicas=[[0, 1]])
+    cluster.heartbeat(0, want_shut_down=True)
+    cluster.now_ms += SESSION_MS + 1
+    cluster.heartbeat(1)
+    cluster.state.now_ms = cluster.now_ms
+    assert cluster.run(fence_stale_broker(cluster.state)) is True
+    assert cluster.image.brokers[0].is_fenced
+    assert not cluster.heartbeat(0).is_fenced
+    assert not cluster.heartbeat(0).should_shut_down
+
+
+def test_sessions_of_brokers_that_nobody_registered_are_limited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(heartbeats, "METADATA_SESSIONS_MAX", 4)
+    cluster = Cluster(2)
+    cluster.now_ms += 1
+    for broker_id in range(2, 10):
+        with pytest.raises(ControllerError):
+            cluster.send(BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=1))
+    cluster.heartbeat(0)
+    cluster.heartbeat(1)
+    ends = cluster.now_ms + SESSION_MS
+    assert cluster.state.heartbeats.has_session(0, cluster.epochs[0], ends)
+    expired = [cluster.state.heartbeats.take_expired(ends + 1) for _ in range(5)]
+    assert expired == [(2, 1), (3, 1), (0, cluster.epochs[0]), (1, cluster.epochs[1]), None]
+
+
+def test_an_unregistered_broker_is_forgotten() -> None:
+    cluster = Cluster(2)
+    cluster.send(UnregisterBrokerRequest(broker_id=1))
+    assert list(cluster.state.registration_offsets) == [0]
+
+
 def test_the_only_broker_stops_without_a_successor() -> None:
     cluster = Cluster(1)
     cluster.create("t")
@@ -329,14 +397,7 @@ def test_cordoned_directories_take_no_new_partitions() -> None:
 
 def test_activation_gives_every_other_broker_a_session() -> None:
     cluster = Cluster(1)
-    committed: ClusterImage = cluster.image.copy()
-    cluster.machine.deactivate()
-    assert not cluster.machine.is_active
-    finish(
-        cluster.machine.activate(
-            committed, [], kraft_version=0, is_transaction_open=False, now_ms=0
-        )
-    )
+    cluster.activate_again()
     assert refusal(cluster, 0, incarnation_id=uuid(99)) is Errors.DUPLICATE_BROKER_REGISTRATION
 
 
@@ -344,14 +405,33 @@ def test_the_broker_of_this_very_process_need_not_wait_for_itself() -> None:
     cluster = Cluster(0)
     cluster.register(NODE_ID)
     cluster.heartbeat(NODE_ID)
-    committed = cluster.image.copy()
-    cluster.machine.deactivate()
-    finish(
-        cluster.machine.activate(
-            committed, [], kraft_version=0, is_transaction_open=False, now_ms=0
-        )
-    )
+    cluster.activate_again()
     cluster.register(NODE_ID, incarnation_id=uuid(99))
+
+
+def test_the_broker_of_this_very_process_counts_once_it_was_heard_of() -> None:
+    cluster = Cluster(0)
+    cluster.register(NODE_ID)
+    cluster.heartbeat(NODE_ID)
+    cluster.activate_again()
+    cluster.heartbeat(NODE_ID)
+    refused = refusal(cluster, NODE_ID, incarnation_id=uuid(99))
+    assert refused is Errors.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_the_broker_of_this_very_process_is_fenced_if_it_does_not_come_back() -> None:
+    """A combined node that was killed may have been started again as a controller alone."""
+    cluster = Cluster(1)
+    cluster.register(NODE_ID)
+    cluster.heartbeat(NODE_ID)
+    cluster.create("t", replicas=[[NODE_ID, 0]])
+    cluster.activate_again()
+    cluster.now_ms += SESSION_MS + 1
+    cluster.heartbeat(0)
+    cluster.state.now_ms = cluster.now_ms
+    assert cluster.run(fence_stale_broker(cluster.state)) is True
+    assert cluster.image.brokers[NODE_ID].is_fenced
+    assert cluster.image.topics["t"].partitions[0].leader == 0
 
 
 def test_a_broker_is_caught_up_when_it_knows_its_registration_not_what_stands_before() -> None:

@@ -4,11 +4,12 @@ import pytest
 
 from kaa.controller.features import UpgradeType
 from kaa.wire.errors import Errors
+from kaa.wire.messages import k70_controller_registration
 from kaa.wire.messages.k57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from kaa.wire.messages.k62_broker_registration import Feature
 from kaa.wire.messages.metadata_cluster import FeatureLevelRecord, NoOpRecord
 from kaa.wire.messages.metadata_settings import ConfigRecord
-from tests.unit.controller.cluster import Cluster
+from tests.unit.controller.cluster import Cluster, uuid
 
 UPGRADE, SAFE, UNSAFE = UpgradeType
 
@@ -83,6 +84,29 @@ def test_every_broker_must_support_a_level() -> None:
     assert update(cluster, ("streams.version", 1, UPGRADE)) is Errors.NONE
 
 
+def test_every_controller_must_support_a_level() -> None:
+    """One that is not this one, and may have to lead tomorrow."""
+    cluster = Cluster(0, metadata_version=29, levels={"streams.version": 0})
+    for highest, expected in ((0, Errors.INVALID_UPDATE_VERSION), (1, Errors.NONE)):
+        cluster.send(
+            k70_controller_registration.ControllerRegistrationRequest(
+                controller_id=7,
+                incarnation_id=uuid(7),
+                listeners=[
+                    k70_controller_registration.Listener(name="CONTROLLER", host="h", port=9093)
+                ],
+                features=[
+                    k70_controller_registration.Feature(
+                        name="streams.version",
+                        min_supported_version=0,
+                        max_supported_version=highest,
+                    )
+                ],
+            )
+        )
+        assert update(cluster, ("streams.version", 1, UPGRADE)) is expected
+
+
 def test_dependencies_count_with_the_levels_of_the_request() -> None:
     elr = ("eligible.leader.replicas.version", 1, int(UPGRADE))
     cluster = Cluster(0, metadata_version=22)
@@ -123,8 +147,8 @@ def test_kraft_version_is_a_matter_of_the_quorum() -> None:
     result = cluster.decide(request, 2)
     assert result.kraft_version == 1
     assert result.records == [NoOpRecord()]
-    cluster.state.kraft_version = 1
+    cluster.quorum.kraft_version = 1
     assert cluster.decide(request, 2).kraft_version is None
     assert update(cluster, ("kraft.version", 0, SAFE)) is Errors.INVALID_UPDATE_VERSION
-    cluster.state.kraft_version, cluster.state.are_voters_known = 0, False
+    cluster.quorum.kraft_version, cluster.quorum.are_voters_known = 0, False
     assert update(cluster, ("kraft.version", 1, UPGRADE)) is Errors.INVALID_UPDATE_VERSION

@@ -5,7 +5,6 @@ from kaa.controller.heartbeats import Heartbeats
 
 def test_sessions_end_after_the_timeout() -> None:
     heartbeats = Heartbeats(100)
-    heartbeats.register(1, is_fenced=False)
     assert not heartbeats.has_session(1, 5, 0)
     heartbeats.contact(1, 5, 0)
     assert heartbeats.has_session(1, 5, 100)
@@ -25,32 +24,42 @@ def test_expired_sessions_are_taken_oldest_first_and_once() -> None:
     assert heartbeats.take_expired(1000) == (1, 0)
 
 
-def test_the_lowest_offset_of_active_brokers() -> None:
+def test_a_time_in_which_nobody_could_be_heard_does_not_count() -> None:
     heartbeats = Heartbeats(100)
-    assert heartbeats.lowest_active_offset() is None
-    for broker_id, offset in ((1, 10), (2, 20), (3, 30)):
-        heartbeats.register(broker_id, is_fenced=False)
-        heartbeats.touch(
-            broker_id, is_fenced=False, is_leaving=broker_id == 1, metadata_offset=offset
-        )
-    assert heartbeats.lowest_active_offset() == 10
-    heartbeats.heartbeat_written(1, 15)
-    assert heartbeats.lowest_active_offset() == 20
-    heartbeats.touch(2, is_fenced=True, is_leaving=False, metadata_offset=25)
-    assert heartbeats.lowest_active_offset() == 30
-    heartbeats.remove(3)
-    assert heartbeats.lowest_active_offset() is None
+    heartbeats.contact(1, 0, 10)
+    heartbeats.contact(2, 0, 20)
+    heartbeats.extend(500)
+    assert heartbeats.take_expired(610) is None
+    assert heartbeats.take_expired(620) == (1, 0)
+    assert heartbeats.take_expired(621) == (2, 0)
 
 
-def test_a_controlled_shutdown_begins_once_and_ends_with_the_fencing() -> None:
+def test_a_session_that_was_given_is_told_from_one_that_was_earned() -> None:
     heartbeats = Heartbeats(100)
-    heartbeats.register(1, is_fenced=False)
-    heartbeats.heartbeat_written(1, 4)
-    heartbeats.touch(1, is_fenced=False, is_leaving=True, metadata_offset=4)
-    heartbeats.heartbeat_written(1, 5)
-    heartbeats.heartbeat_written(1, 9)
-    state = heartbeats.broker(1)
-    assert state is not None
-    assert state.controlled_shutdown_offset == 5
-    heartbeats.register(1, is_fenced=True)
-    assert not state.is_shutting_down
+    heartbeats.expect(1, 5, 0)
+    assert heartbeats.has_session(1, 5, 100)
+    assert not heartbeats.was_heard(1, 5)
+    heartbeats.contact(1, 5, 50)
+    assert heartbeats.was_heard(1, 5)
+    heartbeats.expect(2, 6, 60)
+    assert heartbeats.take_expired(151) == (1, 5)
+    assert heartbeats.take_expired(161) == (2, 6)
+
+
+def test_the_fencing_ends_a_controlled_shutdown() -> None:
+    heartbeats = Heartbeats(100)
+    progress = heartbeats.progress(1)
+    progress.metadata_offset, progress.controlled_shutdown_offset = 4, 5
+    heartbeats.registration_changed(1, is_fenced=False)
+    assert progress.is_shutting_down
+    assert progress.metadata_offset == -1
+    heartbeats.registration_changed(1, is_fenced=True)
+    assert not progress.is_shutting_down
+
+
+def test_a_broker_that_was_forgotten_starts_over() -> None:
+    heartbeats = Heartbeats(100)
+    heartbeats.progress(1).metadata_offset = 4
+    heartbeats.forget(1)
+    heartbeats.forget(2)
+    assert heartbeats.progress(1).metadata_offset == -1

@@ -48,15 +48,10 @@ def test_it_starts_from_the_committed_image_each_time() -> None:
     committed = cluster.image.copy()
     cluster.create("uncommitted")
     cluster.machine.deactivate()
-    finish(
-        cluster.machine.activate(
-            committed, [], kraft_version=1, is_transaction_open=False, now_ms=5
-        )
-    )
+    finish(cluster.machine.activate(committed, [], is_transaction_open=False, now_ms=5))
     assert cluster.image.topics == {}
     cluster.create("t")
     assert committed.topics == {}
-    assert cluster.state.kraft_version == 1
 
 
 def test_it_decides_only_while_it_is_active() -> None:

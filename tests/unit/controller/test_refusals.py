@@ -6,6 +6,8 @@ import pytest
 
 from kaa.controller.machine import COMMANDS
 from kaa.controller.refusals import error_response
+from kaa.limits import RECORDS_PER_PIECE
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -37,7 +39,9 @@ from kaa.wire.schema import Request, Response, fields_of
 def test_every_command_has_an_answer_that_can_be_sent(request_class: type[Request]) -> None:
     low, high = request_class.valid_versions
     for version in range(low, high + 1):
-        response = error_response(request_class(), version, Errors.NOT_CONTROLLER, "elsewhere")
+        response = finish(
+            error_response(request_class(), version, Errors.NOT_CONTROLLER, "elsewhere")
+        )
         decoded: Any = type(response).decode(response.encode(version), version)
         fields = {each.name: each for each in fields_of(type(response))}
         if "error_code" in fields and version in fields["error_code"].versions:
@@ -80,7 +84,7 @@ def test_items_repeat_the_error() -> None:
         ),
     ]
     for request, path in wanted:
-        response = error_response(request, 1, Errors.NOT_CONTROLLER, "elsewhere")
+        response = finish(error_response(request, 1, Errors.NOT_CONTROLLER, "elsewhere"))
         codes = items(response, *path)
         assert codes
         assert set(codes) == {Errors.NOT_CONTROLLER}
@@ -88,6 +92,30 @@ def test_items_repeat_the_error() -> None:
 
 def test_names_and_ids_come_back() -> None:
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], topic_names=["b"])
-    response: Any = error_response(request, 1, Errors.NOT_CONTROLLER, "elsewhere")
+    response: Any = finish(error_response(request, 1, Errors.NOT_CONTROLLER, "elsewhere"))
     names = [(each.name, each.topic_id) for each in response.responses]
     assert names == [("a", UUID_ZERO), ("b", UUID_ZERO)]
+
+
+def test_very_many_items_are_refused_in_pieces() -> None:
+    """Whether they are topics, or partitions of many small ones."""
+    count = 4 * RECORDS_PER_PIECE
+    names = [str(number) for number in range(count)]
+    several: list[Request] = [
+        CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in names]),
+        DeleteTopicsRequest(topic_names=names),
+        ElectLeadersRequest(
+            topic_partitions=[TopicPartitions(topic=name, partitions=[0]) for name in names]
+        ),
+        AlterPartitionReassignmentsRequest(
+            topics=[
+                ReassignableTopic(
+                    name="a",
+                    partitions=[ReassignablePartition(partition_index=one) for one in range(count)],
+                )
+            ]
+        ),
+    ]
+    for request in several:
+        pieces = error_response(request, 1, Errors.NOT_CONTROLLER, "elsewhere")
+        assert sum(1 for _ in pieces) >= 4, type(request)

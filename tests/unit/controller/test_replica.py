@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import time
 from typing import Any
 
 import pytest
 
 from kaa.controller.formatting import FormatRequest, plan_format
+from kaa.controller.replica import _log_config
 from kaa.controller.result import ControllerError, ControllerResult
 from kaa.controller.writing import batches_of
 from kaa.limits import RECORDS_PER_PIECE
@@ -16,6 +18,7 @@ from kaa.log.errors import StorageError
 from kaa.log.sim_files import Fault
 from kaa.model.pieces import Pieces
 from kaa.quorum import VoterSet
+from kaa.quorum.metadata_log import MetadataLogConfig
 from kaa.quorum.node import NotAVoterError
 from kaa.quorum.snapshots import parse_snapshot_name
 from kaa.quorum.voters import KRAFT_VERSIONS
@@ -24,6 +27,7 @@ from kaa.wire.messages.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
 )
 from kaa.wire.messages.k57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from kaa.wire.messages.k63_broker_heartbeat import BrokerHeartbeatRequest
 from kaa.wire.messages.metadata_cluster import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -34,6 +38,8 @@ from kaa.wire.messages.metadata_topics import TopicRecord
 from tests.unit.controller.cluster import (
     CLUSTER_ID,
     NODE_ID,
+    Cluster,
+    broker_config,
     uuid,
 )
 from tests.unit.controller.replica_node import Node, image_of, running, started
@@ -215,15 +221,22 @@ def test_who_gives_up_on_a_long_decision_leaves_it_whole() -> None:
     async def scenario() -> None:
         async with running(new_disk()) as node:
             await node.register()
+            left: list[int] = []
             for pauses in range(3, 16, 3):
                 name = f"t{pauses}"
                 creation = asyncio.ensure_future(node.create(name, partitions=MANY))  # noqa: TID251
                 for _ in range(pauses):
                     await asyncio.sleep(0)
                 creation.cancel()
-                await asyncio.wait([creation])
+                left.append(0)
+                while not creation.done():
+                    await asyncio.sleep(0)
+                    left[-1] += 1
+                assert creation.cancelled()
                 assert await node.create(name) == [Errors.TOPIC_ALREADY_EXISTS]
                 assert len(node.replica.image.topics[name].partitions) == MANY
+            # Others have their turns while it ends.
+            assert left[0] > 5
 
     asyncio.run(scenario())
 
@@ -270,6 +283,60 @@ def test_lost_leadership_drops_the_newest_image() -> None:
         assert node.replica.active is None
         assert node.replica.image.topics == {}
         assert await node.create("b") == [Errors.NOT_CONTROLLER]
+
+    asyncio.run(scenario())
+
+
+async def lead_again(node: Node) -> None:
+    """Another controller takes over, which happens to be on the same node."""
+    active = node.replica.active
+    assert active is not None
+    node.replica.driver.resign(active.epoch)
+    async with asyncio.timeout(30):
+        while node.replica.active in {None, active}:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert node.replica.active is not None
+    await asyncio.wait([node.replica.active.activated])
+
+
+def test_the_next_controller_unfences_a_broker_when_it_has_followed_its_registration() -> None:
+    """Not when it has followed the records about its partitions, which come first."""
+
+    async def scenario() -> None:
+        async with running(new_disk()) as node:
+            await node.register()
+            await node.create("a", partitions=3)
+            await lead_again(node)
+            request = Cluster(0).registration(NODE_ID, incarnation_id=uuid(99))
+            epoch = (await node.submit(request, 4)).broker_epoch
+            end = node.replica.committed_offset
+            assert end > epoch
+            await lead_again(node)
+            for offset, is_fenced in ((epoch, True), (end - 1, True), (end, False)):
+                beat = BrokerHeartbeatRequest(
+                    broker_id=NODE_ID, broker_epoch=epoch, current_metadata_offset=offset
+                )
+                answer = await node.submit(beat, 1)
+                assert answer.error_code == Errors.NONE
+                assert answer.is_fenced is is_fenced, offset
+
+    asyncio.run(scenario())
+
+
+def test_a_controller_that_was_paused_hears_brokers_before_it_fences_them() -> None:
+    """Their heartbeats wait in its sockets, while all its timers are due."""
+
+    async def scenario() -> None:
+        async with running(new_disk(), broker_session_timeout_ms="800") as node:
+            epoch = await node.register()
+            time.sleep(1.2)  # noqa: ASYNC251, TID251 The pause itself.
+            await asyncio.sleep(0.05)
+            assert not node.replica.image.brokers[NODE_ID].is_fenced
+            # One that is not heard of afterwards either is fenced.
+            async with asyncio.timeout(20):
+                while not node.replica.image.brokers[NODE_ID].is_fenced:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+            assert node.replica.image.brokers[NODE_ID].epoch == epoch
 
     asyncio.run(scenario())
 
@@ -367,6 +434,15 @@ def test_timers_write_and_fence_and_snapshot() -> None:
         await node.life
 
     asyncio.run(scenario())
+
+
+def test_the_settings_of_the_metadata_log_count() -> None:
+    names = MetadataLogConfig._fields
+    given = {name: 9_000_000 + place for place, name in enumerate(names)}
+    config = broker_config(**{name: str(value) for name, value in given.items()})
+    assert _log_config(config) == MetadataLogConfig(**given)
+    small = broker_config(internal_metadata_log_segment_bytes="2000")
+    assert _log_config(small).metadata_log_segment_bytes == 2000
 
 
 def test_a_snapshot_that_cannot_be_written_is_reported_and_no_more() -> None:

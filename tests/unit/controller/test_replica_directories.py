@@ -71,6 +71,17 @@ def test_a_replica_in_an_offline_directory_loses_its_leadership() -> None:
     assert (topic.partitions[0].leader, topic.partitions[0].isr) == (1, (1,))
 
 
+def test_a_replica_that_is_found_in_another_directory_leads_what_nobody_led() -> None:
+    cluster = Cluster(1, directories=2)
+    cluster.create("t", replicas=[[0]])
+    topic = cluster.image.topics["t"]
+    cluster.send(request(cluster, 0, directory(0, 1), topic.id, 0))
+    cluster.heartbeat(0, offline_log_dirs=[directory(0, 1)])
+    assert topic.partitions[0].leader == -1
+    cluster.send(request(cluster, 0, directory(0), topic.id, 0))
+    assert (topic.partitions[0].leader, topic.partitions[0].isr) == (0, (0,))
+
+
 def test_refusals() -> None:
     cluster = Cluster(1)
     cluster.create("t")

@@ -19,11 +19,15 @@ from kaa.controller.writing import batches_of
 from kaa.quorum import OffsetAndEpoch
 from kaa.quorum.replicated_state import CommittedBatch
 from kaa.quorum.snapshots import SnapshotContent
+from kaa.wire.messages.metadata_topics import PartitionChangeRecord, PartitionRecord, TopicRecord
+from kaa.wire.schema import MetadataRecord
 from tests.unit.controller.cluster import Cluster, directory, uuid
 
 PARTITIONS = 10_000
 TOPICS = 20
 SECONDS_MAX = 0.010
+# A busy machine takes the processor from under a piece that is measured, but not every time.
+TRIES = 8
 
 
 def timed(pieces: Generator[None, None, Any]) -> tuple[Any, float]:
@@ -62,7 +66,7 @@ def test_a_snapshot_of_twenty_thousand_partitions_is_loaded_in_slices() -> None:
     for number in range(TOPICS):
         cluster.create(f"t{number}", partitions=2 * PARTITIONS // TOPICS, factor=3)
     content, longest = snapshot(cluster.image), []
-    for _ in range(3):
+    for _ in range(TRIES):
         loader = MetadataLoader()
         seen: set[int] = set()
 
@@ -78,6 +82,8 @@ def test_a_snapshot_of_twenty_thousand_partitions_is_loaded_in_slices() -> None:
         assert loader.image.topics.keys() == cluster.image.topics.keys()
         # The next one differs by nothing, which is found out in slices too.
         longest[-1] = max(longest[-1], timed(loader.load(OffsetAndEpoch(20, 1), content))[1])
+        if longest[-1] < SECONDS_MAX:
+            break
     assert best(longest) < SECONDS_MAX
 
 
@@ -87,7 +93,7 @@ def test_a_directory_with_twenty_thousand_partitions_fails_in_slices() -> None:
     cluster = Cluster(3)
     for number in range(TOPICS):
         cluster.create(f"t{number}", partitions=2 * PARTITIONS // TOPICS, factor=3)
-    for _ in range(3):
+    for _ in range(TRIES):
         # Nothing is in the second of the two, and that takes as many looks.
         for wanted, count in ((directory(1), 2 * PARTITIONS), (uuid(77), 0)):
             records, seconds = timed(move_leaderships_of_directory(cluster.state, 1, wanted))
@@ -97,6 +103,58 @@ def test_a_directory_with_twenty_thousand_partitions_fails_in_slices() -> None:
     assert best(longest[1::2]) < SECONDS_MAX
 
 
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize("topics", [1, PARTITIONS])
+def test_ten_thousand_changes_in_one_batch_are_applied_in_slices(topics: int) -> None:
+    """As a JVM controller writes them when it fences a broker."""
+    longest = []
+    for _ in range(TRIES):
+        loader = MetadataLoader()
+        for number in range(topics):
+            loader.image.replay(TopicRecord(name=f"t{number}", topic_id=uuid(number)))
+        keys = [(number % topics, number // topics) for number in range(PARTITIONS)]
+        for topic, partition in keys:
+            loader.image.replay(
+                PartitionRecord(
+                    topic_id=uuid(topic), partition_id=partition, replicas=[1, 2], isr=[1, 2]
+                )
+            )
+        loader.image.take_delta()
+        records: list[MetadataRecord] = [
+            PartitionChangeRecord(
+                topic_id=uuid(topic), partition_id=partition, isr=[2], leader=2, directories=None
+            )
+            for topic, partition in keys
+        ]
+        values = [encode_record(record, 2) for record in records]
+        _, seconds = timed(loader.commit(CommittedBatch(0, PARTITIONS - 1, 1, 0, 0, values)))
+        longest.append(seconds)
+        assert len(loader.image.take_delta().partitions) == PARTITIONS
+        last = loader.image.topics_by_id[uuid(topics - 1)].partitions[keys[-1][1]]
+        assert (last.isr, last.leader, last.leader_epoch) == ((2,), 2, 0)
+        if seconds < SECONDS_MAX:
+            break
+    assert best(longest) < SECONDS_MAX
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_five_thousand_new_topics_in_one_batch_are_applied_in_slices() -> None:
+    longest = []
+    for _ in range(TRIES):
+        loader = MetadataLoader()
+        records: list[MetadataRecord] = []
+        for number in range(PARTITIONS // 2):
+            records.append(TopicRecord(name=f"t{number}", topic_id=uuid(number)))
+            records.append(PartitionRecord(topic_id=uuid(number), replicas=[1, 2], isr=[1, 2]))
+        values = [encode_record(record, 0) for record in records]
+        _, seconds = timed(loader.commit(CommittedBatch(0, PARTITIONS - 1, 1, 0, 0, values)))
+        longest.append(seconds)
+        assert len(loader.image.topics) == len(loader.image.take_delta().partitions) == 5_000
+        if seconds < SECONDS_MAX:
+            break
+    assert best(longest) < SECONDS_MAX
+
+
 def best(pieces: list[float]) -> float:
     """The collector of garbage may stop by once; it does not in every run."""
     return min(pieces)
@@ -104,7 +162,7 @@ def best(pieces: list[float]) -> float:
 
 def test_a_broker_with_ten_thousand_partitions_is_fenced_in_slices() -> None:
     decided, written, applied = [], [], []
-    for _ in range(3):
+    for _ in range(TRIES):
         cluster = Cluster(3)
         for number in range(TOPICS):
             cluster.create(f"t{number}", partitions=PARTITIONS // TOPICS, factor=3)

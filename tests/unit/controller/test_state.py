@@ -25,6 +25,24 @@ def test_directories_of_new_replicas() -> None:
     assert old.state.default_directory(0) == MIGRATING
 
 
+def test_the_lowest_offset_of_active_brokers() -> None:
+    cluster = Cluster(0)
+    assert cluster.state.lowest_active_offset() is None
+    for broker_id in range(3):
+        cluster.register(broker_id)
+        cluster.heartbeat(broker_id)
+    cluster.create("t", replicas=[[0, 1]])
+    for broker_id, offset in ((0, 100), (1, 200), (2, 300)):
+        cluster.heartbeat(broker_id, current_metadata_offset=offset)
+    assert cluster.state.lowest_active_offset() == 100
+    cluster.heartbeat(0, want_shut_down=True, current_metadata_offset=100)
+    assert cluster.state.lowest_active_offset() == 200
+    cluster.fence(1)
+    assert cluster.state.lowest_active_offset() == 300
+    cluster.fence(2)
+    assert cluster.state.lowest_active_offset() is None
+
+
 def test_min_isr_is_looked_up_from_the_topic_outwards() -> None:
     cluster = Cluster(3, min_insync_replicas="3")
     cluster.create("t", factor=3)

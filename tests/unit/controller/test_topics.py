@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kaa.config.describe import ConfigSource
 from kaa.controller.port import ControllerRequestContext
 from kaa.controller.result import ControllerError
+from kaa.model.kinds import ConfigSource
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import CreatableReplicaAssignment, CreateTopicsRequest
 from kaa.wire.messages.k20_delete_topics import (
@@ -60,7 +60,7 @@ def test_answer_reports_the_settings_of_the_topic() -> None:
     assert values["segment.bytes"] == "1073741824"
     assert [config.name for config in result.configs] == sorted(values)
     sources = {config.name: config.config_source for config in result.configs}
-    assert sources["retention.ms"] == ConfigSource.TOPIC_CONFIG
+    assert sources["retention.ms"] == ConfigSource.DYNAMIC_TOPIC_CONFIG
     assert sources["segment.bytes"] == ConfigSource.DEFAULT_CONFIG
     # Eligible leader replicas made it a setting of the whole cluster.
     assert sources["min.insync.replicas"] == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
