@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from kaa.tier.metadata.port import RemoteLogMetadata
     from kaa.tier.plan import Closed
     from kaa.tier.reading.cache import SegmentCache
-    from kaa.tier.store.segments import RemoteSegments, Written
+    from kaa.tier.store.segments import RemoteSegments, WrittenObject
 
 _LOCAL_PARTS: Final = {
     Part.LOG: ".log",
@@ -355,7 +355,7 @@ class RemoteLogManager:
             return  # Compaction or retention was here first.
         held = SegmentRegion(led.log.directory, local, 0, local.size)
         try:
-            with led.log.storage():
+            with led.log.reading():
                 parts = self._parts(led.log, local, closed)
                 segment = self._describe(led, local, closed, has_aborts=Part.TXN_INDEX in parts)
             written = await self._checksums(led.log, parts)
@@ -372,7 +372,7 @@ class RemoteLogManager:
 
     async def _checksums(
         self, log: UnifiedLog, parts: Mapping[Part, Path | bytes]
-    ) -> dict[Part, Written]:
+    ) -> dict[Part, WrittenObject]:
         """Of all that is going to be copied. It is read for the first time here, so that a disk
         that cannot be read shows itself before the store has anything.
         """
@@ -386,7 +386,7 @@ class RemoteLogManager:
             # The log was deleted or has moved meanwhile, and its folder is not there any more.
             raise
         except OSError as error:
-            raise log.directory.fail(error) from error
+            raise log.failed(error, is_reading=True) from error
 
     def _count_copied(self, size_bytes: int) -> None:
         self.counters.copied_bytes += size_bytes

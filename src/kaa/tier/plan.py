@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kaa.tier.metadata.model import SegmentState
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from kaa.tier.metadata.cache import RemoteLogCache
     from kaa.tier.metadata.model import EpochStart, SegmentMetadata
@@ -211,7 +211,7 @@ class _Lineage:
 
     def holds(self, segment: SegmentMetadata) -> bool:
         """Whether every record of the segment is, or was before the start moved, in this log."""
-        for epoch, start in segment.leader_epochs:
+        for epoch, start in _with_records(segment):
             known = self._ranges.get(epoch)
             if known is None:
                 # Epochs before the first one that is known went with the start of the log.
@@ -223,3 +223,13 @@ class _Lineage:
             if segment.end_of_epoch(epoch) >= end or (start < begin and not is_first):
                 return False
         return True
+
+
+def _with_records(segment: SegmentMetadata) -> Iterator[EpochStart]:
+    """The epochs of a segment that have records in it: an epoch that begins where the next one does
+    has none, and a log forgets it.
+    """
+    for entry, following in pairwise(segment.leader_epochs):
+        if entry.offset < following.offset:
+            yield entry
+    yield segment.leader_epochs[-1]

@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+from kaa.log.append import append_as_leader
 from kaa.log.errors import StorageError
 from kaa.log.log import FetchIsolation, UnifiedLog
 from kaa.log.retention import delete_old_segments
@@ -34,7 +35,7 @@ from kaa.tier.reading.cache import SegmentCache
 from kaa.tier.reading.reader import RemoteReader
 from kaa.tier.store.layout import Part, parse_name
 from kaa.tier.store.objects import MemoryStore, StoreError
-from kaa.tier.store.segments import RemoteSegments, Written
+from kaa.tier.store.segments import RemoteSegments, WrittenObject
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import SMALL, new_disk, new_log
 from tests.unit.tier.metadata.samples import PARTITION
@@ -135,7 +136,7 @@ def story(work: Callable[[Node], Awaitable[None]], log: UnifiedLog | None = None
 def filled(batches: int = 24) -> UnifiedLog:
     log = new_log(new_disk(), TIERED)
     for number in range(batches):
-        log.append(batch(2, timestamp=10 * number), leader_epoch=number // 10, now_ms=0)
+        append_as_leader(log, batch(2, timestamp=10 * number), leader_epoch=number // 10, now_ms=0)
     log.update_high_watermark(log.log_end_offset)
     log.flush(0)
     return log
@@ -192,10 +193,10 @@ def test_closed_segments_are_copied_once_and_then_leave_the_disk() -> None:
 def test_only_what_lies_below_the_last_stable_offset_is_copied() -> None:
     log = filled(6)
     opened = batch(2, producer_id=5, producer_epoch=0, sequence=0, transactional=True)
-    log.append(opened, leader_epoch=0, now_ms=0)
+    append_as_leader(log, opened, leader_epoch=0, now_ms=0)
     stable = log.log_end_offset - 2
     for number in range(20):
-        log.append(batch(2, timestamp=number), leader_epoch=0, now_ms=0)
+        append_as_leader(log, batch(2, timestamp=number), leader_epoch=0, now_ms=0)
     log.update_high_watermark(log.log_end_offset)
 
     async def work(made: Node) -> None:
@@ -423,7 +424,7 @@ def test_a_disk_that_cannot_be_read_is_offline_and_leaves_no_objects(name: str) 
 
 
 def test_a_log_that_goes_meanwhile_costs_no_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(_: object) -> Written:
+    def gone(_: object) -> WrittenObject:
         raise FileNotFoundError
 
     monkeypatch.setattr("kaa.tier.manager.checksum", gone)

@@ -126,6 +126,12 @@ def test_epochs_that_are_gone_from_the_log() -> None:
     assert numbers(found) == [(1, Reason.EPOCH)]
 
 
+def test_an_epoch_without_records_does_not_matter() -> None:
+    """The log has forgotten it: it ends where the next one begins."""
+    cache = copied(segment(1, 10, 29, (0, 10), (1, 20), (2, 20)))
+    assert numbers(expire(cache, log_start_offset=30)) == [(1, Reason.START)]
+
+
 def test_what_was_interrupted() -> None:
     cache = copied(segment(1, 0, 9), segment(2, 10, 19))
     cache.update(update(1, SegmentState.DELETE_SEGMENT_STARTED))

@@ -1,28 +1,30 @@
 """A snapshot of what was read of the metadata topic, so that a start does not read it all again.
 
-    magic       7 bytes   "KAARLM" and a zero
-    version     uint8     0
-    partitions  uint32    of the topic when it was written
-    states      uint32    count, then for each
-      number        uint32    metadata partition
-      position      uint64    offset of the next record to apply
-      users         uint32    count, then for each
-        topic id      16 bytes
-        partition     uint32
-        deletion      int8      how far its deletion is; -1 for none
-        topic         uint16    size, then the name
-        segments      uint32    count, then for each
-          size          uint32
-          segment         as in the topic (`records`), in the state it is in
-        epochs        uint32    count, then for each
-          epoch         int32
-          highest       int64
-          referenced    uint32    count, then for each
-            start         int64
-            segment       uint32    its place in the list
-          unreferenced  uint32    count, then for each
-            segment       uint32
-    crc         uint32    CRC-32C of all before it
+| in | field | type | meaning |
+|---|---|---|---|
+| | magic | 7 bytes | "KAARLM" and a zero |
+| | version | uint8 | 0 |
+| | partitions | uint32 | of the topic when it was written |
+| | states | uint32 | count, then for each |
+| state | number | uint32 | metadata partition |
+| state | position | uint64 | offset of the next record to apply |
+| state | users | uint32 | count, then for each |
+| user | topic id | 16 bytes | |
+| user | partition | uint32 | |
+| user | deletion | int8 | how far its deletion is; -1 for none |
+| user | topic | uint16 | size, then the name |
+| user | segments | uint32 | count, then for each |
+| segment | size | uint32 | |
+| segment | segment | | as in the topic (`records`), in the state it is in |
+| user | epochs | uint32 | count, then for each |
+| epoch | epoch | int32 | |
+| epoch | highest | int64 | |
+| epoch | referenced | uint32 | count, then for each |
+| referenced | start | int64 | |
+| referenced | segment | uint32 | its place in the list |
+| epoch | unreferenced | uint32 | count, then for each |
+| unreferenced | segment | uint32 | its place in the list |
+| | crc | uint32 | CRC-32C of all before it |
 
 One that is damaged, of another version or of a topic with another number of partitions counts as
 none: then the topic is read from its start.
@@ -36,10 +38,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from crc32c import crc32c
-
 from kaa.limits import TIER_METADATA_RECORDS_PER_TURN
 from kaa.model.words import count_text
+from kaa.records.checksum import crc32c
 from kaa.tier.metadata.cache import EpochTable, RemoteLogCache
 from kaa.tier.metadata.machine import MetadataPartition, UserKey, UserPartition
 from kaa.tier.metadata.model import PartitionDeleteState, SegmentMetadata, TopicIdPartition
@@ -176,7 +177,7 @@ class _Reader:
     def _segment(self) -> SegmentMetadata:
         event = decode_event(self._bytes(self._count()))
         if not isinstance(event, SegmentMetadata):
-            raise SnapshotError("it holds something else than a segment")
+            raise SnapshotError("an entry of it is not a segment")
         return event
 
     def _epoch(self, ids: list[Uuid]) -> EpochTable:

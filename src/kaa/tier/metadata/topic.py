@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.client.admin.admin import Admin, NewTopic
 from kaa.client.consumer.consumer import Consumer
@@ -29,6 +29,7 @@ from kaa.limits import (
 )
 from kaa.log.files import read_whole, write_atomically
 from kaa.model.topics import REMOTE_LOG_METADATA, TopicPartition
+from kaa.model.turns import in_turns
 from kaa.tier.metadata.machine import (
     MetadataMachine,
     NotAssignedError,
@@ -41,16 +42,16 @@ from kaa.tier.metadata.snapshot import SnapshotError, decode_snapshot, encode_sn
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from concurrent.futures import Executor
     from random import Random
 
     from kaa.log.files import Files
+    from kaa.model.seams import Clock
     from kaa.tier.metadata.machine import MetadataPartition, UserPartition
     from kaa.tier.metadata.model import TopicIdPartition
     from kaa.tier.metadata.records import RemoteLogEvent
 
-Done = TypeVar("Done")
 
 TOPIC: Final = REMOTE_LOG_METADATA
 SNAPSHOT_FILE: Final = "remote-log-metadata.snapshot"
@@ -69,17 +70,6 @@ class TopicSettings(NamedTuple):
     consume_wait_ms: int = 120_000
     retry_interval_ms: int = 100
     snapshot_interval_ms: int = 60_000
-
-
-async def _in_turns(work: Generator[None, None, Done]) -> Done:
-    """Does long work with turns for others in between."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            done: Done = stop.value
-            return done
-        await asyncio.sleep(0)
 
 
 def _first(group: BaseExceptionGroup[Exception]) -> BaseException:
@@ -108,6 +98,8 @@ class TopicMetadata:
         executor: Executor,
         random: Random,
         report: Callable[[str], None],
+        *,
+        clock: Clock | None = None,
     ) -> None:
         self._settings = settings
         self._snapshot_path = f"{folder}/{SNAPSHOT_FILE}"
@@ -115,6 +107,7 @@ class TopicMetadata:
         self._executor = executor
         self._random = random
         self._report = report
+        self._clock = clock
         # None until the topic's own number of partitions is known.
         self._machine: MetadataMachine | None = None
         self._wanted: dict[UserKey, TopicIdPartition] = {}
@@ -201,9 +194,9 @@ class TopicMetadata:
         common = dict(self._settings.client)
         reading = {"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
         async with (
-            Admin(common, random=self._random) as admin,
-            Consumer(common | reading, random=self._random) as consumer,
-            Producer(common, random=self._random) as producer,
+            Admin(common, random=self._random, clock=self._clock) as admin,
+            Consumer(common | reading, random=self._random, clock=self._clock) as consumer,
+            Producer(common, random=self._random, clock=self._clock) as producer,
             asyncio.TaskGroup() as tasks,
         ):
             if self._machine is None:
@@ -350,7 +343,7 @@ class TopicMetadata:
             data = await loop.run_in_executor(
                 self._executor, read_whole, self._files, self._snapshot_path
             )
-            states = await _in_turns(decode_snapshot(data, self._machine.partitions))
+            states = await in_turns(decode_snapshot(data, self._machine.partitions))
         except FileNotFoundError:
             return
         except (OSError, SnapshotError) as error:
@@ -368,7 +361,7 @@ class TopicMetadata:
             return
         # Only the caller applies records, so that nothing changes meanwhile.
         encoding = encode_snapshot(self._machine.partitions, self._machine.reading())
-        data = bytes(await _in_turns(encoding))
+        data = bytes(await in_turns(encoding))
         loop = asyncio.get_running_loop()
         try:
             await loop.run_in_executor(

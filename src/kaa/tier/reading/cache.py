@@ -163,9 +163,13 @@ class SegmentCache:
         start = number * TIER_CHUNK_BYTES
         return self._segments.read_log(segment, start, start + TIER_CHUNK_BYTES)
 
+    def drop_log(self, segment_id: Uuid) -> None:
+        """What was read of a log is damaged: the store is asked again."""
+        self._chunks.drop(lambda key: key.segment_id == segment_id)
+
     def drop(self, segment_id: Uuid) -> None:
         """A segment is deleted."""
         self._parts.drop(lambda key: key.segment_id == segment_id)
-        self._chunks.drop(lambda key: key.segment_id == segment_id)
+        self.drop_log(segment_id)
         if self._index_files is not None:
             self._tasks.create_task(self._index_files.drop(segment_id))

@@ -7,11 +7,15 @@ the offset. A segment may end before the offset it should hold: the topic was co
 the next one has it.
 
 What is read is whole batches, at least one if that is wanted however large it is, and nothing at or
-above `end_offset`. The caller checks nothing but the bytes' own checksums, as a consumer does.
+above `end_offset`. Each is compared with its own checksum, and has to lie where the segment says:
+what came damaged over the network is an error of that read, and is forgotten, so that the next one
+asks the store again. Two fields of a batch are outside its checksum, its first offset and its
+leader epoch; of these only the offset is held against those around it.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import TIER_SEEK_BYTES
@@ -27,7 +31,7 @@ from kaa.tier.store.layout import Part
 from kaa.tier.store.segments import DamagedObjectError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kaa.log.transaction_index import AbortedTransaction
     from kaa.tier.metadata.cache import RemoteLogCache
@@ -101,16 +105,24 @@ class RemoteReader:
         wanted = offset
         while True:
             segment = self._segment(cache, epochs, wanted)
-            found = await self._locate(segment, offset)
-            if found is not None:
-                break
+            with self._forgetting(segment):
+                found = await self._locate(segment, offset)
+                if found is not None:
+                    end_offset = min(end_offset, lost_from(segment, epochs, found.last_offset))
+                    size = found.size if min_one else 0
+                    end = found.position + max(size, bytes_max)
+                    data = await self._segments.log(segment, found.position, end)
+                    return _whole(data, segment, found.position, end_offset, offset)
             wanted = segment.end_offset + 1
-        end_offset = min(end_offset, lost_from(segment, epochs, found.last_offset))
-        size = found.size if min_one else 0
-        data = await self._segments.log(
-            segment, found.position, found.position + max(size, bytes_max)
-        )
-        return _whole(data, segment, end_offset, offset)
+
+    @contextmanager
+    def _forgetting(self, segment: SegmentMetadata) -> Iterator[None]:
+        """What was read of a log and turns out to be damaged is not kept."""
+        try:
+            yield
+        except DamagedObjectError:
+            self._segments.drop_log(segment.segment_id)
+            raise
 
     def _segment(
         self, cache: RemoteLogCache, epochs: Sequence[EpochStart], offset: int
@@ -130,6 +142,7 @@ class RemoteReader:
             place = 0
             while place + _HEADER_BYTES <= len(window):
                 found = _batch_at(window, place, position + place)
+                _check_end(found, segment)
                 if found.last_offset >= offset:
                     return found
                 place += found.size
@@ -199,7 +212,8 @@ class RemoteReader:
                     continue
                 if segment.end_offset < start_offset:
                     continue
-                found = await self._find_in(segment, timestamp_ms, start_offset)
+                with self._forgetting(segment):
+                    found = await self._find_in(segment, timestamp_ms, start_offset)
                 if found is not None:
                     return found
         return None
@@ -214,6 +228,7 @@ class RemoteReader:
             data = await self._segments.log(segment, found.position, found.position + found.size)
             try:
                 batch = RecordBatch(data)
+                batch.ensure_valid()
                 if batch.max_timestamp >= timestamp_ms:
                     for record in iter_records(batch):
                         if record.timestamp >= timestamp_ms and record.offset >= start_offset:
@@ -243,17 +258,43 @@ def _batch_at(window: bytes, place: int, position: int) -> _Found:
     delta = int.from_bytes(window[place + 23 : place + 27], "big")
     size = length + LOG_OVERHEAD_BYTES
     if size < _HEADER_BYTES:
-        raise DamagedObjectError(f"something else than a batch is at byte {position}")
+        raise DamagedObjectError(f"there is no batch at byte {position}")
     return _Found(position, size, base_offset + delta)
 
 
-def _whole(data: bytes, segment: SegmentMetadata, end_offset: int, offset: int) -> RemoteBatches:
-    """As many whole batches as the bytes hold, below `end_offset`."""
-    place, next_offset = 0, offset
+def _whole(
+    data: bytes, segment: SegmentMetadata, position: int, end_offset: int, offset: int
+) -> RemoteBatches:
+    """As many whole batches as the bytes from `position` on hold, below `end_offset`."""
+    place, next_offset, least = 0, offset, segment.start_offset
     while place + _HEADER_BYTES <= len(data):
-        found = _batch_at(data, place, place)
-        if place + found.size > len(data) or found.last_offset >= end_offset:
+        found = _batch_at(data, place, position + place)
+        _check_end(found, segment)
+        if place + found.size > len(data):
+            break
+        least = _check(data, place, segment, least)
+        if found.last_offset >= end_offset:
             break
         place += found.size
         next_offset = found.last_offset + 1
     return RemoteBatches(data[:place], segment, next_offset)
+
+
+def _check_end(found: _Found, segment: SegmentMetadata) -> None:
+    if found.position + found.size > segment.size_bytes:
+        raise DamagedObjectError(f"a batch of {segment.segment_id} ends after its log")
+
+
+def _check(data: bytes, place: int, segment: SegmentMetadata, least: int) -> int:
+    """Whether a batch is sound, and begins at `least` or later; what the next one may begin at."""
+    try:
+        batch = RecordBatch(data, place)
+        batch.ensure_valid()
+    except RecordsError as error:
+        raise DamagedObjectError(f"a batch of {segment.segment_id}: {error}") from error
+    if not least <= batch.base_offset <= batch.last_offset <= segment.end_offset:
+        raise DamagedObjectError(
+            f"a batch of {segment.segment_id} has the offsets {batch.base_offset} to "
+            f"{batch.last_offset}, and {least} to {segment.end_offset} are left"
+        )
+    return batch.next_offset

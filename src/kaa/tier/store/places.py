@@ -91,7 +91,7 @@ def open_store(address: str, options: Mapping[str, str] | None = None) -> Object
             stores.from_url(address, client_options=client, retry_config=retries, **config)
         )
     except (OSError, ValueError, obstore.exceptions.BaseError) as error:
-        # Behind its first line obstore shows its own source.
+        # After its first line obstore shows its own source.
         reason = str(error).partition("\n")[0]
         raise AddressError(f"cannot open the store {address}: {reason}") from error
 

@@ -3,11 +3,13 @@
 The log goes last, so that a segment whose log is there is complete. What `copy` returns is kept
 with the metadata of the segment (Kafka's "custom metadata") and says what was written:
 
-    version  uint8    0
-    count    uint8    parts
-    count x  part     uint8    its place in `Part`
-             size     uint64   bytes
-             crc      uint32   CRC-32C of the whole object
+| field | type | meaning |
+|---|---|---|
+| version | uint8 | 0 |
+| count | uint8 | of parts; then for each |
+| part | uint8 | its place in `Part` |
+| size | uint64 | bytes |
+| crc | uint32 | CRC-32C of the whole object |
 
 A small part is compared with it whenever it is read. The log is read in ranges, whose batches have
 checksums of their own; `verify` compares it as a whole. A segment that a JVM broker copied has no
@@ -19,9 +21,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from crc32c import crc32c
-
 from kaa.limits import TIER_READ_BYTES
+from kaa.records.checksum import crc32c
 from kaa.tier.store.layout import Part, object_name
 from kaa.tier.store.objects import ObjectMissingError, StoreError
 
@@ -42,14 +43,14 @@ class DamagedObjectError(StoreError):
     """An object does not hold what was written to it."""
 
 
-class Written(NamedTuple):
+class WrittenObject(NamedTuple):
     """What an object holds."""
 
     size_bytes: int
     crc: int
 
 
-def encode_written(parts: Mapping[Part, Written]) -> bytes:
+def encode_written(parts: Mapping[Part, WrittenObject]) -> bytes:
     entries = (
         _ENTRY.pack(_PARTS.index(part), written.size_bytes, written.crc)
         for part, written in parts.items()
@@ -57,7 +58,7 @@ def encode_written(parts: Mapping[Part, Written]) -> bytes:
     return _HEAD.pack(_VERSION, len(parts)) + b"".join(entries)
 
 
-def decode_written(data: bytes | None) -> dict[Part, Written]:
+def decode_written(data: bytes | None) -> dict[Part, WrittenObject]:
     """Empty where somebody else wrote the segment."""
     if data is None or len(data) < _HEAD.size:
         return {}
@@ -68,20 +69,20 @@ def decode_written(data: bytes | None) -> dict[Part, Written]:
     for number, size_bytes, crc in _ENTRY.iter_unpack(data[_HEAD.size :]):
         if number >= len(_PARTS):
             return {}
-        found[_PARTS[number]] = Written(size_bytes, crc)
+        found[_PARTS[number]] = WrittenObject(size_bytes, crc)
     return found
 
 
-def checksum(source: Path | bytes) -> Written:
+def checksum(source: Path | bytes) -> WrittenObject:
     """Reads the whole source; a large file belongs off the loop."""
     if isinstance(source, bytes):
-        return Written(len(source), crc32c(source))
+        return WrittenObject(len(source), crc32c(source))
     size = crc = 0
     with source.open("rb") as file:
         while data := file.read(TIER_READ_BYTES):
             size += len(data)
             crc = crc32c(data, crc)
-    return Written(size, crc)
+    return WrittenObject(size, crc)
 
 
 class RemoteSegments:
@@ -132,7 +133,7 @@ class RemoteSegments:
                 crc = crc32c(await self.store.get_range(name, start, end), crc)
             if part is Part.LOG and size != segment.size_bytes:
                 raise DamagedObjectError(f"{name} has {size} bytes, not {segment.size_bytes}")
-            _compare(name, Written(size, crc), segment, part)
+            _compare(name, WrittenObject(size, crc), segment, part)
 
     async def delete(self, segment: SegmentMetadata) -> None:
         """Deletes every part, the log first: what is left of a segment cannot be read."""
@@ -141,10 +142,10 @@ class RemoteSegments:
 
 def compare(segment: SegmentMetadata, part: Part, data: bytes) -> None:
     """Whether a part is what was written, where that is known; raises DamagedObjectError."""
-    _compare(object_name(segment, part), Written(len(data), crc32c(data)), segment, part)
+    _compare(object_name(segment, part), WrittenObject(len(data), crc32c(data)), segment, part)
 
 
-def _compare(name: str, found: Written, segment: SegmentMetadata, part: Part) -> None:
+def _compare(name: str, found: WrittenObject, segment: SegmentMetadata, part: Part) -> None:
     expected = decode_written(segment.custom_metadata).get(part, found)
     if found != expected:
         raise DamagedObjectError(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from random import Random
 
 import pytest
 
+from kaa.log.append import append_as_leader
 from kaa.log.log import FetchIsolation, UnifiedLog
 from kaa.records.batch import iter_batches
 from kaa.tier.metadata.model import EpochStart
 from kaa.tier.reading.reader import OffsetNotRemoteError, epoch_of, lost_from
 from kaa.tier.store.layout import Part, object_name
+from kaa.tier.store.objects import MemoryStore
 from kaa.tier.store.segments import DamagedObjectError
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
 from tests.unit.log.logs import SMALL, fetch_offset, new_disk, new_log
@@ -29,7 +32,7 @@ def filled(seed: int = 1, batches: int = 60) -> UnifiedLog:
             epoch += random.randint(1, 3)
         timestamp += random.randint(-5, 30)
         records = batch(random.randint(1, 4), timestamp=timestamp)
-        log.append(records, leader_epoch=epoch, now_ms=0)
+        append_as_leader(log, records, leader_epoch=epoch, now_ms=0)
     log.update_high_watermark(log.log_end_offset)
     assert len(log.segments) > 5
     return log
@@ -90,7 +93,7 @@ def test_aborted_transactions() -> None:
     log = new_log(new_disk(), SMALL)
 
     def add(records: bytearray) -> None:
-        log.append(records, leader_epoch=0, now_ms=0)
+        append_as_leader(log, records, leader_epoch=0, now_ms=0)
 
     for number in range(12):
         transactional = {"producer_id": number, "producer_epoch": 0, "transactional": True}
@@ -203,3 +206,73 @@ def test_epoch_of_an_offset() -> None:
     for offset in range(log.log_end_offset):
         assert epoch_of(epochs, offset) == log.leader_epochs.epoch_for_offset(offset)
     assert epoch_of([], 3) is None
+
+
+class DamagingStore(MemoryStore):
+    """Its next answer has a wrong byte at a place of the object; what it keeps is sound."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.place: int | None = None
+
+    async def get_range(self, name: str, start: int, end: int) -> bytes:
+        data = bytearray(await super().get_range(name, start, end))
+        if self.place is not None:
+            data[self.place - start] ^= 0xFF
+            self.place = None
+        return bytes(data)
+
+
+def _unproven(content: bytes) -> set[int]:
+    """Outside the checksums of batches: first offsets and leader epochs."""
+    return {
+        batch.position + place
+        for batch in iter_batches(content)
+        for place in (*range(8), *range(12, 16))
+    }
+
+
+def test_a_damaged_answer_is_an_error_of_that_read_alone() -> None:
+    log = filled(batches=30)
+
+    async def story() -> None:
+        tier = Tier()
+        tier.store = tier.segments.store = store = DamagingStore()
+        await tier.copy(log)
+        epochs = epochs_of(log)
+        first = tier.cache.find(0, 0)
+        assert first is not None
+        unproven = _unproven(store.objects[object_name(first, Part.LOG)])
+        for place in sorted(set(range(first.size_bytes)) - unproven)[::3]:
+            async with tier.reader() as reader:
+                ask = partial(reader.read, tier.cache, epochs, 0, bytes_max=10_000, min_one=True)
+                store.place = place
+                with pytest.raises(DamagedObjectError):
+                    pytest.fail(f"{place}: {await ask(end_offset=first.end_offset + 1)}")
+                found = await ask(end_offset=first.end_offset + 1)
+                assert found.data == local(log, 0, first.size_bytes), place
+
+    asyncio.run(story())
+
+
+def test_a_damaged_size_does_not_lead_past_records() -> None:
+    log = filled(batches=30)
+
+    async def story() -> None:
+        tier = Tier()
+        tier.store = tier.segments.store = store = DamagingStore()
+        await tier.copy(log)
+        first = tier.cache.find(0, 0)
+        assert first is not None
+        content = store.objects[object_name(first, Part.LOG)]
+        _, second, *_ = iter_batches(content)
+        async with tier.reader() as reader:
+            # The length of the first batch, which leads to the one that is asked for.
+            store.place = 10
+            ask = partial(reader.read, tier.cache, epochs_of(log), second.last_offset)
+            with pytest.raises(DamagedObjectError):
+                await ask(end_offset=log.log_end_offset, bytes_max=1, min_one=True)
+            found = await ask(end_offset=log.log_end_offset, bytes_max=1, min_one=True)
+            assert found.next_offset == second.next_offset
+
+    asyncio.run(story())

@@ -11,7 +11,7 @@ from kaa.tier.store.objects import MemoryStore, ObjectMissingError
 from kaa.tier.store.segments import (
     DamagedObjectError,
     RemoteSegments,
-    Written,
+    WrittenObject,
     checksum,
     decode_written,
     encode_written,
@@ -91,7 +91,7 @@ def test_a_log_that_is_cut_short_is_found() -> None:
 
 
 def test_what_was_written_is_kept_within_the_default_limit_of_custom_metadata() -> None:
-    written = {part: Written(2**40, 2**32 - 1) for part in Part}
+    written = {part: WrittenObject(2**40, 2**32 - 1) for part in Part}
     data = encode_written(written)
     assert len(data) <= 128
     assert decode_written(data) == written
