@@ -59,13 +59,13 @@ async def replay_log(
     is_closed: Callable[[], bool],
 ) -> int:
     """Replays the partition to its end, unless it is closed before; where that is."""
-    log = partition.leader_log()
     timeline = machine.timeline
-    offset = log.log_start_offset
+    offset = partition.online_log().log_start_offset
     # Counted over batches, which are small where commits came one by one.
     spent = 0
-    timeline.commit(log.high_watermark)
-    while not is_closed() and offset < log.log_end_offset:
+    timeline.commit(partition.online_log().high_watermark)
+    # Asked for each time: the partition may have another log by then, in another directory.
+    while not is_closed() and offset < partition.online_log().log_end_offset:
         found = partition.read(
             offset, host.settings().load_bytes, FetchIsolation.LOG_END, min_one=True
         )
@@ -84,9 +84,10 @@ async def replay_log(
                     if is_closed():
                         return offset
             offset = batch.next_offset
-        timeline.commit(log.high_watermark)
-    timeline.move(log.log_end_offset)
-    return log.log_end_offset
+        timeline.commit(partition.online_log().high_watermark)
+    end_offset = partition.online_log().log_end_offset
+    timeline.move(end_offset)
+    return end_offset
 
 
 def _replay_batch(
@@ -111,5 +112,7 @@ def _replay_batch(
             found = types.decode(record.key, record.value)
             if found is not None:
                 timeline.move(record.offset)
-                machine.replay(record.offset, *found, producer_id, batch.producer_epoch)
+                rest = machine.replay(record.offset, *found, producer_id, batch.producer_epoch)
+                for _ in rest or ():
+                    yield RECORDS_PER_PIECE
         yield 1 + len(record.value or b"") // SMALL_RECORD_BYTES

@@ -87,8 +87,12 @@ class WritableRecord(Protocol):
         """Key and value; no value is a tombstone."""
         ...
 
-    def replay(self, machine: Any, offset: int, producer_id: int, producer_epoch: int) -> None:
-        """Does to the machine what reading it from the log at that offset would."""
+    def replay(
+        self, machine: Any, offset: int, producer_id: int, producer_epoch: int
+    ) -> Pieces[None] | None:
+        """Does to the machine what reading it from the log at that offset would; what is left of
+        it, as `Machine.replay`.
+        """
         ...
 
 
@@ -105,8 +109,10 @@ class NewRecord(NamedTuple):
             return key, None
         return key, VERSION.pack(version) + self.value.encode(version)
 
-    def replay(self, machine: Machine, offset: int, producer_id: int, producer_epoch: int) -> None:
-        machine.replay(offset, self.key, self.value, producer_id, producer_epoch)
+    def replay(
+        self, machine: Machine, offset: int, producer_id: int, producer_epoch: int
+    ) -> Pieces[None] | None:
+        return machine.replay(offset, self.key, self.value, producer_id, producer_epoch)
 
 
 class Reply(NamedTuple):
@@ -148,8 +154,11 @@ class Machine(Protocol):
         value: CoordinatorValue | None,
         producer_id: int,
         producer_epoch: int,
-    ) -> None:
-        """Puts a record into memory. -1 is the producer id of records outside transactions."""
+    ) -> Pieces[None] | None:
+        """Puts a record into memory. -1 is the producer id of records outside transactions. One
+        that names thousands of partitions is begun, and the pieces that are left come back: the
+        caller does them before the machine does anything else.
+        """
         ...
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> Iterable[None]:

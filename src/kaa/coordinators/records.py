@@ -20,11 +20,18 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from kaa.limits import (
+    COORDINATOR_RECORD_OVERHEAD_BYTES_MAX,
+    RECORDS_PER_PIECE,
+    SMALL_RECORD_BYTES,
+)
 from kaa.wire.primitives import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from kaa.coordinators.machine import WritableRecord
+    from kaa.model.pieces import Pieces
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 
 # Comes first in keys and values.
@@ -66,3 +73,21 @@ class RecordTypes:
 
 def encode_key(key: CoordinatorKey) -> bytes:
     return VERSION.pack(key.record_type) + key.encode(0)
+
+
+def encode_all(
+    records: Sequence[WritableRecord],
+) -> Pieces[tuple[list[tuple[bytes, bytes | None]], list[int]]]:
+    """Keys and values, and what each takes in a batch. A large record counts as several."""
+    encoded, sizes = [], []
+    spent = 0
+    for record in records:
+        key, value = record.encode()
+        size = len(key) + len(value or b"") + COORDINATOR_RECORD_OVERHEAD_BYTES_MAX
+        encoded.append((key, value))
+        sizes.append(size)
+        spent += 1 + size // SMALL_RECORD_BYTES
+        if spent >= RECORDS_PER_PIECE:
+            spent = 0
+            yield
+    return encoded, sizes

@@ -6,7 +6,8 @@ between which the loop serves clients.
 
 One that could not be loaded is loaded again after a pause, which doubles with each failure in a
 row: a disk may have been slow to answer, and nothing else would bring its groups back before the
-leader epoch changes. The failure costs that partition alone; its clients get NOT_COORDINATOR.
+leader epoch changes. The failure costs that partition alone; its clients get NOT_COORDINATOR. One
+whose log has records of another writer is loaded again at once.
 """
 
 from __future__ import annotations
@@ -139,10 +140,19 @@ class Runtime(Generic[MachineType]):
         return answer
 
     def write_all(self, command: Command[MachineType]) -> None:
-        """Runs a command that nobody waits for on every active shard."""
-        for shard in tuple(self._shards.values()):
+        """Runs a command that nobody waits for on every active shard, of which there may be fifty:
+        one in each round of the loop.
+        """
+        self._write_each(command, iter(tuple(self._shards.values())))
+
+    def _write_each(
+        self, command: Command[MachineType], rest: Iterator[Shard[MachineType]]
+    ) -> None:
+        for shard in rest:
             if shard.state is ShardState.ACTIVE:
+                self._host.loop.call_soon(self._write_each, command, rest)
                 shard.write_unasked(command)
+                return
 
     def shard(self, number: int) -> Shard[MachineType] | None:
         return self._shards.get(number)
@@ -176,7 +186,14 @@ class Runtime(Generic[MachineType]):
         self._begin(partition)
 
     def _begin(self, partition: Partition) -> None:
-        shard = Shard(partition, self._make_machine(), self._types, self._host, self._perform)
+        shard = Shard(
+            partition,
+            self._make_machine(),
+            self._types,
+            self._host,
+            self._perform,
+            self._begin_again,
+        )
         self._shards[partition.number] = shard
         self._to_load.put_nowait(shard)
 

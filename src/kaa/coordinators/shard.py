@@ -3,7 +3,8 @@
 A shard is loading, active, failed or closed. It is loaded by replaying its partition to the end;
 meanwhile every request gets COORDINATOR_LOAD_IN_PROGRESS. It is closed when this broker does not
 lead the partition any more; waiting requests get NOT_COORDINATOR, and the machine is dropped with
-all that was not committed. A failed one could not be loaded: another takes its place (`runtime`).
+all that was not committed. A failed one could not be loaded, or found in its log what somebody else
+has appended: another takes its place (`runtime`).
 
 A command runs at once, on the newest state. Its records get the next offsets, are replayed, and
 join the batch that is being gathered; the batch is appended at the end of the turn of the loop, or
@@ -20,7 +21,8 @@ records are in the log and stay.
 
 What is written within a transaction (`write` with a writer) goes into batches of its own, which
 have the producer's id and epoch. Its end comes as a marker (`end_transaction`), which is appended
-and replayed here as well: nobody else writes to the partition.
+and replayed here as well. If somebody else writes to the partition, memory has other offsets than
+the log: the shard fails, as Kafka's does.
 
 A command about thousands of partitions is done in pieces: it returns a generator, or more records
 than are gathered in one turn of the loop. What comes meanwhile waits in `_later`, except questions
@@ -39,18 +41,18 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from kaa.coordinators.loading import replay_log
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult, Machine
 from kaa.coordinators.promise import keep_in_pieces
+from kaa.coordinators.records import encode_all
 from kaa.limits import (
     COORDINATOR_CHANGES_COMMITTED_PER_TURN_MAX,
     COORDINATOR_DEADLINES_PER_TURN_MAX,
     COORDINATOR_LATE_MS_MAX,
     COORDINATOR_PATIENCE_MS,
-    COORDINATOR_RECORD_OVERHEAD_BYTES_MAX,
     RECORDS_PER_PIECE,
     SMALL_RECORD_BYTES,
 )
+from kaa.log.append import BY_COORDINATOR
 from kaa.log.errors import LogError
-from kaa.model.kinds import AppendOrigin
-from kaa.model.pieces import finish, in_pieces
+from kaa.model.pieces import begun, in_pieces
 from kaa.records.batch import HEADER_BYTES, NO_SEQUENCE
 from kaa.records.build import BatchBuilder
 from kaa.records.control import (
@@ -61,10 +63,10 @@ from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from kaa.coordinators.loading import Host
-    from kaa.coordinators.machine import Moment, Reply, WritableRecord
+    from kaa.coordinators.machine import Moment, Reply
     from kaa.coordinators.promise import Promise
     from kaa.coordinators.records import RecordTypes
     from kaa.log.producer_state import VerificationGuard
@@ -129,6 +131,7 @@ class Shard(Generic[MachineType]):
         types: RecordTypes,
         host: Host,
         perform: Callable[[Any], None],
+        replace: Callable[[Shard[MachineType]], None],
     ) -> None:
         self.partition = partition
         self.machine = machine
@@ -137,6 +140,7 @@ class Shard(Generic[MachineType]):
         self._types = types
         self._host = host
         self._perform = perform
+        self._replace = replace
         self._loop = host.loop
         # The offset of the next record: the log end offset plus what is gathered.
         self._next_offset = 0
@@ -232,14 +236,17 @@ class Shard(Generic[MachineType]):
             timestamp=now.wall_ms,
         )
         try:
-            self.partition.append(
+            info = self.partition.append(
                 batch,
                 now_ms=now.wall_ms,
-                origin=AppendOrigin.COORDINATOR,
-                transaction_version=transaction_version,
+                source=BY_COORDINATOR._replace(transaction_version=transaction_version),
             )
         except LogError as error:
-            answer.refuse(CoordinatorError(error.error))
+            refusal = error.error
+        else:
+            refusal = self._lost_step(self._next_offset, info.first_offset)
+        if refusal is not None:
+            answer.refuse(CoordinatorError(refusal))
             return
         is_commit = marker.control_type is ControlRecordType.COMMIT
         self._long = self._replay_end(producer.producer_id, is_commit, answer, now)
@@ -311,8 +318,11 @@ class Shard(Generic[MachineType]):
 
     def close(self) -> None:
         """This broker does not lead the partition any more: nothing uncommitted counts."""
+        self._give_up(ShardState.CLOSED)
+
+    def _give_up(self, state: ShardState) -> None:
         was_active = self.state is ShardState.ACTIVE
-        self._end(ShardState.CLOSED)
+        self._end(state)
         answers = [waiting.answer for waiting in self._waiting]
         answers += [self._long_answer, *(answer for _, answer in self._later)]
         self._waiting.clear()
@@ -350,7 +360,12 @@ class Shard(Generic[MachineType]):
                 self._go_on()
                 return
             if result.records:
-                finish(self._gather(result, now))
+                rest = begun(self._gather(result, now))
+                if rest is not None:
+                    self._long = self._in_pieces(result, answer, now, rest)
+                    self._long_answer = answer
+                    self._loop.call_soon(self._go_on)
+                    return
         except CoordinatorError as error:
             self._refuse(result, answer, error)
         except Exception:
@@ -382,11 +397,12 @@ class Shard(Generic[MachineType]):
         work: CoordinatorResult | Pieces[CoordinatorResult],
         answer: Promise[Any] | None,
         now: Moment,
+        gathering: Pieces[None] | None = None,
     ) -> Pieces[None]:
         result = None
         try:
             result = yield from in_pieces(work)
-            yield from self._gather(result, now)
+            yield from gathering or self._gather(result, now)
         except CoordinatorError as error:
             self._refuse(result, answer, error)
         except Exception:
@@ -455,7 +471,7 @@ class Shard(Generic[MachineType]):
         records = result.records
         if not records:
             return
-        encoded, sizes = yield from _encoded(records)
+        encoded, sizes = yield from encode_all(records)
         log = self.partition.log
         if log is None:
             raise CoordinatorError(Errors.KAFKA_STORAGE_ERROR)
@@ -474,7 +490,9 @@ class Shard(Generic[MachineType]):
             offset = self._next_offset
             if result.is_replayed:
                 timeline.move(offset)
-                record.replay(machine, offset, producer_id, producer_epoch)
+                rest = record.replay(machine, offset, producer_id, producer_epoch)
+                if rest is not None:
+                    yield from rest
             builder = self._batch
             if builder is None:
                 builder = self._begin_batch()
@@ -548,19 +566,32 @@ class Shard(Generic[MachineType]):
         builder, self._batch = self._batch, None
         if builder is None or builder.record_count == 0:
             return None
+        writer, source = self._writer, BY_COORDINATOR
+        if writer is not None:
+            source = source._replace(guard=writer.guard)
         try:
             info = self.partition.append(
-                builder.build(),
-                now_ms=self._host.now().wall_ms,
-                origin=AppendOrigin.COORDINATOR,
-                guard=(self._writer or _NO_WRITER).guard,
+                builder.build(), now_ms=self._host.now().wall_ms, source=source
             )
         except LogError as error:
             self._append_failed(error.error)
             return error.error
-        assert info.first_offset == self._batch_offset, "another writer appended to this partition"
-        self._progress()
-        return None
+        refusal = self._lost_step(self._batch_offset, info.first_offset)
+        if refusal is None:
+            self._progress()
+        return refusal
+
+    def _lost_step(self, expected: int, offset: int) -> Errors | None:
+        """Fails if what was appended is elsewhere in the log than memory has it."""
+        if offset == expected:
+            return None
+        self._host.report(
+            f"another writer has appended to {self.partition.topic}-{self.partition.number} "
+            f"(offset {offset} instead of {expected}); its coordinator loads it again"
+        )
+        self._give_up(ShardState.FAILED)
+        self._loop.call_soon(self._replace, self)
+        return Errors.NOT_COORDINATOR
 
     def _append_failed(self, error: Errors) -> None:
         base = self._batch_offset
@@ -585,7 +616,9 @@ class Shard(Generic[MachineType]):
         log = self.partition.log
         if self.state is not ShardState.ACTIVE or log is None or self._long is not None:
             return
-        high_watermark = min(log.high_watermark, self._next_offset)
+        # What is only gathered is not committed, even if another writer has moved the watermark.
+        written = self._next_offset if self._batch is None else self._batch_offset
+        high_watermark = min(log.high_watermark, written)
         timeline = self.machine.timeline
         timeline.commit(high_watermark, COORDINATOR_CHANGES_COMMITTED_PER_TURN_MAX)
         while self._waiting and self._waiting[0].end_offset <= timeline.committed_offset:
@@ -637,7 +670,8 @@ class Shard(Generic[MachineType]):
         if self._must_wait():
             self._machine_timer = None
             return
-        late_ms = self._host.now().monotonic_ms - self._armed_ms
+        now_ms = self._host.now().monotonic_ms
+        late_ms = now_ms - self._armed_ms
         self._is_patient = late_ms > COORDINATOR_LATE_MS_MAX and not self._is_patient
         if self._is_patient:
             seconds = COORDINATOR_PATIENCE_MS / 1000
@@ -646,7 +680,8 @@ class Shard(Generic[MachineType]):
         self._machine_timer = None
         for _ in range(COORDINATOR_DEADLINES_PER_TURN_MAX):
             deadline_ms = self.machine.timers.next_deadline_ms
-            if deadline_ms is None or deadline_ms > self._host.now().monotonic_ms:
+            # What becomes due meanwhile, as the next slice of long work, has another turn.
+            if deadline_ms is None or deadline_ms > now_ms:
                 break
             self._run(lambda machine, now: machine.expire(now) or CoordinatorResult(), None)
         self._arm_machine_timer()
@@ -655,24 +690,6 @@ class Shard(Generic[MachineType]):
 def found(query: Callable[[Asked], Any | Pieces[Any]], asked: Asked) -> Pieces[Any]:
     """The answer to a question, which may be given at once or in pieces."""
     return (yield from in_pieces(query(asked)))
-
-
-def _encoded(
-    records: Sequence[WritableRecord],
-) -> Pieces[tuple[list[tuple[bytes, bytes | None]], list[int]]]:
-    """Keys and values, and what each takes in a batch. A large record counts as several."""
-    encoded, sizes = [], []
-    spent = 0
-    for record in records:
-        key, value = record.encode()
-        size = len(key) + len(value or b"") + COORDINATOR_RECORD_OVERHEAD_BYTES_MAX
-        encoded.append((key, value))
-        sizes.append(size)
-        spent += 1 + size // SMALL_RECORD_BYTES
-        if spent >= RECORDS_PER_PIECE:
-            spent = 0
-            yield
-    return encoded, sizes
 
 
 def _answer(replies: Any) -> None:

@@ -199,7 +199,7 @@ class Cluster:
 
     def replicate(self) -> None:
         """The other replica has fetched everything."""
-        log = self.partition.leader_log()
+        log = self.partition.online_log()
         self.partition.replica_fetched(2, log.log_end_offset)
 
     def lead(self, leader: int) -> None:

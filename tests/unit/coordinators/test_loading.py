@@ -10,6 +10,7 @@ import pytest
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.shard import ShardState
 from kaa.limits import SMALL_RECORD_BYTES
+from kaa.log.append import append_as_follower
 from kaa.records.control import (
     ControlRecordType,
     EndTransactionMarker,
@@ -18,6 +19,7 @@ from kaa.records.control import (
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.support import Cluster, error_of, turns
 from tests.unit.coordinators.test_shard import TWO, run
+from tests.unit.log.logs import new_disk, new_log, stored_batches
 
 
 @run
@@ -104,3 +106,34 @@ async def test_markers_are_replayed() -> None:
         cluster.partition.append(batch, now_ms=0)
     await cluster.load()
     assert cluster.machine.ended_transactions == [(7, True), (7, False)]
+
+
+@run
+async def test_partition_that_moves_to_another_directory_meanwhile_is_replayed_to_its_end() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    for _ in range(20):
+        await cluster.write(lambda machine: machine.add("a"))
+    again = Cluster(old=cluster.replicas)
+    source, moved = again.partition.online_log(), new_log(new_disk())
+
+    batches = [bytes(each.view) for each in stored_batches(source)]
+    for each in batches:
+        append_as_follower(moved, each, leader_epoch=99, now_ms=0)
+    moved.update_high_watermark(moved.log_end_offset)
+
+    replay = again.machine.replay
+
+    def move_and_replay(*arguments: Any) -> None:
+        if again.partition.log is source:
+            # From now on the source stays as it is.
+            again.partition.log = moved
+            again.partition.append(bytearray(batches[0]), now_ms=0)
+        replay(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(again.machine, "replay", move_and_replay)
+        await again.load()
+    assert moved.log_end_offset > source.log_end_offset
+    assert dict(again.machine.counters.items()) == {"a": 1}, "as the last record says"
+    assert again.machine.timeline.committed_offset == moved.log_end_offset

@@ -23,7 +23,7 @@ from kaa.coordinators.timeline import TimelineDict
 from kaa.coordinators.transaction import machine as transaction_machine
 from kaa.coordinators.transaction import state as transaction_state
 from kaa.coordinators.transaction.machine import Decision, DecisionWritten, TransactionMachine
-from kaa.coordinators.transaction.state import BEFORE, State, Transaction
+from kaa.coordinators.transaction.state import BEFORE, Transaction, TransactionState
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.group.consumer.test_model import ConsumerGroupModel
 from tests.unit.coordinators.group.offsets.test_transactional_model import TransactionalOffsetsModel
@@ -49,7 +49,7 @@ def _wrong_outcome(patch: pytest.MonkeyPatch) -> None:
     decided = Transaction.decided
 
     def wrong(self: Transaction, *, is_commit: bool, **fields: Any) -> Transaction:
-        is_open = self.state is State.ONGOING
+        is_open = self.state is TransactionState.ONGOING
         return decided(self, is_commit=is_commit is not is_open, **fields)
 
     patch.setattr(Transaction, "decided", wrong)
@@ -60,11 +60,15 @@ def _no_epoch_bump(patch: pytest.MonkeyPatch) -> None:
 
 
 def _time_ends_a_decided_commit(patch: pytest.MonkeyPatch) -> None:
-    before = {**BEFORE, State.PREPARE_ABORT: BEFORE[State.PREPARE_ABORT] | {State.PREPARE_COMMIT}}
+    before = {
+        **BEFORE,
+        TransactionState.PREPARE_ABORT: BEFORE[TransactionState.PREPARE_ABORT]
+        | {TransactionState.PREPARE_COMMIT},
+    }
     patch.setattr(transaction_state, "BEFORE", before)
 
     def can_run_out(transaction: Transaction) -> bool:
-        return transaction.state in {State.ONGOING, State.PREPARE_COMMIT}
+        return transaction.state in {TransactionState.ONGOING, TransactionState.PREPARE_COMMIT}
 
     patch.setattr(transaction_machine, "_can_run_out", can_run_out)
 
@@ -176,7 +180,7 @@ def _partitions_are_given_while_somebody_has_them(patch: pytest.MonkeyPatch) -> 
     patch.setattr(
         reconcile,
         "_advance",
-        lambda member, situation, epoch: advance(member, situation._replace(owners=()), epoch),
+        lambda member, situation, epoch: advance(member, situation._replace(owners={}), epoch),
     )
 
 
@@ -185,7 +189,7 @@ def _nobody_waits_for_a_revocation(patch: pytest.MonkeyPatch) -> None:
 
 
 def _a_target_is_not_stored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ConsumerGroup, "replay_target", lambda *_: None)
+    patch.setattr(ConsumerGroup, "replay_target", lambda *_: iter(()))
 
 
 FAULTS: list[tuple[type[RuleBasedStateMachine], Plant]] = [

@@ -159,7 +159,7 @@ def test_a_load_that_fails_is_told_and_tried_again(
         await cluster.load()
         assert await cluster.write(lambda machine: machine.add("a", 5)) == 5
         again = Cluster(old=cluster.replicas)
-        log = again.partition.leader_log()
+        log = again.partition.online_log()
         monkeypatch.setattr(log, "read", fail_first(log.read, 3, error))
         async with asyncio.TaskGroup() as tasks:
             duty = tasks.create_task(again.runtime.run())
@@ -186,7 +186,7 @@ def test_the_pause_between_attempts_grows_to_a_limit(monkeypatch: pytest.MonkeyP
         await cluster.load()
         await cluster.write(lambda machine: machine.add("a"))
         again = Cluster(old=cluster.replicas)
-        log = again.partition.leader_log()
+        log = again.partition.online_log()
         monkeypatch.setattr(log, "read", fail_first(log.read, 5, OSError()))
         pauses: list[float] = []
 
@@ -221,7 +221,7 @@ def test_a_failed_shard_that_was_replaced_is_left_alone(monkeypatch: pytest.Monk
         cluster.write(lambda machine: machine.add("a"))
         await turns()
         again = Cluster(old=cluster.replicas)
-        log = again.partition.leader_log()
+        log = again.partition.online_log()
         monkeypatch.setattr(log, "read", fail_first(log.read, 1, OSError()))
         retries: list[Callable[[], None]] = []
 
@@ -261,6 +261,6 @@ def test_a_shard_that_fails_as_it_begins_does_nothing_more(
         await cluster.load()
         await asyncio.sleep(0.01)
         assert shard.state is ShardState.FAILED
-        assert cluster.partition.leader_log().log_end_offset == 0
+        assert cluster.partition.online_log().log_end_offset == 0
 
     asyncio.run(main())

@@ -71,10 +71,10 @@ async def test_commands_of_one_turn_share_a_batch() -> None:
     cluster = Cluster()
     await cluster.load()
     answers = [cluster.write(lambda machine: machine.add("a")) for _ in range(10)]
-    assert cluster.partition.leader_log().log_end_offset == 0
+    assert cluster.partition.online_log().log_end_offset == 0
     assert [await answer for answer in answers] == list(range(1, 11))
-    (segment,) = [cluster.partition.leader_log().segments.active]
-    assert cluster.partition.leader_log().log_end_offset == 10
+    (segment,) = [cluster.partition.online_log().segments.active]
+    assert cluster.partition.online_log().log_end_offset == 10
     assert segment.size < 10 * 61
 
 
@@ -85,7 +85,7 @@ async def test_a_linger_gathers_longer() -> None:
     await cluster.load()
     first = cluster.write(lambda machine: machine.add("a"))
     await turns()
-    assert cluster.partition.leader_log().log_end_offset == 0
+    assert cluster.partition.online_log().log_end_offset == 0
     second = cluster.write(lambda machine: machine.add("a"))
     assert (await first, await second) == (1, 2)
 
@@ -97,7 +97,7 @@ async def test_a_refused_command_changes_nothing() -> None:
     assert await error_of(cluster.write(lambda machine: machine.add("a", 0))) is (
         Errors.INVALID_REQUEST
     )
-    assert cluster.partition.leader_log().log_end_offset == 0
+    assert cluster.partition.online_log().log_end_offset == 0
 
 
 @run
@@ -207,7 +207,7 @@ async def test_a_result_that_need_not_be_whole_is_split() -> None:
         return CoordinatorResult(records, response=True, is_atomic=False)
 
     assert await cluster.write(many)
-    assert cluster.partition.leader_log().log_end_offset == 2_000
+    assert cluster.partition.online_log().log_end_offset == 2_000
     assert cluster.committed("a" * 1_000) == 1_999
 
 
@@ -238,6 +238,30 @@ async def test_deadlines_of_the_machine_run_as_commands() -> None:
     # On a busy machine the deadline comes up in the same turn.
     await turns()
     assert cluster.committed("a") == 1
+
+
+@run
+async def test_what_becomes_due_meanwhile_has_another_turn() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    machine = cluster.machine
+    seen: list[int] = []
+
+    def expire(now: Moment) -> CoordinatorResult | None:
+        """A slice that takes longer than the pause before the next one."""
+        if machine.timers.take_due(now.monotonic_ms) is None:
+            return None
+        seen.append(now.monotonic_ms)
+        machine.timers.schedule("a", now.monotonic_ms + 1, "a")
+        cluster.host.moment = Moment(now.wall_ms, now.monotonic_ms + 5)
+        return CoordinatorResult()
+
+    machine.expire = expire  # type: ignore[method-assign]
+    machine.timers.schedule("a", 0, "a")
+    cluster.shard._expire()
+    assert len(seen) == 1
+    cluster.shard._expire()
+    assert len(seen) == 2
 
 
 def test_deadlines_on_the_loop_that_nodes_run_on() -> None:
@@ -331,7 +355,7 @@ async def test_an_append_that_the_log_refuses() -> None:
     await cluster.load()
 
     # Before anybody has heard of it.
-    cluster.partition.leader_log().directory.offline_reason = "broken"
+    cluster.partition.online_log().directory.offline_reason = "broken"
     answer = cluster.write(lambda machine: machine.add("a"))
     assert await error_of(answer) is Errors.KAFKA_STORAGE_ERROR
     assert len(cluster.machine.counters) == 0

@@ -13,7 +13,7 @@ from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.coordinators.shard import TransactionalWriter
 from kaa.limits import COORDINATOR_CHANGES_COMMITTED_PER_TURN_MAX
 from kaa.log.log import FetchIsolation
-from kaa.model.pieces import Pieces
+from kaa.model.pieces import Pieces, begun
 from kaa.records.batch import iter_batches
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.support import Cluster, CounterMachine, counter_record, error_of, turns
@@ -36,7 +36,7 @@ def slow(
 
 def batches(cluster: Cluster) -> list[int]:
     """How many records each batch of the log has."""
-    log = cluster.partition.leader_log()
+    log = cluster.partition.online_log()
     found = cluster.partition.read(0, 1 << 24, FetchIsolation.LOG_END, min_one=True)
     assert found.region is not None
     try:
@@ -97,13 +97,45 @@ async def test_its_records_stay_together_in_one_batch() -> None:
     long = cluster.write(lambda machine: machine.add("a", copies=MANY))
     after = cluster.write(lambda machine: machine.add("b"))
     await turns(3)
-    assert cluster.partition.leader_log().log_end_offset == 0
+    assert cluster.partition.online_log().log_end_offset == 0
     await turns(MANY)
     # What was gathered before it goes with it.
     assert batches(cluster) == [1 + MANY, 1]
     assert not long.done()
     cluster.replicate()
     assert (await before, await long, await after) == (1, 1, 2)
+
+
+def replay_slowly(machine: CounterMachine) -> None:
+    """Lets every record take several turns."""
+    replay = machine.replay
+
+    def in_pieces(*arguments: Any) -> Pieces[None] | None:
+        def rest() -> Pieces[None]:
+            for _ in range(3):
+                yield
+            replay(*arguments)
+
+        return begun(rest())
+
+    machine.replay = in_pieces  # type: ignore[assignment, method-assign]
+
+
+@run
+async def test_a_record_that_is_replayed_in_pieces() -> None:
+    cluster = Cluster()
+    await cluster.load()
+    replay_slowly(cluster.machine)
+    first = cluster.write(lambda machine: machine.add("a"))
+    second = cluster.write(lambda machine: machine.add("a"))
+    await turns(1)
+    assert "a" not in cluster.machine.counters
+    assert (await first, await second) == (1, 2)
+    assert batches(cluster) == [1, 1]
+    again = Cluster(old=cluster.replicas)
+    replay_slowly(again.machine)
+    await again.load()
+    assert again.committed("a") == 2
 
 
 @run
@@ -161,7 +193,7 @@ async def test_a_short_one_does_not_end_the_linger() -> None:
     first = cluster.write(lambda machine: machine.add("a"))
     cluster.run(lambda machine, _: slow(machine, 0))
     second = cluster.write(lambda machine: machine.add("a"))
-    assert cluster.partition.leader_log().log_end_offset == 0
+    assert cluster.partition.online_log().log_end_offset == 0
     assert (await first, await second) == (1, 12)
     assert batches(cluster) == [3]
 
@@ -243,7 +275,7 @@ async def test_thousands_of_changes_are_committed_in_turns() -> None:
         return CoordinatorResult([counter_record(f"{n}", n) for n in range(count)], "done")
 
     answer = cluster.write(many)
-    while cluster.partition.leader_log().log_end_offset < count:  # noqa: ASYNC110  In pieces.
+    while cluster.partition.online_log().log_end_offset < count:  # noqa: ASYNC110  In pieces.
         await asyncio.sleep(0)
     cluster.replicate()
     seen = set()

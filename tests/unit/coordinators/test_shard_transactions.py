@@ -29,7 +29,7 @@ def on_loop(story: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None
 
 
 def writer(cluster: Cluster, producer_id: int = 7, epoch: int = 0) -> TransactionalWriter:
-    state = cluster.partition.leader_log().producer_state
+    state = cluster.partition.online_log().producer_state
     guard = state.start_verification(producer_id, -1, epoch, True, 0)
     return TransactionalWriter(producer_id, epoch, guard)
 
@@ -44,7 +44,7 @@ def write(
 
 def batches(cluster: Cluster) -> list[tuple[int, bool, bool]]:
     """Producer id, whether it is transactional, and whether it is a marker, of each batch."""
-    log = cluster.partition.leader_log()
+    log = cluster.partition.online_log()
     found = log.read(0, bytes_max=1 << 20)
     assert found.region is not None
     data = found.region.read()

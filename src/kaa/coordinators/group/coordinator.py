@@ -1,9 +1,9 @@
 """The group coordinator of a broker, as handlers call it: requests in, responses out.
 
 Each request goes to the shard of its group. What comes back is a future of the finished response:
-the handler says how a refusal reads in its API (`refused`), and how the answer of the machine does
-(`respond`) where that is not the response itself. Why members come and go, as far as they say
-(KIP-800), is logged.
+the handler says how a refusal reads in its API (`refused`), how the answer of the machine does
+(`respond`) where that is not the response itself, and how a group or an offset is shown
+(`describe`, `show`). Why members come and go, as far as they say (KIP-800), is logged.
 """
 
 from __future__ import annotations
@@ -11,29 +11,31 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaa.coordinators.group.kinds import RECORD_TYPES
-from kaa.coordinators.group.machine import GroupMachine
 from kaa.coordinators.group.modern.group import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from kaa.coordinators.group.offsets.commands import commit_offsets, delete_offsets
 from kaa.coordinators.group.offsets.fetch import fetch_offsets
 from kaa.coordinators.group.offsets.transactional import commit_offsets as commit_transactional
+from kaa.coordinators.group.share.states import ShareStates
 from kaa.coordinators.group.streams.validate import validate_streams_heartbeat
 from kaa.coordinators.group.topics import GroupTopics
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.coordinators.promise import Promise
 from kaa.coordinators.runtime import Runtime, partition_for
-from kaa.coordinators.share.state import UNKNOWN_START_OFFSET, SharePartitionKey
 from kaa.limits import RECORDS_PER_PIECE
+from kaa.model.pieces import in_pieces
 from kaa.model.topics import CONSUMER_OFFSETS
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from kaa.coordinators.group.kinds import Group
+    from kaa.coordinators.group.machine import GroupMachine
+    from kaa.coordinators.group.offsets.fetch import FetchedTopic, Show
     from kaa.coordinators.group.outcome import Client
     from kaa.coordinators.group.settings import (
         ConsumerTimes,
@@ -50,38 +52,30 @@ if TYPE_CHECKING:
     from kaa.model.errands import Errands
     from kaa.model.pieces import Pieces
     from kaa.wire.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitResponse
-    from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+    from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup
     from kaa.wire.messages.k11_join_group import JoinGroupRequest, JoinGroupResponse
-    from kaa.wire.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
-    from kaa.wire.messages.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse
+    from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
+    from kaa.wire.messages.k13_leave_group import LeaveGroupRequest
     from kaa.wire.messages.k14_sync_group import SyncGroupRequest, SyncGroupResponse
-    from kaa.wire.messages.k15_describe_groups import DescribedGroup
-    from kaa.wire.messages.k16_list_groups import ListedGroup, ListGroupsRequest
+    from kaa.wire.messages.k16_list_groups import ListGroupsRequest
     from kaa.wire.messages.k28_txn_offset_commit import (
         TxnOffsetCommitRequest,
         TxnOffsetCommitResponse,
     )
-    from kaa.wire.messages.k42_delete_groups import DeletableGroupResult
     from kaa.wire.messages.k47_offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
     from kaa.wire.messages.k68_consumer_group_heartbeat import (
         ConsumerGroupHeartbeatRequest,
         ConsumerGroupHeartbeatResponse,
     )
-    from kaa.wire.messages.k69_consumer_group_describe import (
-        DescribedGroup as DescribedConsumerGroup,
-    )
     from kaa.wire.messages.k76_share_group_heartbeat import (
         ShareGroupHeartbeatRequest,
         ShareGroupHeartbeatResponse,
     )
-    from kaa.wire.messages.k77_share_group_describe import DescribedGroup as DescribedShareGroup
     from kaa.wire.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest
-    from kaa.wire.messages.k89_streams_group_describe import (
-        DescribedGroup as DescribedStreamsGroup,
-    )
     from kaa.wire.primitives import Uuid
 
 R = TypeVar("R")
+Shown = TypeVar("Shown")
 
 # The feature of a cluster that has consumer groups, from level 1 on.
 GROUP_FEATURE: Final = "group.version"
@@ -92,9 +86,16 @@ _LOG: Final = logging.getLogger(__name__)
 _CLIENT_MADE_ID_VERSION: Final = 1
 
 
+def machine_class() -> type[GroupMachine]:
+    """The machine of groups, which is loaded with the first partition of them: fifty modules."""
+    from kaa.coordinators.group.machine import GroupMachine
+
+    return GroupMachine
+
+
 class GroupCoordinator:
-    """The group coordinator as handlers call it. Every call gives a future of the finished
-    response, refusals included.
+    """The group coordinator as handlers call it. A call gives a future of the
+    response, or of the handler's part of it, refusals included; `delete_groups` is a coroutine.
     """
 
     def __init__(
@@ -112,19 +113,19 @@ class GroupCoordinator:
         self._host = host
         self._settings = settings
         self._partition_count = partition_count
-        self._persister = persister
         self._errands = errands
         # What consumer groups know of topics; the broker tells it of changes.
         self.topics = GroupTopics()
         self.runtime: Runtime[GroupMachine] = Runtime(
             CONSUMER_OFFSETS,
-            lambda: GroupMachine(
+            lambda: machine_class()(
                 settings, new_id, self.topics, consumer_times, share_times, streams_times
             ),
             RECORD_TYPES,
             host,
             self._perform,
         )
+        self._states = ShareStates(host, self.runtime, self.partition_for, persister)
 
     def partition_for(self, group_id: str) -> int:
         return partition_for(group_id, self._partition_count())
@@ -173,9 +174,12 @@ class GroupCoordinator:
         )
 
     def heartbeat(
-        self, request: HeartbeatRequest, refused: Callable[[CoordinatorError], HeartbeatResponse]
-    ) -> asyncio.Future[HeartbeatResponse]:
-        answer = Promise(self._host.loop, refused)
+        self,
+        request: HeartbeatRequest,
+        refused: Callable[[CoordinatorError], R],
+        respond: Callable[[Errors], R],
+    ) -> asyncio.Future[R]:
+        answer = Promise(self._host.loop, refused, respond)
         if not request.group_id:
             return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
         return self.runtime.write(
@@ -185,19 +189,20 @@ class GroupCoordinator:
         )
 
     def leave(
-        self, request: LeaveGroupRequest, refused: Callable[[CoordinatorError], LeaveGroupResponse]
-    ) -> asyncio.Future[LeaveGroupResponse]:
-        answer = Promise(self._host.loop, refused)
+        self,
+        request: LeaveGroupRequest,
+        refused: Callable[[CoordinatorError], R],
+        respond: Callable[[list[Errors]], R],
+    ) -> asyncio.Future[R]:
+        """`respond` gets the error of each member."""
+        answer = Promise(self._host.loop, refused, partial(_left, request, respond))
         if not request.group_id:
             return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
-        self.runtime.write(
+        return self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, now: machine.leave(request, now),
             answer,
         )
-        if any(identity.reason for identity in request.members):
-            answer.add_done_callback(partial(_log_leaving, request))
-        return answer
 
     # --- the consumer protocol
 
@@ -224,7 +229,7 @@ class GroupCoordinator:
     def _prepared(
         self,
         names: list[str] | None,
-        command: Callable[[GroupMachine, Moment], CoordinatorResult],
+        command: Command[GroupMachine],
     ) -> Command[GroupMachine]:
         """The command, after what it needs to know of these topics was found out in pieces."""
         topics = self.topics
@@ -233,21 +238,9 @@ class GroupCoordinator:
 
         def prepare(machine: GroupMachine, now: Moment) -> Pieces[CoordinatorResult]:
             yield from topics.prepare(names)
-            return command(machine, now)
+            return (yield from in_pieces(command(machine, now)))
 
         return prepare
-
-    def describe_consumer_group(
-        self, group_id: str, refused: Callable[[CoordinatorError], DescribedConsumerGroup]
-    ) -> asyncio.Future[DescribedConsumerGroup]:
-        answer = Promise(self._host.loop, refused)
-        if not group_id:
-            return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
-        return self.runtime.read(
-            self.partition_for(group_id),
-            lambda machine: machine.describe_consumer_group(group_id),
-            answer,
-        )
 
     # --- share groups
 
@@ -267,63 +260,8 @@ class GroupCoordinator:
             answer,
         )
 
-    def describe_share_group(
-        self, group_id: str, refused: Callable[[CoordinatorError], DescribedShareGroup]
-    ) -> asyncio.Future[DescribedShareGroup]:
-        return self.runtime.read(
-            self.partition_for(group_id),
-            lambda machine: machine.describe_share_group(group_id),
-            Promise(self._host.loop, refused),
-        )
-
     def _perform(self, effect: InitialiseState) -> None:
-        self._errands.begin("the initialisation of share states", self._initialise(effect))
-
-    async def _initialise(self, effect: InitialiseState) -> None:
-        """Has share state made for partitions; those that got none are tried again later."""
-        done: dict[Uuid, set[int]] = defaultdict(set)
-        failed: dict[Uuid, set[int]] = defaultdict(set)
-        for topic_id, numbers in effect.partitions.items():
-            for number in sorted(numbers):
-                key = SharePartitionKey(effect.group_id, topic_id, number)
-                outcome = done
-                try:
-                    await self._persister.initialise(key, effect.state_epoch, UNKNOWN_START_OFFSET)
-                except Exception as error:  # noqa: BLE001  Whatever it is, it is tried again.
-                    outcome = failed
-                    self._host.report(f"share state of {key} was not initialised: {error!r}")
-                outcome[topic_id].add(number)
-        group_id, number = effect.group_id, self.partition_for(effect.group_id)
-        begun = {topic_id: frozenset(numbers) for topic_id, numbers in done.items()}
-        missing = {topic_id: frozenset(numbers) for topic_id, numbers in failed.items()}
-        loop = self._host.loop
-        with suppress(CoordinatorError):
-            if missing:
-                await self.runtime.write(
-                    number,
-                    lambda machine, _: machine.share.not_initialised(group_id, missing),
-                    Promise(loop),
-                )
-            await self.runtime.write(
-                number,
-                lambda machine, _: machine.share.initialised(group_id, begun),
-                Promise(loop),
-            )
-
-    async def _delete_share_state(self, group_id: str) -> None:
-        """Forgets what a share group is done with, before the group itself goes."""
-        found: Promise[dict[Uuid, frozenset[int]]] = self.runtime.read(
-            self.partition_for(group_id),
-            lambda machine: machine.share_state_of(group_id),
-            Promise(self._host.loop),
-        )
-        try:
-            for topic_id, numbers in (await found).items():
-                for number in sorted(numbers):
-                    await self._persister.delete(SharePartitionKey(group_id, topic_id, number))
-        except CoordinatorError as refusal:
-            if refusal.error is not Errors.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
+        self._errands.begin("the initialisation of share states", self._states.initialise(effect))
 
     # --- streams groups
 
@@ -342,18 +280,6 @@ class GroupCoordinator:
         return self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, now: machine.streams.heartbeat(request, client, now),
-            answer,
-        )
-
-    def describe_streams_group(
-        self, group_id: str, refused: Callable[[CoordinatorError], DescribedStreamsGroup]
-    ) -> asyncio.Future[DescribedStreamsGroup]:
-        answer = Promise(self._host.loop, refused)
-        if not group_id:
-            return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
-        return self.runtime.read(
-            self.partition_for(group_id),
-            lambda machine: machine.describe_streams_group(group_id),
             answer,
         )
 
@@ -388,17 +314,19 @@ class GroupCoordinator:
     def fetch_offsets(
         self,
         request: OffsetFetchRequestGroup,
-        refused: Callable[[CoordinatorError], OffsetFetchResponseGroup],
+        show: Show[Shown],
         *,
         require_stable: bool,
-    ) -> asyncio.Future[OffsetFetchResponseGroup]:
-        number, answer = self.partition_for(request.group_id), Promise(self._host.loop, refused)
+    ) -> asyncio.Future[list[FetchedTopic[Shown]] | Errors]:
+        number = self.partition_for(request.group_id)
+        answer: Promise[list[FetchedTopic[Shown]] | Errors]
+        answer = Promise(self._host.loop, lambda refusal: refusal.error)
         if require_stable:
             return self.runtime.write(
-                number, lambda machine, _: _stable_offsets(machine, request), answer
+                number, lambda machine, _: _stable_offsets(machine, request, show), answer
             )
         return self.runtime.read(
-            number, lambda machine: fetch_offsets(machine, request, is_stable=False), answer
+            number, lambda machine: fetch_offsets(machine, request, show, is_stable=False), answer
         )
 
     def delete_offsets(
@@ -417,60 +345,75 @@ class GroupCoordinator:
 
     # --- groups
 
-    def describe_group(
-        self, group_id: str, api_version: int, refused: Callable[[CoordinatorError], DescribedGroup]
-    ) -> asyncio.Future[DescribedGroup]:
+    def describe(
+        self,
+        group_id: str,
+        describe: Callable[[Group | None], Pieces[R]],
+        refused: Callable[[CoordinatorError], R],
+        *,
+        allows_empty_id: bool,
+    ) -> asyncio.Future[R]:
+        """What `describe` makes of the group as it is committed, or of there being none."""
+        answer = Promise(self._host.loop, refused)
+        if not group_id and not allows_empty_id:
+            return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
         return self.runtime.read(
             self.partition_for(group_id),
-            lambda machine: machine.describe_group(group_id, api_version),
-            Promise(self._host.loop, refused),
+            lambda machine: describe(machine.groups.committed(group_id)),
+            answer,
         )
+
+    @property
+    def default_assignor(self) -> str:
+        """The one of consumer groups whose members do not name any."""
+        return self._settings().consumer_assignors[0]
 
     def list_groups(
         self,
         request: ListGroupsRequest,
+        show: Callable[[Group], Shown],
         refused: Callable[[CoordinatorError], R],
-        respond: Callable[[list[ListedGroup]], R],
+        respond: Callable[[list[Shown]], R],
     ) -> asyncio.Future[R]:
+        """What `respond` makes of all that `show` made of groups."""
         states, types = request.states_filter, request.types_filter
         return self.runtime.read_all(
-            lambda machines: _listed(machines, states, types),
+            lambda machines: _listed(machines, states, types, show),
             Promise(self._host.loop, refused, respond),
         )
 
-    async def delete_groups(
-        self,
-        group_ids: Iterable[str],
-        refused: Callable[[str, CoordinatorError], DeletableGroupResult],
-    ) -> list[DeletableGroupResult]:
-        """A coroutine, since share state is deleted first, perhaps on other brokers. The groups
-        where that is refused come first, then the others by partition.
+    async def delete_groups(self, group_ids: Iterable[str]) -> dict[str, Errors]:
+        """How it went with each. A coroutine, since share state is deleted first, perhaps on other
+        brokers. The groups where that is refused come first, then the others by partition.
         """
-        results: list[DeletableGroupResult] = []
+        errors: dict[str, Errors] = {}
         wanted: dict[int, list[str]] = defaultdict(list)
         for count, group_id in enumerate(group_ids, 1):
             if count % RECORDS_PER_PIECE == 0:
                 await asyncio.sleep(0)
             try:
-                await self._delete_share_state(group_id)
+                await self._states.delete(group_id)
             except CoordinatorError as refusal:
-                results.append(refused(group_id, refusal.for_clients()))
+                errors[group_id] = refusal.for_clients().error
             else:
                 wanted[self.partition_for(group_id)].append(group_id)
         for number, some in wanted.items():
-            answer = Promise(self._host.loop, partial(_each_refused, refused, some))
+            answer = Promise(self._host.loop, partial(_each_refused, some))
             await self.runtime.write(number, partial(_delete_groups, some), answer)
-            results += answer.result()
-        return results
+            errors |= answer.result()
+        return errors
 
 
 def _listed(
-    machines: Iterable[GroupMachine], states: list[str], types: list[str]
-) -> Pieces[list[ListedGroup]]:
-    listed: list[ListedGroup] = []
+    machines: Iterable[GroupMachine],
+    states: list[str],
+    types: list[str],
+    show: Callable[[Group], Shown],
+) -> Pieces[list[Shown]]:
+    listed: list[Shown] = []
     looked_at = 0
     for machine in machines:
-        listed += yield from machine.list_groups(states, types)
+        listed += yield from machine.list_groups(states, types, show)
         looked_at += len(machine.groups)
         if looked_at >= RECORDS_PER_PIECE:
             looked_at = 0
@@ -479,9 +422,12 @@ def _listed(
 
 
 def _stable_offsets(
-    machine: GroupMachine, request: OffsetFetchRequestGroup
+    machine: GroupMachine,
+    request: OffsetFetchRequestGroup,
+    show: Show[Shown],
 ) -> Pieces[CoordinatorResult]:
-    return CoordinatorResult(response=(yield from fetch_offsets(machine, request, is_stable=True)))
+    found = yield from fetch_offsets(machine, request, show, is_stable=True)
+    return CoordinatorResult(response=found)
 
 
 def share_heartbeat_problem(request: ShareGroupHeartbeatRequest) -> str | None:
@@ -493,7 +439,7 @@ def share_heartbeat_problem(request: ShareGroupHeartbeatRequest) -> str | None:
     if request.member_epoch == JOIN_EPOCH and not request.subscribed_topic_names:
         return "A member that joins has to say what it subscribes to."
     if request.member_epoch < LEAVE_EPOCH:
-        return f"There is no epoch {request.member_epoch}."
+        return f"{request.member_epoch} is not a valid member epoch."
     return None
 
 
@@ -515,9 +461,9 @@ def validate_heartbeat(
     elif epoch == JOIN_EPOCH:
         problem = _join_problem(request)
     elif epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
-        problem = "Only a static member leaves for a moment."
+        problem = "Only a static member can leave temporarily."
     elif epoch < STATIC_LEAVE_EPOCH:
-        problem = f"There is no epoch {epoch}."
+        problem = f"{epoch} is not a valid member epoch."
     if problem is not None:
         raise CoordinatorError(Errors.INVALID_REQUEST, problem)
     if request.server_assignor is not None and request.server_assignor not in assignors:
@@ -537,18 +483,18 @@ def _join_problem(request: ConsumerGroupHeartbeatRequest) -> str | None:
     return None
 
 
-def _log_leaving(request: LeaveGroupRequest, done: asyncio.Future[LeaveGroupResponse]) -> None:
-    # A refusal of the whole request may name no members.
-    for identity, left in zip(request.members, done.result().members, strict=False):
-        if identity.reason and left.error_code == Errors.NONE:
+def _left(
+    request: LeaveGroupRequest, respond: Callable[[list[Errors]], R], errors: list[Errors]
+) -> R:
+    for identity, error in zip(request.members, errors, strict=True):
+        if identity.reason and error is Errors.NONE:
             name = identity.group_instance_id or identity.member_id
             _LOG.info("member %s left group %s: %s", name, request.group_id, identity.reason)
+    return respond(errors)
 
 
-def _each_refused(
-    refused: Callable[[str, CoordinatorError], R], group_ids: list[str], error: CoordinatorError
-) -> list[R]:
-    return [refused(one, error) for one in group_ids]
+def _each_refused(group_ids: list[str], error: CoordinatorError) -> dict[str, Errors]:
+    return dict.fromkeys(group_ids, error.error)
 
 
 def _delete_groups(

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaa.coordinators.java_hash import java_hash
 from kaa.limits import GROUP_MEMBER_HASHES_MAX
+from kaa.model.pieces import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from kaa.model.pieces import Pieces
     from kaa.wire.primitives import Uuid
 
 Key = TypeVar("Key")
@@ -70,6 +72,22 @@ def sized_map_order(keys: Iterable[Key], hash_of: Callable[[Key], int], capacity
     return _ordered(listed, hash_of, buckets)
 
 
+def computed_map_order(
+    keys: Iterable[Key], hash_of: Callable[[Key], int], capacity: int
+) -> Pieces[list[Key]]:
+    """The same of a map that was filled by `computeIfAbsent`: a new key comes first in its bucket,
+    and the table grows one key later. In pieces, since such maps hold all partitions of a group.
+    """
+    listed = list(keys)
+    listed.reverse()
+    buckets = 1 << max(capacity - 1, 0).bit_length()
+    while 4 * (len(listed) - 1) > 3 * buckets:
+        buckets *= 2
+    mask = buckets - 1
+    places = yield from mapped(lambda key: _bucket(hash_of(key), mask), listed)
+    return [listed[number] for number in sorted(range(len(listed)), key=places.__getitem__)]
+
+
 def set_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
     """Keys of a set that was made as the copy of a collection."""
     listed = list(keys)
@@ -79,9 +97,9 @@ def set_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 
 def _ordered(keys: list[Key], hash_of: Callable[[Key], int], buckets: int) -> list[Key]:
     mask = buckets - 1
+    return sorted(keys, key=lambda key: _bucket(hash_of(key), mask))
 
-    def bucket(key: Key) -> int:
-        value = hash_of(key) & 0xFFFFFFFF
-        return (value ^ value >> 16) & mask
 
-    return sorted(keys, key=bucket)
+def _bucket(hashed: int, mask: int) -> int:
+    value = hashed & 0xFFFFFFFF
+    return (value ^ value >> 16) & mask

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kaa.coordinators.group.classic.group import ClassicGroup
-from kaa.coordinators.group.classic.records import CLASSIC_RECORD_TYPES, replay_classic
+from kaa.coordinators.group.classic.records import CLASSIC_RECORD_TYPES
 from kaa.coordinators.group.consumer.group import ConsumerGroup
 from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS
 from kaa.coordinators.group.offsets.committed import OFFSET_RECORD_TYPES
@@ -21,8 +21,7 @@ from kaa.coordinators.records import RecordTypes
 
 if TYPE_CHECKING:
     from kaa.coordinators.group.modern.records import ModernRecords
-    from kaa.coordinators.timeline import Timeline, TimelineDict
-    from kaa.wire.schema import CoordinatorKey, CoordinatorValue
+    from kaa.wire.schema import CoordinatorKey
 
 _MODERN: Final = (CONSUMER_RECORDS, SHARE_RECORDS, STREAMS_RECORDS)
 _MODERN_BY_KEY: Final[dict[type, ModernRecords[Any, Any]]] = {
@@ -40,15 +39,6 @@ RECORD_TYPES: Final = RecordTypes(
 )
 
 
-def replay_group(
-    groups: TimelineDict[str, Group],
-    timeline: Timeline,
-    key: CoordinatorKey,
-    value: CoordinatorValue | None,
-) -> bool:
-    """Puts a record of a group into memory; False if it is that of an offset."""
-    modern = _MODERN_BY_KEY.get(type(key))
-    if modern is None:
-        return replay_classic(groups, key, value)
-    modern.replay(groups, timeline, key, value)
-    return True
+def modern_records(key: CoordinatorKey) -> ModernRecords[Any, Any] | None:
+    """The kind of modern group that a record is of."""
+    return _MODERN_BY_KEY.get(type(key))

@@ -9,29 +9,26 @@ the table of records.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kaa.coordinators.group.classic.describe import describe_classic_group
 from kaa.coordinators.group.classic.group import ClassicGroup, ClassicGroupState
 from kaa.coordinators.group.classic.groups import ClassicGroups
-from kaa.coordinators.group.classic.records import group_tombstone
+from kaa.coordinators.group.classic.records import group_tombstone, replay_classic
 from kaa.coordinators.group.consumer.classic_members import ClassicMembers
-from kaa.coordinators.group.consumer.describe import describe_consumer_group, expired_offsets
 from kaa.coordinators.group.consumer.group import ConsumerGroup
 from kaa.coordinators.group.consumer.groups import ConsumerGroups
 from kaa.coordinators.group.consumer.records import group_tombstones as consumer_tombstones
 from kaa.coordinators.group.consumer.timers import WorkDue
-from kaa.coordinators.group.kinds import replay_group
+from kaa.coordinators.group.kinds import modern_records
 from kaa.coordinators.group.modern.timers import MemberLate
 from kaa.coordinators.group.offsets.committed import Offsets, committed_offset
+from kaa.coordinators.group.offsets.expiry import expired_offsets
 from kaa.coordinators.group.outcome import Outcome
 from kaa.coordinators.group.settings import ConsumerTimes, ShareTimes, StreamsTimes
-from kaa.coordinators.group.share.describe import describe_share_group
-from kaa.coordinators.group.share.group import ShareGroup, merged
+from kaa.coordinators.group.share.group import ShareGroup
 from kaa.coordinators.group.share.groups import ShareGroups
 from kaa.coordinators.group.share.offsets import ShareOffsets
 from kaa.coordinators.group.share.records import group_tombstones as share_tombstones
-from kaa.coordinators.group.streams.describe import describe_streams_group
 from kaa.coordinators.group.streams.group import StreamsGroup
 from kaa.coordinators.group.streams.groups import StreamsDelayEnded, StreamsGroups
 from kaa.coordinators.group.streams.records import group_tombstones as streams_tombstones
@@ -43,8 +40,6 @@ from kaa.limits import RECORDS_PER_PIECE
 from kaa.model.pieces import mapped
 from kaa.model.steady_date import SteadyDate
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k16_list_groups import ListedGroup
-from kaa.wire.messages.k42_delete_groups import DeletableGroupResult
 from kaa.wire.messages.offsets_classic import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
@@ -66,16 +61,11 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
     from kaa.wire.messages.k13_leave_group import LeaveGroupRequest
     from kaa.wire.messages.k14_sync_group import SyncGroupRequest
-    from kaa.wire.messages.k15_describe_groups import DescribedGroup
-    from kaa.wire.messages.k69_consumer_group_describe import (
-        DescribedGroup as DescribedConsumerGroup,
-    )
-    from kaa.wire.messages.k77_share_group_describe import DescribedGroup as DescribedShareGroup
-    from kaa.wire.messages.k89_streams_group_describe import (
-        DescribedGroup as DescribedStreamsGroup,
-    )
     from kaa.wire.primitives import Uuid
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
+
+
+Shown = TypeVar("Shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +130,13 @@ class GroupMachine:
         value: CoordinatorValue | None,
         producer_id: int,
         producer_epoch: int,
-    ) -> None:
-        if not replay_group(self.groups, self.timeline, key, value):
+    ) -> Pieces[None] | None:
+        modern = modern_records(key)
+        if modern is not None:
+            return modern.replay(self.groups, self.timeline, key, value)
+        if not replay_classic(self.groups, key, value):
             self._replay_offset(offset, key, value, producer_id)
+        return None
 
     def _replay_offset(
         self,
@@ -259,8 +253,9 @@ class GroupMachine:
     # --- groups
 
     def delete_groups(self, group_ids: Iterable[str]) -> Pieces[CoordinatorResult]:
+        """The response is how it went with each of them."""
         records: list[NewRecord] = []
-        results = []
+        errors: dict[str, Errors] = {}
         for count, group_id in enumerate(group_ids, 1):
             if count % RECORDS_PER_PIECE == 0:
                 yield
@@ -276,8 +271,8 @@ class GroupMachine:
                 assert group is not None
                 records += self.offsets.tombstones(group_id)
                 records += self._tombstones(group)
-            results.append(DeletableGroupResult(group_id=group_id, error_code=error))
-        return CoordinatorResult(records, results)
+            errors[group_id] = error
+        return CoordinatorResult(records, errors)
 
     def _tombstones(self, group: Group) -> list[NewRecord]:
         if isinstance(group, ConsumerGroup):
@@ -288,50 +283,27 @@ class GroupMachine:
             return streams_tombstones(group)
         return [group_tombstone(group.group_id)]
 
-    def describe_consumer_group(self, group_id: str) -> Pieces[DescribedConsumerGroup]:
-        topics = self.consumer.topics
-        default_assignor = self.settings().consumer_assignors[0]
-        return describe_consumer_group(self.groups, group_id, topics, default_assignor)
-
-    def share_state_of(self, group_id: str) -> dict[Uuid, frozenset[int]]:
-        """The partitions that a share group without members has state of."""
-        group = self.groups.get(group_id)
-        if not isinstance(group, ShareGroup) or not group.is_empty:
-            return {}
-        known = merged(group.partitions.initialised, group.partitions.initialising)
-        return {topic_id: topic.partitions for topic_id, topic in known.items()}
-
-    def describe_share_group(self, group_id: str) -> Pieces[DescribedShareGroup]:
-        return describe_share_group(self.groups, group_id, self.share.topics)
-
-    def describe_streams_group(self, group_id: str) -> Pieces[DescribedStreamsGroup]:
-        return describe_streams_group(self.groups, group_id)
-
-    def describe_group(self, group_id: str, api_version: int) -> Pieces[DescribedGroup]:
-        return describe_classic_group(self.groups, group_id, api_version)
-
     def list_groups(
-        self, states_filter: Iterable[str], types_filter: Iterable[str]
-    ) -> Pieces[list[ListedGroup]]:
-        """A group that comes meanwhile is left out, as is one that goes."""
+        self,
+        states_filter: Iterable[str],
+        types_filter: Iterable[str],
+        show: Callable[[Group], Shown],
+    ) -> Pieces[list[Shown]]:
+        """What `show` makes of each. A group that comes meanwhile is left out, as is one that
+        goes.
+        """
         states = {state.strip().lower() for state in states_filter}
         types = {kind.strip().lower() for kind in types_filter}
 
-        def listed(group_id: str) -> ListedGroup | None:
+        def shown(group_id: str) -> Shown | None:
             group = self.groups.committed(group_id)
             if group is None or (types and group.kind not in types):
                 return None
-            state = group.shown_state
-            if states and state.lower() not in states:
+            if states and group.shown_state.lower() not in states:
                 return None
-            return ListedGroup(
-                group_id=group_id,
-                protocol_type=group.protocol_type or "",
-                group_state=state,
-                group_type=group.kind,
-            )
+            return show(group)
 
-        found = yield from mapped(listed, self.groups.committed_keys())
+        found = yield from mapped(shown, self.groups.committed_keys())
         return [one for one in found if one is not None]
 
     # --- expiry
@@ -352,14 +324,11 @@ class GroupMachine:
             if isinstance(group, ShareGroup):
                 # It has no offsets here, and lives until it is deleted.
                 continue
-            if isinstance(group, (ConsumerGroup, StreamsGroup)):
-                expired, is_nothing_left = expired_offsets(
-                    group, self.offsets, date_ms, retention_ms
-                )
-                is_empty = group.is_empty
-            else:
-                expired, is_nothing_left = self.offsets.expired(group, date_ms, retention_ms)
+            expired, is_nothing_left = expired_offsets(group, self.offsets, date_ms, retention_ms)
+            if isinstance(group, ClassicGroup):
                 is_empty = group.is_in(ClassicGroupState.EMPTY)
+            else:
+                is_empty = group.is_empty
             records += expired
             if is_nothing_left and is_empty:
                 records += self._tombstones(group)

@@ -12,7 +12,7 @@ log before the oldest snapshot that counts is deleted (`redundant_offset`, by th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
@@ -30,6 +30,7 @@ from kaa.coordinators.share.state import (
 )
 from kaa.coordinators.timeline import Timeline, TimelineDict
 from kaa.coordinators.timers import Timers
+from kaa.model.topics import NO_EPOCH
 from kaa.wire.errors import Errors
 from kaa.wire.messages.share_state import (
     ShareSnapshotKey,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 
 # An epoch that fences nobody and is fenced by nobody.
-NO_EPOCH: Final = -1
 _NO_STATE: Final = "The share partition has no state: the group coordinator initialises it first."
 
 
@@ -206,6 +206,7 @@ class ShareMachine:
         _fence_leader(state, change.leader_epoch)
         _fence_state(state, change.state_epoch)
         self._check_topic(key)
+        change = _not_behind(state, change)
         return CoordinatorResult(
             [self._record(key, state, change, state.leader_epoch, now)], Errors.NONE
         )
@@ -293,6 +294,20 @@ def _fence_leader(state: ShareState, leader_epoch: int) -> None:
 def _fence_state(state: ShareState, state_epoch: int) -> None:
     if state_epoch != NO_EPOCH and state.state_epoch_max > state_epoch:
         raise _refusal(Errors.FENCED_STATE_EPOCH)
+
+
+def _not_behind(state: ShareState, change: StateChange) -> StateChange:
+    """What a leader writes, without taking the start back. Leaders of Kafka have several writes
+    under way at a time, and one that was tried again comes after those that moved the start: what
+    is known between the two starts was forgotten by then, and would be handed out once more.
+    """
+    if change.start_offset >= state.start_offset or change.start_offset == UNKNOWN_START_OFFSET:
+        return change
+    return replace(
+        change,
+        start_offset=state.start_offset,
+        delivery_complete_count=state.delivery_complete_count,
+    )
 
 
 def _refusal(error: Errors) -> CoordinatorError:

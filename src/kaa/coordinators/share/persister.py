@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kaa.coordinators.share.machine import StateChange
     from kaa.coordinators.share.state import SharePartitionKey, ShareState
 
@@ -20,8 +22,14 @@ class Persister(Protocol):
     """
 
     async def initialise(
-        self, key: SharePartitionKey, state_epoch: int, start_offset: int
-    ) -> None: ...
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,
+        start_offset: int,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """A fresh start. Asks before each try whether it is still wanted, and gives up if not."""
+        ...
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
         """The state; older leader epochs are fenced from then on."""

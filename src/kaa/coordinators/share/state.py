@@ -99,12 +99,15 @@ class ShareState(NamedTuple):
         )
 
     def replay_update(self, value: ShareUpdateValue) -> ShareState:
-        start = self.start_offset if value.start_offset == -1 else value.start_offset
+        # One that came late and was written by Kafka has an earlier start: that is not taken back.
+        start = max(self.start_offset, value.start_offset)
+        is_late = UNKNOWN_START_OFFSET < value.start_offset < start
+        count = self.delivery_complete_count if is_late else value.delivery_complete_count
         leader_epoch = self.leader_epoch if value.leader_epoch == -1 else value.leader_epoch
         return self._replace(
             leader_epoch=leader_epoch,
             start_offset=start,
-            delivery_complete_count=value.delivery_complete_count,
+            delivery_complete_count=count,
             batches=combine(self.batches, batches_of(value.state_batches), start),
             leader_epoch_max=max(self.leader_epoch_max, value.leader_epoch),
             updates=self.updates + 1,

@@ -22,7 +22,7 @@ from kaa.coordinators.transaction.machine import (
     TransactionMachine,
 )
 from kaa.coordinators.transaction.markers import MarkerSender
-from kaa.coordinators.transaction.queries import describe, list_transactions
+from kaa.coordinators.transaction.queries import list_transactions
 from kaa.coordinators.transaction.state import NO_PRODUCER_ID
 from kaa.model.topics import TRANSACTION_STATE
 from kaa.wire.errors import Errors
@@ -35,18 +35,17 @@ if TYPE_CHECKING:
     from kaa.coordinators.machine import Moment
     from kaa.coordinators.transaction.machine import End, Initialisation, ProducerIdAndEpoch
     from kaa.coordinators.transaction.markers import MarkerPort
-    from kaa.coordinators.transaction.queries import ListedTransactions
     from kaa.coordinators.transaction.settings import TransactionSettings
-    from kaa.coordinators.transaction.state import PartitionName
-    from kaa.wire.messages.k65_describe_transactions import (
-        TransactionState as DescribedTransaction,
-    )
+    from kaa.coordinators.transaction.state import Transaction
+    from kaa.model.pieces import Pieces
+    from kaa.model.topics import PartitionName
     from kaa.wire.messages.k66_list_transactions import ListTransactionsRequest
 
     CommandWithId = Callable[[TransactionMachine, int, Moment], CoordinatorResult]
     Work = Callable[[], Coroutine[object, object, None]]
 
 R = TypeVar("R")
+Shown = TypeVar("Shown")
 
 
 class TransactionCoordinator:
@@ -85,9 +84,11 @@ class TransactionCoordinator:
         answer: Promise[R],
         new_id: int = NO_PRODUCER_ID,
     ) -> Promise[R]:
-        """Runs a command that may need an id for the producer; it is run again with one then, and
-        the answer waits for that.
+        """Runs a command that may end a transaction, and may need an id for the producer; it is run
+        again with one then, and the answer waits for that.
         """
+        if new_id == NO_PRODUCER_ID and self.markers.is_full:
+            return answer.refuse(CoordinatorError(Errors.COORDINATOR_NOT_AVAILABLE))
 
         def run(machine: TransactionMachine, now: Moment) -> CoordinatorResult:
             result = command(machine, new_id, now)
@@ -173,26 +174,37 @@ class TransactionCoordinator:
     # --- questions
 
     def describe(
-        self, transactional_id: str, refused: Callable[[CoordinatorError], DescribedTransaction]
-    ) -> asyncio.Future[DescribedTransaction]:
+        self,
+        transactional_id: str,
+        describe: Callable[[Transaction], Pieces[R]],
+        refused: Callable[[CoordinatorError], R],
+    ) -> asyncio.Future[R]:
+        """What `describe` makes of the transaction as it is committed."""
+
+        def described(machine: TransactionMachine) -> Pieces[R]:
+            transaction = machine.transactions.committed(transactional_id)
+            if transaction is None:
+                raise CoordinatorError(Errors.TRANSACTIONAL_ID_NOT_FOUND)
+            return describe(transaction)
+
         answer = Promise(self._host.loop, refused)
         if not transactional_id:
             return answer.refuse(CoordinatorError(Errors.INVALID_REQUEST))
-        return self.runtime.read(
-            self.partition_for(transactional_id),
-            lambda machine: describe(machine, transactional_id),
-            answer,
-        )
+        return self.runtime.read(self.partition_for(transactional_id), described, answer)
 
     def list_transactions(
         self,
         request: ListTransactionsRequest,
+        show: Callable[[str, Transaction], Shown],
         refused: Callable[[CoordinatorError], R],
-        respond: Callable[[ListedTransactions], R],
+        respond: Callable[[tuple[list[Shown], list[str]]], R],
     ) -> asyncio.Future[R]:
+        """What `respond` makes of all that `show` made of transactions, and of the names of states
+        that there are not.
+        """
         now_ms = self._host.now().wall_ms
         return self.runtime.read_all(
-            lambda machines: list_transactions(machines, request, now_ms),
+            lambda machines: list_transactions(machines, request, now_ms, show),
             Promise(self._host.loop, refused, respond),
         )
 

@@ -3,11 +3,11 @@
 Before transaction version 2 the epoch has to be the current one. With version 2 every end raises
 the epoch, so that a retry comes with the epoch before:
 
-                      abort               commit
-                 retry   current      retry   current
-    Empty        fenced  abort*       fenced  invalid
-    CompleteAb.  done    abort*       invalid invalid
-    CompleteCo.  invalid abort*       done    invalid
+| state | abort, retried | abort | commit, retried | commit |
+|---|---|---|---|---|
+| Empty | fenced | `abort*` | fenced | invalid |
+| CompleteAbort | done | `abort*` | invalid | invalid |
+| CompleteCommit | invalid | `abort*` | done | invalid |
 
 `abort*` aborts nothing but raises the epoch: the client cannot know whether its first record was
 written. While markers are being written the answer is CONCURRENT_TRANSACTIONS: a client of version
@@ -19,7 +19,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.transaction.state import DECIDED, EPOCH_BUMP_VERSION, EPOCH_MAX, State
+from kaa.coordinators.transaction.state import (
+    DECIDED,
+    EPOCH_BUMP_VERSION,
+    EPOCH_MAX,
+    TransactionState,
+)
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -48,7 +53,7 @@ def end_verdict(
         raise CoordinatorError(Errors.PRODUCER_FENCED)
     if transaction.state in DECIDED:
         raise CoordinatorError(Errors.CONCURRENT_TRANSACTIONS)
-    if transaction.state is State.ONGOING:
+    if transaction.state is TransactionState.ONGOING:
         return True
     return _retried(transaction, is_commit=is_commit)
 
@@ -68,7 +73,7 @@ def _verdict(
     is_retry = known_epoch == producer_epoch + 1
     if known_id != producer_id and not is_overflow:
         raise CoordinatorError(Errors.INVALID_PRODUCER_ID_MAPPING)
-    if state in {State.COMPLETE_COMMIT, State.COMPLETE_ABORT}:
+    if state in {TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT}:
         is_retry = is_retry or is_overflow
         is_valid = is_retry or producer_epoch == known_epoch
     else:
@@ -78,13 +83,15 @@ def _verdict(
         raise CoordinatorError(Errors.PRODUCER_FENCED)
     if is_retry:
         return _retried(transaction, is_commit=is_commit)
-    if state is not State.ONGOING and is_commit:
+    if state is not TransactionState.ONGOING and is_commit:
         raise CoordinatorError(Errors.INVALID_TXN_STATE)
     return True
 
 
 def _retried(transaction: Transaction, *, is_commit: bool) -> bool:
     """The verdict on a wish that may have been fulfilled before."""
-    if transaction.state is not (State.COMPLETE_COMMIT if is_commit else State.COMPLETE_ABORT):
+    if transaction.state is not (
+        TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
+    ):
         raise CoordinatorError(Errors.INVALID_TXN_STATE)
     return False

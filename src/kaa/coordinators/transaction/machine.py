@@ -33,7 +33,6 @@ from kaa.coordinators.transaction.state import (
     EPOCH_BUMP_VERSION,
     EPOCH_MAX,
     EXPIRABLE,
-    NO_EPOCH,
     NO_PRODUCER_ID,
     NO_TIMEOUT_MS,
     Transaction,
@@ -42,6 +41,7 @@ from kaa.coordinators.transaction.state import (
 from kaa.limits import TRANSACTION_PARTITIONS_PER_TURN_MAX
 from kaa.model.ordered import OrderedSet
 from kaa.model.steady_date import SteadyDate
+from kaa.model.topics import NO_EPOCH
 from kaa.wire.errors import Errors
 from kaa.wire.messages.transaction_log import TransactionLogKey, TransactionLogValue
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.machine import Moment, NewRecord, Reply
     from kaa.coordinators.transaction.settings import TransactionSettings
-    from kaa.coordinators.transaction.state import PartitionName
     from kaa.model.pieces import Pieces
+    from kaa.model.topics import PartitionName
     from kaa.wire.messages.transaction_log import PartitionsSchema
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 

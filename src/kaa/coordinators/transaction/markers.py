@@ -8,6 +8,9 @@ again after a pause. One that says that somebody newer decides drops the decisio
 this coordinator's. A failure that nobody expected, such as an answer that makes no sense, is
 reported and tried again like one that passes: it must neither end the node nor leave a transaction
 open.
+
+A transactional id has one decision at a time. Where very many ids have one, because a leader is
+missing or slow, `is_full` has the coordinator refuse to decide more, and clients ask again.
 """
 
 from __future__ import annotations
@@ -20,7 +23,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.transaction.state import TransactionState, by_topic, by_topic_in_pieces
-from kaa.limits import TRANSACTION_MARKER_RETRY_SECONDS, TRANSACTION_MARKERS_PER_REQUEST_MAX
+from kaa.limits import (
+    TRANSACTION_DECISIONS_UNDER_WAY_MAX,
+    TRANSACTION_MARKER_RETRY_SECONDS,
+    TRANSACTION_MARKERS_PER_REQUEST_MAX,
+)
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k27_write_txn_markers import (
     WritableTxnMarker,
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from kaa.coordinators.transaction.machine import Decision
-    from kaa.coordinators.transaction.state import PartitionName
+    from kaa.model.topics import PartitionName
     from kaa.wire.messages.k27_write_txn_markers import WriteTxnMarkersResponse
 
 NO_LEADER: Final = -1
@@ -85,13 +92,20 @@ class MarkerSender:
         self._coordinator_epoch = coordinator_epoch
         self._complete = complete
         self._queues: dict[int, asyncio.Queue[tuple[_Sending, frozenset[PartitionName]]]] = {}
+        # The last decision about each transactional id, until it is done or dropped.
+        self._under_way: dict[str, _Sending] = {}
         # What `run` is to start.
         self._work: asyncio.Queue[Callable[[], Coroutine[object, object, None]]] = asyncio.Queue()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so many transactions wait for their markers that no more may be decided."""
+        return len(self._under_way) >= TRANSACTION_DECISIONS_UNDER_WAY_MAX
+
     def send(self, decision: Decision) -> None:
-        sending = _Sending(decision)
+        sending = self._under_way[decision.transactional_id] = _Sending(decision)
         if not sending.remaining:
-            self._work.put_nowait(partial(self._finish, decision))
+            self._work.put_nowait(partial(self._finish, sending))
         elif len(sending.remaining) <= TRANSACTION_MARKERS_PER_REQUEST_MAX:
             self._dispatch(sending, frozenset(sending.remaining))
         else:
@@ -140,7 +154,17 @@ class MarkerSender:
     def _done(self, sending: _Sending, name: PartitionName) -> None:
         sending.remaining.discard(name)
         if not sending.remaining and not sending.is_dropped:
-            self._work.put_nowait(partial(self._finish, sending.decision))
+            self._work.put_nowait(partial(self._finish, sending))
+
+    def _drop(self, sending: _Sending) -> None:
+        """The coordinator of the transaction now finds it in the log."""
+        sending.is_dropped = True
+        self._forget(sending)
+
+    def _forget(self, sending: _Sending) -> None:
+        transactional_id = sending.decision.transactional_id
+        if self._under_way.get(transactional_id) is sending:
+            del self._under_way[transactional_id]
 
     async def run(self) -> None:
         """Sends for as long as the broker lives."""
@@ -160,8 +184,9 @@ class MarkerSender:
             else:
                 return
 
-    async def _finish(self, decision: Decision) -> None:
+    async def _finish(self, sending: _Sending) -> None:
         """Has the end of the transaction written, again if that fails for now."""
+        decision = sending.decision
         while self._coordinator_epoch(decision.transactional_id) is not None:
             try:
                 await self._complete(decision)
@@ -170,10 +195,11 @@ class MarkerSender:
                     Errors.NOT_COORDINATOR,
                     Errors.COORDINATOR_LOAD_IN_PROGRESS,
                 }:
-                    return
+                    break
                 await asyncio.sleep(TRANSACTION_MARKER_RETRY_SECONDS)
             else:
-                return
+                break
+        self._forget(sending)
 
     async def _serve(
         self, broker_id: int, queue: asyncio.Queue[tuple[_Sending, frozenset[PartitionName]]]
@@ -201,8 +227,7 @@ class MarkerSender:
         for sending, names in batch:
             epoch = self._coordinator_epoch(sending.decision.transactional_id)
             if epoch is None or sending.is_dropped:
-                # The coordinator of the transaction now finds it in the log.
-                sending.is_dropped = True
+                self._drop(sending)
                 continue
             request.markers.append(_marker(sending.decision, names, epoch))
             sent.append((sending, names))
@@ -234,7 +259,7 @@ class MarkerSender:
     ) -> frozenset[PartitionName]:
         """Notes how it went; returns the partitions to try again."""
         if any(errors.get(name) in _DROPPED for name in names):
-            sending.is_dropped = True
+            self._drop(sending)
             return frozenset()
         again = frozenset(
             name for name in names if errors.get(name, Errors.REQUEST_TIMED_OUT) not in _DONE
@@ -246,7 +271,9 @@ class MarkerSender:
     async def _retry(self, failed: list[tuple[_Sending, frozenset[PartitionName]]]) -> None:
         await asyncio.sleep(TRANSACTION_MARKER_RETRY_SECONDS)
         for sending, names in failed:
-            if self._coordinator_epoch(sending.decision.transactional_id) is not None:
+            if self._coordinator_epoch(sending.decision.transactional_id) is None:
+                self._drop(sending)
+            else:
                 self._dispatch(sending, names)
 
 

@@ -18,8 +18,8 @@ from kaa.wire.messages.transaction_log import (
 )
 
 if TYPE_CHECKING:
-    from kaa.coordinators.transaction.state import PartitionName
     from kaa.model.pieces import Pieces
+    from kaa.model.topics import PartitionName
 
 
 def transaction_record(

@@ -31,22 +31,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.limits import TRANSACTION_PARTITIONS_PER_TURN_MAX
 from kaa.model.pieces import finish
+from kaa.model.topics import NO_EPOCH, NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kaa.model.pieces import Pieces
+    from kaa.model.topics import PartitionName
 
 NO_PRODUCER_ID: Final = -1
-NO_EPOCH: Final = -1
-NO_TIMESTAMP: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
 # The timeout of a transaction that takes part in two-phase commit: it has none.
 NO_TIMEOUT_MS: Final = 2**31 - 1
 # From this version on every end of a transaction raises the epoch.
 EPOCH_BUMP_VERSION: Final = 2
-
-PartitionName = tuple[str, int]
 
 
 def by_topic(names: Iterable[PartitionName]) -> dict[str, list[int]]:
@@ -93,24 +91,24 @@ class TransactionState(IntEnum):
         return self.name.title().replace("_", "")
 
 
-State = TransactionState
-
-_RESTING: Final = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+_RESTING: Final = frozenset(
+    {TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT}
+)
 # What may come before each state.
 BEFORE: Final[dict[TransactionState, frozenset[TransactionState]]] = {
-    State.EMPTY: _RESTING,
-    State.ONGOING: _RESTING | {State.ONGOING},
-    State.PREPARE_COMMIT: frozenset({State.ONGOING}),
-    State.PREPARE_ABORT: _RESTING | {State.ONGOING},
-    State.COMPLETE_COMMIT: frozenset({State.PREPARE_COMMIT}),
-    State.COMPLETE_ABORT: frozenset({State.PREPARE_ABORT}),
-    State.DEAD: _RESTING,
+    TransactionState.EMPTY: _RESTING,
+    TransactionState.ONGOING: _RESTING | {TransactionState.ONGOING},
+    TransactionState.PREPARE_COMMIT: frozenset({TransactionState.ONGOING}),
+    TransactionState.PREPARE_ABORT: _RESTING | {TransactionState.ONGOING},
+    TransactionState.COMPLETE_COMMIT: frozenset({TransactionState.PREPARE_COMMIT}),
+    TransactionState.COMPLETE_ABORT: frozenset({TransactionState.PREPARE_ABORT}),
+    TransactionState.DEAD: _RESTING,
 }
-DECIDED: Final = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
+DECIDED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 EXPIRABLE: Final = _RESTING
 
 
-class IllegalTransitionError(Exception):
+class IllegalTransactionStateError(Exception):
     """A fault of this program: the table of transitions does not have this one."""
 
 
@@ -120,7 +118,7 @@ class Transaction(NamedTuple):
     producer_id: int
     producer_epoch: int
     timeout_ms: int
-    state: TransactionState = State.EMPTY
+    state: TransactionState = TransactionState.EMPTY
     # Those with records of the open transaction, or with markers to come.
     partitions: frozenset[PartitionName] = frozenset()
     start_timestamp_ms: int = NO_TIMESTAMP
@@ -159,7 +157,7 @@ class Transaction(NamedTuple):
 
     def moved(self, state: TransactionState) -> Transaction:
         if self.state not in BEFORE.get(state, ()):
-            raise IllegalTransitionError(f"{self.state.title} does not become {state.title}")
+            raise IllegalTransactionStateError(f"{self.state.title} does not become {state.title}")
         return self._replace(state=state, previous_producer_id=self.producer_id)
 
     # --- a producer begins
@@ -168,7 +166,7 @@ class Transaction(NamedTuple):
         self, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
     ) -> Transaction:
         """A producer starts under this id and epoch, with nothing open."""
-        return self.moved(State.EMPTY)._replace(
+        return self.moved(TransactionState.EMPTY)._replace(
             producer_id=producer_id,
             producer_epoch=epoch,
             last_producer_epoch=last_epoch,
@@ -180,7 +178,7 @@ class Transaction(NamedTuple):
 
     def taken_over(self, producer_id: int, epoch: int, now_ms: int) -> Transaction:
         """A new instance of the producer goes on with the open transaction (KIP-939)."""
-        return self.moved(State.ONGOING)._replace(
+        return self.moved(TransactionState.ONGOING)._replace(
             next_producer_id=NO_PRODUCER_ID if producer_id == self.producer_id else producer_id,
             next_producer_epoch=epoch,
             update_timestamp_ms=now_ms,
@@ -191,8 +189,8 @@ class Transaction(NamedTuple):
     def with_partitions(
         self, partitions: frozenset[PartitionName], now_ms: int, version: int
     ) -> Transaction:
-        is_open = self.state is State.ONGOING
-        return self.moved(State.ONGOING)._replace(
+        is_open = self.state is TransactionState.ONGOING
+        return self.moved(TransactionState.ONGOING)._replace(
             partitions=self.partitions | partitions,
             start_timestamp_ms=self.start_timestamp_ms if is_open else now_ms,
             update_timestamp_ms=now_ms,
@@ -203,7 +201,9 @@ class Transaction(NamedTuple):
         self, *, is_commit: bool, version: int, new_producer_id: int, now_ms: int
     ) -> Transaction:
         """The transaction is to be committed or aborted; markers follow."""
-        prepared = self.moved(State.PREPARE_COMMIT if is_commit else State.PREPARE_ABORT)
+        prepared = self.moved(
+            TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT
+        )
         epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
         next_epoch = self.next_producer_epoch
         if self.is_taken_over and self.next_producer_id == NO_PRODUCER_ID:
@@ -213,7 +213,7 @@ class Transaction(NamedTuple):
             epoch, last_epoch = min(epoch + 1, EPOCH_MAX), epoch
         if new_producer_id == NO_PRODUCER_ID:
             new_producer_id = self.next_producer_id
-        is_open = self.state is State.ONGOING
+        is_open = self.state is TransactionState.ONGOING
         return prepared._replace(
             producer_epoch=epoch,
             last_producer_epoch=last_epoch,
@@ -236,8 +236,10 @@ class Transaction(NamedTuple):
 
     def completed(self, now_ms: int) -> Transaction:
         """Every marker is written."""
-        is_commit = self.state is State.PREPARE_COMMIT
-        complete = self.moved(State.COMPLETE_COMMIT if is_commit else State.COMPLETE_ABORT)
+        is_commit = self.state is TransactionState.PREPARE_COMMIT
+        complete = self.moved(
+            TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
+        )
         if self.next_producer_id != NO_PRODUCER_ID:
             epoch = self.next_producer_epoch + 1 if self.is_taken_over else 0
             complete = complete._replace(producer_id=self.next_producer_id, producer_epoch=epoch)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaa.coordinators.group.classic.group import ClassicGroup
 from kaa.coordinators.group.kinds import RECORD_TYPES
@@ -31,7 +31,9 @@ from kaa.wire.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
 from kaa.wire.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 if TYPE_CHECKING:
+    from kaa.coordinators.group.offsets.committed import CommittedOffset
     from kaa.coordinators.shard import Command
+    from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 
 START_WALL_MS = 1_700_000_000_000
 GROUP = "g"
@@ -39,6 +41,21 @@ GROUP = "g"
 
 def subscription(*topics: str) -> bytes:
     return b"\0\0" + ConsumerProtocolSubscription(topics=list(topics)).encode(0)
+
+
+class Fetched(NamedTuple):
+    """The offset of a partition as it is fetched; -1 for none."""
+
+    number: int
+    offset: int
+    leader_epoch: int
+    error: Errors
+
+
+def fetched(number: int, committed: CommittedOffset | None, error: Errors) -> Fetched:
+    if committed is None:
+        return Fetched(number, -1, -1, error)
+    return Fetched(number, committed.offset, committed.leader_epoch, error)
 
 
 class GroupBench:
@@ -65,8 +82,12 @@ class GroupBench:
             found = RECORD_TYPES.decode(*record.encode())
             assert found is not None
             self.machine.timeline.move(offset)
-            self.machine.replay(offset, *found, -1, -1)
+            self._replay(offset, *found)
         self._run(None, lambda machine, now: machine.loaded(now))
+
+    def _replay(self, offset: int, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
+        for _ in self.machine.replay(offset, key, value, -1, -1) or ():
+            pass
 
     def _machine(self) -> GroupMachine:
         return GroupMachine(lambda: self.settings, lambda: str(next(self.ids)))
@@ -98,7 +119,7 @@ class GroupBench:
             offset = len(self.log)
             if result.is_replayed:
                 timeline.move(offset)
-                self.machine.replay(offset, record.key, record.value, -1, -1)
+                self._replay(offset, record.key, record.value)
             self.log.append(record)
         for reply in result.replies:
             if reply.waiter not in self._failed:
@@ -246,8 +267,8 @@ class GroupBench:
             member_id=member_id,
             group_instance_id=instance,
         )
-        answer = self.run(name, lambda machine, now: machine.heartbeat(request, now))
-        return answer if isinstance(answer, Errors) else code(answer.error_code)
+        error: Errors = self.run(name, lambda machine, now: machine.heartbeat(request, now))
+        return error
 
     def leave(self, *identities: tuple[str, str | None], group: str = GROUP) -> Any:
         request = LeaveGroupRequest(

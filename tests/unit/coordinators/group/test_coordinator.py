@@ -38,7 +38,7 @@ def test_groups_live_in_the_partition_of_their_name() -> None:
         node.create_topic("t")
         committed(node, ("t", 0, 5))
         number = node.services.groups.partition_for(GROUP)
-        assert node.partition("__consumer_offsets", number).leader_log().log_end_offset == 1
+        assert node.partition("__consumer_offsets", number).online_log().log_end_offset == 1
 
 
 def test_leadership_that_goes_and_comes_back() -> None:
@@ -89,10 +89,10 @@ def test_many_groups_are_listed_and_deleted_in_turns() -> None:
 
         async def ask() -> list[str]:
             answer = node.services.groups.list_groups(
-                ListGroupsRequest(), lambda _: [], lambda groups: groups
+                ListGroupsRequest(), lambda group: group.group_id, lambda _: [], sorted
             )
             assert not answer.done(), "others have a turn"
-            return sorted(group.group_id for group in await answer)
+            return await answer
 
         assert node.run(ask()) == sorted(names)
         deleted = node.ask(DeleteGroupsRequest(groups_names=names), 2)

@@ -254,7 +254,7 @@ def check(group: ClassicGroup) -> None:
     supported = Counter(
         name for member in members.values() for name in {name for name, _ in member.protocols}
     )
-    assert +group._supported == supported
+    assert +Counter(group._supported) == supported
     if group.is_in(ClassicGroupState.EMPTY):
         assert not members
     if group.is_in(ClassicGroupState.STABLE):

@@ -15,13 +15,14 @@ from tests.unit.handlers.share_requests import (
     write,
 )
 from tests.unit.handlers.support import Node
+from tests.unit.serving.share.leading import turns
 
 UPDATES = "share.coordinator.snapshot.update.records.per.snapshot=2"
 
 
 def log_starts(node: Node) -> list[int]:
     return [
-        node.partition(SHARE_GROUP_STATE, number).leader_log().log_start_offset
+        node.partition(SHARE_GROUP_STATE, number).online_log().log_start_offset
         for number in range(3)
     ]
 
@@ -51,6 +52,8 @@ def test_topics_that_are_deleted_lose_their_state() -> None:
         load_shares(node)
         initialise(node)
         node.services.shares.topics_deleted([topic_id(node)])
+        # Partitions of the state topic have their turns one after the other.
+        node.run(turns())
         assert summary(node).start_offset == -1
         assert not any(shard.machine.states for shard in node.services.shares.runtime)
 

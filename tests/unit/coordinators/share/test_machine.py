@@ -99,6 +99,23 @@ def test_a_new_initialisation_fences_writes_of_the_old_one() -> None:
     assert bench.state.batches == ()
 
 
+@pytest.mark.parametrize("updates", [500, 1])
+def test_a_late_write_does_not_take_the_start_back(updates: int) -> None:
+    bench = Bench(updates)
+    bench.initialise(start=0)
+    late = StateChange(0, 0, 15, 7, (StateBatch(10, 17, 1, 4), StateBatch(40, 46, 1, 2)))
+    for change in (
+        StateChange(0, 0, 15, 25, (StateBatch(15, 39, 1, 2),)),
+        StateChange(0, 0, 40, 14, (StateBatch(47, 53, 1, 2),)),
+        late,
+    ):
+        bench.apply(bench.machine.write(KEY, change, bench.now))
+    found = bench.apply(bench.machine.read(KEY, 1, bench.now)).response
+    assert found is not None
+    assert (found.start_offset, found.delivery_complete_count) == (40, 14)
+    assert found.batches == (StateBatch(40, 53, 1, 2),)
+
+
 def test_a_snapshot_after_the_configured_updates_frees_the_log() -> None:
     bench = Bench(updates=2)
     bench.initialise()

@@ -52,6 +52,21 @@ def test_an_update_changes_what_it_names() -> None:
     assert (alone.state_epoch, alone.state_epoch_max, alone.snapshot_offset) == (0, -1, None)
 
 
+def test_an_update_that_was_written_late_does_not_take_the_start_back() -> None:
+    record = update_record(
+        KEY,
+        snapshot_epoch=2,
+        leader_epoch=4,
+        start_offset=STATE.start_offset - 5,
+        delivery_complete_count=STATE.delivery_complete_count + 5,
+        batches=(StateBatch(5, 9, 1, 2),),
+    )
+    assert isinstance(record.value, ShareUpdateValue)
+    assert STATE.replay_update(record.value)._replace(updates=0) == STATE._replace(
+        leader_epoch_max=4
+    )
+
+
 def test_a_snapshot_keeps_the_epochs_that_fence() -> None:
     known = STATE._replace(leader_epoch_max=9, state_epoch_max=8, updates=5)
     value = STATE.snapshot(KEY).value

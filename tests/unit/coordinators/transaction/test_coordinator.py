@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from kaa.coordinators.transaction.machine import Initialisation, ProducerIdAndEpoch
-from kaa.handlers.context import settled
+import pytest
+
+from kaa.coordinators.transaction import markers
+from kaa.coordinators.transaction.machine import End, Initialisation, ProducerIdAndEpoch
+from kaa.handlers.context import response_of
+from kaa.net.pending import Pending
 from kaa.wire.errors import Errors
 from tests.unit.handlers.support import Node
 
@@ -20,7 +24,7 @@ def init(node: Node, name: str) -> ProducerIdAndEpoch | Errors:
     found = node.services.transactions.init_producer(
         Initialisation(name, 1_000), lambda refusal: refusal.error, lambda answer: answer
     )
-    outcome: ProducerIdAndEpoch | Errors = node.run(settled(found))
+    outcome: ProducerIdAndEpoch | Errors = node.run(response_of(Pending(found)))
     return outcome
 
 
@@ -41,16 +45,34 @@ def test_a_controller_that_gives_no_ids() -> None:
         assert init(node, "a") is Errors.COORDINATOR_LOAD_IN_PROGRESS
 
 
+def test_while_too_many_wait_for_their_markers_no_more_are_decided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Node() as node:
+        node.load_transactions()
+        producer = init(node, "a")
+        assert isinstance(producer, ProducerIdAndEpoch)
+        monkeypatch.setattr(markers, "TRANSACTION_DECISIONS_UNDER_WAY_MAX", 0)
+        wish = End("a", producer.producer_id, producer.producer_epoch, is_commit=True, version=2)
+        ended = node.services.transactions.end(
+            wish, lambda refusal: refusal.error, lambda _: Errors.NONE
+        )
+        assert node.run(response_of(Pending(ended))) is Errors.COORDINATOR_NOT_AVAILABLE
+        assert init(node, "a") is Errors.COORDINATOR_NOT_AVAILABLE
+
+
 def test_shards_that_are_not_here() -> None:
     with Node() as node:
         coordinator = node.services.transactions
         assert init(node, "a") is Errors.NOT_COORDINATOR
         names = frozenset({("t", 0)})
         added = node.run(
-            settled(coordinator.add_partitions("a", (1, 0), names, 2, lambda error: error))
+            response_of(
+                Pending(coordinator.add_partitions("a", (1, 0), names, 2, lambda error: error))
+            )
         )
         assert added is Errors.NOT_COORDINATOR
-        verified = node.run(settled(coordinator.verify_partitions("a", (1, 0), names)))
+        verified = node.run(response_of(Pending(coordinator.verify_partitions("a", (1, 0), names))))
         assert verified == {("t", 0): Errors.NOT_COORDINATOR}
 
 
@@ -59,8 +81,10 @@ def test_a_transaction_without_a_name_is_no_wish() -> None:
         coordinator = node.services.transactions
         names = frozenset({("t", 0)})
         added = node.run(
-            settled(coordinator.add_partitions("", (1, 0), names, 2, lambda error: error))
+            response_of(
+                Pending(coordinator.add_partitions("", (1, 0), names, 2, lambda error: error))
+            )
         )
         assert added is Errors.INVALID_REQUEST
-        verified = node.run(settled(coordinator.verify_partitions("", (1, 0), names)))
+        verified = node.run(response_of(Pending(coordinator.verify_partitions("", (1, 0), names))))
         assert verified == {("t", 0): Errors.INVALID_REQUEST}

@@ -6,7 +6,7 @@ import pytest
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.transaction.ending import end_verdict, is_id_needed
-from kaa.coordinators.transaction.state import DECIDED, EPOCH_MAX, State, Transaction
+from kaa.coordinators.transaction.state import DECIDED, EPOCH_MAX, Transaction, TransactionState
 from kaa.wire.errors import Errors
 
 EPOCH = 5
@@ -15,7 +15,7 @@ BUSY = Errors.CONCURRENT_TRANSACTIONS
 
 
 def verdict(
-    state: State, epoch: int, *, is_commit: bool, version: int, **fields: int
+    state: TransactionState, epoch: int, *, is_commit: bool, version: int, **fields: int
 ) -> bool | Errors:
     transaction = Transaction(7, EPOCH, 1_000, state)._replace(**fields)  # type: ignore[arg-type]
     try:
@@ -29,16 +29,16 @@ def verdict(
 @pytest.mark.parametrize(
     ("state", "abort_retry", "abort_now", "commit_retry", "commit_now"),
     [
-        (State.EMPTY, FENCED, True, FENCED, INVALID),
-        (State.ONGOING, FENCED, True, FENCED, True),
-        (State.PREPARE_ABORT, BUSY, BUSY, BUSY, BUSY),
-        (State.PREPARE_COMMIT, BUSY, BUSY, BUSY, BUSY),
-        (State.COMPLETE_ABORT, False, True, INVALID, INVALID),
-        (State.COMPLETE_COMMIT, INVALID, True, False, INVALID),
+        (TransactionState.EMPTY, FENCED, True, FENCED, INVALID),
+        (TransactionState.ONGOING, FENCED, True, FENCED, True),
+        (TransactionState.PREPARE_ABORT, BUSY, BUSY, BUSY, BUSY),
+        (TransactionState.PREPARE_COMMIT, BUSY, BUSY, BUSY, BUSY),
+        (TransactionState.COMPLETE_ABORT, False, True, INVALID, INVALID),
+        (TransactionState.COMPLETE_COMMIT, INVALID, True, False, INVALID),
     ],
 )
 def test_version_2(
-    state: State,
+    state: TransactionState,
     abort_retry: bool | Errors,
     abort_now: bool | Errors,
     commit_retry: bool | Errors,
@@ -58,15 +58,17 @@ def test_version_2(
 @pytest.mark.parametrize(
     ("state", "abort", "commit"),
     [
-        (State.EMPTY, INVALID, INVALID),
-        (State.ONGOING, True, True),
-        (State.PREPARE_ABORT, BUSY, BUSY),
-        (State.PREPARE_COMMIT, BUSY, BUSY),
-        (State.COMPLETE_ABORT, False, INVALID),
-        (State.COMPLETE_COMMIT, INVALID, False),
+        (TransactionState.EMPTY, INVALID, INVALID),
+        (TransactionState.ONGOING, True, True),
+        (TransactionState.PREPARE_ABORT, BUSY, BUSY),
+        (TransactionState.PREPARE_COMMIT, BUSY, BUSY),
+        (TransactionState.COMPLETE_ABORT, False, INVALID),
+        (TransactionState.COMPLETE_COMMIT, INVALID, False),
     ],
 )
-def test_versions_before(state: State, abort: bool | Errors, commit: bool | Errors) -> None:
+def test_versions_before(
+    state: TransactionState, abort: bool | Errors, commit: bool | Errors
+) -> None:
     assert verdict(state, EPOCH, is_commit=False, version=0) == abort
     assert verdict(state, EPOCH, is_commit=True, version=0) == commit
     for epoch in (EPOCH - 1, EPOCH + 1):
@@ -74,7 +76,7 @@ def test_versions_before(state: State, abort: bool | Errors, commit: bool | Erro
 
 
 def test_a_retry_after_the_id_has_changed() -> None:
-    known = Transaction(8, 0, 1_000, State.COMPLETE_COMMIT, previous_producer_id=7)
+    known = Transaction(8, 0, 1_000, TransactionState.COMPLETE_COMMIT, previous_producer_id=7)
     assert end_verdict(known, 7, EPOCH_MAX - 1, is_commit=True, version=2) is False
     with pytest.raises(CoordinatorError) as refused:
         end_verdict(known, 7, EPOCH_MAX - 2, is_commit=True, version=2)
@@ -83,14 +85,14 @@ def test_a_retry_after_the_id_has_changed() -> None:
 
 @pytest.mark.parametrize("version", [0, 2])
 def test_another_producer(version: int) -> None:
-    known = Transaction(8, EPOCH, 1_000, State.ONGOING)
+    known = Transaction(8, EPOCH, 1_000, TransactionState.ONGOING)
     with pytest.raises(CoordinatorError) as refused:
         end_verdict(known, 7, EPOCH, is_commit=True, version=version)
     assert refused.value.error is Errors.INVALID_PRODUCER_ID_MAPPING
 
 
 def test_when_another_id_is_needed() -> None:
-    exhausted = Transaction(8, EPOCH_MAX - 1, 1_000, State.ONGOING)
+    exhausted = Transaction(8, EPOCH_MAX - 1, 1_000, TransactionState.ONGOING)
     assert is_id_needed(exhausted, 2)
     assert not is_id_needed(exhausted, 1)
     assert not is_id_needed(exhausted._replace(producer_epoch=EPOCH_MAX - 2), 2)

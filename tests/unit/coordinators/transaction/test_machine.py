@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kaa.coordinators.transaction.machine import ProducerIdAndEpoch
-from kaa.coordinators.transaction.state import EPOCH_MAX, State
+from kaa.coordinators.transaction.state import EPOCH_MAX, TransactionState
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.transaction.bench import FIRST_ID, NAME, TransactionBench
 
@@ -25,10 +25,10 @@ def test_a_transaction_from_begin_to_end(bench: TransactionBench) -> None:
     assert bench.transaction.partitions == {("p", 0), ("p", 1)}
     assert bench.end(P) == ProducerIdAndEpoch(FIRST_ID, 1)
     (decision,) = bench.decisions
-    assert decision.transaction.state is State.PREPARE_COMMIT
+    assert decision.transaction.state is TransactionState.PREPARE_COMMIT
     assert decision.transaction.partitions == {("p", 0), ("p", 1)}
     bench.complete()
-    assert bench.transaction.state is State.COMPLETE_COMMIT
+    assert bench.transaction.state is TransactionState.COMPLETE_COMMIT
     assert bench.add((FIRST_ID, 1), 2) is Errors.NONE
     assert bench.transaction.partitions == {("p", 2)}
 
@@ -50,7 +50,7 @@ def test_a_decision_that_is_lost_is_none(bench: TransactionBench) -> None:
     bench.fail()
     assert bench.told[-1] == ("end", Errors.NOT_ENOUGH_REPLICAS)
     assert bench.decisions == []
-    assert bench.transaction.state is State.ONGOING
+    assert bench.transaction.state is TransactionState.ONGOING
     assert bench.end(P, is_commit=False) == ProducerIdAndEpoch(FIRST_ID, 1)
 
 
@@ -70,9 +70,9 @@ def test_what_was_decided_is_sent_again_after_a_restart(bench: TransactionBench)
     bench.end(P)
     bench.restart()
     (decision,) = bench.decisions
-    assert decision.transaction.state is State.PREPARE_COMMIT
+    assert decision.transaction.state is TransactionState.PREPARE_COMMIT
     bench.complete()
-    assert bench.transaction.state is State.COMPLETE_COMMIT
+    assert bench.transaction.state is TransactionState.COMPLETE_COMMIT
 
 
 def test_to_complete_twice_does_nothing(bench: TransactionBench) -> None:
@@ -102,7 +102,7 @@ def test_a_transaction_runs_out_of_time(bench: TransactionBench) -> None:
     before = bench.transaction
     bench.advance(10_000)
     after = bench.transaction
-    assert (before.state, after.state) == (State.ONGOING, State.PREPARE_ABORT)
+    assert (before.state, after.state) == (TransactionState.ONGOING, TransactionState.PREPARE_ABORT)
     assert after.producer_epoch == 1
     assert len(bench.decisions) == 1
     assert bench.end(P) is Errors.CONCURRENT_TRANSACTIONS
@@ -137,7 +137,7 @@ def test_a_transaction_has_its_time_whatever_becomes_of_the_date(
     before = bench.transaction
     bench.advance(10_000)
     after = bench.transaction
-    assert (before.state, after.state) == (State.ONGOING, State.PREPARE_ABORT)
+    assert (before.state, after.state) == (TransactionState.ONGOING, TransactionState.PREPARE_ABORT)
     assert before.start_timestamp_ms == started_ms
 
 
@@ -152,7 +152,7 @@ def test_a_transaction_of_the_future_has_its_whole_time_after_a_restart(
     before = bench.transaction
     bench.advance(10_000)
     after = bench.transaction
-    assert (before.state, after.state) == (State.ONGOING, State.PREPARE_ABORT)
+    assert (before.state, after.state) == (TransactionState.ONGOING, TransactionState.PREPARE_ABORT)
 
 
 def test_ids_do_not_expire_because_the_date_is_set_ahead(bench: TransactionBench) -> None:
@@ -174,7 +174,7 @@ def test_an_end_that_is_taken_back_leaves_the_timeout(bench: TransactionBench) -
     bench.advance(20_000)
     bench.fail()
     bench.advance(50_000)
-    assert bench.transaction.state is State.PREPARE_ABORT
+    assert bench.transaction.state is TransactionState.PREPARE_ABORT
 
 
 def test_transactions_that_are_over_are_not_looked_at(bench: TransactionBench) -> None:
@@ -200,7 +200,7 @@ def test_two_phase_commit_has_all_the_time() -> None:
     bench.init(timeout_ms=2**31 - 1)
     bench.add(P, 0)
     bench.advance(10**7)
-    assert bench.transaction.state is State.ONGOING
+    assert bench.transaction.state is TransactionState.ONGOING
 
 
 def test_an_overdue_transaction_with_an_exhausted_epoch_gets_an_id(
@@ -211,7 +211,7 @@ def test_an_overdue_transaction_with_an_exhausted_epoch_gets_an_id(
     last = (FIRST_ID, EPOCH_MAX - 1)
     bench.add(last, 0)
     bench.advance(70_000)
-    assert bench.transaction.state is State.PREPARE_ABORT
+    assert bench.transaction.state is TransactionState.PREPARE_ABORT
     bench.complete()
     assert bench.transaction.client_identity == (FIRST_ID + 1, 0)
 
@@ -273,7 +273,7 @@ def test_after_a_take_over_the_new_identity_counts_after_restarts_too() -> None:
     assert bench.add((FIRST_ID, 1), 1) is Errors.INVALID_TXN_STATE
     assert bench.end((FIRST_ID, 1)) == ProducerIdAndEpoch(FIRST_ID, 2)
     bench.complete()
-    assert bench.transaction.state is State.COMPLETE_COMMIT
+    assert bench.transaction.state is TransactionState.COMPLETE_COMMIT
 
 
 def test_a_take_over_with_an_exhausted_epoch_continues_under_another_id() -> None:

@@ -10,7 +10,7 @@ from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.transaction import markers
 from kaa.coordinators.transaction.machine import Decision
 from kaa.coordinators.transaction.markers import MarkerSender
-from kaa.coordinators.transaction.state import State, Transaction
+from kaa.coordinators.transaction.state import Transaction, TransactionState
 from kaa.limits import TRANSACTION_MARKERS_PER_REQUEST_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k27_write_txn_markers import (
@@ -86,6 +86,9 @@ class World:
         waiting = self.errors.get((topic, number))
         return waiting.pop(0) if waiting else Errors.NONE
 
+    def is_full(self) -> bool:
+        return self.sender.is_full
+
     async def complete_count(self, count: int) -> None:
         """Waits until so many decisions are complete."""
         for _ in range(1_000):
@@ -107,7 +110,7 @@ class World:
 
 def decision(*numbers: int, name: str = "id", **fields: Any) -> Decision:
     transaction = Transaction(
-        7, 4, 1_000, State.PREPARE_COMMIT, frozenset(("p", number) for number in numbers)
+        7, 4, 1_000, TransactionState.PREPARE_COMMIT, frozenset(("p", number) for number in numbers)
     )
     return Decision(name, transaction._replace(client_transaction_version=2, **fields))
 
@@ -188,6 +191,55 @@ def test_a_broker_that_cannot_be_reached() -> None:
         world.leaders, world.unreachable = {("p", 0): 1}, 3
         task = await sending(world, decision(0))
         await world.done.wait()
+        task.cancel()
+
+    run(story())
+
+
+def test_it_is_full_until_markers_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(markers, "TRANSACTION_DECISIONS_UNDER_WAY_MAX", 2)
+
+    async def story() -> None:
+        world = World()
+        world.leaders = {("p", 0): -1, ("p", 1): 1}
+        task = await sending(world, decision(0, name="a"))
+        assert not world.is_full()
+        world.sender.send(decision(1, name="b"))
+        assert world.is_full()
+        await world.complete_count(1)
+        await asyncio.sleep(0)
+        assert not world.is_full()
+        world.sender.send(decision(0, name="c"))
+        assert world.is_full()
+        world.leaders["p", 0] = 1
+        await world.completions.get()
+        await world.completions.get()
+        await world.completions.get()
+        await asyncio.sleep(0)
+        assert not world.sender._under_way
+        task.cancel()
+
+    run(story())
+
+
+@pytest.mark.parametrize("error", [Errors.NONE, Errors.INVALID_PRODUCER_EPOCH])
+def test_what_is_dropped_does_not_count(monkeypatch: pytest.MonkeyPatch, error: Errors) -> None:
+    """Somebody newer decides, or another broker coordinates the transaction now."""
+    monkeypatch.setattr(markers, "TRANSACTION_DECISIONS_UNDER_WAY_MAX", 1)
+
+    async def story() -> None:
+        world = World()
+        world.leaders, world.errors = {("p", 0): 1}, {("p", 0): [error]}
+        task = await sending(world, decision(0))
+        assert world.is_full()
+        if error is Errors.NONE:
+            world.epoch = None
+        for _ in range(1_000):
+            if not world.is_full():
+                break
+            await asyncio.sleep(0)
+        assert not world.is_full()
+        assert world.completed == []
         task.cancel()
 
     run(story())

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 from kaa.coordinators.transaction.machine import Decision, End, ProducerIdAndEpoch
 from kaa.coordinators.transaction.records import transaction_of_record
-from kaa.coordinators.transaction.state import DECIDED, EPOCH_MAX, State
+from kaa.coordinators.transaction.state import DECIDED, EPOCH_MAX, TransactionState
 from kaa.wire.errors import Errors
 from kaa.wire.messages.transaction_log import TransactionLogValue
 from tests.unit.coordinators.transaction.bench import NAME, TransactionBench
@@ -119,7 +119,7 @@ class TransactionModel(RuleBasedStateMachine):
         producer = self.pick(data)
         before = len(self.bench.told)
         transaction = self.bench.machine.transactions.get(NAME)
-        is_open = transaction is not None and transaction.state is State.ONGOING
+        is_open = transaction is not None and transaction.state is TransactionState.ONGOING
         # Before version 2 a success may be that of the transaction before, and says nothing of the
         # next one of the same epoch.
         number = self.completed if is_open or self.version >= 2 else -1
@@ -151,7 +151,7 @@ class TransactionModel(RuleBasedStateMachine):
     def exhaust(self) -> None:
         """The next epochs are the last of their id."""
         machine, known = self.bench.machine, self.bench.transaction
-        if known.state is State.EMPTY and known.producer_epoch < EPOCH_MAX - 3:
+        if known.state is TransactionState.EMPTY and known.producer_epoch < EPOCH_MAX - 3:
             before = len(self.bench.told)
             changed = known._replace(producer_epoch=EPOCH_MAX - 3)
             self.bench.run("exhaust", lambda *_: machine._store(NAME, changed, "done"))
@@ -178,7 +178,7 @@ class TransactionModel(RuleBasedStateMachine):
         transaction = decision.transaction
         # Nobody may hear of a decision that can still be taken back.
         assert self.bench.machine.transactions.committed(NAME) == transaction
-        is_commit = transaction.state is State.PREPARE_COMMIT
+        is_commit = transaction.state is TransactionState.PREPARE_COMMIT
         for _, number in sorted(transaction.partitions)[:share]:
             self.mark(number, transaction.producer_id, transaction.producer_epoch, is_commit)
         if share >= len(transaction.partitions):
@@ -231,7 +231,7 @@ class TransactionModel(RuleBasedStateMachine):
         for number in self.open:
             assert transaction is not None
             assert ("p", number) in transaction.partitions
-            assert transaction.state in DECIDED | {State.ONGOING}
+            assert transaction.state in DECIDED | {TransactionState.ONGOING}
 
     @invariant()
     def the_log_says_the_same(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.transaction.queries import describe, list_transactions
+from kaa.coordinators.transaction.queries import list_transactions
 from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k66_list_transactions import ListTransactionsRequest
@@ -14,21 +14,20 @@ from tests.unit.coordinators.transaction.bench import FIRST_ID, NAME, Transactio
 
 def listed(bench: TransactionBench, **fields: Any) -> set[str]:
     request = ListTransactionsRequest(**fields)
-    found = finish(list_transactions([bench.machine], request, bench.now.wall_ms))
-    assert found.unknown_states == []
-    return {one.transactional_id for one in found.transactions}
+    found, unknown_states = finish(
+        list_transactions([bench.machine], request, bench.now.wall_ms, lambda name, _: name)
+    )
+    assert unknown_states == []
+    return set(found)
 
 
 def test_only_what_is_committed_is_shown() -> None:
     bench = TransactionBench()
     bench.is_holding = True
     bench.init()
-    with pytest.raises(CoordinatorError) as refused:
-        finish(describe(bench.machine, NAME))
-    assert refused.value.error is Errors.TRANSACTIONAL_ID_NOT_FOUND
+    assert bench.machine.transactions.committed(NAME) is None
     assert listed(bench) == set()
     bench.commit()
-    assert finish(describe(bench.machine, NAME)).transaction_state == "Empty"
     assert listed(bench) == {NAME}
 
 
@@ -47,15 +46,7 @@ def test_filters_hold_together() -> None:
 
 
 def test_a_pattern_that_is_none() -> None:
+    request = ListTransactionsRequest(transactional_id_pattern="(")
     with pytest.raises(CoordinatorError) as refused:
-        finish(list_transactions([], ListTransactionsRequest(transactional_id_pattern="("), 0))
+        finish(list_transactions([], request, 0, lambda name, _: name))
     assert refused.value.error is Errors.INVALID_REGULAR_EXPRESSION
-
-
-def test_a_transaction_that_was_taken_over_shows_its_new_producer() -> None:
-    bench = TransactionBench(two_phase_enable=True)
-    bench.init()
-    bench.add((FIRST_ID, 0), 0)
-    bench.init(keeps_prepared=True)
-    found = finish(describe(bench.machine, NAME))
-    assert (found.producer_id, found.producer_epoch) == (FIRST_ID, 1)

@@ -8,7 +8,7 @@ from kaa.coordinators.transaction.records import (
     transaction_of_record,
     transaction_record,
 )
-from kaa.coordinators.transaction.state import State, Transaction
+from kaa.coordinators.transaction.state import Transaction, TransactionState
 from kaa.wire.messages.transaction_log import TransactionLogKey, TransactionLogValue
 from tests.oracle import Oracle
 
@@ -16,7 +16,7 @@ OPEN = Transaction(
     producer_id=2**40,
     producer_epoch=3,
     timeout_ms=60_000,
-    state=State.ONGOING,
+    state=TransactionState.ONGOING,
     partitions=frozenset({("a", 0), ("a", 5), ("b", 1)}),
     start_timestamp_ms=1_000,
     update_timestamp_ms=2_000,
@@ -26,9 +26,12 @@ OPEN = Transaction(
 TRANSACTIONS = {
     "open": OPEN,
     "empty": OPEN._replace(
-        state=State.EMPTY, partitions=frozenset(), start_timestamp_ms=-1, previous_producer_id=-1
+        state=TransactionState.EMPTY,
+        partitions=frozenset(),
+        start_timestamp_ms=-1,
+        previous_producer_id=-1,
     ),
-    "rotating": OPEN._replace(state=State.PREPARE_COMMIT, next_producer_id=77),
+    "rotating": OPEN._replace(state=TransactionState.PREPARE_COMMIT, next_producer_id=77),
     "taken over": OPEN._replace(next_producer_epoch=4),
 }
 

@@ -6,30 +6,32 @@ from kaa.coordinators.transaction.state import (
     BEFORE,
     EPOCH_MAX,
     NO_TIMEOUT_MS,
-    IllegalTransitionError,
-    State,
+    IllegalTransactionStateError,
     Transaction,
+    TransactionState,
 )
 
 
-def transaction(state: State = State.ONGOING, epoch: int = 3, **fields: object) -> Transaction:
+def transaction(
+    state: TransactionState = TransactionState.ONGOING, epoch: int = 3, **fields: object
+) -> Transaction:
     found = Transaction(7, epoch, 1_000, state, frozenset({("p", 0)}), 10, 20)
     return found._replace(**fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("state", list(State))
-@pytest.mark.parametrize("to", list(State))
-def test_only_what_the_table_has_happens(state: State, to: State) -> None:
+@pytest.mark.parametrize("state", list(TransactionState))
+@pytest.mark.parametrize("to", list(TransactionState))
+def test_only_what_the_table_has_happens(state: TransactionState, to: TransactionState) -> None:
     if state in BEFORE.get(to, ()):
         moved = transaction(state).moved(to)
         assert (moved.state, moved.previous_producer_id) == (to, 7)
     else:
-        with pytest.raises(IllegalTransitionError):
+        with pytest.raises(IllegalTransactionStateError):
             transaction(state).moved(to)
 
 
 def test_titles_are_those_of_tools() -> None:
-    assert [state.title for state in State] == [
+    assert [state.title for state in TransactionState] == [
         "Empty",
         "Ongoing",
         "PrepareCommit",
@@ -42,10 +44,10 @@ def test_titles_are_those_of_tools() -> None:
 
 
 def test_a_transaction_begins_with_its_first_partition() -> None:
-    rested = transaction(State.COMPLETE_COMMIT, partitions=frozenset())
+    rested = transaction(TransactionState.COMPLETE_COMMIT, partitions=frozenset())
     begun = rested.with_partitions(frozenset({("p", 1)}), 50, 2)
     assert (begun.state, begun.start_timestamp_ms, begun.update_timestamp_ms) == (
-        State.ONGOING,
+        TransactionState.ONGOING,
         50,
         50,
     )
@@ -58,17 +60,17 @@ def test_a_transaction_begins_with_its_first_partition() -> None:
 def test_an_end_raises_the_epoch_from_version_2_on(version: int, epoch: int, last: int) -> None:
     decided = transaction().decided(is_commit=True, version=version, new_producer_id=-1, now_ms=99)
     assert (decided.producer_epoch, decided.last_producer_epoch) == (epoch, last)
-    assert (decided.state, decided.start_timestamp_ms) == (State.PREPARE_COMMIT, 10)
+    assert (decided.state, decided.start_timestamp_ms) == (TransactionState.PREPARE_COMMIT, 10)
     assert decided.partitions == {("p", 0)}
     complete = decided.completed(100)
-    assert (complete.state, complete.producer_epoch) == (State.COMPLETE_COMMIT, epoch)
+    assert (complete.state, complete.producer_epoch) == (TransactionState.COMPLETE_COMMIT, epoch)
     assert complete.partitions == frozenset()
 
 
 @pytest.mark.parametrize("version", [0, 2])
 def test_to_fence_raises_the_epoch_once(version: int) -> None:
     fenced = transaction().fenced(version=version, new_producer_id=-1, now_ms=99)
-    assert (fenced.state, fenced.producer_epoch) == (State.PREPARE_ABORT, 4)
+    assert (fenced.state, fenced.producer_epoch) == (TransactionState.PREPARE_ABORT, 4)
 
 
 def test_the_last_epoch_is_for_the_last_marker() -> None:

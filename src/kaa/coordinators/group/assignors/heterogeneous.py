@@ -25,7 +25,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.group.java_order import uuid_halves
-from kaa.limits import CONSUMER_GROUP_ASSIGNOR_STEP_PARTITIONS_MAX as _STEP
+from kaa.limits import (
+    CONSUMER_GROUP_ASSIGNOR_ROUNDS_MAX as _ROUNDS,
+)
+from kaa.limits import (
+    CONSUMER_GROUP_ASSIGNOR_STEP_PARTITIONS_MAX as _STEP,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -33,7 +38,6 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.assignors.table import GroupAssignment, GroupSpec
     from kaa.wire.primitives import Uuid
 
-_ROUNDS_MAX: Final = 16
 _NOBODY: Final = -1
 
 
@@ -172,7 +176,7 @@ class _Assignment:
             topic_id for topic_id, members in self._subscribers.items() if len(members) > 1
         )
         last_changed = -1
-        for _ in range(_ROUNDS_MAX if topics else 0):
+        for _ in range(_ROUNDS if topics else 0):
             for place, topic_id in enumerate(topics):
                 if place == last_changed:
                     return

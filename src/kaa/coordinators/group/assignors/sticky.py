@@ -20,7 +20,8 @@ that Kafka would give it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from kaa.coordinators.group.java_order import (
     java_string_order,
@@ -28,14 +29,19 @@ from kaa.coordinators.group.java_order import (
     sized_map_order,
     string_hash,
 )
+from kaa.limits import STREAMS_TASKS_PER_PIECE
+from kaa.model.pieces import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from kaa.model.pieces import Pieces
 
 Item = TypeVar("Item")
 # Subtopology id and partition.
 TaskId = tuple[str, int]
 TaskMap = dict[str, frozenset[int]]
+_partition: Final = itemgetter(1)
 
 
 class TaskMember(NamedTuple):
@@ -64,8 +70,8 @@ def assign_tasks(
     members: Mapping[str, TaskMember],
     subtopologies: Mapping[str, Subtopology],
     standby_count: int,
-) -> dict[str, MemberTasks]:
-    """Members by their ids; subtopologies in the order of their ids."""
+) -> Pieces[dict[str, MemberTasks]]:
+    """By the ids of members and of subtopologies."""
     return _Assignment(members, subtopologies, standby_count).run()
 
 
@@ -185,7 +191,11 @@ class _Assignment:
         subtopologies: Mapping[str, Subtopology],
         standby_count: int,
     ) -> None:
-        self._subtopologies = subtopologies
+        self._members = members
+        # In the order of their ids.
+        ordered = sorted(subtopologies, key=java_string_order)
+        self._subtopologies = {name: subtopologies[name] for name in ordered}
+        self._places = {name: place for place, name in enumerate(ordered)}
         self._standby_count = standby_count
         active_count = sum(one.task_count for one in subtopologies.values())
         stateful_count = sum(one.task_count for one in subtopologies.values() if one.is_stateful)
@@ -197,30 +207,43 @@ class _Assignment:
         self._was_active: dict[TaskId, str] = {}
         self._was_standby: dict[TaskId, list[str]] = {}
         for member_id in self._member_ids:
-            member = members[member_id]
-            self._processes.setdefault(member.process_id, _Process()).add_member(member_id)
-            for task in _tasks(member.active):
-                self._was_active[task] = member_id
-            for task in _tasks(member.standby):
-                self._was_standby.setdefault(task, []).append(member_id)
+            process_id = members[member_id].process_id
+            self._processes.setdefault(process_id, _Process()).add_member(member_id)
 
-    def run(self) -> dict[str, MemberTasks]:
-        self._assign_active()
+    def run(self) -> Pieces[dict[str, MemberTasks]]:
+        yield
+        yield from self._remember()
+        yield
+        yield from self._assign_active()
         if self._standby_count > 0:
-            self._assign_standby()
+            yield from self._assign_standby()
         found = {}
         for member_id in self._member_ids:
             process = self._process(member_id)
             found[member_id] = MemberTasks(
-                _task_map(process.active.get(member_id, ())),
-                _task_map(process.standby.get(member_id, ())),
+                (yield from _task_map(process.active.get(member_id, ()))),
+                (yield from _task_map(process.standby.get(member_id, ()))),
             )
         return found
+
+    def _remember(self) -> Pieces[None]:
+        """Who had each task before."""
+        for member_id in self._member_ids:
+            member = self._members[member_id]
+            for count, task in enumerate(_tasks(member.active), 1):
+                self._was_active[task] = member_id
+                if count % STREAMS_TASKS_PER_PIECE == 0:
+                    yield
+            for count, task in enumerate(_tasks(member.standby), 1):
+                self._was_standby.setdefault(task, []).append(member_id)
+                if count % STREAMS_TASKS_PER_PIECE == 0:
+                    yield
 
     def _process(self, member_id: str) -> _Process:
         return self._processes[self._process_of[member_id]]
 
     def _task_ids(self, *, is_stateful: bool) -> list[TaskId]:
+        """In the order of their subtopologies."""
         return [
             (name, number)
             for name, one in self._subtopologies.items()
@@ -234,15 +257,22 @@ class _Assignment:
 
     # --- active tasks
 
-    def _assign_active(self) -> None:
-        tasks = sorted(self._task_ids(is_stateful=False), key=_by_partition)
-        tasks = [task for task in tasks if not self._keep(self._was_active.get(task), task)]
-        tasks = [task for task in tasks if not self._keep(self._least_loaded(task), task)]
+    def _assign_active(self) -> Pieces[None]:
+        tasks = self._task_ids(is_stateful=False)
+        yield
+        tasks.sort(key=_partition)
+        tasks = yield from _left(tasks, lambda task: self._keep(self._was_active.get(task), task))
+        tasks = yield from _left(tasks, lambda task: self._keep(self._least_loaded(task), task))
         queue = self._queue()
-        for task in sorted(tasks, key=_by_subtopology):
+        # In the order of their partitions they are already.
+        tasks.sort(key=lambda task: self._places[task[0]])
+        yield
+        for count, task in enumerate(tasks, 1):
             process = queue.poll()
             self._gave_active(process.give_to_least_loaded(task, is_active=True))
             queue.add(process)
+            if count % STREAMS_TASKS_PER_PIECE == 0:
+                yield
 
     def _keep(self, member_id: str | None, task: TaskId) -> bool:
         """Gives an active task to a member that has not had its share."""
@@ -276,19 +306,27 @@ class _Assignment:
 
     # --- standbys
 
-    def _assign_standby(self) -> None:
+    def _assign_standby(self) -> Pieces[None]:
         left: list[tuple[TaskId, int]] = []
-        tasks = sorted(self._task_ids(is_stateful=True), key=_by_partition, reverse=True)
-        for task in tasks:
+        tasks = self._task_ids(is_stateful=True)
+        yield
+        tasks.sort(key=_partition)
+        for count, task in enumerate(reversed(tasks), 1):
             for number in range(self._standby_count):
                 if not self._keep_standby(task):
                     left.append((task, self._standby_count - number))
                     break
+            if count % STREAMS_TASKS_PER_PIECE == 0:
+                yield
         queue = self._queue()
-        for task, count in sorted(left, key=lambda one: _by_subtopology(one[0]), reverse=True):
+        left.sort(key=lambda one: self._places[one[0][0]], reverse=True)
+        yield
+        for place, (task, count) in enumerate(left, 1):
             for _ in range(count):
                 if not self._give_standby(queue, task):
                     break
+            if place % STREAMS_TASKS_PER_PIECE == 0:
+                yield
 
     def _keep_standby(self, task: TaskId) -> bool:
         was_active = self._was_active.get(task)
@@ -320,20 +358,25 @@ class _Assignment:
         return is_given
 
 
-def _by_partition(task: TaskId) -> tuple[int, bytes]:
-    return task[1], java_string_order(task[0])
-
-
-def _by_subtopology(task: TaskId) -> tuple[bytes, int]:
-    return java_string_order(task[0]), task[1]
+def _left(tasks: list[TaskId], is_given: Callable[[TaskId], bool]) -> Pieces[list[TaskId]]:
+    left = []
+    for count, task in enumerate(tasks, 1):
+        if not is_given(task):
+            left.append(task)
+        if count % STREAMS_TASKS_PER_PIECE == 0:
+            yield
+    return left
 
 
 def _tasks(owned: Mapping[str, frozenset[int]]) -> Iterable[TaskId]:
     return ((name, number) for name, numbers in owned.items() for number in numbers)
 
 
-def _task_map(tasks: Iterable[TaskId]) -> TaskMap:
+def _task_map(tasks: Iterable[TaskId]) -> Pieces[TaskMap]:
     found: dict[str, set[int]] = {}
-    for name, number in tasks:
+    for count, (name, number) in enumerate(tasks, 1):
         found.setdefault(name, set()).add(number)
-    return {name: frozenset(numbers) for name, numbers in found.items()}
+        if count % STREAMS_TASKS_PER_PIECE == 0:
+            yield
+    frozen = yield from mapped(lambda one: (one[0], frozenset(one[1])), found.items())
+    return dict(frozen)

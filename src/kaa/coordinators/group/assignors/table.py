@@ -109,13 +109,3 @@ ASSIGNORS: Final[dict[str, Callable[[GroupSpec], Generator[None, None, GroupAssi
     "uniform": assign_uniform,
     "range": assign_range,
 }
-
-
-def finish(steps: Generator[None, None, GroupAssignment]) -> GroupAssignment:
-    """Runs an assignor to its end."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: GroupAssignment = end.value
-            return result

@@ -55,13 +55,17 @@ def assign_homogeneous(spec: GroupSpec) -> Generator[None, None, GroupAssignment
         result[member_id] = kept
     position = 0
     for member_id, space in unfilled:
-        yield
         added: dict[Uuid, list[int]] = {}
-        for topic_id, number in unassigned[position : position + space]:
-            added.setdefault(topic_id, []).append(number)
-        position += space
+        end = position + space
+        for start in range(position, end, _STEP):
+            yield
+            for topic_id, number in unassigned[start : min(start + _STEP, end)]:
+                added.setdefault(topic_id, []).append(number)
+        position = end
         kept = result[member_id]
-        for topic_id, numbers in added.items():
+        for count, (topic_id, numbers) in enumerate(added.items()):
+            if count % _STEP == 0:
+                yield
             kept[topic_id] = kept.get(topic_id, frozenset()).union(numbers)
     assert position >= len(unassigned), "partitions are left over"
     return result

@@ -7,13 +7,15 @@ the leader's with the assignment, and waits for it.
 
 The legal transitions (`PREVIOUS_STATES` is the table):
 
-    Empty ---------------> PreparingRebalance     a member joins
-    PreparingRebalance --> CompletingRebalance    all members joined, or time is up
-    PreparingRebalance --> Empty                  nobody joined
-    CompletingRebalance -> Stable                 the leader's assignment is stored
-    CompletingRebalance -> PreparingRebalance     members came or went meanwhile
-    Stable --------------> PreparingRebalance     members came, went or changed
-    any -----------------> Dead                   another broker coordinates the group
+| from | to | when |
+|---|---|---|
+| Empty | PreparingRebalance | a member joins |
+| PreparingRebalance | CompletingRebalance | all members joined, or time is up |
+| PreparingRebalance | Empty | nobody joined |
+| CompletingRebalance | Stable | the leader's assignment is stored |
+| CompletingRebalance | PreparingRebalance | members came or went meanwhile |
+| Stable | PreparingRebalance | members came, went or changed |
+| any | Dead | another broker coordinates the group |
 
 What is stored is a generation with its assignment, when it is complete. Who is joining is not: if
 the coordinator moves, members find the old generation, or join again.
@@ -32,7 +34,7 @@ from kaa.wire.messages.embedded import ConsumerProtocolSubscription
 from kaa.wire.primitives import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
@@ -127,6 +129,25 @@ class ClassicGroup:
     and refuses one that the table does not have.
     """
 
+    # There are tens of thousands of them.
+    __slots__ = (
+        "_supported",
+        "generation_id",
+        "group_id",
+        "is_member_added",
+        "leader_id",
+        "members",
+        "pending_joins",
+        "pending_syncs",
+        "previous_state",
+        "protocol_name",
+        "protocol_type",
+        "state",
+        "state_timestamp_ms",
+        "static_members",
+        "subscribed_topics",
+        "waiting_joins",
+    )
     kind: Final = "classic"
 
     def __init__(self, group_id: str, now_ms: int | None) -> None:
@@ -153,7 +174,7 @@ class ClassicGroup:
         self.is_member_added = False
         self.waiting_joins = 0
         # How many members support each protocol.
-        self._supported: Counter[str] = Counter()
+        self._supported: dict[str, int] = {}
 
     # --- questions
 
@@ -196,7 +217,7 @@ class ClassicGroup:
             return bool(protocol_type and protocols)
         everybody = len(self.members)
         return self.protocol_type == protocol_type and any(
-            self._supported[name] == everybody for name, _ in protocols
+            self._supported.get(name, 0) == everybody for name, _ in protocols
         )
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> None:
@@ -251,7 +272,7 @@ class ClassicGroup:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
-        self._supported.update(_names(member.protocols))
+        self._count(member.protocols, 1)
         if member.waiting_join is not None:
             self.waiting_joins += 1
         self.pending_joins.discard(member.member_id)
@@ -259,7 +280,7 @@ class ClassicGroup:
     def remove(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
         if member is not None:
-            self._supported.subtract(_names(member.protocols))
+            self._count(member.protocols, -1)
             if member.waiting_join is not None:
                 self.waiting_joins -= 1
             if member.group_instance_id is not None:
@@ -290,11 +311,16 @@ class ClassicGroup:
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
     ) -> None:
-        self._supported.subtract(_names(member.protocols))
-        self._supported.update(_names(protocols))
+        self._count(member.protocols, -1)
+        self._count(protocols, 1)
         member.protocols = protocols
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
+
+    def _count(self, protocols: Protocols, change: int) -> None:
+        """A member that supports these came, or left."""
+        for name in {name for name, _ in protocols}:
+            self._supported[name] = self._supported.get(name, 0) + change
 
     def wait_join(self, member: ClassicMember, waiter: Any) -> Any:
         """The member waits for the join phase; returns its earlier request, if that waits too."""
@@ -367,10 +393,6 @@ class ClassicGroup:
         except WireError:
             return None
         return frozenset(topics)
-
-
-def _names(protocols: Protocols) -> Iterable[str]:
-    return {name for name, _ in protocols}
 
 
 def _subscription(metadata: bytes) -> list[str]:

@@ -13,11 +13,9 @@ from kaa.coordinators.group.consumer.records import group_tombstones as consumer
 from kaa.coordinators.group.outcome import Outcome
 from kaa.coordinators.group.streams.group import StreamsGroup
 from kaa.coordinators.group.streams.records import group_tombstones as streams_tombstones
-from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k11_join_group import JoinGroupResponse
-from kaa.wire.messages.k12_heartbeat import HeartbeatResponse
-from kaa.wire.messages.k13_leave_group import LeaveGroupResponse, MemberResponse
 from kaa.wire.messages.k14_sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.kinds import Group
     from kaa.coordinators.group.outcome import Client
     from kaa.coordinators.group.settings import GroupSettings
-    from kaa.coordinators.machine import CoordinatorResult, Moment, Reply
+    from kaa.coordinators.machine import Moment, Reply
     from kaa.coordinators.timeline import TimelineDict
     from kaa.coordinators.timers import Timers
     from kaa.wire.messages.k11_join_group import JoinGroupRequest
@@ -129,6 +127,7 @@ class ClassicGroups:
         return outcome.result()
 
     def heartbeat(self, request: HeartbeatRequest, now: Moment) -> CoordinatorResult:
+        """The response is whether the member has to join again."""
         group = self._find(request.group_id)
         if group is None:
             raise CoordinatorError(Errors.UNKNOWN_MEMBER_ID)
@@ -139,32 +138,23 @@ class ClassicGroups:
             raise CoordinatorError(Errors.ILLEGAL_GENERATION)
         self.rebalances.expect_heartbeat(group, group.members[request.member_id], now)
         error = Errors.REBALANCE_IN_PROGRESS if group.is_in(_PREPARING) else Errors.NONE
-        return Outcome().result(HeartbeatResponse(error_code=error))
+        return CoordinatorResult(response=error)
 
     def leave(self, request: LeaveGroupRequest, now: Moment) -> CoordinatorResult:
+        """The response is how it went with each member."""
         group = self._find(request.group_id)
         if group is None:
             raise CoordinatorError(Errors.UNKNOWN_MEMBER_ID)
         if group.is_in(_DEAD):
             raise CoordinatorError(Errors.COORDINATOR_NOT_AVAILABLE)
         outcome = Outcome()
-        responses = []
-        has_left = False
-        for identity in request.members:
-            error = self._leave_one(group, identity, outcome)
-            has_left = has_left or error is Errors.NONE
-            responses.append(
-                MemberResponse(
-                    member_id=identity.member_id,
-                    group_instance_id=identity.group_instance_id,
-                    error_code=error,
-                )
-            )
+        errors = [self._leave_one(group, identity, outcome) for identity in request.members]
+        has_left = Errors.NONE in errors
         if has_left and group.is_in(_STABLE, _COMPLETING):
             self.rebalances.prepare_or_complete(group, now, outcome)
         elif has_left and group.is_in(_PREPARING):
             self.rebalances.maybe_complete(group, now, outcome)
-        return outcome.result(LeaveGroupResponse(members=responses))
+        return outcome.result(errors)
 
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity, outcome: Outcome) -> Errors:
         member_id = identity.member_id

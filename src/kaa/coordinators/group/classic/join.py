@@ -1,7 +1,7 @@
 """JoinGroup: how clients become members of a classic group, and take part in rebalances.
 
 A client without a member id is new. A dynamic one is given an id to come again with
-(KIP-394, from version 4 on), so that clients which vanish while they wait leave no members behind.
+(KIP-394, from version 4 on), so that clients which vanish while they wait do not stay as members.
 A static one (KIP-345) is known by its group instance id: if that is in the group, the client takes
 the place of the member that had it, and in a stable group nothing else changes.
 

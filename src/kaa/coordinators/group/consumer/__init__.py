@@ -3,14 +3,13 @@
 `groups` has that request, `update` its steps, `target` who is to have what, `work` long
 computations in slices, `reconcile` how members get there, and `regex` subscriptions by pattern.
 `group` and `member` are the state, `records` what is stored of it, `timers` the deadlines, `commit`
-the offsets of members, `describe` how a group is shown. `protocol`, `classic_members` and
+the offsets of members. `protocol`, `classic_members` and
 `migration` are for members and groups on their way between the protocols.
 
 | module | what it owns |
 |---|---|
 | `classic_members` | members of a consumer group that speak the classic protocol |
 | `commit` | commits of members of a consumer group within a transaction |
-| `describe` | consumer groups as administrators see them, and how their offsets end |
 | `group` | a consumer group (KIP-848): the coordinator decides who reads what, and members follow |
 | `groups` | the request of consumer groups |
 | `member` | a member of a consumer group (KIP-848) |

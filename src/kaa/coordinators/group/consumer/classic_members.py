@@ -21,10 +21,9 @@ from kaa.coordinators.group.consumer.regex import RegexChange
 from kaa.coordinators.group.consumer.update import Update
 from kaa.coordinators.group.outcome import Outcome
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k11_join_group import JoinGroupResponse
-from kaa.wire.messages.k12_heartbeat import HeartbeatResponse
-from kaa.wire.messages.k13_leave_group import LeaveGroupResponse, MemberResponse
 from kaa.wire.messages.k14_sync_group import SyncGroupResponse
 from kaa.wire.messages.offsets_consumer import ClassicMemberMetadata, ClassicProtocol
 from kaa.wire.primitives import WireError
@@ -93,9 +92,9 @@ class ClassicMembers:
         if is_downgrade:
             self._downgrade(update, reported, has_changed, now, outcome)
         else:
-            target = update.assign()
+            target = finish(update.assign())
             groups.compute_later(update, now)
-            update.reconcile(target, reported, has_subscription_changed=has_changed)
+            finish(update.reconcile(target, reported, has_subscription_changed=has_changed))
             timeout_ms = request.session_timeout_ms
             groups.timers.expect_heartbeat(group.group_id, member_id, timeout_ms, now)
             timeout_ms = update.updated.rebalance_timeout_ms
@@ -136,7 +135,7 @@ class ClassicMembers:
         is_behind = group.assignment_epoch < update.group_epoch
         if not is_behind:
             target = MemberTarget(group.assignment_epoch, group.target_of(update.updated))
-            update.reconcile(target, reported, has_subscription_changed=has_changed)
+            finish(update.reconcile(target, reported, has_subscription_changed=has_changed))
         self._groups.downgrade(
             group, (), update.updated, now, outcome, is_rebalance_needed=is_behind
         )
@@ -202,14 +201,14 @@ class ClassicMembers:
         ):
             error = Errors.REBALANCE_IN_PROGRESS
             timers.expect_join(group.group_id, member, now)
-        return CoordinatorResult(response=HeartbeatResponse(error_code=error))
+        return CoordinatorResult(response=error)
 
     # --- leaving
 
     def leave(
         self, group: ConsumerGroup, request: LeaveGroupRequest, now: Moment
     ) -> CoordinatorResult:
-        responses = []
+        errors: list[Errors] = []
         leaving: dict[str, ConsumerMember] = {}
         for identity in request.members:
             error = Errors.NONE
@@ -218,15 +217,8 @@ class ClassicMembers:
                 leaving[member.member_id] = member
             except CoordinatorError as refusal:
                 error = refusal.error
-            responses.append(
-                MemberResponse(
-                    member_id=identity.member_id,
-                    group_instance_id=identity.group_instance_id,
-                    error_code=error,
-                )
-            )
-        response = LeaveGroupResponse(members=responses)
-        return self._groups.fence(group, leaving.values(), now, response)
+            errors.append(error)
+        return self._groups.fence(group, leaving.values(), now, errors)
 
 
 def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:

@@ -9,16 +9,18 @@ new partitions are added as their former owners release them:
 
 The state follows from the epochs and is not stored:
 
-    Empty         no members
-    Assigning     the group epoch is ahead of the assignment epoch
-    Reconciling   a member is not stable at the assignment epoch
-    Stable        all of them are
-    Dead          the group is gone
+| state | when |
+|---|---|
+| Empty | no members |
+| Assigning | the group epoch is ahead of the assignment epoch |
+| Reconciling | a member is not stable at the assignment epoch |
+| Stable | all of them are |
+| Dead | the group is gone |
 
-A partition has one owner at a time: `owners` has the epoch of the member that has it or must give
-it up, and nobody gets a partition that stands there. All of it changes by records alone
-(`replay_...`) and lives on the timeline. What follows from the members is computed when it is
-needed: when the group changes, and never for an ordinary heartbeat.
+A partition has one owner at a time: `owners` has, by topic and number, the epoch of the member that
+has it or must give it up, and nobody gets a partition that stands there. All of it changes by
+records alone (`replay_...`) and lives on the timeline. What follows from the members is computed
+when it is needed: when the group changes, and never for an ordinary heartbeat.
 """
 
 from __future__ import annotations
@@ -32,14 +34,16 @@ from kaa.coordinators.group.consumer.member import ConsumerMember, MemberState
 from kaa.coordinators.group.modern.group import ModernGroup, partitions_by_topic
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.timeline import TimelineDict
+from kaa.limits import GROUP_TOPICS_PER_PIECE
 from kaa.wire.errors import Errors
 from kaa.wire.messages.offsets_consumer import ConsumerGroupRegularExpressionKey
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Container, Iterable, Mapping
 
     from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.timeline import Timeline
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.offsets_consumer import (
         ConsumerGroupTargetAssignmentMemberValue,
     )
@@ -90,8 +94,9 @@ class ConsumerGroup(ModernGroup[Epochs, ConsumerMember, "Assignment"]):
         super().__init__(group_id, timeline, Epochs(), ConsumerMember)
         # Member ids by group instance id.
         self.static_members: TimelineDict[str, str] = TimelineDict(timeline)
-        # The epoch of the member that has each partition.
-        self.owners: TimelineDict[tuple[Uuid, int], int] = TimelineDict(timeline)
+        # By topic and partition, the epoch of the member that has it. A member may have thousands
+        # of topics, and each is one change.
+        self.owners: TimelineDict[Uuid, Mapping[int, int]] = TimelineDict(timeline)
         self.regexes: TimelineDict[str, ResolvedRegex] = TimelineDict(timeline)
         # What the member that was stored last subscribes to; most groups have no other.
         self._last_names: frozenset[str] = frozenset()
@@ -148,9 +153,9 @@ class ConsumerGroup(ModernGroup[Epochs, ConsumerMember, "Assignment"]):
     def is_waiting_for_release(self, member: ConsumerMember) -> bool:
         """Whether somebody else still has a partition that the member is to get."""
         return member.state is MemberState.UNRELEASED_PARTITIONS and any(
-            number not in member.assigned.get(topic_id, ()) and (topic_id, number) in self.owners
+            (numbers & (self.owners.get(topic_id) or {}).keys())
+            - member.assigned.get(topic_id, {}).keys()
             for topic_id, numbers in self.target(member.member_id).items()
-            for number in numbers
         )
 
     @property
@@ -231,7 +236,7 @@ class ConsumerGroup(ModernGroup[Epochs, ConsumerMember, "Assignment"]):
         ):
             raise CoordinatorError(
                 Errors.UNSUPPORTED_VERSION,
-                "Members of the consumer protocol commit with version 9 or a later one.",
+                "Members of the consumer protocol must commit with version 9 or later.",
             )
         if member_epoch == member.member_epoch:
             return None
@@ -256,8 +261,8 @@ class ConsumerGroup(ModernGroup[Epochs, ConsumerMember, "Assignment"]):
 
     # --- replay
 
-    def replay_member(self, member_id: str, value: Any) -> None:
-        super().replay_member(member_id, value)
+    def replay_member(self, member_id: str, value: Any) -> Pieces[None]:
+        yield from super().replay_member(member_id, value)
         if value is not None:
             member = self.members[member_id]
             names = self._last_names = self.shared_names(member.subscribed_topic_names)
@@ -273,42 +278,61 @@ class ConsumerGroup(ModernGroup[Epochs, ConsumerMember, "Assignment"]):
                 frozenset(value.topics), value.version, value.timestamp
             )
 
-    def _target_of(self, value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
+    def _target_of(self, value: ConsumerGroupTargetAssignmentMemberValue) -> Pieces[Assignment]:
         return partitions_by_topic(value.topic_partitions)
 
-    def put(self, member: ConsumerMember) -> None:
-        known = self.members.get(member.member_id)
-        if known is not None:
-            self._release(known)
-        epoch = member.member_epoch
-        for owned in (member.assigned, member.pending_revocation):
-            for topic_id, numbers in owned.items():
-                for number in numbers:
-                    owner = self.owners.get((topic_id, number))
-                    assert owner is None or owner < epoch, (
-                        f"group {self.group_id}: {topic_id}-{number} goes to {member.member_id} at "
-                        f"epoch {epoch}, but is still owned at epoch {owner}"
-                    )
-                    self.owners[topic_id, number] = epoch
-        self.members[member.member_id] = member
+    def put(self, member: ConsumerMember) -> Pieces[None]:
+        yield from super().put(member)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
 
-    def remove(self, member_id: str) -> None:
+    def remove(self, member_id: str) -> Pieces[None]:
         known = self.members.get(member_id)
-        if known is not None:
-            self._release(known)
-            self.members.pop(member_id)
-            if known.instance_id is not None:
-                self.static_members.pop(known.instance_id)
+        yield from super().remove(member_id)
+        if known is not None and known.instance_id is not None:
+            self.static_members.pop(known.instance_id)
 
-    def _release(self, member: ConsumerMember) -> None:
-        for owned in (member.assigned, member.pending_revocation):
-            for topic_id, numbers in owned.items():
-                for number in numbers:
-                    # Compaction may have removed what came between: somebody else has it then.
-                    if self.owners.get((topic_id, number)) == member.member_epoch:
-                        self.owners.pop((topic_id, number))
+    def _own(self, known: ConsumerMember | None, member: ConsumerMember) -> Pieces[None]:
+        """Partitions that a member had are free, and those it has now are not. Each topic is one
+        change, and those that stay as they are cost none.
+        """
+        if known is not None and known.has_same_as(member):
+            return
+        had = {} if known is None else known.owned
+        has = member.owned
+        for count, topic_id in enumerate(had | has, 1):
+            if count % GROUP_TOPICS_PER_PIECE == 0:
+                yield
+            owners = self.owners.get(topic_id) or {}
+            left = owners
+            if known is not None and topic_id in had:
+                left = _released(owners, had[topic_id], known.member_epoch)
+            if topic_id in has:
+                left = self._taken(topic_id, left, has[topic_id], member)
+            if not left:
+                self.owners.pop(topic_id)
+            elif left != owners:
+                self.owners[topic_id] = left
+
+    def _taken(
+        self,
+        topic_id: Uuid,
+        owners: Mapping[int, int],
+        numbers: Mapping[int, int],
+        member: ConsumerMember,
+    ) -> dict[int, int]:
+        epoch = member.member_epoch
+        for number in numbers.keys() & owners.keys():
+            assert owners[number] < epoch, (
+                f"group {self.group_id}: {topic_id}-{number} goes to {member.member_id} at "
+                f"epoch {epoch}, but is still owned at epoch {owners[number]}"
+            )
+        return {**owners, **dict.fromkeys(numbers, epoch)}
+
+
+def _released(owners: Mapping[int, int], numbers: Container[int], epoch: int) -> dict[int, int]:
+    """Compaction may have removed what came between: somebody else has a partition then."""
+    return {number: at for number, at in owners.items() if at != epoch or number not in numbers}
 
 
 def _state(epochs: Epochs, members: list[ConsumerMember]) -> ConsumerGroupState:

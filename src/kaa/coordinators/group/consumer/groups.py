@@ -31,6 +31,8 @@ from kaa.coordinators.group.modern.groups import ModernGroups
 from kaa.coordinators.group.outcome import Outcome
 from kaa.coordinators.group.settings import ConsumerTimes
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
+from kaa.limits import GROUP_TOPICS_PER_PIECE
+from kaa.model.pieces import finish, mapped
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k68_consumer_group_heartbeat import (
     Assignment as HeartbeatAssignment,
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.machine import Moment, NewRecord
     from kaa.coordinators.timeline import Timeline, TimelineDict
     from kaa.coordinators.timers import Timers
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
@@ -84,9 +87,25 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
 
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, client: Client, now: Moment
-    ) -> CoordinatorResult:
+    ) -> CoordinatorResult | Pieces[CoordinatorResult]:
+        """What follows from it: in pieces if it is about thousands of topics."""
         if request.member_epoch in {LEAVE_EPOCH, STATIC_LEAVE_EPOCH}:
             return self._leave(request, now)
+        steps = self._heard(request, client, now)
+        return steps if self._is_wide(request) else finish(steps)
+
+    def _is_wide(self, request: ConsumerGroupHeartbeatRequest) -> bool:
+        group = self.known(request.group_id)
+        named = max(
+            len(request.subscribed_topic_names or ()),
+            len(request.topic_partitions or ()),
+            0 if group is None else len(group.target(request.member_id)),
+        )
+        return named > GROUP_TOPICS_PER_PIECE
+
+    def _heard(
+        self, request: ConsumerGroupHeartbeatRequest, client: Client, now: Moment
+    ) -> Pieces[CoordinatorResult]:
         outcome = Outcome()
         records = outcome.records
         group = self._group_of(request, now, outcome)
@@ -103,10 +122,14 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
         names_changed = update.store_member()
         change = self.change_regex(update, now)
         has_changed = names_changed or change is not RegexChange.NONE
+        yield
         update.bump_epoch(is_needed=names_changed or change is RegexChange.RESOLVED)
-        target = update.assign()
+        yield
+        target = yield from update.assign()
         self.compute_later(update, now)
-        update.reconcile(target, reported, has_subscription_changed=has_changed)
+        yield
+        yield from update.reconcile(target, reported, has_subscription_changed=has_changed)
+        yield
         updated = update.updated
         times = self.times(group.group_id)
         self.timers.expect_heartbeat(
@@ -118,8 +141,12 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
             heartbeat_interval_ms=times.heartbeat_interval_ms,
         )
         is_changed = updated.assigned != member.assigned
-        if self._gets_assignment(request, updated, now, is_changed=is_changed):
-            response.assignment = _assignment(updated.assigned)
+        # A report of something else may have been sent before the member learned of it.
+        has_reported = yield from _is_same(reported, updated.assigned)
+        if self._gets_assignment(
+            request, updated, now, is_changed=is_changed, has_reported=has_reported
+        ):
+            response.assignment = yield from _assignment(updated.assigned)
         before = self._groups.get(group.group_id)
         if isinstance(before, ClassicGroup):
             turn_away(before, outcome)
@@ -132,11 +159,10 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
         now: Moment,
         *,
         is_changed: bool,
+        has_reported: bool,
     ) -> bool:
         """Whether the answer says what the member has."""
         group_id, member_id = request.group_id, member.member_id
-        # A report of something else may have been sent before the member learned of it.
-        has_reported = _is_same(_reported(request), member.assigned)
         if has_reported:
             self.timers.has_reported(group_id, member_id)
         interval_ms = self.times(group_id).heartbeat_interval_ms
@@ -221,11 +247,14 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
             if regexes:
                 steps = resolve(regexes, self.topics, now.wall_ms)
 
-                def finish(found: Mapping[str, ResolvedRegex], _: Moment) -> list[NewRecord]:
+                def done(found: Mapping[str, ResolvedRegex], _: Moment) -> Pieces[list[NewRecord]]:
                     known = self.known(group.group_id)
-                    return [] if known is None else resolved_records(known, found, self.topics)
+                    if known is None:
+                        return []
+                    yield
+                    return resolved_records(known, found, self.topics)
 
-                self.work.start(group.group_id, "regex", steps, finish, now)
+                self.work.start(group.group_id, "regex", steps, done, now)
         return change
 
     def compute_later(self, update: Update, now: Moment) -> None:
@@ -234,14 +263,14 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
         if found is None or self.work.is_under_way(found.group_id, "assignment"):
             return
 
-        def finish(assignment: GroupAssignment, then: Moment) -> list[NewRecord]:
+        def done(assignment: GroupAssignment, then: Moment) -> Pieces[list[NewRecord]]:
             return self._computed(found, assignment, then)
 
-        self.work.start(found.group_id, "assignment", found.steps, finish, now)
+        self.work.start(found.group_id, "assignment", found.steps, done, now)
 
     def _computed(
         self, computed: Computation, assignment: GroupAssignment, now: Moment
-    ) -> list[NewRecord]:
+    ) -> Pieces[list[NewRecord]]:
         """The group may have changed meanwhile: the assignment is for its own epoch."""
         group = self.known(computed.group_id)
         if (
@@ -250,7 +279,9 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
             or set(computed.spec.members) != set(group.members)
         ):
             return []
-        return target_records(group, computed.epoch, computed.spec, assignment, now.wall_ms)
+        return (
+            yield from target_records(group, computed.epoch, computed.spec, assignment, now.wall_ms)
+        )
 
     # --- leaving
 
@@ -275,7 +306,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
                 },
             )
             return CoordinatorResult(
-                [CONSUMER_RECORDS.current_record(group.group_id, left)], response
+                [finish(CONSUMER_RECORDS.current_record(group.group_id, left))], response
             )
         return self.fence(group, [member], now, response)
 
@@ -331,8 +362,8 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
 
     # --- what comes later
 
-    def go_on(self, event: WorkDue, now: Moment) -> CoordinatorResult:
-        return CoordinatorResult(self.work.go_on(event, now))
+    def go_on(self, event: WorkDue, now: Moment) -> Pieces[CoordinatorResult]:
+        return CoordinatorResult((yield from self.work.go_on(event, now)))
 
     def _expect_heartbeat(self, group: ConsumerGroup, member: ConsumerMember, now: Moment) -> None:
         timeout_ms = (
@@ -355,12 +386,16 @@ def _reported(request: ConsumerGroupHeartbeatRequest) -> Reported:
     return {topic.topic_id: topic.partitions for topic in request.topic_partitions}
 
 
-def _is_same(reported: Reported, assigned: Owned) -> bool:
+def _is_same(reported: Reported, assigned: Owned) -> Pieces[bool]:
     """Whether a member reports just what it has."""
-    if reported is None:
+    if reported is None or sum(map(bool, reported.values())) != len(assigned):
         return False
-    found = {topic_id: set(numbers) for topic_id, numbers in reported.items() if numbers}
-    return found == {topic_id: set(numbers) for topic_id, numbers in assigned.items() if numbers}
+    for count, (topic_id, numbers) in enumerate(assigned.items(), 1):
+        if count % GROUP_TOPICS_PER_PIECE == 0:
+            yield
+        if numbers.keys() != set(reported.get(topic_id, ())):
+            return False
+    return True
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
@@ -399,13 +434,14 @@ def _updated(
     )
 
 
-def _assignment(owned: Owned) -> HeartbeatAssignment:
-    return HeartbeatAssignment(
-        topic_partitions=[
-            TopicPartitions(topic_id=topic_id, partitions=map_order(owned[topic_id], integer_hash))
-            for topic_id in map_order(owned, uuid_hash)
-        ]
+def _assignment(owned: Owned) -> Pieces[HeartbeatAssignment]:
+    topics = yield from mapped(
+        lambda topic_id: TopicPartitions(
+            topic_id=topic_id, partitions=map_order(owned[topic_id], integer_hash)
+        ),
+        map_order(owned, uuid_hash),
     )
+    return HeartbeatAssignment(topic_partitions=topics)
 
 
 def _check_epoch(member: ConsumerMember, epoch: int, reported: Reported) -> None:
@@ -460,7 +496,7 @@ def replace_member(
     records += CONSUMER_RECORDS.remove_member(group_id, known.member_id)
     records += [
         CONSUMER_RECORDS.member_record(group_id, member),
-        CONSUMER_RECORDS.target_record(group_id, member_id, group.target(known.member_id)),
-        CONSUMER_RECORDS.current_record(group_id, member),
+        finish(CONSUMER_RECORDS.target_record(group_id, member_id, group.target(known.member_id))),
+        finish(CONSUMER_RECORDS.current_record(group_id, member)),
     ]
     return member

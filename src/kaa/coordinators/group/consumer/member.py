@@ -20,10 +20,12 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.coordinators.group.modern.group import LEAVE_EPOCH
+from kaa.model.pieces import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.offsets_consumer import (
         ClassicMemberMetadata,
         ClassicProtocol,
@@ -74,8 +76,24 @@ class ConsumerMember(NamedTuple):
     def classic_protocols(self) -> list[ClassicProtocol]:
         return [] if self.classic is None else self.classic.supported_protocols
 
+    @property
+    def owned(self) -> Owned:
+        """What it has, also what it is to give up."""
+        assigned, pending = self.assigned, self.pending_revocation
+        return assigned | {
+            topic_id: assigned.get(topic_id, {}) | numbers for topic_id, numbers in pending.items()
+        }
+
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
+
+    def has_same_as(self, other: ConsumerMember) -> bool:
+        """Whether it is the same member with the very same partitions, at the same epoch."""
+        return (
+            self.member_epoch == other.member_epoch
+            and self.assigned is other.assigned
+            and self.pending_revocation is other.pending_revocation
+        )
 
     def at_epoch(self, member_epoch: int, **changes: object) -> ConsumerMember:
         """The member at an epoch, which may be the one it has."""
@@ -98,14 +116,18 @@ class ConsumerMember(NamedTuple):
             classic=value.classic_member_metadata,
         )
 
-    def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
+    def with_assignment(
+        self, value: ConsumerGroupCurrentMemberAssignmentValue
+    ) -> Pieces[ConsumerMember]:
         known = value.state in set(MemberState)
         return self._replace(
             member_epoch=value.member_epoch,
             previous_member_epoch=value.previous_member_epoch,
             state=MemberState(value.state) if known else MemberState.UNKNOWN,
-            assigned=_owned(value.assigned_partitions, value.member_epoch),
-            pending_revocation=_owned(value.partitions_pending_revocation, value.member_epoch),
+            assigned=(yield from _owned(value.assigned_partitions, value.member_epoch)),
+            pending_revocation=(
+                yield from _owned(value.partitions_pending_revocation, value.member_epoch)
+            ),
         )
 
     def without_assignment(self) -> ConsumerMember:
@@ -122,16 +144,17 @@ class ConsumerMember(NamedTuple):
         return self.pending_revocation.get(topic_id, {}).get(partition) if epoch is None else epoch
 
 
-def _owned(topics: Iterable[TopicPartitions], member_epoch: int) -> Owned:
+def _owned(topics: Iterable[TopicPartitions], member_epoch: int) -> Pieces[Owned]:
     """Records of older versions have no epochs: the partitions count from the member's own."""
     default = max(member_epoch, 0)
-    owned: Owned = {}
-    for topic in topics:
-        epochs = topic.assignment_epochs
-        if epochs is None or len(epochs) != len(topic.partitions):
-            epochs = [default] * len(topic.partitions)
-        owned[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
-    return owned
+
+    def of_topic(topic: TopicPartitions) -> tuple[Uuid, dict[int, int]]:
+        numbers, epochs = topic.partitions, topic.assignment_epochs
+        if epochs is None or len(epochs) != len(numbers):
+            return topic.topic_id, dict.fromkeys(numbers, default)
+        return topic.topic_id, dict(zip(numbers, epochs, strict=True))
+
+    return dict((yield from mapped(of_topic, topics)))
 
 
 def is_subset(reported: Mapping[Uuid, Iterable[int]] | None, owned: Owned) -> bool:

@@ -31,6 +31,7 @@ from kaa.coordinators.group.consumer.protocol import (
 from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS, group_tombstones
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.timeline import Timeline, TimelineDict
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k11_join_group import JoinGroupResponse
 from kaa.wire.messages.k14_sync_group import SyncGroupResponse
@@ -40,6 +41,7 @@ from kaa.wire.primitives import WireError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.group.consumer.member import Owned
     from kaa.coordinators.group.kinds import Group
     from kaa.coordinators.group.outcome import Outcome
@@ -63,18 +65,18 @@ def upgrade(
         *(CONSUMER_RECORDS.member_record(group_id, member) for member in members),
         CONSUMER_RECORDS.epoch_record(group_id, epoch, topics.group_hash(names)),
         *(
-            CONSUMER_RECORDS.target_record(
-                group_id,
-                member.member_id,
-                {topic_id: frozenset(numbers) for topic_id, numbers in member.assigned.items()},
-            )
+            finish(CONSUMER_RECORDS.target_record(group_id, member.member_id, _target(member)))
             for member in members
         ),
         CONSUMER_RECORDS.target_epoch_record(group_id, epoch, 0),
-        *(CONSUMER_RECORDS.current_record(group_id, member) for member in members),
+        *(finish(CONSUMER_RECORDS.current_record(group_id, member)) for member in members),
     ]
     outcome.records += [group_tombstone(group_id), *records]
     return _made_of(group_id, records)
+
+
+def _target(member: ConsumerMember) -> Assignment:
+    return {topic_id: frozenset(numbers) for topic_id, numbers in member.assigned.items()}
 
 
 def turn_away(classic: ClassicGroup, outcome: Outcome) -> None:
@@ -90,7 +92,7 @@ def turn_away(classic: ClassicGroup, outcome: Outcome) -> None:
 def _refused(classic: ClassicGroup, reason: str) -> CoordinatorError:
     return CoordinatorError(
         Errors.GROUP_ID_NOT_FOUND,
-        f"Group {classic.group_id} stays one of the classic protocol: {reason}",
+        f"Group {classic.group_id} stays a classic group: {reason}",
     )
 
 
@@ -147,7 +149,9 @@ def _made_of(group_id: str, records: list[NewRecord]) -> ConsumerGroup:
     timeline = Timeline()
     groups: TimelineDict[str, Group] = TimelineDict(timeline)
     for record in records:
-        CONSUMER_RECORDS.replay(groups, timeline, record.key, record.value)
+        rest = CONSUMER_RECORDS.replay(groups, timeline, record.key, record.value)
+        if rest is not None:
+            finish(rest)
     group = groups[group_id]
     assert isinstance(group, ConsumerGroup)
     return group

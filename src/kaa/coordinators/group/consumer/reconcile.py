@@ -1,9 +1,11 @@
 """How a member gets from what it has to what it is to have.
 
-    has, and keeps               assigned so far and in the target
-    has, and gives up            assigned so far and not in the target
-    gets now                     in the target, and nobody has it
-    gets later                   in the target, and somebody else still has it
+| the member | partitions |
+|---|---|
+| has, and keeps | assigned so far and in the target |
+| has, and gives up | assigned so far and not in the target |
+| gets now | in the target, and nobody has it |
+| gets later | in the target, and somebody else still has it |
 
 As long as there is something to give up that the member reports to own, or may own because it
 reports nothing, it stays at its epoch (unrevoked). Then it moves to the epoch of the target, and
@@ -12,21 +14,29 @@ gets what is free; if something is not, it asks again with every heartbeat (unre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kaa.coordinators.group.consumer.member import MemberState
 from kaa.coordinators.machine import CoordinatorError
+from kaa.limits import GROUP_TOPICS_PER_PIECE
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Mapping
+    from collections.abc import Collection, Container
 
     from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.group.consumer.member import ConsumerMember, Owned
+    from kaa.model.pieces import Pieces
     from kaa.wire.primitives import Uuid
 
 # What a member says it has: numbers of partitions by topic id; None if it says nothing.
 Reported = dict["Uuid", list[int]] | None
+
+
+class OwnedByTopic(Protocol):
+    """Partitions by topic id; None where nobody has any."""
+
+    def get(self, topic_id: Uuid, /) -> Container[int] | None: ...
 
 
 class MemberTarget(NamedTuple):
@@ -40,15 +50,15 @@ class Situation(NamedTuple):
     """What a step of a member depends on besides the member."""
 
     target: MemberTarget
-    # Partitions that some member has.
-    owners: Container[tuple[Uuid, int]]
+    # By topic, the partitions that some member has.
+    owners: OwnedByTopic
     # Topics that the member subscribes to now; what it has of others is taken away.
     topic_ids: Collection[Uuid]
     has_subscription_changed: bool
     reported: Reported
 
 
-def reconcile(member: ConsumerMember, situation: Situation) -> ConsumerMember:
+def reconcile(member: ConsumerMember, situation: Situation) -> Pieces[ConsumerMember]:
     """The member after the next step; the same if there is nothing to do."""
     if member.state is MemberState.STABLE and member.member_epoch == situation.target.epoch:
         return _shrink(member, situation) if situation.has_subscription_changed else member
@@ -62,8 +72,8 @@ def reconcile(member: ConsumerMember, situation: Situation) -> ConsumerMember:
                 "A newer version left the member in a state that is not known here: it has to let "
                 "go of its partitions and join again.",
             )
-        return _advance(member, situation, situation.target.epoch)
-    return _advance(member, situation, member.member_epoch)
+        return (yield from _advance(member, situation, situation.target.epoch))
+    return (yield from _advance(member, situation, member.member_epoch))
 
 
 def _owns(partitions: Owned, reported: Reported) -> bool:
@@ -99,25 +109,30 @@ def _shrink(member: ConsumerMember, situation: Situation) -> ConsumerMember:
     return member.at_epoch(member.member_epoch, assigned=assigned)
 
 
-def _advance(member: ConsumerMember, situation: Situation, epoch: int) -> ConsumerMember:
+def _advance(member: ConsumerMember, situation: Situation, epoch: int) -> Pieces[ConsumerMember]:
     target = situation.target
     kept: Owned = {}
     given_up: Owned = {}
-    added: dict[Uuid, list[int]] = {}
+    # What it keeps and what is free.
+    gets: Owned = {}
     is_waiting = False
-    for topic_id in target.assignment.keys() | member.assigned.keys():
+    topic_ids = target.assignment.keys() | member.assigned.keys()
+    for count, topic_id in enumerate(topic_ids, 1):
+        if count % GROUP_TOPICS_PER_PIECE == 0:
+            yield
         is_subscribed = topic_id in situation.topic_ids
         wanted = target.assignment.get(topic_id, frozenset()) if is_subscribed else frozenset()
         has = member.assigned.get(topic_id, {})
-        _put(kept, topic_id, {number: at for number, at in has.items() if number in wanted})
+        stays = {number: at for number, at in has.items() if number in wanted}
+        _put(kept, topic_id, stays)
         _put(given_up, topic_id, {number: at for number, at in has.items() if number not in wanted})
         # What the member itself was to give up is free for it.
         own = member.pending_revocation.get(topic_id, {})
         missing = wanted - has.keys()
-        free = [one for one in missing if (topic_id, one) not in situation.owners or one in own]
+        owners = situation.owners.get(topic_id) or ()
+        free = [one for one in missing if one not in owners or one in own]
         is_waiting = is_waiting or len(free) < len(missing)
-        if free:
-            added[topic_id] = free
+        _put(gets, topic_id, {**stays, **dict.fromkeys(free, target.epoch)} if free else stays)
     if given_up and _owns(given_up, situation.reported):
         return member.at_epoch(
             epoch,
@@ -125,12 +140,10 @@ def _advance(member: ConsumerMember, situation: Situation, epoch: int) -> Consum
             assigned=kept,
             pending_revocation=given_up,
         )
-    for topic_id, numbers in added.items():
-        kept[topic_id] = {**kept.get(topic_id, {}), **dict.fromkeys(numbers, target.epoch)}
     state = MemberState.UNRELEASED_PARTITIONS if is_waiting else MemberState.STABLE
-    return member.at_epoch(target.epoch, state=state, assigned=kept, pending_revocation={})
+    return member.at_epoch(target.epoch, state=state, assigned=gets, pending_revocation={})
 
 
-def _put(owned: Owned, topic_id: Uuid, numbers: Mapping[int, int]) -> None:
+def _put(owned: Owned, topic_id: Uuid, numbers: dict[int, int]) -> None:
     if numbers:
-        owned[topic_id] = dict(numbers)
+        owned[topic_id] = numbers

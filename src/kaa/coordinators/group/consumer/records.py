@@ -15,6 +15,7 @@ from kaa.coordinators.group.java_order import integer_hash, map_order, set_order
 from kaa.coordinators.group.modern.records import ModernRecords, tombstone
 from kaa.coordinators.machine import NewRecord
 from kaa.coordinators.records import RecordType
+from kaa.model.pieces import mapped
 from kaa.wire.messages.offsets_consumer import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.group.consumer.group import ResolvedRegex
     from kaa.coordinators.group.consumer.member import ConsumerMember, Owned
+    from kaa.model.pieces import Pieces
+    from kaa.wire.primitives import Uuid
 
 
 # --- values
@@ -59,40 +62,39 @@ def _member_value(member: ConsumerMember) -> ConsumerGroupMemberMetadataValue:
     )
 
 
-def _target_value(target: Assignment) -> ConsumerGroupTargetAssignmentMemberValue:
-    return ConsumerGroupTargetAssignmentMemberValue(
-        topic_partitions=[
-            TopicPartition(
-                topic_id=topic_id, partitions=set_order(sorted(target[topic_id]), integer_hash)
-            )
-            for topic_id in map_order(target, uuid_hash)
-        ]
+def _target_value(target: Assignment) -> Pieces[ConsumerGroupTargetAssignmentMemberValue]:
+    topics = yield from mapped(
+        lambda topic_id: TopicPartition(
+            topic_id=topic_id, partitions=set_order(sorted(target[topic_id]), integer_hash)
+        ),
+        map_order(target, uuid_hash),
     )
+    return ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
 
 
-def _current_value(member: ConsumerMember) -> ConsumerGroupCurrentMemberAssignmentValue:
+def _current_value(member: ConsumerMember) -> Pieces[ConsumerGroupCurrentMemberAssignmentValue]:
+    assigned = yield from _topic_partitions(member.assigned)
+    given_up = yield from _topic_partitions(member.pending_revocation)
     return ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=member.state,
-        assigned_partitions=_topic_partitions(member.assigned),
-        partitions_pending_revocation=_topic_partitions(member.pending_revocation),
+        assigned_partitions=assigned,
+        partitions_pending_revocation=given_up,
     )
 
 
-def _topic_partitions(owned: Owned) -> list[TopicPartitions]:
-    found = []
-    for topic_id in map_order(owned, uuid_hash):
+def _topic_partitions(owned: Owned) -> Pieces[list[TopicPartitions]]:
+    def of_topic(topic_id: Uuid) -> TopicPartitions:
         epochs = owned[topic_id]
         numbers = map_order(epochs, integer_hash)
-        found.append(
-            TopicPartitions(
-                topic_id=topic_id,
-                partitions=numbers,
-                assignment_epochs=[epochs[number] for number in numbers],
-            )
+        return TopicPartitions(
+            topic_id=topic_id,
+            partitions=numbers,
+            assignment_epochs=[epochs[number] for number in numbers],
         )
-    return found
+
+    return mapped(of_topic, map_order(owned, uuid_hash))
 
 
 # --- records

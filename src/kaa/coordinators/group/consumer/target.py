@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.consumer.member import ConsumerMember
     from kaa.coordinators.group.topics import GroupTopics
     from kaa.coordinators.machine import NewRecord
+    from kaa.model.pieces import Pieces
     from kaa.wire.primitives import Uuid
 
 
@@ -87,7 +88,7 @@ def _previous_target(group: ConsumerGroup, member: ConsumerMember) -> Assignment
 
 def target_records(
     group: ConsumerGroup, epoch: int, spec: GroupSpec, found: GroupAssignment, now_ms: int
-) -> list[NewRecord]:
+) -> Pieces[list[NewRecord]]:
     """Records of those members whose target has changed, and of the epoch."""
     targets = {member_id: found.get(member_id, {}) for member_id in spec.members}
     return CONSUMER_RECORDS.target_records(group, epoch, targets, now_ms)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.coordinators.group.assignors.table import finish
 from kaa.coordinators.group.consumer.member import MemberState
 from kaa.coordinators.group.consumer.reconcile import MemberTarget, Situation, reconcile
 from kaa.coordinators.group.consumer.records import (
@@ -22,6 +21,7 @@ from kaa.coordinators.group.consumer.records import (
 from kaa.coordinators.group.consumer.target import computation, target_records
 from kaa.coordinators.group.modern.group import can_compute
 from kaa.limits import CONSUMER_GROUP_ASSIGNOR_STEPS_MAX
+from kaa.model.pieces import finish
 
 if TYPE_CHECKING:
     from kaa.coordinators.group.consumer.group import ConsumerGroup
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.settings import ConsumerTimes
     from kaa.coordinators.group.topics import GroupTopics
     from kaa.coordinators.machine import Moment, NewRecord
+    from kaa.model.pieces import Pieces
 
 
 class GroupSurroundings(NamedTuple):
@@ -89,7 +90,7 @@ class Update:
         if group.epochs.has_partition_metadata:
             self.records.append(partition_metadata_tombstone(group.group_id))
 
-    def assign(self) -> MemberTarget:
+    def assign(self) -> Pieces[MemberTarget]:
         """The target of the member, a new one if the group epoch is ahead."""
         group, around = self.group, self._around
         last = MemberTarget(group.assignment_epoch, group.target_of(self.updated))
@@ -103,6 +104,7 @@ class Update:
             # Of a big group, which may be waited for: the next heartbeat looks again.
             return last
         members = group.members_with(self.updated)
+        yield
         found = computation(
             group, self.group_epoch, members, around.topics, around.default_assignor
         )
@@ -110,24 +112,26 @@ class Update:
             self.to_compute = found
             return last
         assignment = finish(found.steps)
-        self.records += target_records(
+        self.records += yield from target_records(
             group, self.group_epoch, found.spec, assignment, around.now.wall_ms
         )
         return MemberTarget(self.group_epoch, assignment.get(self.updated.member_id, {}))
 
     def reconcile(
         self, target: MemberTarget, reported: Reported, *, has_subscription_changed: bool
-    ) -> None:
+    ) -> Pieces[None]:
         """Takes the member one step towards its target."""
         group, updated = self.group, self.updated
         if not has_subscription_changed and updated.is_reconciled_to(target.epoch):
             return
         topic_ids = self._around.topics.topic_ids(group.topics_of(updated))
+        yield
         situation = Situation(target, group.owners, topic_ids, has_subscription_changed, reported)
-        self.updated = reconcile(updated, situation)
+        self.updated = yield from reconcile(updated, situation)
         if self.updated == updated:
             return
-        self.records.append(CONSUMER_RECORDS.current_record(group.group_id, self.updated))
+        record = yield from CONSUMER_RECORDS.current_record(group.group_id, self.updated)
+        self.records.append(record)
         if not self.updated.uses_classic_protocol:
             timers, now = self._around.timers, self._around.now
             if self.updated.state is MemberState.UNREVOKED_PARTITIONS:

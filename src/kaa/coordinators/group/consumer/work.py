@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.group.consumer.timers import ConsumerTimers
     from kaa.coordinators.machine import Moment, NewRecord
+    from kaa.model.pieces import Pieces
 
 
 class ConsumerWork:
@@ -29,7 +30,7 @@ class ConsumerWork:
         self._timers = timers
         self._under_way: dict[
             tuple[str, str],
-            tuple[Generator[None, None, Any], Callable[[Any, Moment], list[NewRecord]]],
+            tuple[Generator[None, None, Any], Callable[[Any, Moment], Pieces[list[NewRecord]]]],
         ] = {}
 
     def is_under_way(self, group_id: str, kind: str) -> bool:
@@ -40,15 +41,15 @@ class ConsumerWork:
         group_id: str,
         kind: str,
         steps: Generator[None, None, Any],
-        finish: Callable[[Any, Moment], list[NewRecord]],
+        finish: Callable[[Any, Moment], Pieces[list[NewRecord]]],
         now: Moment,
     ) -> None:
         """`finish` makes records of the result, when there is one."""
         self._under_way[group_id, kind] = (steps, finish)
         self._timers.schedule_work(WorkDue(group_id, kind), 0, now)
 
-    def go_on(self, event: WorkDue, now: Moment) -> list[NewRecord]:
-        """The next slice; the records when it is done."""
+    def go_on(self, event: WorkDue, now: Moment) -> Pieces[list[NewRecord]]:
+        """The next slice; the records when it is done, which are made in pieces."""
         key = (event.group_id, event.kind)
         found = self._under_way.get(key)
         if found is None:
@@ -59,6 +60,7 @@ class ConsumerWork:
                 next(steps)
         except StopIteration as end:
             del self._under_way[key]
-            return finish(end.value, now)
+            yield
+            return (yield from finish(end.value, now))
         self._timers.schedule_work(event, CONSUMER_GROUP_ASSIGNOR_PAUSE_MS, now)
         return []

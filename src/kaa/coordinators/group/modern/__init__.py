@@ -4,7 +4,6 @@ Each kind has a room of its own beside this one, which adds what only it has.
 
 | module | what it owns |
 |---|---|
-| `describe` | how groups of one kind are described by their ids |
 | `group` | a group whose members follow a target assignment, and how its records become memory |
 | `groups` | how a group is found, joined and full, and members that miss their deadlines |
 | `records` | the records that every kind has, written and read |

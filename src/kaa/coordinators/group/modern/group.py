@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.timeline import TimelineDict
+from kaa.model.pieces import mapped
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.timeline import Timeline
+    from kaa.model.pieces import Pieces
     from kaa.wire.schema import CoordinatorKey
 
 JOIN_EPOCH: Final = 0
@@ -52,8 +54,9 @@ class ModernMember(Protocol):
     def with_metadata(self, value: Any, /) -> Self:
         """The member as its metadata record says."""
 
-    def with_assignment(self, value: Any, /) -> Self:
+    def with_assignment(self, value: Any, /) -> Pieces[Self]:
         """The member as the record of its current assignment says."""
+        ...
 
     def without_assignment(self) -> Self:
         """The member when the record of its current assignment is gone."""
@@ -127,13 +130,21 @@ class ModernGroup(ABC, Generic[Epochs, Member, Target]):
         checked_version, checked_epoch = self.topics_checked
         return version == checked_version and self.epochs.group_epoch >= checked_epoch
 
-    # --- members
+    # --- members, who may have thousands of topics
 
-    def put(self, member: Member) -> None:
+    def put(self, member: Member) -> Pieces[None]:
+        yield from self._own(self.members.get(member.member_id), member)
         self.members[member.member_id] = member
 
-    def remove(self, member_id: str) -> None:
-        self.members.pop(member_id)
+    def remove(self, member_id: str) -> Pieces[None]:
+        known = self.members.get(member_id)
+        if known is not None:
+            yield from self._own(known, known.without_assignment())
+            self.members.pop(member_id)
+
+    def _own(self, known: Member | None, member: Member) -> Pieces[None]:
+        """What a member had is free, and what it has now is not, where a kind counts that."""
+        yield from ()
 
     # --- replay
 
@@ -148,23 +159,24 @@ class ModernGroup(ABC, Generic[Epochs, Member, Target]):
             assignment_timestamp_ms=0 if value is None else value.assignment_timestamp,
         )
 
-    def replay_target(self, member_id: str, value: Any) -> None:
+    def replay_target(self, member_id: str, value: Any) -> Pieces[None]:
         if value is None:
             self.targets.pop(member_id)
         else:
-            self.targets[member_id] = self._target_of(value)
+            self.targets[member_id] = yield from self._target_of(value)
 
-    def replay_member(self, member_id: str, value: Any) -> None:
+    def replay_member(self, member_id: str, value: Any) -> Pieces[None]:
         if value is None:
-            self.remove(member_id)
+            yield from self.remove(member_id)
         else:
-            self.put(self._known_or_new(member_id).with_metadata(value))
+            yield from self.put(self._known_or_new(member_id).with_metadata(value))
 
-    def replay_current(self, member_id: str, value: Any) -> None:
+    def replay_current(self, member_id: str, value: Any) -> Pieces[None]:
         if value is not None:
-            self.put(self._known_or_new(member_id).with_assignment(value))
+            member = yield from self._known_or_new(member_id).with_assignment(value)
+            yield from self.put(member)
         elif member_id in self.members:
-            self.put(self.members[member_id].without_assignment())
+            yield from self.put(self.members[member_id].without_assignment())
 
     @abstractmethod
     def replay_own(self, key: CoordinatorKey, value: Any) -> None:
@@ -174,7 +186,7 @@ class ModernGroup(ABC, Generic[Epochs, Member, Target]):
         return self.members.get(member_id) or self._new_member(member_id)
 
     @abstractmethod
-    def _target_of(self, value: Any) -> Target:
+    def _target_of(self, value: Any) -> Pieces[Target]:
         """The target that a record says."""
 
 
@@ -189,6 +201,7 @@ def can_compute(assignment_timestamp_ms: int, interval_ms: int, now_ms: int) -> 
     return not 0 <= now_ms - assignment_timestamp_ms < interval_ms
 
 
-def partitions_by_topic(topics: Iterable[Any]) -> Assignment:
+def partitions_by_topic(topics: Iterable[Any]) -> Pieces[Assignment]:
     """Partitions as a record lists them by topic id."""
-    return {topic.topic_id: frozenset(topic.partitions) for topic in topics}
+    found = yield from mapped(lambda one: (one.topic_id, frozenset(one.partitions)), topics)
+    return dict(found)

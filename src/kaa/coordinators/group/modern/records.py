@@ -9,7 +9,7 @@
 | current | what a member has, at which epoch |
 
 A kind names its types of these, and how a member and a target become values; it may have types of
-its own besides.
+its own besides. A member may have thousands of topics: records of what it has are made in pieces.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from kaa.coordinators.group.modern.group import Member, Target
 from kaa.coordinators.machine import NewRecord
+from kaa.model.pieces import begun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.modern.group import ModernGroup
     from kaa.coordinators.records import RecordType
     from kaa.coordinators.timeline import Timeline, TimelineDict
+    from kaa.model.pieces import Pieces
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
 
 
@@ -48,8 +50,8 @@ class ModernRecords(Generic[Member, Target]):
     current: RecordType
     own: tuple[RecordType, ...]
     member_value: Callable[[Member], CoordinatorValue]
-    target_value: Callable[[Target], CoordinatorValue]
-    current_value: Callable[[Member], CoordinatorValue]
+    target_value: Callable[[Target], Pieces[CoordinatorValue]]
+    current_value: Callable[[Member], Pieces[CoordinatorValue]]
 
     @property
     def types(self) -> tuple[RecordType, ...]:
@@ -74,13 +76,15 @@ class ModernRecords(Generic[Member, Target]):
         )
 
     def member_record(self, group_id: str, member: Member) -> NewRecord:
-        return of_member(self.member, group_id, member.member_id, self.member_value(member))
+        return _of_member(self.member, group_id, member.member_id, self.member_value(member))
 
-    def target_record(self, group_id: str, member_id: str, target: Target) -> NewRecord:
-        return of_member(self.target, group_id, member_id, self.target_value(target))
+    def target_record(self, group_id: str, member_id: str, target: Target) -> Pieces[NewRecord]:
+        value = yield from self.target_value(target)
+        return _of_member(self.target, group_id, member_id, value)
 
-    def current_record(self, group_id: str, member: Member) -> NewRecord:
-        return of_member(self.current, group_id, member.member_id, self.current_value(member))
+    def current_record(self, group_id: str, member: Member) -> Pieces[NewRecord]:
+        value = yield from self.current_value(member)
+        return _of_member(self.current, group_id, member.member_id, value)
 
     def target_epoch_record(self, group_id: str, epoch: int, now_ms: int) -> NewRecord:
         key: Any = self.target_epoch.key
@@ -95,14 +99,13 @@ class ModernRecords(Generic[Member, Target]):
         epoch: int,
         found: Mapping[str, Target],
         now_ms: int,
-    ) -> list[NewRecord]:
+    ) -> Pieces[list[NewRecord]]:
         """Records of those members whose target has changed, and of the epoch."""
-        changed = [
-            self.target_record(group.group_id, member_id, target)
-            for member_id, target in found.items()
-            if target != group.targets.get(member_id)
-        ]
-        return [*changed, self.target_epoch_record(group.group_id, epoch, now_ms)]
+        records = []
+        for member_id, target in found.items():
+            if target != group.targets.get(member_id):
+                records.append((yield from self.target_record(group.group_id, member_id, target)))
+        return [*records, self.target_epoch_record(group.group_id, epoch, now_ms)]
 
     def remove_member(self, group_id: str, member_id: str) -> list[NewRecord]:
         """Records that take a member out of its group."""
@@ -130,29 +133,30 @@ class ModernRecords(Generic[Member, Target]):
 
     def replay(
         self, groups: TimelineDict[str, Group], timeline: Timeline, key: CoordinatorKey, value: Any
-    ) -> None:
-        """Puts a record of this kind into memory."""
+    ) -> Pieces[None] | None:
+        """Puts a record of this kind into memory; what is left, if it names thousands of topics."""
         found: Any = key
         group = self._replayed_group(groups, timeline, found.group_id, value)
         if group is None:
-            return
+            return None
         of = type(key)
+        if of is self.member.key:
+            return begun(group.replay_member(found.member_id, value))
+        if of is self.target.key:
+            return begun(group.replay_target(found.member_id, value))
+        if of is self.current.key:
+            return begun(group.replay_current(found.member_id, value))
         if of is self.epoch.key:
             if value is None:
                 assert group.is_empty, f"group {group.group_id} is deleted while it has members"
                 groups.pop(group.group_id)
             else:
                 group.replay_epoch(value)
-        elif of is self.member.key:
-            group.replay_member(found.member_id, value)
         elif of is self.target_epoch.key:
             group.replay_target_epoch(value)
-        elif of is self.target.key:
-            group.replay_target(found.member_id, value)
-        elif of is self.current.key:
-            group.replay_current(found.member_id, value)
         else:
             group.replay_own(key, value)
+        return None
 
     def _replayed_group(
         self,
@@ -175,7 +179,7 @@ class ModernRecords(Generic[Member, Target]):
         return group  # type: ignore[no-any-return]
 
 
-def of_member(of: RecordType, group_id: str, member_id: str, value: CoordinatorValue) -> NewRecord:
+def _of_member(of: RecordType, group_id: str, member_id: str, value: CoordinatorValue) -> NewRecord:
     """The record of a member that has this value."""
     key: Any = of.key
     return NewRecord(key(group_id=group_id, member_id=member_id), value)

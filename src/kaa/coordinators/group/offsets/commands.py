@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from kaa.coordinators.group.classic.group import ClassicGroupState
 from kaa.coordinators.group.consumer.group import ConsumerGroup, validate_partition_commit
 from kaa.coordinators.group.offsets.committed import (
-    NO_TIMESTAMP,
     CommittedOffset,
     OffsetRecord,
     offset_key_start,
@@ -23,6 +22,7 @@ from kaa.coordinators.group.streams.group import StreamsGroup
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.limits import RECORDS_PER_PIECE
 from kaa.model.pieces import finish
+from kaa.model.topics import NO_TIMESTAMP
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k08_offset_commit import (
     OffsetCommitResponse,

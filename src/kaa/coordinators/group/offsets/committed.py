@@ -1,6 +1,7 @@
 """Committed offsets: where groups are in the partitions they read.
 
-An offset lives until its group overwrites or deletes it, its partition is deleted, or it expires:
+An offset lives until its group overwrites or deletes it, its partition is deleted, or it expires
+(`expiry`):
 
 - with a consumer group that has members and reads other topics now: its retention after it was
   committed;
@@ -18,12 +19,12 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kaa.coordinators.group.classic.group import ClassicGroupState
 from kaa.coordinators.machine import NewRecord
 from kaa.coordinators.records import VERSION, RecordType, encode_key
 from kaa.coordinators.timeline import TimelineDict
 from kaa.limits import RECORDS_PER_PIECE
 from kaa.model.pieces import mapped
+from kaa.model.topics import NO_TIMESTAMP
 from kaa.wire.messages.offsets_classic import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
@@ -35,10 +36,10 @@ from kaa.wire.primitives import UUID_ZERO
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kaa.coordinators.group.classic.group import ClassicGroup
     from kaa.coordinators.group.machine import GroupMachine
     from kaa.coordinators.timeline import Timeline
     from kaa.model.pieces import Pieces
+    from kaa.model.topics import PartitionName
     from kaa.wire.primitives import Uuid
 
 OFFSET_RECORD_TYPES: Final = (
@@ -48,7 +49,6 @@ OFFSET_RECORD_TYPES: Final = (
 # With a time of its own to expire at, a value is written in the version that has the field.
 _VALUE_VERSION: Final = 4
 _EXPIRING_VALUE_VERSION: Final = 1
-NO_TIMESTAMP: Final = -1
 
 _PARTITION: Final = Struct(">i")
 # A value of version 4 without metadata: version, offset, leader epoch, metadata, commit time.
@@ -57,8 +57,6 @@ _EMPTY_COMPACT_STRING: Final = 1
 _NO_TAGS: Final = b"\0"
 # One tagged field, number 0, of sixteen bytes.
 _TOPIC_ID_TAG: Final = b"\1\0\x10"
-
-PartitionName = tuple[str, int]
 
 
 class CommittedOffset(NamedTuple):
@@ -256,30 +254,3 @@ class Offsets:
             found |= dict.fromkeys(name for name in pending if name[1] in gone)
             yield
         return (yield from mapped(lambda name: offset_tombstone(*name), found))
-
-    def expired(
-        self, group: ClassicGroup, now_ms: int, retention_ms: int
-    ) -> tuple[list[NewRecord], bool]:
-        """Records that remove what has expired, and whether nothing is left then."""
-        offsets = self._by_group.get(group.group_id)
-        pending = self.pending_of(group.group_id)
-        if not offsets:
-            return [], not pending
-        is_empty = group.is_in(ClassicGroupState.EMPTY)
-        if group.protocol_type is not None and not is_empty:
-            is_known = group.uses_consumer_protocol and group.subscribed_topics is not None
-            if not is_known or not group.is_in(ClassicGroupState.STABLE):
-                return [], False
-        since_ms = (
-            group.state_timestamp_ms if group.protocol_type is not None and is_empty else None
-        )
-        records = []
-        for (topic, partition), committed in offsets.items():
-            base_ms = committed.commit_timestamp_ms if since_ms is None else since_ms
-            if (
-                not group.is_subscribed_to(topic)
-                and committed.has_expired(base_ms, now_ms, retention_ms)
-                and (topic, partition) not in pending
-            ):
-                records.append(offset_tombstone(group.group_id, topic, partition))
-        return records, len(records) == len(offsets) and not pending

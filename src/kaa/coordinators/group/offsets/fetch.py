@@ -10,37 +10,49 @@ offset of this topic: both ids are compared where both are known (KIP-848).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from kaa.coordinators.group.consumer.group import ConsumerGroup
 from kaa.coordinators.group.streams.commit import validate_fetch
 from kaa.coordinators.group.streams.group import StreamsGroup
 from kaa.limits import RECORDS_PER_PIECE
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k09_offset_fetch import (
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
-)
 from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kaa.coordinators.group.machine import GroupMachine
-    from kaa.coordinators.group.offsets.committed import CommittedOffset, PartitionName
+    from kaa.coordinators.group.offsets.committed import CommittedOffset
     from kaa.coordinators.timeline import TimelineDict
     from kaa.model.pieces import Pieces
+    from kaa.model.topics import PartitionName
     from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup
     from kaa.wire.primitives import Uuid
 
-_NO_OFFSET: Final = -1
+    Show = Callable[[int, CommittedOffset | None, Errors], "Shown"]
+
+Shown = TypeVar("Shown")
+
+
+class FetchedTopic(NamedTuple, Generic[Shown]):
+    """What a group committed for a topic."""
+
+    name: str
+    topic_id: Uuid
+    partitions: list[Shown]
 
 
 def fetch_offsets(
-    machine: GroupMachine, request: OffsetFetchRequestGroup, *, is_stable: bool
-) -> Pieces[OffsetFetchResponseGroup]:
-    """The offsets of a group; of all partitions if the request names none."""
+    machine: GroupMachine,
+    request: OffsetFetchRequestGroup,
+    show: Show[Shown],
+    *,
+    is_stable: bool,
+) -> Pieces[list[FetchedTopic[Shown]]]:
+    """The offsets of a group, of all partitions if the request names none: what `show` makes of
+    the number of each, its offset if there is one, and the error.
+    """
     group_id = request.group_id
     groups, offsets = machine.groups, machine.offsets.of_group(request.group_id)
     group = groups.get(group_id) if is_stable else groups.committed(group_id)
@@ -58,28 +70,30 @@ def fetch_offsets(
     else:
         asked = _all_partitions(offsets, is_stable=is_stable)
     unstable = machine.offsets.pending_of(group_id) if is_stable else set()
-    answer = OffsetFetchResponseGroup(group_id=group_id, topics=[])
+    fetched: list[FetchedTopic[Shown]] = []
     count = 0
     for topic, topic_id, partitions in asked:
-        found: list[OffsetFetchResponsePartitions] = []
-        answer.topics.append(
-            OffsetFetchResponseTopics(name=topic, topic_id=topic_id, partitions=found)
-        )
+        found: list[Shown] = []
+        fetched.append(FetchedTopic(topic, topic_id, found))
+        # A topic costs about as much as a partition, and may be named without any.
+        count += 1
+        if count % RECORDS_PER_PIECE == 0:
+            yield
         for partition in partitions:
             name = (topic, partition)
             if name in unstable:
-                found.append(_partition(partition, None, Errors.UNSTABLE_OFFSET_COMMIT))
+                found.append(show(partition, None, Errors.UNSTABLE_OFFSET_COMMIT))
             elif offsets is None:
-                found.append(_partition(partition, None))
+                found.append(show(partition, None, Errors.NONE))
             else:
                 committed = offsets.get(name) if is_stable else offsets.committed(name)
                 if committed is not None and _is_other_topic(committed.topic_id, topic_id):
                     committed = None
-                found.append(_partition(partition, committed))
+                found.append(show(partition, committed, Errors.NONE))
             count += 1
             if count % RECORDS_PER_PIECE == 0:
                 yield
-    return answer
+    return fetched
 
 
 def _all_partitions(
@@ -94,18 +108,3 @@ def _all_partitions(
 
 def _is_other_topic(one: Uuid, other: Uuid) -> bool:
     return UUID_ZERO not in {one, other} and one != other
-
-
-def _partition(
-    index: int, committed: CommittedOffset | None, error: Errors = Errors.NONE
-) -> OffsetFetchResponsePartitions:
-    if committed is None:
-        return OffsetFetchResponsePartitions(
-            partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=error
-        )
-    return OffsetFetchResponsePartitions(
-        partition_index=index,
-        committed_offset=committed.offset,
-        committed_leader_epoch=committed.leader_epoch,
-        metadata=committed.metadata,
-    )

@@ -3,9 +3,11 @@
 Nothing is revoked in a share group, so a member follows the target assignment at once, and the
 group is stable as soon as its assignment is:
 
-    Empty    no members
-    Stable   it has members
-    Dead     the group is gone
+| state | when |
+|---|---|
+| Empty | no members |
+| Stable | it has members |
+| Dead | the group is gone |
 
 A partition is assigned once its share state is initialised. The three stages of that are stored in
 one record: *initialising*, *initialised*, and *deleting*.
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from kaa.coordinators.group.assignors.table import Assignment
     from kaa.coordinators.timeline import Timeline
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.offsets_share import (
         ShareGroupCurrentMemberAssignmentValue,
         ShareGroupMemberMetadataValue,
@@ -59,11 +62,11 @@ class ShareMember(NamedTuple):
             subscribed_topic_names=frozenset(value.subscribed_topic_names),
         )
 
-    def with_assignment(self, value: ShareGroupCurrentMemberAssignmentValue) -> ShareMember:
+    def with_assignment(self, value: ShareGroupCurrentMemberAssignmentValue) -> Pieces[ShareMember]:
         return self._replace(
             member_epoch=value.member_epoch,
             previous_member_epoch=value.previous_member_epoch,
-            assigned=partitions_by_topic(value.assigned_partitions),
+            assigned=(yield from partitions_by_topic(value.assigned_partitions)),
         )
 
     def without_assignment(self) -> ShareMember:
@@ -128,6 +131,11 @@ class ShareGroup(ModernGroup[ShareEpochs, ShareMember, "Assignment"]):
         return self._partitions.get(_SELF) or StatePartitions()
 
     @property
+    def has_partitions(self) -> bool:
+        """Whether it was ever noted which partitions have share state."""
+        return _SELF in self._partitions
+
+    @property
     def committed_partitions(self) -> StatePartitions:
         return self._partitions.committed(_SELF) or StatePartitions()
 
@@ -150,9 +158,12 @@ class ShareGroup(ModernGroup[ShareEpochs, ShareMember, "Assignment"]):
     def replay_own(
         self, key: CoordinatorKey, value: ShareGroupStatePartitionMetadataValue | None
     ) -> None:
-        self._partitions[_SELF] = StatePartitions() if value is None else _stored(value)
+        if value is None:
+            self._partitions.pop(_SELF)
+        else:
+            self._partitions[_SELF] = _stored(value)
 
-    def _target_of(self, value: ShareGroupTargetAssignmentMemberValue) -> Assignment:
+    def _target_of(self, value: ShareGroupTargetAssignmentMemberValue) -> Pieces[Assignment]:
         return partitions_by_topic(value.topic_partitions)
 
 

@@ -31,9 +31,7 @@ from kaa.coordinators.group.share.group import (
 )
 from kaa.coordinators.group.share.records import (
     SHARE_RECORDS,
-    current_record,
     partitions_record,
-    target_record,
 )
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.limits import GROUP_NAMES_PER_PIECE, GROUP_TOPICS_PER_PIECE
@@ -217,10 +215,24 @@ class ShareGroups(ModernGroups[ShareGroup, ShareTimes]):
 
     # --- share state
 
+    def has_state(self, group_id: str) -> bool:
+        """Whether it is a share group that has had partitions."""
+        group = self._groups.get(group_id)
+        return isinstance(group, ShareGroup) and group.has_partitions
+
+    def is_initialising(self, group_id: str, topic_id: Uuid, number: int) -> bool:
+        """Whether a group waits for the state of a partition."""
+        group = self.known(group_id)
+        topic = None if group is None else group.partitions.initialising.get(topic_id)
+        return topic is not None and number in topic.partitions
+
     def initialised(self, group_id: str, done: Partitions) -> Pieces[CoordinatorResult]:
-        """Partitions have share state now."""
+        """Partitions have share state now, unless it is being deleted already."""
         self._not_under_way(group_id, done)
         group = self.known(group_id)
+        if group is not None:
+            deleting = group.partitions.deleting
+            done = {key: numbers for key, numbers in done.items() if key not in deleting}
         if group is None or not done:
             return CoordinatorResult(response=Errors.NONE)
         known = group.partitions
@@ -385,12 +397,13 @@ class _Update:
                 topic_id: topic.partitions
                 for topic_id, topic in group.partitions.initialised.items()
             },
+            dict(group.targets.items()),
+            is_uniform=len(ids) == 1,
         )
-        group_id, now_ms = group.group_id, self._now.wall_ms
-        for member_id, target in found.items():
-            if target != group.targets.get(member_id):
-                self.records.append((yield from target_record(group_id, member_id, target)))
-        self.records.append(SHARE_RECORDS.target_epoch_record(group_id, self.group_epoch, now_ms))
+        now_ms = self._now.wall_ms
+        self.records += yield from SHARE_RECORDS.target_records(
+            group, self.group_epoch, found, now_ms
+        )
         self._target = (self.group_epoch, found[self.updated.member_id])
 
     def follow(self, *, is_subscription_changed: bool) -> Pieces[None]:
@@ -406,7 +419,8 @@ class _Update:
                 member_epoch=epoch, previous_member_epoch=self.updated.member_epoch
             )
         if followed != self.updated:
-            self.records.append((yield from current_record(self.group.group_id, followed)))
+            group_id = self.group.group_id
+            self.records.append((yield from SHARE_RECORDS.current_record(group_id, followed)))
             self.updated = followed
 
     def initialise(self, names: frozenset[str]) -> Pieces[Partitions]:

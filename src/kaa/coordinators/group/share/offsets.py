@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.coordinators.group.share.group import InitialisedTopic, merged
+from kaa.coordinators.group.share.group import InitialisedTopic, StatePartitions, merged
 from kaa.coordinators.group.share.records import partitions_record
 from kaa.coordinators.machine import CoordinatorResult
 from kaa.limits import GROUP_TOPICS_PER_PIECE
@@ -73,6 +73,25 @@ class ShareOffsets:
         self._groups.begin_initialising(group_id, begun, now)
         record = yield from partitions_record(group_id, partitions)
         return CoordinatorResult([record], answer)
+
+    def begin_delete_group(self, group_id: str) -> Pieces[CoordinatorResult]:
+        """The answer has the partitions that the group may have state of, by topic id. All of it is
+        noted as being deleted: if that fails half-way, a member that comes later has it begun
+        again, and who deletes the group again finds it.
+        """
+        group = self._groups.find(group_id)
+        group.validate_delete()
+        topics, known = self._groups.topics, group.partitions
+        unfinished = {
+            topic_id: InitialisedTopic(name, frozenset(range(topics.partition_count(topic_id))))
+            for topic_id, name in known.deleting.items()
+            if topics.name(topic_id) is not None
+        }
+        found = merged(merged(known.initialised, known.initialising), unfinished)
+        deleting = {topic_id: topic.name for topic_id, topic in found.items()}
+        record = yield from partitions_record(group_id, StatePartitions(deleting=deleting))
+        partitions = {topic_id: topic.partitions for topic_id, topic in found.items()}
+        return CoordinatorResult([record], partitions)
 
     def begin_delete(self, group_id: str, names: Iterable[str]) -> Pieces[CoordinatorResult]:
         """The answer has the partitions with state of the topics that have some, by topic id."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.group.java_order import integer_hash, map_order, uuid_hash
-from kaa.coordinators.group.modern.records import ModernRecords, of_member, tombstone
+from kaa.coordinators.group.modern.records import ModernRecords, tombstone
 from kaa.coordinators.group.share.group import ShareGroup
 from kaa.coordinators.machine import NewRecord
 from kaa.coordinators.records import RecordType
-from kaa.model.pieces import finish, mapped
+from kaa.model.pieces import mapped
 from kaa.wire.messages.offsets_share import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -96,21 +96,9 @@ SHARE_RECORDS: Final = ModernRecords(
     ),
     own=(_STATE_PARTITIONS,),
     member_value=_member_value,
-    target_value=lambda target: finish(_target_value(target)),
-    current_value=lambda member: finish(_current_value(member)),
+    target_value=_target_value,
+    current_value=_current_value,
 )
-
-
-def target_record(group_id: str, member_id: str, target: Assignment) -> Pieces[NewRecord]:
-    """The one of `SHARE_RECORDS`, of a member that may have thousands of topics."""
-    value = yield from _target_value(target)
-    return of_member(SHARE_RECORDS.target, group_id, member_id, value)
-
-
-def current_record(group_id: str, member: ShareMember) -> Pieces[NewRecord]:
-    """The same of what the member has."""
-    value = yield from _current_value(member)
-    return of_member(SHARE_RECORDS.current, group_id, member.member_id, value)
 
 
 def partitions_record(group_id: str, partitions: StatePartitions) -> Pieces[NewRecord]:

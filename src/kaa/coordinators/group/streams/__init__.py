@@ -11,7 +11,6 @@ state, `records` what is stored of it.
 | `reconcile` | how a member comes from the tasks it has to those it is to have |
 | `endpoints` | which partitions are found at which address of an application |
 | `commit` | whether a member may commit, fetch and delete offsets |
-| `describe` | how a group is shown |
 | `group` | a streams group |
 | `groups` | what streams groups do: members join, stay and leave |
 | `records` | records of streams groups in the offsets topic |

@@ -1,11 +1,13 @@
 """A streams group: its topology, members, what each is to run and runs, and who owns which task.
 
-    Empty        no members
-    NotReady     topics are missing or do not fit the topology
-    Assigning    the assignment is older than the group epoch
-    Reconciling  members are on their way to the assignment
-    Stable       everybody has what it is to have
-    Dead         the group is gone
+| state | when |
+|---|---|
+| Empty | no members |
+| NotReady | topics are missing or do not fit the topology |
+| Assigning | the assignment is older than the group epoch |
+| Reconciling | members are on their way to the assignment |
+| Stable | everybody has what it is to have |
+| Dead | the group is gone |
 
 What is configured of the topology, who asked for a shutdown, and the epoch of the endpoints are not
 stored: a new leader of the partition finds the first again, and the others start over.
@@ -13,19 +15,21 @@ stored: a new leader of the partition finds the first again, and the others star
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kaa.coordinators.group.modern.group import ModernGroup
 from kaa.coordinators.group.streams.member import StreamsMember, Tasks, task_map
 from kaa.coordinators.group.streams.topology import topology_of
 from kaa.coordinators.timeline import TimelineDict
+from kaa.limits import GROUP_TOPICS_PER_PIECE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from kaa.coordinators.group.streams.member import OwnedTasks, TaskMap
+    from kaa.coordinators.group.streams.member import EpochMap
     from kaa.coordinators.group.streams.topology import ConfiguredTopology, StreamsTopology
     from kaa.coordinators.timeline import Timeline
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.offsets_streams import (
         StreamsGroupMetadataValue,
         StreamsGroupTargetAssignmentMemberValue,
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     from kaa.wire.schema import CoordinatorKey
 
 _SELF: Final = ""
+# One, or several.
+Process = TypeVar("Process", str, tuple[str, ...])
 
 
 class StreamsEpochs(NamedTuple):
@@ -60,9 +66,10 @@ class StreamsGroup(ModernGroup[StreamsEpochs, StreamsMember, Tasks]):
     def __init__(self, group_id: str, timeline: Timeline) -> None:
         super().__init__(group_id, timeline, StreamsEpochs(), StreamsMember)
         self._topology: TimelineDict[str, StreamsTopology] = TimelineDict(timeline)
-        # The process that is active on a task, and those that keep a standby or warm it up.
-        self._active: TimelineDict[tuple[str, int], str] = TimelineDict(timeline)
-        self._passive: TimelineDict[tuple[str, int], tuple[str, ...]] = TimelineDict(timeline)
+        # By subtopology and partition, the process that is active on a task, and those that keep a
+        # standby or warm it up. A member may have thousands of subtopologies: each is one change.
+        self._active: TimelineDict[str, dict[int, str]] = TimelineDict(timeline)
+        self._passive: TimelineDict[str, dict[int, tuple[str, ...]]] = TimelineDict(timeline)
         self.configured: ConfiguredTopology | None = None
         # The member that asked all others to shut down, until the group is empty.
         self.shutdown_member_id: str | None = None
@@ -79,11 +86,11 @@ class StreamsGroup(ModernGroup[StreamsEpochs, StreamsMember, Tasks]):
 
     # --- questions
 
-    def active_process(self, name: str, partition: int) -> str | None:
-        return self._active.get((name, partition))
+    def active_processes(self, name: str) -> Mapping[int, str]:
+        return self._active.get(name) or {}
 
-    def has_passive(self, name: str, partition: int, process_id: str) -> bool:
-        return process_id in (self._passive.get((name, partition)) or ())
+    def passive_processes(self, name: str) -> Mapping[int, tuple[str, ...]]:
+        return self._passive.get(name) or {}
 
     @property
     def shown_state(self) -> str:
@@ -121,44 +128,61 @@ class StreamsGroup(ModernGroup[StreamsEpochs, StreamsMember, Tasks]):
         else:
             self._topology[_SELF] = topology_of(value)
 
-    def _target_of(self, value: StreamsGroupTargetAssignmentMemberValue) -> Tasks:
+    def _target_of(self, value: StreamsGroupTargetAssignmentMemberValue) -> Pieces[Tasks]:
         return Tasks(
-            task_map(value.active_tasks),
-            task_map(value.standby_tasks),
-            task_map(value.warmup_tasks),
+            (yield from task_map(value.active_tasks)),
+            (yield from task_map(value.standby_tasks)),
+            (yield from task_map(value.warmup_tasks)),
         )
 
-    def put(self, member: StreamsMember) -> None:
-        self._release(member.member_id)
-        for owned in (member.assigned, member.pending_revocation):
-            for task in _active_tasks(owned):
-                self._active[task] = member.process_id
-            for task in _passive_tasks(owned):
-                self._passive[task] = (*(self._passive.get(task) or ()), member.process_id)
-        self.members[member.member_id] = member
-
-    def remove(self, member_id: str) -> None:
-        self._release(member_id)
-        self.members.pop(member_id)
+    def remove(self, member_id: str) -> Pieces[None]:
+        yield from super().remove(member_id)
         if not self.members:
             self.shutdown_member_id = None
 
-    def _release(self, member_id: str) -> None:
-        member = self.members.get(member_id)
-        if member is None:
+    def _own(self, known: StreamsMember | None, member: StreamsMember) -> Pieces[None]:
+        """Tasks that a member had are free, and those it has now are not."""
+        before = known or StreamsMember(member.member_id)
+        if before.has_same_as(member):
             return
-        for owned in (member.assigned, member.pending_revocation):
-            for task in _active_tasks(owned):
-                if self._active.get(task) == member.process_id:
-                    self._active.pop(task)
-            for task in _passive_tasks(owned):
-                left = list(self._passive.get(task) or ())
-                if member.process_id in left:
-                    left.remove(member.process_id)
+        yield from self._own_active(before, member)
+        yield from self._own_passive(before, member)
+
+    def _own_active(self, known: StreamsMember, member: StreamsMember) -> Pieces[None]:
+        had, has = _active(known), _active(member)
+        for count, name in enumerate(had | has, 1):
+            if count % GROUP_TOPICS_PER_PIECE == 0:
+                yield
+            gone, here = had.get(name, {}), has.get(name, {})
+            if gone.keys() == here.keys() and known.process_id == member.process_id:
+                continue
+            owners = {
+                number: owner
+                for number, owner in self.active_processes(name).items()
+                if number not in gone or owner != known.process_id
+            }
+            owners.update(dict.fromkeys(here, member.process_id))
+            _keep(self._active, name, owners)
+
+    def _own_passive(self, known: StreamsMember, member: StreamsMember) -> Pieces[None]:
+        for count, (name, numbers) in enumerate(_passive(known), 1):
+            if count % GROUP_TOPICS_PER_PIECE == 0:
+                yield
+            passive = dict(self.passive_processes(name))
+            for number in numbers:
+                left = list(passive.pop(number, ()))
+                if known.process_id in left:
+                    left.remove(known.process_id)
                 if left:
-                    self._passive[task] = tuple(left)
-                else:
-                    self._passive.pop(task)
+                    passive[number] = tuple(left)
+            _keep(self._passive, name, passive)
+        for count, (name, numbers) in enumerate(_passive(member), 1):
+            if count % GROUP_TOPICS_PER_PIECE == 0:
+                yield
+            passive = dict(self.passive_processes(name))
+            for number in numbers:
+                passive[number] = (*passive.get(number, ()), member.process_id)
+            _keep(self._passive, name, passive)
 
 
 def _state(
@@ -176,12 +200,23 @@ def _state(
     return "Reconciling"
 
 
-def _active_tasks(owned: OwnedTasks) -> Iterator[tuple[str, int]]:
-    return ((name, number) for name, numbers in owned.active.items() for number in numbers)
+def _active(member: StreamsMember) -> EpochMap:
+    """The active tasks that it has, or is to give up."""
+    assigned, revoked = member.assigned.active, member.pending_revocation.active
+    return assigned | {name: assigned.get(name, {}) | tasks for name, tasks in revoked.items()}
 
 
-def _passive_tasks(owned: OwnedTasks) -> Iterator[tuple[str, int]]:
-    kinds: tuple[TaskMap, ...] = (owned.standby, owned.warmup)
-    return (
-        (name, number) for tasks in kinds for name, numbers in tasks.items() for number in numbers
-    )
+def _passive(member: StreamsMember) -> Iterator[tuple[str, frozenset[int]]]:
+    """The others."""
+    for owned in (member.assigned, member.pending_revocation):
+        yield from owned.standby.items()
+        yield from owned.warmup.items()
+
+
+def _keep(
+    processes: TimelineDict[str, dict[int, Process]], name: str, left: dict[int, Process]
+) -> None:
+    if left:
+        processes[name] = left
+    else:
+        processes.pop(name)

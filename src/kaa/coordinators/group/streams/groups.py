@@ -34,6 +34,8 @@ from kaa.coordinators.group.streams.records import STREAMS_RECORDS, epoch_record
 from kaa.coordinators.group.streams.topology import Status
 from kaa.coordinators.group.streams.update import Update, computed, stored_standby_count
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
+from kaa.limits import GROUP_TOPICS_PER_PIECE, STREAMS_TASKS_PER_PIECE
+from kaa.model.pieces import finish, mapped
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k88_streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
@@ -41,7 +43,7 @@ from kaa.wire.messages.k88_streams_group_heartbeat import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from kaa.coordinators.group.kinds import Group
     from kaa.coordinators.group.outcome import Client
@@ -51,6 +53,9 @@ if TYPE_CHECKING:
     from kaa.coordinators.machine import Moment, NewRecord
     from kaa.coordinators.timeline import Timeline, TimelineDict
     from kaa.coordinators.timers import Timers
+    from kaa.model.pieces import Pieces
+    from kaa.wire.messages import k88_streams_group_heartbeat as k88
+    from kaa.wire.messages import offsets_streams as stored
     from kaa.wire.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 
@@ -90,9 +95,30 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsTimes]):
 
     def heartbeat(
         self, request: StreamsGroupHeartbeatRequest, client: Client, now: Moment
-    ) -> CoordinatorResult:
+    ) -> CoordinatorResult | Pieces[CoordinatorResult]:
+        """What follows from it: in pieces if the application has thousands of tasks."""
         if request.member_epoch in {LEAVE_EPOCH, STATIC_LEAVE_EPOCH}:
             return self._leave(request, now)
+        steps = self._heard(request, client, now)
+        return steps if self._is_wide(request) else finish(steps)
+
+    def _is_wide(self, request: StreamsGroupHeartbeatRequest) -> bool:
+        group = self.known(request.group_id)
+        subtopologies: Collection[k88.Subtopology | stored.Subtopology] = ()
+        if request.topology is not None:
+            subtopologies = request.topology.subtopologies
+        elif group is not None and group.topology is not None:
+            subtopologies = group.topology.subtopologies.values()
+        if len(subtopologies) > GROUP_TOPICS_PER_PIECE:
+            return True
+        names = (name for one in subtopologies for name in one.source_topics)
+        ids = (self.topics.topic_id(name) for name in names)
+        counts = (self.topics.partition_count(one) for one in ids if one is not None)
+        return sum(counts) > STREAMS_TASKS_PER_PIECE
+
+    def _heard(
+        self, request: StreamsGroupHeartbeatRequest, client: Client, now: Moment
+    ) -> Pieces[CoordinatorResult]:
         before: list[NewRecord] = []
         group_id, is_joining = request.group_id, request.member_epoch == JOIN_EPOCH
         group = self.take_over_or_new(group_id, before) if is_joining else self.find(group_id)
@@ -102,20 +128,26 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsTimes]):
         update = Update(group, member, updated, self.topics, times, now)
         update.records += before
         update.store_member()
-        topology = update.store_topology(request.topology)
-        configured = update.configure(topology)
+        topology = yield from update.store_topology(request.topology)
+        yield
+        configured = yield from update.configure(topology)
+        yield
         owned = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
         update.check_tasks(configured, *owned)
         update.bump_epoch(configured)
         self._delay_first_assignment(group, times, now)
         is_delayed = _delay(group_id) in self._timers
-        epoch, target = update.assign(configured, is_delayed=is_delayed)
-        if update.follow(epoch, target, _reported(request)):
+        yield
+        epoch, target = yield from update.assign(configured, is_delayed=is_delayed)
+        yield
+        reported = yield from _reported(request)
+        if (yield from update.follow(epoch, target, reported)):
             self._expect_revocation(group_id, update.updated, now)
         self._members.expect_heartbeat(group_id, request.member_id, times.session_timeout_ms, now)
         if request.shutdown_application and group.shutdown_member_id is None:
             group.shutdown_member_id = request.member_id
-        response = self._response(update, request, configured, times)
+        yield
+        response = yield from self._response(update, request, configured, times)
         return CoordinatorResult(update.records, StreamsHeartbeat(response, configured.missing))
 
     def _member(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> StreamsMember:
@@ -133,7 +165,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsTimes]):
         request: StreamsGroupHeartbeatRequest,
         configured: ConfiguredTopology,
         times: StreamsTimes,
-    ) -> StreamsGroupHeartbeatResponse:
+    ) -> Pieces[StreamsGroupHeartbeatResponse]:
         group, updated = update.group, update.updated
         response = StreamsGroupHeartbeatResponse(
             member_id=updated.member_id,
@@ -141,9 +173,9 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsTimes]):
             heartbeat_interval_ms=times.heartbeat_interval_ms,
         )
         if request.member_epoch == JOIN_EPOCH or updated.assigned != update.member.assigned:
-            response.active_tasks = _task_ids(updated.assigned.active)
-            response.standby_tasks = _task_ids(updated.assigned.standby)
-            response.warmup_tasks = _task_ids(updated.assigned.warmup)
+            response.active_tasks = yield from _task_ids(updated.assigned.active)
+            response.standby_tasks = yield from _task_ids(updated.assigned.standby)
+            response.warmup_tasks = yield from _task_ids(updated.assigned.warmup)
             if updated.user_endpoint is not None:
                 group.endpoint_epoch += 1
         if group.endpoint_epoch != request.endpoint_information_epoch:
@@ -175,7 +207,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsTimes]):
             event = StreamsDelayEnded(group.group_id)
             self._timers.schedule(key, now.monotonic_ms + delay_ms, event)
 
-    def delay_ended(self, event: StreamsDelayEnded, now: Moment) -> CoordinatorResult:
+    def delay_ended(self, event: StreamsDelayEnded, now: Moment) -> Pieces[CoordinatorResult]:
         group = self.known(event.group_id)
         if group is None or group.is_empty or group.configured is None:
             # The next heartbeat assigns.
@@ -185,7 +217,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsTimes]):
         is_due = can_compute(epochs.assignment_timestamp_ms, interval_ms, now.wall_ms)
         if epochs.group_epoch <= epochs.assignment_epoch or not is_due:
             return CoordinatorResult()
-        records, _ = computed(
+        records, _ = yield from computed(
             group,
             dict(group.members.items()),
             group.configured,
@@ -284,7 +316,7 @@ def _updated(
     )
 
 
-def _reported(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
+def _reported(request: StreamsGroupHeartbeatRequest) -> Pieces[Tasks | None]:
     """The tasks that the member says it has."""
     if (
         request.active_tasks is None
@@ -293,14 +325,14 @@ def _reported(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
     ):
         return None
     return Tasks(
-        task_map(request.active_tasks),
-        task_map(request.standby_tasks),
-        task_map(request.warmup_tasks),
+        (yield from task_map(request.active_tasks)),
+        (yield from task_map(request.standby_tasks)),
+        (yield from task_map(request.warmup_tasks)),
     )
 
 
-def _task_ids(tasks: Mapping[str, Iterable[int]]) -> list[TaskIds]:
-    return [
-        TaskIds(subtopology_id=name, partitions=sorted(tasks[name]))
-        for name in map_order(tasks, string_hash)
-    ]
+def _task_ids(tasks: Mapping[str, Iterable[int]]) -> Pieces[list[TaskIds]]:
+    return mapped(
+        lambda name: TaskIds(subtopology_id=name, partitions=sorted(tasks[name])),
+        map_order(tasks, string_hash),
+    )

@@ -12,10 +12,12 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.coordinators.group.modern.group import LEAVE_EPOCH
+from kaa.model.pieces import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k88_streams_group_heartbeat import TaskIds
     from kaa.wire.messages.offsets_streams import (
         CurrentMemberAssignmentTaskIds,
@@ -106,6 +108,14 @@ class StreamsMember(NamedTuple):
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
+    def has_same_as(self, other: StreamsMember) -> bool:
+        """Whether both have the same tasks, in the same process."""
+        return (self.process_id, self.assigned, self.pending_revocation) == (
+            other.process_id,
+            other.assigned,
+            other.pending_revocation,
+        )
+
     def with_metadata(self, value: StreamsGroupMemberMetadataValue) -> StreamsMember:
         endpoint = value.user_endpoint
         return self._replace(
@@ -120,21 +130,23 @@ class StreamsMember(NamedTuple):
             client_tags={one.key: one.value for one in value.client_tags},
         )
 
-    def with_assignment(self, value: StreamsGroupCurrentMemberAssignmentValue) -> StreamsMember:
+    def with_assignment(
+        self, value: StreamsGroupCurrentMemberAssignmentValue
+    ) -> Pieces[StreamsMember]:
         epoch = value.member_epoch
         return self._replace(
             member_epoch=epoch,
             previous_member_epoch=value.previous_member_epoch,
             state=MemberState.of(value.state),
             assigned=OwnedTasks(
-                _epoch_map(value.active_tasks, epoch),
-                task_map(value.standby_tasks),
-                task_map(value.warmup_tasks),
+                (yield from _epoch_map(value.active_tasks, epoch)),
+                (yield from task_map(value.standby_tasks)),
+                (yield from task_map(value.warmup_tasks)),
             ),
             pending_revocation=OwnedTasks(
-                _epoch_map(value.active_tasks_pending_revocation, epoch),
-                task_map(value.standby_tasks_pending_revocation),
-                task_map(value.warmup_tasks_pending_revocation),
+                (yield from _epoch_map(value.active_tasks_pending_revocation, epoch)),
+                (yield from task_map(value.standby_tasks_pending_revocation)),
+                (yield from task_map(value.warmup_tasks_pending_revocation)),
             ),
         )
 
@@ -147,19 +159,21 @@ class StreamsMember(NamedTuple):
         )
 
 
-def task_map(tasks: Iterable[AnyTaskIds]) -> TaskMap:
-    return {one.subtopology_id: frozenset(one.partitions) for one in tasks}
+def task_map(tasks: Iterable[AnyTaskIds]) -> Pieces[TaskMap]:
+    found = yield from mapped(lambda one: (one.subtopology_id, frozenset(one.partitions)), tasks)
+    return dict(found)
 
 
-def _epoch_map(tasks: Iterable[CurrentMemberAssignmentTaskIds], epoch: int) -> EpochMap:
+def _epoch_map(tasks: Iterable[CurrentMemberAssignmentTaskIds], epoch: int) -> Pieces[EpochMap]:
     """Records of an earlier version have no epochs: that of the member counts."""
-    found = {}
-    for one in tasks:
+
+    def of_subtopology(one: CurrentMemberAssignmentTaskIds) -> tuple[str, dict[int, int]]:
         numbers, epochs = one.partitions, one.assignment_epochs
         if epochs is None or len(epochs) != len(numbers):
-            epochs = [epoch] * len(numbers)
-        found[one.subtopology_id] = dict(zip(numbers, epochs, strict=True))
-    return found
+            return one.subtopology_id, dict.fromkeys(numbers, epoch)
+        return one.subtopology_id, dict(zip(numbers, epochs, strict=True))
+
+    return dict((yield from mapped(of_subtopology, tasks)))
 
 
 def is_within(owned: Iterable[TaskIds] | None, tasks: Mapping[str, Iterable[int]]) -> bool:

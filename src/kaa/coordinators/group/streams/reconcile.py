@@ -15,10 +15,11 @@ from kaa.coordinators.group.streams.member import (
     OwnedTasks,
 )
 from kaa.coordinators.machine import CoordinatorError
+from kaa.limits import GROUP_TOPICS_PER_PIECE
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from kaa.coordinators.group.streams.member import (
         EpochMap,
@@ -26,30 +27,31 @@ if TYPE_CHECKING:
         TaskMap,
         Tasks,
     )
+    from kaa.model.pieces import Pieces
 
 
 class Owners(Protocol):
-    """Which processes have a task."""
+    """Which processes have the tasks of a subtopology, by partition."""
 
-    def active_process(self, name: str, partition: int) -> str | None: ...
+    def active_processes(self, name: str) -> Mapping[int, str]: ...
 
-    def has_passive(self, name: str, partition: int, process_id: str) -> bool:
-        """Whether the process has it as a standby, or warms it up."""
+    def passive_processes(self, name: str) -> Mapping[int, tuple[str, ...]]:
+        """Those that have one as a standby, or warm it up."""
         ...
 
 
 class _Difference(NamedTuple):
-    """Tasks that stay, go and come, and whether some cannot come yet."""
+    """Tasks that stay, that go, and that it has when others have come; whether some cannot yet."""
 
     kept: EpochMap
     revoked: EpochMap
-    new: EpochMap
+    has: EpochMap
     is_unreleased: bool
 
 
 def reconciled(
     member: StreamsMember, owners: Owners, epoch: int, target: Tasks, owned: Tasks | None
-) -> StreamsMember:
+) -> Pieces[StreamsMember]:
     """The member after one step; `owned` is what it reports, if it does."""
     match member.state:
         case MemberState.STABLE:
@@ -70,7 +72,7 @@ def reconciled(
                     "its tasks and join again.",
                 )
             at_epoch = epoch
-    return _next(member, owners, at_epoch, epoch, target, owned)
+    return (yield from _next(member, owners, at_epoch, epoch, target, owned))
 
 
 def _next(
@@ -80,21 +82,24 @@ def _next(
     epoch: int,
     target: Tasks,
     owned: Tasks | None,
-) -> StreamsMember:
+) -> Pieces[StreamsMember]:
     process_id = member.process_id
 
-    def is_active_taken(name: str, number: int) -> bool:
-        owner = owners.active_process(name, number)
-        return owner is not None or owners.has_passive(name, number, process_id)
+    def kept_passive(name: str) -> set[int]:
+        passive = owners.passive_processes(name).items()
+        return {number for number, processes in passive if process_id in processes}
 
-    def is_taken(name: str, number: int) -> bool:
-        is_active = owners.active_process(name, number) == process_id
-        return is_active or owners.has_passive(name, number, process_id)
+    def active_taken(name: str) -> set[int]:
+        return kept_passive(name) | owners.active_processes(name).keys()
+
+    def taken(name: str) -> set[int]:
+        active = owners.active_processes(name).items()
+        return kept_passive(name) | {number for number, owner in active if owner == process_id}
 
     has = member.assigned
-    active = _difference(has.active, target.active, epoch, is_active_taken)
-    standby = _difference(_with_epochs(has.standby), target.standby, epoch, is_taken)
-    warmup = _difference(_with_epochs(has.warmup), target.warmup, epoch, is_taken)
+    active = yield from _difference(has.active, target.active, epoch, active_taken)
+    standby = yield from _difference(_with_epochs(has.standby), target.standby, epoch, taken)
+    warmup = yield from _difference(_with_epochs(has.warmup), target.warmup, epoch, taken)
     kept = OwnedTasks(active.kept, _without_epochs(standby.kept), _without_epochs(warmup.kept))
     revoked = OwnedTasks(
         active.revoked, _without_epochs(standby.revoked), _without_epochs(warmup.revoked)
@@ -112,39 +117,30 @@ def _next(
         state=MemberState.UNRELEASED_TASKS if is_unreleased else MemberState.STABLE,
         member_epoch=epoch,
         previous_member_epoch=member.member_epoch,
-        assigned=OwnedTasks(
-            _merged(active), _without_epochs(_merged(standby)), _without_epochs(_merged(warmup))
-        ),
+        assigned=OwnedTasks(active.has, _without_epochs(standby.has), _without_epochs(warmup.has)),
         pending_revocation=OwnedTasks(),
     )
 
 
 def _difference(
-    current: EpochMap, target: TaskMap, epoch: int, is_taken: Callable[[str, int], bool]
-) -> _Difference:
+    current: EpochMap, target: TaskMap, epoch: int, taken: Callable[[str], set[int]]
+) -> Pieces[_Difference]:
     found = _Difference({}, {}, {}, is_unreleased=False)
     is_unreleased = False
-    for name in dict.fromkeys((*target, *current)):
+    for count, name in enumerate(dict.fromkeys((*target, *current)), 1):
+        if count % GROUP_TOPICS_PER_PIECE == 0:
+            yield
         wanted, has = target.get(name, frozenset()), current.get(name, {})
         kept = {number: since for number, since in has.items() if number in wanted}
         revoked = {number: since for number, since in has.items() if number not in wanted}
-        new = {}
-        for number in wanted - kept.keys():
-            if is_taken(name, number):
-                is_unreleased = True
-            else:
-                new[number] = epoch
-        for tasks, place in ((kept, found.kept), (revoked, found.revoked), (new, found.new)):
+        missing = wanted - kept.keys()
+        free = missing - taken(name)
+        is_unreleased |= len(free) < len(missing)
+        gets = kept | dict.fromkeys(free, epoch) if free else kept
+        for tasks, place in ((kept, found.kept), (revoked, found.revoked), (gets, found.has)):
             if tasks:
                 place[name] = tasks
     return found._replace(is_unreleased=is_unreleased)
-
-
-def _merged(difference: _Difference) -> EpochMap:
-    found = {name: dict(numbers) for name, numbers in difference.kept.items()}
-    for name, numbers in difference.new.items():
-        found.setdefault(name, {}).update(numbers)
-    return found
 
 
 def _with_epochs(tasks: TaskMap) -> EpochMap:

@@ -12,6 +12,7 @@ from kaa.coordinators.group.modern.records import ModernRecords, tombstone
 from kaa.coordinators.group.streams.group import StreamsGroup
 from kaa.coordinators.machine import NewRecord
 from kaa.coordinators.records import RecordType
+from kaa.model.pieces import mapped
 from kaa.wire.messages import offsets_streams as stored
 from kaa.wire.messages.offsets_streams import (
     CurrentMemberAssignmentTaskIds,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kaa.coordinators.group.streams.member import EpochMap, StreamsMember, TaskMap, Tasks
+    from kaa.model.pieces import Pieces
 
 # --- values
 
@@ -58,55 +60,55 @@ def _member_value(member: StreamsMember) -> StreamsGroupMemberMetadataValue:
     )
 
 
-def _target_value(target: Tasks) -> StreamsGroupTargetAssignmentMemberValue:
-    def tasks(of_kind: TaskMap) -> list[TargetAssignmentMemberTaskIds]:
-        return [
-            TargetAssignmentMemberTaskIds(subtopology_id=name, partitions=sorted(of_kind[name]))
-            for name in sorted(of_kind, key=java_string_order)
-        ]
+def _target_value(target: Tasks) -> Pieces[StreamsGroupTargetAssignmentMemberValue]:
+    def tasks(of_kind: TaskMap) -> Pieces[list[TargetAssignmentMemberTaskIds]]:
+        return mapped(
+            lambda name: TargetAssignmentMemberTaskIds(
+                subtopology_id=name, partitions=sorted(of_kind[name])
+            ),
+            sorted(of_kind, key=java_string_order),
+        )
 
     return StreamsGroupTargetAssignmentMemberValue(
-        active_tasks=tasks(target.active),
-        standby_tasks=tasks(target.standby),
-        warmup_tasks=tasks(target.warmup),
+        active_tasks=(yield from tasks(target.active)),
+        standby_tasks=(yield from tasks(target.standby)),
+        warmup_tasks=(yield from tasks(target.warmup)),
     )
 
 
-def _current_value(member: StreamsMember) -> StreamsGroupCurrentMemberAssignmentValue:
+def _current_value(member: StreamsMember) -> Pieces[StreamsGroupCurrentMemberAssignmentValue]:
     assigned, revoked = member.assigned, member.pending_revocation
     return StreamsGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=member.state,
-        active_tasks=_with_epochs(assigned.active),
-        standby_tasks=_without_epochs(assigned.standby),
-        warmup_tasks=_without_epochs(assigned.warmup),
-        active_tasks_pending_revocation=_with_epochs(revoked.active),
-        standby_tasks_pending_revocation=_without_epochs(revoked.standby),
-        warmup_tasks_pending_revocation=_without_epochs(revoked.warmup),
+        active_tasks=(yield from _with_epochs(assigned.active)),
+        standby_tasks=(yield from _without_epochs(assigned.standby)),
+        warmup_tasks=(yield from _without_epochs(assigned.warmup)),
+        active_tasks_pending_revocation=(yield from _with_epochs(revoked.active)),
+        standby_tasks_pending_revocation=(yield from _without_epochs(revoked.standby)),
+        warmup_tasks_pending_revocation=(yield from _without_epochs(revoked.warmup)),
     )
 
 
-def _with_epochs(tasks: EpochMap) -> list[CurrentMemberAssignmentTaskIds]:
-    found = []
-    for name in sorted(tasks, key=java_string_order):
+def _with_epochs(tasks: EpochMap) -> Pieces[list[CurrentMemberAssignmentTaskIds]]:
+    def of_subtopology(name: str) -> CurrentMemberAssignmentTaskIds:
         numbers = sorted(tasks[name])
         epochs = [tasks[name][number] for number in numbers]
-        found.append(
-            CurrentMemberAssignmentTaskIds(
-                subtopology_id=name, partitions=numbers, assignment_epochs=epochs
-            )
+        return CurrentMemberAssignmentTaskIds(
+            subtopology_id=name, partitions=numbers, assignment_epochs=epochs
         )
-    return found
+
+    return mapped(of_subtopology, sorted(tasks, key=java_string_order))
 
 
-def _without_epochs(tasks: TaskMap) -> list[CurrentMemberAssignmentTaskIds]:
-    return [
-        CurrentMemberAssignmentTaskIds(
+def _without_epochs(tasks: TaskMap) -> Pieces[list[CurrentMemberAssignmentTaskIds]]:
+    return mapped(
+        lambda name: CurrentMemberAssignmentTaskIds(
             subtopology_id=name, partitions=sorted(tasks[name]), assignment_epochs=None
-        )
-        for name in sorted(tasks, key=java_string_order)
-    ]
+        ),
+        sorted(tasks, key=java_string_order),
+    )
 
 
 # --- records

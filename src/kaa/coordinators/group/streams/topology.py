@@ -20,10 +20,12 @@ gone. A topology that makes no sense is refused with STREAMS_INVALID_TOPOLOGY.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.coordinators.group.java_order import java_string_order, map_order, string_hash
 from kaa.coordinators.machine import CoordinatorError
+from kaa.limits import GROUP_TOPICS_PER_PIECE, STREAMS_TOPICS_NAMED_MAX
+from kaa.model.pieces import mapped
 from kaa.wire.errors import Errors
 from kaa.wire.messages.offsets_streams import (
     CopartitionGroup,
@@ -37,9 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from kaa.coordinators.group.topics import GroupTopics
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages import k88_streams_group_heartbeat as k88
-
-_NAMED_TOPICS_MAX: Final = 3
 
 
 class Status(IntEnum):
@@ -124,29 +125,26 @@ class ConfiguredTopology(NamedTuple):
 # --- what members send, and what is stored
 
 
-def topology_value(topology: k88.Topology) -> StreamsGroupTopologyValue:
-    return StreamsGroupTopologyValue(
-        epoch=topology.epoch,
-        subtopologies=[
-            Subtopology(
-                subtopology_id=one.subtopology_id,
-                source_topics=one.source_topics,
-                source_topic_regex=one.source_topic_regex,
-                state_changelog_topics=[_topic_info(each) for each in one.state_changelog_topics],
-                repartition_sink_topics=one.repartition_sink_topics,
-                repartition_source_topics=[
-                    _topic_info(each) for each in one.repartition_source_topics
-                ],
-                copartition_groups=[
-                    CopartitionGroup(
-                        source_topics=each.source_topics,
-                        source_topic_regex=each.source_topic_regex,
-                        repartition_source_topics=each.repartition_source_topics,
-                    )
-                    for each in one.copartition_groups
-                ],
+def topology_value(topology: k88.Topology) -> Pieces[StreamsGroupTopologyValue]:
+    subtopologies = yield from mapped(_subtopology, topology.subtopologies)
+    return StreamsGroupTopologyValue(epoch=topology.epoch, subtopologies=subtopologies)
+
+
+def _subtopology(one: k88.Subtopology) -> Subtopology:
+    return Subtopology(
+        subtopology_id=one.subtopology_id,
+        source_topics=one.source_topics,
+        source_topic_regex=one.source_topic_regex,
+        state_changelog_topics=[_topic_info(each) for each in one.state_changelog_topics],
+        repartition_sink_topics=one.repartition_sink_topics,
+        repartition_source_topics=[_topic_info(each) for each in one.repartition_source_topics],
+        copartition_groups=[
+            CopartitionGroup(
+                source_topics=each.source_topics,
+                source_topic_regex=each.source_topic_regex,
+                repartition_source_topics=each.repartition_source_topics,
             )
-            for one in topology.subtopologies
+            for each in one.copartition_groups
         ],
     )
 
@@ -162,6 +160,18 @@ def _topic_info(topic: k88.TopicInfo) -> TopicInfo:
 
 def topology_of(value: StreamsGroupTopologyValue) -> StreamsTopology:
     return StreamsTopology(value.epoch, {one.subtopology_id: one for one in value.subtopologies})
+
+
+def is_same(one: StreamsTopology, other: StreamsTopology) -> Pieces[bool]:
+    """Whether both say the same, which takes a while to compare."""
+    if one.epoch != other.epoch or one.subtopologies.keys() != other.subtopologies.keys():
+        return False
+    for count, (name, subtopology) in enumerate(one.subtopologies.items(), 1):
+        if count % GROUP_TOPICS_PER_PIECE == 0:
+            yield
+        if subtopology != other.subtopologies[name]:
+            return False
+    return True
 
 
 def check_topology(value: StreamsGroupTopologyValue) -> None:
@@ -183,10 +193,10 @@ def _are_places(places: Iterable[int], items: Collection[object]) -> bool:
 # --- topics
 
 
-def configure(topology: StreamsTopology, topics: GroupTopics) -> ConfiguredTopology:
+def configure(topology: StreamsTopology, topics: GroupTopics) -> Pieces[ConfiguredTopology]:
     """The numbers of partitions, and what stands in the way."""
     try:
-        return _Configuration(topology, topics).run()
+        return (yield from _Configuration(topology, topics).run())
     except _ProblemError as found:
         return ConfiguredTopology(topology.epoch, None, {}, found.problem)
 
@@ -204,23 +214,33 @@ class _Configuration:
 
     def __init__(self, topology: StreamsTopology, topics: GroupTopics) -> None:
         self._topology = topology
-        self._topics = topics
+        ids = {name: topics.topic_id(name) for name in topology.required_topics}
+        # Of the topics that exist.
+        self._existing = {
+            name: topics.partition_count(topic_id)
+            for name, topic_id in ids.items()
+            if topic_id is not None
+        }
         ordered = map_order(topology.subtopologies, string_hash)
         self._subtopologies = [topology.subtopologies[one] for one in ordered]
         # Of internal topics; those that exist have their own numbers as well.
         self._decided: dict[str, int] = {}
 
-    def run(self) -> ConfiguredTopology:
+    def run(self) -> Pieces[ConfiguredTopology]:
         self._check_sources()
+        yield
         self._decided = self._repartition_counts()
+        yield
         self._check_copartitioning()
+        yield
         for one in self._subtopologies:
             count = self._task_count(one)
             self._decided.update((topic.name, count) for topic in one.state_changelog_topics)
+        yield
         by_id = self._topology.subtopologies
-        configured = {
-            name: self._configured(by_id[name]) for name in sorted(by_id, key=java_string_order)
-        }
+        ordered = sorted(by_id, key=java_string_order)
+        found = yield from mapped(lambda name: self._configured(by_id[name]), ordered)
+        configured = dict(zip(ordered, found, strict=True))
         missing = self._missing(configured)
         problem = None
         if missing:
@@ -233,23 +253,19 @@ class _Configuration:
             name
             for one in self._subtopologies
             for name in one.source_topics
-            if self._topics.topic_id(name) is None
+            if name not in self._existing
         }
         if missing:
             named = _named(sorted(missing, key=java_string_order))
             raise _ProblemError(Status.MISSING_SOURCE_TOPICS, f"Source topics {named} are missing.")
 
-    def _existing(self, topic: str) -> int | None:
-        topic_id = self._topics.topic_id(topic)
-        return None if topic_id is None else self._topics.partition_count(topic_id)
-
     def _count(self, topic: str) -> int:
-        count = self._existing(topic)
+        count = self._existing.get(topic)
         if count is None:
             count = self._decided.get(topic)
         if count is None:
             raise CoordinatorError(
-                Errors.UNKNOWN_SERVER_ERROR, f"Nothing says how many partitions {topic} has."
+                Errors.UNKNOWN_SERVER_ERROR, f"The number of partitions of {topic} is unknown."
             )
         return count
 
@@ -281,12 +297,12 @@ class _Configuration:
                 )
         for one in self._subtopologies:
             if any(topic.name not in counts for topic in one.repartition_source_topics):
-                raise _invalid("A repartition topic is read that no subtopology writes.")
+                raise _invalid("A subtopology reads a repartition topic that none writes.")
         return counts
 
     def _largest_source(self, one: Subtopology, counts: Mapping[str, int]) -> int | None:
         known = [counts.get(topic.name) for topic in one.repartition_source_topics]
-        known += [self._existing(name) for name in one.source_topics]
+        known += [self._existing.get(name) for name in one.source_topics]
         return max((count for count in known if count is not None), default=None)
 
     def _task_count(self, one: Subtopology) -> int:
@@ -367,7 +383,7 @@ class _Configuration:
         }
         missing = {}
         for name in map_order(wanted, string_hash):
-            existing = self._existing(name)
+            existing = self._existing.get(name)
             if existing is None:
                 missing[name] = wanted[name]
             elif existing != wanted[name].partitions:
@@ -397,7 +413,7 @@ def _unequal(counts: Mapping[str, int]) -> _ProblemError:
 
 def _named(names: Collection[str]) -> str:
     """Some names, and how many there are besides."""
-    shown = ", ".join(list(names)[:_NAMED_TOPICS_MAX])
-    if len(names) > _NAMED_TOPICS_MAX:
-        shown += f" and {len(names) - _NAMED_TOPICS_MAX} additional topics"
+    shown = ", ".join(list(names)[:STREAMS_TOPICS_NAMED_MAX])
+    if len(names) > STREAMS_TOPICS_NAMED_MAX:
+        shown += f" and {len(names) - STREAMS_TOPICS_NAMED_MAX} additional topics"
     return shown

@@ -23,6 +23,7 @@ from kaa.coordinators.group.streams.topology import (
     Status,
     check_topology,
     configure,
+    is_same,
     topology_of,
     topology_value,
 )
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
     from kaa.coordinators.group.topics import GroupTopics
     from kaa.coordinators.machine import Moment, NewRecord
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.k88_streams_group_heartbeat import TaskIds, Topology
 
 _STANDBY_CONFIG: Final = "num.standby.replicas"
@@ -82,6 +84,8 @@ class Update:
         self._is_bumped = False
         self.group_epoch = group.epochs.group_epoch
         self._hash = group.epochs.metadata_hash
+        # That of the topics when they were looked at: they may change between two pieces.
+        self._topics_version = topics.version
 
     def tell(self, status: Status, detail: str) -> None:
         self.statuses.append(ToldStatus(status_code=status, status_detail=detail))
@@ -93,7 +97,7 @@ class Update:
 
     # --- topology
 
-    def store_topology(self, sent: Topology | None) -> StreamsTopology:
+    def store_topology(self, sent: Topology | None) -> Pieces[StreamsTopology]:
         """The first topology of a group stays."""
         known = self.group.topology
         if sent is None:
@@ -101,12 +105,13 @@ class Update:
                 raise CoordinatorError(Errors.UNKNOWN_SERVER_ERROR, "The group has no topology.")
             topology = known
         else:
-            value = topology_value(sent)
+            value = yield from topology_value(sent)
             check_topology(value)
+            yield
             topology = topology_of(value)
             if known is None:
                 self.records.append(topology_record(self.group.group_id, value))
-            elif known.epoch <= topology.epoch and known != topology:
+            elif known.epoch <= topology.epoch and not (yield from is_same(known, topology)):
                 raise CoordinatorError(
                     Errors.INVALID_REQUEST,
                     "A group keeps its topology: use another application.id for another one.",
@@ -121,19 +126,23 @@ class Update:
             )
         return topology
 
-    def configure(self, topology: StreamsTopology) -> ConfiguredTopology:
+    def configure(self, topology: StreamsTopology) -> Pieces[ConfiguredTopology]:
         """Looks at the topics again if they may have changed."""
         group, topics = self.group, self._topics
+        self._topics_version = topics.version
         is_checked = group.has_checked_topics(topics.version)
         configured = group.configured
         if group.topology is not None and configured is not None and is_checked:
             return configured
-        self._hash = topics.group_hash(topology.required_topics)
+        required = topology.required_topics
+        yield from topics.prepare(required)
+        self._hash = topics.group_hash(required)
+        yield
         is_changed = self._hash != group.epochs.metadata_hash
         if is_changed:
             self._is_bumped = True
         if is_changed or group.topology is None or configured is None:
-            configured = group.configured = configure(topology, topics)
+            configured = group.configured = yield from configure(topology, topics)
         return configured
 
     def check_tasks(self, configured: ConfiguredTopology, *owned: Iterable[TaskIds] | None) -> None:
@@ -173,9 +182,11 @@ class Update:
                     self.group.group_id, self.group_epoch, self._hash, validated_epoch, configs
                 )
             )
-        self.group.topics_checked = (self._topics.version, self.group_epoch)
+        self.group.topics_checked = (self._topics_version, self.group_epoch)
 
-    def assign(self, configured: ConfiguredTopology, *, is_delayed: bool) -> tuple[int, Tasks]:
+    def assign(
+        self, configured: ConfiguredTopology, *, is_delayed: bool
+    ) -> Pieces[tuple[int, Tasks]]:
         """Computes a new target if the group epoch is ahead; epoch and target of the member."""
         epochs, member_id = self.group.epochs, self.updated.member_id
         if is_delayed:
@@ -195,7 +206,7 @@ class Update:
             )
             return last
         members = dict(self.group.members.items()) | {member_id: self.updated}
-        records, found = computed(
+        records, found = yield from computed(
             self.group,
             members,
             configured,
@@ -206,14 +217,15 @@ class Update:
         self.records += records
         return self.group_epoch, found[member_id]
 
-    def follow(self, epoch: int, target: Tasks, owned: Tasks | None) -> bool:
+    def follow(self, epoch: int, target: Tasks, owned: Tasks | None) -> Pieces[bool]:
         """The member takes a step to its target; whether it took one."""
         if self.updated.is_reconciled_to(epoch):
             return False
-        followed = reconciled(self.updated, self.group, epoch, target, owned)
+        followed = yield from reconciled(self.updated, self.group, epoch, target, owned)
         if followed == self.updated:
             return False
-        self.records.append(STREAMS_RECORDS.current_record(self.group.group_id, followed))
+        record = yield from STREAMS_RECORDS.current_record(self.group.group_id, followed)
+        self.records.append(record)
         self.updated = followed
         return True
 
@@ -225,11 +237,11 @@ def computed(
     epoch: int,
     standby_count: int,
     now: Moment,
-) -> tuple[list[NewRecord], dict[str, Tasks]]:
+) -> Pieces[tuple[list[NewRecord], dict[str, Tasks]]]:
     """A new target assignment, and the records of what it changes."""
     found = {member_id: Tasks() for member_id in map_order(members, string_hash)}
     if configured.is_ready:
-        assigned = assign_tasks(
+        assigned = yield from assign_tasks(
             {
                 member_id: TaskMember(
                     member.process_id,
@@ -245,4 +257,5 @@ def computed(
             standby_count,
         )
         found = {name: Tasks(one.active, one.standby) for name, one in assigned.items()}
-    return STREAMS_RECORDS.target_records(group, epoch, found, now.wall_ms), found
+    records = yield from STREAMS_RECORDS.target_records(group, epoch, found, now.wall_ms)
+    return records, found

@@ -57,9 +57,9 @@ def _problem(request: StreamsGroupHeartbeatRequest) -> str | None:
         if request.topology is None:
             return "A member that joins must send its topology."
     elif request.member_epoch == STATIC_LEAVE_EPOCH:
-        return "Only a static member leaves for a moment."
+        return "Only a static member can leave temporarily."
     elif request.member_epoch < STATIC_LEAVE_EPOCH:
-        return f"There is no epoch {request.member_epoch}."
+        return f"{request.member_epoch} is not a valid member epoch."
     if any(one is not None for one in owned) and any(one is None for one in owned):
         return "A member that states its tasks must state those of every kind."
     if request.member_epoch != JOIN_EPOCH and request.topology is not None:

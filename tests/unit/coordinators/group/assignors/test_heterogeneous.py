@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaa.coordinators.group.assignors.heterogeneous import assign_heterogeneous
-from kaa.coordinators.group.assignors.table import GroupAssignment, finish
+from kaa.coordinators.group.assignors.table import GroupAssignment
+from kaa.model.pieces import finish
 from kaa.wire.primitives import Uuid
 from tests.unit.coordinators.group.assignors.test_table import T, U, spec
 from tests.unit.coordinators.group.assignors.test_uniform import sizes

@@ -13,7 +13,10 @@ def test_every_partition_has_a_member_and_every_member_a_partition() -> None:
             names = [f"m{one}" for one in range(members)]
             found = finish(
                 assign_shared(
-                    dict.fromkeys(names, frozenset({ONE})), {ONE: frozenset(range(count))}
+                    dict.fromkeys(names, frozenset({ONE})),
+                    {ONE: frozenset(range(count))},
+                    {},
+                    is_uniform=True,
                 )
             )
             assert {number for owned in found.values() for number in owned[ONE]} == set(
@@ -28,6 +31,8 @@ def test_members_read_what_they_subscribe_to() -> None:
         assign_shared(
             {"a": frozenset({ONE}), "b": frozenset({ONE, TWO}), "c": frozenset()},
             {ONE: frozenset({0, 1}), TWO: frozenset({0})},
+            {},
+            is_uniform=False,
         )
     )
     assert found == {
@@ -35,4 +40,15 @@ def test_members_read_what_they_subscribe_to() -> None:
         "b": {ONE: frozenset({1}), TWO: frozenset({0})},
         "c": {},
     }
-    assert finish(assign_shared({"a": frozenset({ONE})}, {})) == {"a": {}}
+    alone = {"a": frozenset({ONE})}
+    assert finish(assign_shared(alone, {}, {}, is_uniform=True)) == {"a": {}}
+
+
+def test_members_keep_what_they_have_as_far_as_that_is_fair() -> None:
+    topics, partitions = frozenset({ONE}), {ONE: frozenset(range(4))}
+    before = {"a": {ONE: frozenset({0, 1})}, "b": {ONE: frozenset({2, 3})}}
+    found = finish(assign_shared(dict.fromkeys("abc", topics), partitions, before, is_uniform=True))
+    for member, owned in before.items():
+        assert len(owned[ONE] & found[member][ONE]) == len(found[member][ONE])
+    left = finish(assign_shared(dict.fromkeys("ab", topics), partitions, found, is_uniform=True))
+    assert all(found[member][ONE] <= left[member][ONE] for member in "ab")

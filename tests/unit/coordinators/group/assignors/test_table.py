@@ -9,9 +9,9 @@ from kaa.coordinators.group.assignors.table import (
     GroupAssignment,
     GroupSpec,
     MemberSpec,
-    finish,
 )
 from kaa.coordinators.group.java_order import map_order, string_hash
+from kaa.model.pieces import finish
 from kaa.wire.primitives import Uuid
 
 T, U = Uuid(b"t" * 16), Uuid(b"u" * 16)

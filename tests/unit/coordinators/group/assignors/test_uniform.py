@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaa.coordinators.group.assignors.table import GroupAssignment, finish
+from kaa.coordinators.group.assignors.table import GroupAssignment
 from kaa.coordinators.group.assignors.uniform import assign_homogeneous
 from kaa.limits import CONSUMER_GROUP_ASSIGNOR_STEP_PARTITIONS_MAX as _STEP
+from kaa.model.pieces import finish
 from kaa.wire.primitives import Uuid
 from tests.unit.coordinators.group.assignors.test_table import T, U, spec
 
@@ -54,6 +55,7 @@ def test_what_a_member_keeps_is_looked_at_in_steps() -> None:
         sum(1 for _ in assign_homogeneous(spec({"a": topics}, counts, before)))
         for before in (None, kept)
     )
-    # One for each step of the topics and one for the member; a new one has its share to be given.
-    assert new == len(topics) + 2
+    # One for each step of the topics and one for the member; a new one is given its share, in as
+    # many steps and one for the few topics.
+    assert new == len(topics) + 1 + len(topics) + 1
     assert old == len(topics) + 1 + len(topics)

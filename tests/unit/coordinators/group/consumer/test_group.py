@@ -19,7 +19,11 @@ from kaa.coordinators.group.consumer.member import ConsumerMember
 from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.timeline import Timeline
+from kaa.limits import GROUP_TOPICS_PER_PIECE
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
+from kaa.wire.messages.offsets_consumer import ConsumerGroupCurrentMemberAssignmentValue
+from kaa.wire.primitives import Uuid
 from tests.unit.coordinators.group.consumer.bench import ConsumerBench, topic_id
 
 
@@ -56,11 +60,55 @@ def test_two_owners_are_impossible() -> None:
     bench = ConsumerBench()
     bench.beat("a")
     group = bench.consumer_group()
-    thief = CONSUMER_RECORDS.current_record(
-        "g", ConsumerMember("b", 2, 1, assigned={topic_id("t"): {0: 2}})
-    )
+    other = ConsumerMember("b", 2, 1, assigned={topic_id("t"): {0: 2}})
+    thief = finish(CONSUMER_RECORDS.current_record("g", other))
     with pytest.raises(AssertionError, match="still owned at epoch 2"):
-        group.replay_current("b", thief.value)
+        finish(group.replay_current("b", thief.value))
+
+
+def current(member: ConsumerMember) -> ConsumerGroupCurrentMemberAssignmentValue:
+    value = finish(CONSUMER_RECORDS.current_record("g", member)).value
+    assert isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
+    return value
+
+
+def test_what_came_between_may_be_compacted_away() -> None:
+    group = ConsumerGroup("g", Timeline())
+    topic = topic_id("t")
+    finish(
+        group.replay_current("a", current(ConsumerMember("a", 2, assigned={topic: {0: 2, 1: 2}})))
+    )
+    finish(group.replay_current("b", current(ConsumerMember("b", 3, assigned={topic: {1: 3}}))))
+    assert group.owners[topic] == {0: 2, 1: 3}
+    # That the first one has given it up is known too late to set it free.
+    finish(group.replay_current("a", current(ConsumerMember("a", 3, assigned={topic: {0: 2}}))))
+    assert group.owners[topic] == {0: 3, 1: 3}
+    for name in "ab":
+        finish(group.remove(name))
+    assert not group.owners
+
+
+def test_thousands_of_topics_are_replayed_in_pieces() -> None:
+    timeline = Timeline()
+    group = ConsumerGroup("g", timeline)
+    count = 3 * GROUP_TOPICS_PER_PIECE + 1
+    topics = [Uuid(number.to_bytes(16, "big")) for number in range(count)]
+    has = {topic: {0: 2, 1: 2} for topic in topics}
+    first = current(ConsumerMember("a", 2, assigned=has))
+    assert sum(1 for _ in group.replay_current("a", first)) > 3
+    assert dict(group.owners.items()) == {topic: {0: 2, 1: 2} for topic in topics}
+    # The record says the same in other words: that costs one change, of the member.
+    before = len(timeline)
+    finish(group.replay_current("a", current(ConsumerMember("a", 2, assigned=has))))
+    assert len(timeline) == before + 1
+    # Topics that it gives up are still its own, and one is not.
+    kept, given_up = dict(list(has.items())[:1]), dict(list(has.items())[1:-1])
+    leaving = ConsumerMember("a", 2, assigned=kept, pending_revocation=given_up)
+    finish(group.replay_current("a", current(leaving)))
+    assert len(timeline) == before + 3
+    assert set(group.owners) == set(topics[:-1])
+    assert sum(1 for _ in group.replay_current("a", None)) == 3
+    assert not group.owners
 
 
 def test_waiting_for_others() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from kaa.coordinators.group.consumer.member import ConsumerMember, MemberState, is_subset
+from kaa.model.pieces import finish
 from kaa.wire.messages.offsets_consumer import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -45,7 +46,7 @@ def current(state: int, epochs: list[int] | None, member_epoch: int = 5) -> Cons
         assigned_partitions=[topic],
         partitions_pending_revocation=[],
     )
-    return ConsumerMember("m").with_assignment(value)
+    return finish(ConsumerMember("m").with_assignment(value))
 
 
 def test_partitions_have_epochs() -> None:

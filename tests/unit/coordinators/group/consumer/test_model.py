@@ -299,14 +299,15 @@ class ConsumerGroupModel(RuleBasedStateMachine):
             return
         epochs = group.epochs
         assert epochs.assignment_epoch <= epochs.group_epoch
-        owners: dict[Any, int] = {}
+        owners: dict[Any, dict[int, int]] = {}
         for member in group.members.values():
             assert member.member_epoch <= epochs.assignment_epoch
             for owned in (member.assigned, member.pending_revocation):
                 for topic, numbers in owned.items():
                     for number in numbers:
-                        assert (topic, number) not in owners
-                        owners[topic, number] = member.member_epoch
+                        of_topic = owners.setdefault(topic, {})
+                        assert number not in of_topic
+                        of_topic[number] = member.member_epoch
             if member.instance_id is not None:
                 assert group.static_members[member.instance_id] == member.member_id
         assert owners == dict(group.owners.items())

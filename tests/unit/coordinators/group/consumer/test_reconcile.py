@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kaa.coordinators.group.assignors.table import Assignment
+from kaa.coordinators.group.consumer import reconcile as steps
 from kaa.coordinators.group.consumer.member import ConsumerMember, MemberState
-from kaa.coordinators.group.consumer.reconcile import MemberTarget, Reported, Situation, reconcile
+from kaa.coordinators.group.consumer.reconcile import MemberTarget, Reported, Situation
 from kaa.coordinators.machine import CoordinatorError
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import Uuid
 
@@ -24,7 +26,14 @@ def at(
     changed: bool = False,
     reported: Reported = None,
 ) -> Situation:
-    return Situation(MemberTarget(epoch, target), owners or set(), topics, changed, reported)
+    by_topic: dict[Uuid, set[int]] = {}
+    for topic_id, number in owners or ():
+        by_topic.setdefault(topic_id, set()).add(number)
+    return Situation(MemberTarget(epoch, target), by_topic, topics, changed, reported)
+
+
+def reconcile(member: ConsumerMember, situation: Situation) -> ConsumerMember:
+    return finish(steps.reconcile(member, situation))
 
 
 MEMBER = ConsumerMember("m", 5, 4, assigned={T: {0: 3, 1: 5}})

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from kaa.coordinators.group.consumer.group import ResolvedRegex
-from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS, regex_record
+from kaa.coordinators.group.consumer.records import (
+    CONSUMER_RECORDS,
+    group_tombstones,
+    regex_record,
+)
+from kaa.model.pieces import finish
 from kaa.wire.messages.offsets_consumer import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
@@ -41,9 +46,11 @@ def test_the_records_of_a_join() -> None:
 def test_values() -> None:
     bench = ConsumerBench()
     bench.beat("a")
-    current: Any = CONSUMER_RECORDS.current_record("g", bench.consumer_group().members["a"]).value
+    member = bench.consumer_group().members["a"]
+    current: Any = finish(CONSUMER_RECORDS.current_record("g", member)).value
     assert current.assigned_partitions[0].partitions == [0, 1, 2, 3]
-    target: Any = CONSUMER_RECORDS.target_record("g", "a", {topic_id("t"): frozenset({3, 1})}).value
+    wanted = {topic_id("t"): frozenset({3, 1})}
+    target: Any = finish(CONSUMER_RECORDS.target_record("g", "a", wanted)).value
     assert target.topic_partitions[0].partitions == [1, 3]
     regex: Any = regex_record("g", "x", ResolvedRegex(frozenset({"b", "a"}), 4, 5)).value
     assert (regex.topics, regex.version, regex.timestamp) == (["a", "b"], 4, 5)
@@ -57,3 +64,10 @@ def test_a_member_is_removed_in_three_parts() -> None:
         ConsumerGroupMemberMetadataKey,
     ]
     assert all(record.value is None for record in records)
+
+
+def test_the_records_that_end_a_group() -> None:
+    bench = ConsumerBench()
+    bench.beat("a", regex="t")
+    bench.advance(0)
+    assert len(group_tombstones(bench.consumer_group())) == 7

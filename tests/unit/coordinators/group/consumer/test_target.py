@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from kaa.coordinators.group.assignors.table import finish
 from kaa.coordinators.group.consumer.member import ConsumerMember
 from kaa.coordinators.group.consumer.target import (
     computation,
     preferred_assignor,
     target_records,
 )
+from kaa.model.pieces import finish
 from kaa.wire.messages.offsets_consumer import ConsumerGroupTargetAssignmentMemberKey
 from tests.unit.coordinators.group.consumer.bench import ConsumerBench, topic_id
 
@@ -30,11 +30,11 @@ def test_only_what_changed_is_written() -> None:
     members = dict(group.members.items())
     found = computation(group, 9, members, bench.topics, "uniform")
     assert found.spec.partition_counts == {topic_id("t"): 4}
-    records = target_records(group, 9, found.spec, finish(found.steps), 77)
+    records = finish(target_records(group, 9, found.spec, finish(found.steps), 77))
     assert len(records) == 1
     newcomer = members["b"]._replace(member_id="c")
     found = computation(group, 9, {**members, "c": newcomer}, bench.topics, "uniform")
-    changed = target_records(group, 9, found.spec, finish(found.steps), 77)[:-1]
+    changed = finish(target_records(group, 9, found.spec, finish(found.steps), 77))[:-1]
     key = ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="c")
     assert key in [record.key for record in changed]
     assert len(changed) == 2

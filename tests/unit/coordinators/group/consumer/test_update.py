@@ -6,6 +6,7 @@ from kaa.coordinators.group.consumer.member import ConsumerMember
 from kaa.coordinators.group.consumer.reconcile import MemberTarget
 from kaa.coordinators.group.consumer.update import Update
 from kaa.coordinators.machine import NewRecord
+from kaa.model.pieces import finish
 from tests.unit.coordinators.group.consumer.bench import ConsumerBench, topic_id
 
 
@@ -23,8 +24,8 @@ def test_a_member_that_stays_the_same() -> None:
     step = update(bench, bench.consumer_group().members["a"], records)
     assert not step.store_member()
     step.bump_epoch(is_needed=False)
-    assert step.assign() == MemberTarget(2, {topic_id("t"): frozenset(range(4))})
-    step.reconcile(step.assign(), None, has_subscription_changed=False)
+    assert finish(step.assign()) == MemberTarget(2, {topic_id("t"): frozenset(range(4))})
+    finish(step.reconcile(finish(step.assign()), None, has_subscription_changed=False))
     assert records == []
 
 
@@ -47,7 +48,7 @@ def test_an_epoch_is_bumped_when_it_is_needed() -> None:
     step = update(bench, bench.consumer_group().members["a"], records)
     step.bump_epoch(is_needed=True)
     assert step.group_epoch == 3
-    assert step.assign().epoch == 3
+    assert finish(step.assign()).epoch == 3
     assert len(records) == 2
     # The append of that may fail: then topics are looked at again.
     assert bench.consumer_group().topics_checked == (bench.topics.version, 3)

@@ -6,6 +6,7 @@ from kaa.coordinators.group.modern.group import can_compute, partitions_by_topic
 from kaa.coordinators.group.share.group import ShareGroup
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.timeline import Timeline
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.offsets_share import (
     ShareGroupCurrentMemberAssignmentValue,
@@ -38,24 +39,20 @@ def test_pauses(timestamp: int, interval: int, now: int, expected: bool) -> None
 
 def test_records_become_memory_in_any_order_and_go_again() -> None:
     group = ShareGroup("g", Timeline())
-    group.replay_current(
-        "m",
-        ShareGroupCurrentMemberAssignmentValue(
-            member_epoch=3,
-            previous_member_epoch=2,
-            assigned_partitions=[TopicPartitions(topic_id=TOPIC, partitions=[1])],
-        ),
+    current = ShareGroupCurrentMemberAssignmentValue(
+        member_epoch=3,
+        previous_member_epoch=2,
+        assigned_partitions=[TopicPartitions(topic_id=TOPIC, partitions=[1])],
     )
-    group.replay_member(
-        "m",
-        ShareGroupMemberMetadataValue(client_id="c", client_host="h", subscribed_topic_names=["t"]),
+    finish(group.replay_current("m", current))
+    metadata = ShareGroupMemberMetadataValue(
+        client_id="c", client_host="h", subscribed_topic_names=["t"]
     )
-    group.replay_target(
-        "m",
-        ShareGroupTargetAssignmentMemberValue(
-            topic_partitions=[TopicPartition(topic_id=TOPIC, partitions=[1])]
-        ),
+    finish(group.replay_member("m", metadata))
+    target = ShareGroupTargetAssignmentMemberValue(
+        topic_partitions=[TopicPartition(topic_id=TOPIC, partitions=[1])]
     )
+    finish(group.replay_target("m", target))
     group.replay_epoch(ShareGroupMetadataValue(epoch=3, metadata_hash=9))
     group.replay_target_epoch(
         ShareGroupTargetAssignmentMetadataValue(assignment_epoch=3, assignment_timestamp=7)
@@ -64,12 +61,12 @@ def test_records_become_memory_in_any_order_and_go_again() -> None:
     assert (member.client_id, member.member_epoch) == ("c", 3)
     assert member.assigned == group.targets["m"] == {TOPIC: frozenset({1})}
     assert group.epochs == (3, 9, 3, 7)
-    group.replay_current("m", None)
+    finish(group.replay_current("m", None))
     assert (group.member("m").member_epoch, group.member("m").assigned) == (-1, {})
-    group.replay_target("m", None)
+    finish(group.replay_target("m", None))
     group.replay_target_epoch(None)
-    group.replay_member("m", None)
-    group.replay_current("m", None)
+    finish(group.replay_member("m", None))
+    finish(group.replay_current("m", None))
     assert (group.is_empty, dict(group.targets.items())) == (True, {})
     assert group.epochs == (3, 9, -1, 0)
 
@@ -100,7 +97,7 @@ def test_a_member_that_is_not_there_and_a_group_that_is_not_empty() -> None:
     with pytest.raises(CoordinatorError) as refusal:
         group.member("m")
     assert refusal.value.error == Errors.UNKNOWN_MEMBER_ID
-    group.replay_member("m", ShareGroupMemberMetadataValue())
+    finish(group.replay_member("m", ShareGroupMemberMetadataValue()))
     with pytest.raises(CoordinatorError) as refusal:
         group.validate_delete()
     assert refusal.value.error == Errors.NON_EMPTY_GROUP
@@ -108,4 +105,4 @@ def test_a_member_that_is_not_there_and_a_group_that_is_not_empty() -> None:
 
 def test_partitions_by_topic() -> None:
     listed = [TopicPartition(topic_id=TOPIC, partitions=[2, 1])]
-    assert partitions_by_topic(listed) == {TOPIC: frozenset({1, 2})}
+    assert finish(partitions_by_topic(listed)) == {TOPIC: frozenset({1, 2})}

@@ -18,6 +18,7 @@ from kaa.coordinators.group.share.group import ShareGroup
 from kaa.coordinators.group.share.records import SHARE_RECORDS
 from kaa.coordinators.machine import NewRecord
 from kaa.coordinators.timeline import Timeline, TimelineDict
+from kaa.model.pieces import finish
 from kaa.wire.messages.offsets_consumer import (
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupPartitionMetadataValue,
@@ -91,7 +92,7 @@ def test_the_first_record_makes_a_group_and_a_tombstone_does_not() -> None:
 def test_targets_that_did_not_change_are_not_written() -> None:
     group = ShareGroup("g", Timeline())
     group.targets["same"] = {}
-    found = SHARE_RECORDS.target_records(group, 4, {"same": {}, "new": {}}, 77)
+    found = finish(SHARE_RECORDS.target_records(group, 4, {"same": {}, "new": {}}, 77))
     assert [type(record.key) for record in found] == [
         SHARE_RECORDS.target.key,
         SHARE_RECORDS.target_epoch.key,

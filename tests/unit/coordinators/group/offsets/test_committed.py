@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.coordinators.group.offsets.committed import CommittedOffset, offset_record
+from kaa.coordinators.group.offsets.expiry import expired_offsets
 from kaa.coordinators.group.offsets.fetch import fetch_offsets
 from kaa.coordinators.machine import NewRecord
 from kaa.model.pieces import finish
@@ -12,7 +13,7 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup
 from kaa.wire.messages.offsets_classic import OffsetCommitKey, OffsetCommitValue
 from kaa.wire.primitives import UUID_ZERO, Uuid
-from tests.unit.coordinators.group.bench import GROUP, START_WALL_MS, GroupBench
+from tests.unit.coordinators.group.bench import GROUP, START_WALL_MS, GroupBench, fetched
 
 RETENTION_MS = 1_000_000
 INTERVAL_MS = 1_000
@@ -20,12 +21,8 @@ INTERVAL_MS = 1_000
 
 def offsets(bench: GroupBench, group: str = GROUP, *, is_stable: bool = False) -> dict[str, int]:
     request = OffsetFetchRequestGroup(group_id=group, topics=None)
-    answer = finish(fetch_offsets(bench.machine, request, is_stable=is_stable))
-    return {
-        f"{topic.name}-{one.partition_index}": one.committed_offset
-        for topic in answer.topics
-        for one in topic.partitions
-    }
+    found = finish(fetch_offsets(bench.machine, request, fetched, is_stable=is_stable))
+    return {f"{topic.name}-{one.number}": one.offset for topic in found for one in topic.partitions}
 
 
 def expiring() -> GroupBench:
@@ -270,5 +267,5 @@ def test_a_group_with_an_open_transaction_does_not_expire() -> None:
     bench.commit_offset("t", 0)
     replay(bench, 0, 9, 50, 77)
     bench.machine.timeline.move(100)
-    retained = bench.machine.offsets.expired(bench.group, 2**60, RETENTION_MS)
+    retained = expired_offsets(bench.group, bench.machine.offsets, 2**60, RETENTION_MS)
     assert retained == ([], False)

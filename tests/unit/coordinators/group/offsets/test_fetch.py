@@ -7,7 +7,7 @@ from kaa.model.pieces import finish
 from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kaa.wire.messages.offsets_classic import OffsetCommitKey, OffsetCommitValue
 from kaa.wire.primitives import Uuid
-from tests.unit.coordinators.group.bench import GROUP, GroupBench
+from tests.unit.coordinators.group.bench import GROUP, GroupBench, fetched
 from tests.unit.coordinators.group.offsets.test_committed import offsets
 
 
@@ -25,11 +25,8 @@ def test_fetching_by_name_and_by_id() -> None:
             name="t", topic_id=topic_id, partition_indexes=list(partitions)
         )
         request = OffsetFetchRequestGroup(group_id=GROUP, topics=[topic])
-        answer = finish(fetch_offsets(bench.machine, request, is_stable=False))
-        return [
-            (one.committed_offset, one.committed_leader_epoch)
-            for one in answer.topics[0].partitions
-        ]
+        (found,) = finish(fetch_offsets(bench.machine, request, fetched, is_stable=False))
+        return [(one.offset, one.leader_epoch) for one in found.partitions]
 
     assert fetch(Uuid(bytes(16))) == [(7, 3), (-1, -1)]
     assert fetch(known) == [(7, 3), (-1, -1)]

@@ -34,6 +34,7 @@ from kaa.wire.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from kaa.wire.messages.offsets_classic import OffsetCommitKey, OffsetCommitValue
+from tests.unit.coordinators.group.bench import fetched
 
 GROUPS = ("g", "h")
 PARTITIONS = (0, 1)
@@ -181,15 +182,16 @@ class TransactionalOffsetsModel(RuleBasedStateMachine):
             topic = OffsetFetchRequestTopics(name="t", partition_indexes=list(PARTITIONS))
             request = OffsetFetchRequestGroup(group_id=group, topics=[topic])
             for told, is_stable in ((committed, False), (newest, True)):
-                answer = finish(fetch_offsets(self.machine, request, is_stable=is_stable))
-                (found,) = answer.topics
+                (found,) = finish(
+                    fetch_offsets(self.machine, request, fetched, is_stable=is_stable)
+                )
                 for one in found.partitions:
-                    name = (group, one.partition_index)
+                    name = (group, one.number)
                     if is_stable and name in told.unstable:
-                        assert one.error_code == Errors.UNSTABLE_OFFSET_COMMIT
+                        assert one.error is Errors.UNSTABLE_OFFSET_COMMIT
                     else:
                         expected = (told.offsets.get(name, -1), Errors.NONE)
-                        assert (one.committed_offset, one.error_code) == expected
+                        assert (one.offset, one.error) == expected
 
 
 TestTransactionalOffsets = TransactionalOffsetsModel.TestCase

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kaa.coordinators.group.machine import GroupMachine
@@ -10,6 +11,7 @@ from kaa.coordinators.group.settings import StreamsTimes
 from kaa.coordinators.group.streams.group import StreamsGroup
 from kaa.coordinators.group.streams.groups import StreamsHeartbeat
 from kaa.coordinators.machine import CoordinatorResult
+from kaa.model.pieces import Pieces
 from kaa.wire.messages.k88_streams_group_heartbeat import (
     CopartitionGroup,
     KeyValue,
@@ -74,6 +76,8 @@ class StreamsBench(ConsumerBench):
     def __init__(self, streams: StreamsTimes = AT_ONCE, **settings: Any) -> None:
         self.streams_times = streams
         self.answered: StreamsHeartbeat | None = None
+        self.pieces = 0
+        self.between: Callable[[], None] = lambda: None
         super().__init__(**settings)
 
     def _machine(self) -> GroupMachine:
@@ -105,14 +109,37 @@ class StreamsBench(ConsumerBench):
             **fields,
         )
 
-        def command(machine: GroupMachine, now: Any) -> CoordinatorResult:
-            return machine.streams.heartbeat(request, CLIENT, now)
+        def command(
+            machine: GroupMachine, now: Any
+        ) -> CoordinatorResult | Pieces[CoordinatorResult]:
+            return self.watched(machine.streams.heartbeat(request, CLIENT, now))
 
         answer = self.run(f"streams {member}", command)
         if isinstance(answer, StreamsHeartbeat):
             self.answered = answer
             return answer.response
         return answer
+
+    def watched(
+        self, work: CoordinatorResult | Pieces[CoordinatorResult]
+    ) -> CoordinatorResult | Pieces[CoordinatorResult]:
+        """Counts the pieces, and does something between them."""
+        self.pieces = 0
+        if isinstance(work, CoordinatorResult):
+            return work
+
+        def pieces() -> Pieces[CoordinatorResult]:
+            while True:
+                try:
+                    next(work)
+                except StopIteration as stop:
+                    result: CoordinatorResult = stop.value
+                    return result
+                self.pieces += 1
+                self.between()
+                yield
+
+        return pieces()
 
     def statuses(self, response: StreamsGroupHeartbeatResponse) -> dict[int, str]:
         return {one.status_code: one.status_detail for one in response.status or ()}

@@ -22,6 +22,7 @@ from kaa.wire.messages.k47_offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from tests.unit.coordinators.group.bench import fetched
 from tests.unit.coordinators.group.streams.bench import StreamsBench
 
 
@@ -85,7 +86,7 @@ def test_who_may_fetch() -> None:
             group_id="g", member_id=member, member_epoch=epoch, topics=None
         )
         try:
-            finish(fetch_offsets(bench.machine, request, is_stable=is_stable))
+            finish(fetch_offsets(bench.machine, request, fetched, is_stable=is_stable))
         except CoordinatorError as refusal:
             return refusal.error
         return Errors.NONE

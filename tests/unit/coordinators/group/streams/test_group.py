@@ -7,6 +7,7 @@ from kaa.coordinators.group.streams.member import OwnedTasks, StreamsMember
 from kaa.coordinators.group.streams.topology import topology_value
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.timeline import Timeline
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.offsets_streams import StreamsGroupTopologyKey
 from tests.unit.coordinators.group.streams.bench import topology
@@ -17,10 +18,10 @@ def test_the_states_of_a_group() -> None:
     group = StreamsGroup("g", timeline)
     assert (group.shown_state, group.is_empty, group.subscribed_topics()) == ("Empty", True, set())
     group.validate_delete()
-    group.put(StreamsMember("m", member_epoch=2))
+    finish(group.put(StreamsMember("m", member_epoch=2)))
     timeline.commit(1)
     assert group.shown_state == "NotReady"
-    group.replay_own(StreamsGroupTopologyKey(group_id="g"), topology_value(topology()))
+    group.replay_own(StreamsGroupTopologyKey(group_id="g"), finish(topology_value(topology())))
     group.epochs = StreamsEpochs(group_epoch=2)
     timeline.commit(2)
     assert group.shown_state == "Assigning"
@@ -36,12 +37,12 @@ def test_the_states_of_a_group() -> None:
 def test_processes_own_tasks() -> None:
     group = StreamsGroup("g", Timeline())
     owned = OwnedTasks({"0": {1: 2}}, {"0": frozenset({2})})
-    group.put(StreamsMember("a", process_id="p", assigned=owned))
-    group.put(StreamsMember("b", process_id="q", pending_revocation=OwnedTasks({"0": {3: 2}})))
-    assert [group.active_process("0", number) for number in (1, 2, 3)] == ["p", None, "q"]
-    assert group.has_passive("0", 2, "p")
-    assert not group.has_passive("0", 2, "q")
-    group.put(StreamsMember("a", process_id="p"))
-    group.remove("b")
-    assert [group.active_process("0", number) for number in (1, 2, 3)] == [None] * 3
-    assert not group.has_passive("0", 2, "p")
+    revoked = OwnedTasks({"0": {3: 2}})
+    finish(group.put(StreamsMember("a", process_id="p", assigned=owned)))
+    finish(group.put(StreamsMember("b", process_id="q", pending_revocation=revoked)))
+    assert group.active_processes("0") == {1: "p", 3: "q"}
+    assert group.passive_processes("0") == {2: ("p",)}
+    finish(group.put(StreamsMember("a", process_id="p")))
+    finish(group.remove("b"))
+    assert not group.active_processes("0")
+    assert not group.passive_processes("0")

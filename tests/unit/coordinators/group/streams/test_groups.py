@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from kaa.coordinators.group.streams.topology import Status
+from kaa.limits import GROUP_TOPICS_PER_PIECE, STREAMS_TASKS_PER_PIECE
 from kaa.wire.errors import Errors
-from tests.unit.coordinators.group.streams.bench import AT_ONCE, StreamsBench, shown
+from kaa.wire.messages.k88_streams_group_heartbeat import Topology
+from tests.unit.coordinators.group.streams.bench import (
+    AT_ONCE,
+    StreamsBench,
+    shown,
+    subtopology,
+    topology,
+)
 
 
 def test_a_member_alone_gets_every_task() -> None:
@@ -99,3 +107,57 @@ def test_a_classic_group_without_members_gives_way_and_the_other_way_round() -> 
     bench.join("c")
     assert bench.machine.groups["g"].kind == "classic"
     assert bench.machine.offsets.of_group("g") is not None
+
+
+# --- thousands of tasks
+
+
+def wide_topology() -> Topology:
+    return topology(*(subtopology(str(one)) for one in range(GROUP_TOPICS_PER_PIECE + 1)))
+
+
+def test_an_application_of_very_many_subtopologies_is_handled_in_pieces() -> None:
+    bench = StreamsBench()
+    bench.ask()
+    assert bench.pieces == 0
+    bench.ask("m", -1)
+    bench = StreamsBench()
+    owned = shown(bench.ask(topology=wide_topology()).active_tasks)
+    assert owned == {str(one): [0, 1, 2, 3] for one in range(GROUP_TOPICS_PER_PIECE + 1)}
+    assert bench.pieces > 3 * 4 * GROUP_TOPICS_PER_PIECE // STREAMS_TASKS_PER_PIECE
+    assert bench.ask("m", 2, owned).active_tasks is None
+    assert bench.pieces > 0
+
+
+def test_a_subtopology_of_very_many_tasks_is_handled_in_pieces() -> None:
+    bench = StreamsBench()
+    bench.create("wide", STREAMS_TASKS_PER_PIECE + 1)
+    answer = bench.ask(topology=topology(subtopology("0", "wide")))
+    assert shown(answer.active_tasks) == {"0": list(range(STREAMS_TASKS_PER_PIECE + 1))}
+    assert bench.pieces > 0
+
+
+def test_a_topic_that_goes_between_two_pieces_is_missed_by_the_next_heartbeat() -> None:
+    wide = wide_topology()
+    wide.subtopologies.append(subtopology("last", "u"))
+    count = 1
+    piece = 0
+    while piece < count:
+        bench = StreamsBench()
+        bench.create("u", 1)
+
+        def delete_then(bench: StreamsBench = bench, piece: int = piece) -> None:
+            if bench.pieces == piece + 1:
+                bench.delete("u")
+
+        owned = shown(bench.ask(topology=wide).active_tasks)
+        # Topics are looked at again after any change of theirs.
+        bench.create("v", 1)
+        bench.between = delete_then
+        answer = bench.ask("m", 2, owned)
+        count = bench.pieces
+        bench.between = lambda: None
+        answer = bench.ask("m", answer.member_epoch, owned)
+        assert set(bench.statuses(answer)) == {Status.MISSING_SOURCE_TOPICS}, piece
+        piece += 1
+    assert count > 3

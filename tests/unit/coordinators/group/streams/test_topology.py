@@ -13,6 +13,7 @@ from kaa.coordinators.group.streams.topology import (
     topology_value,
 )
 from kaa.coordinators.machine import CoordinatorError
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k88_streams_group_heartbeat import Subtopology
 from tests.unit.coordinators.group.streams.bench import (
@@ -29,9 +30,9 @@ def configured(*subtopologies: Subtopology, **existing: int) -> ConfiguredTopolo
     bench = StreamsBench()
     for name, count in existing.items():
         bench.create(name, count)
-    value = topology_value(topology(*subtopologies))
+    value = finish(topology_value(topology(*subtopologies)))
     check_topology(value)
-    return configure(topology_of(value), bench.topics)
+    return finish(configure(topology_of(value), bench.topics))
 
 
 def missing(found: ConfiguredTopology) -> dict[str, int]:
