@@ -1,7 +1,8 @@
 """Appends of clients to the partitions that this broker leads.
 
 Each batch is judged by itself, where it lies in the receive buffer, and appended by the leader
-(`replication/partition`). What would hold the loop for too long is deferred: a batch that turns out
+(`replication/partition`); before, the coordinator of a transaction that opens here is asked
+(`serving/transactions`). What would hold the loop for too long is deferred: a batch that turns out
 to expand to megabytes is judged by a thread, and one that is large, or has to be flushed with its
 append, is written by the thread of its directory.
 """
@@ -12,21 +13,27 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.limits import PRODUCE_ON_LOOP_EXPANDED_BYTES_MAX, PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX
+from kaa.log.append import BY_CLIENT, AppendSource
 from kaa.log.errors import LogError
-from kaa.model.topics import INTERNAL_TOPICS
+from kaa.model.kinds import ACKS_ALL, ACKS_LEADER, ACKS_NONE
+from kaa.model.topics import INTERNAL_TOPICS, NO_OFFSET
 from kaa.records.errors import WorkLimitError
 from kaa.records.validate import Validated, validate_produced
+from kaa.serving.transactions.batches import transactional_batches
 from kaa.serving.transactions.verification import Verified, produce_operation, produce_refusal
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from kaa.log.append import AppendInfo
     from kaa.log.producer_state import VerificationGuard
+    from kaa.model.pieces import Pieces
+    from kaa.model.topics import PartitionName
     from kaa.records.validate import RecordError, Refusal
     from kaa.replication.partition import Partition
     from kaa.serving.services import Services
+    from kaa.wire.messages.k00_produce import ProduceRequest
 
-_NO_OFFSET: Final = -1
+_ACKS: Final = frozenset({ACKS_NONE, ACKS_LEADER, ACKS_ALL})
 # Errors of the log with which Kafka does not say where the log starts.
 _WITHOUT_START_OFFSET: Final = frozenset(
     {
@@ -52,7 +59,7 @@ class RefusedBatch(NamedTuple):
     error: Errors
     message: str | None = None
     record_errors: tuple[RecordError, ...] = ()
-    log_start_offset: int = _NO_OFFSET
+    log_start_offset: int = NO_OFFSET
 
 
 class Deferred(NamedTuple):
@@ -62,6 +69,14 @@ class Deferred(NamedTuple):
     records: memoryview
     # None if it is the judging that takes long.
     verdict: Validated | None = None
+
+
+class Unverified(NamedTuple):
+    """A producer whose transaction this broker does not know on these partitions."""
+
+    transactional_id: str
+    producer: tuple[int, int]
+    guards: dict[PartitionName, VerificationGuard]
 
 
 class Appending:
@@ -75,6 +90,36 @@ class Appending:
         self._bytes_on_loop = 0
         # What the coordinator of the transaction said.
         self.verified = Verified({}, {})
+        # Why nothing of the request is appended.
+        self.refusal: RefusedBatch | None = None
+        if required_acks not in _ACKS:
+            self.refusal = RefusedBatch(Errors.INVALID_REQUIRED_ACKS)
+
+    def unverified(self, request: ProduceRequest) -> Pieces[Unverified | None]:
+        """What the coordinator has to be asked before transactional batches of the request are
+        appended; None if nothing, or if nothing of the request is.
+        """
+        if self.refusal is not None:
+            return None
+        batches = yield from transactional_batches(self._services, request, self._version)
+        if request.transactional_id is None:
+            self.refusal = RefusedBatch(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return None
+        if len(batches.producers) > 1:
+            self.refusal = RefusedBatch(Errors.INVALID_PRODUCER_ID_MAPPING)
+            return None
+        (producer,) = batches.producers
+        operation = produce_operation(self._version)
+        guards = yield from self._services.verification.start(
+            producer, batches.sequences, operation
+        )
+        return Unverified(request.transactional_id, producer, guards) if guards else None
+
+    async def verify(self, unverified: Unverified) -> None:
+        """Asks the coordinator whether the partitions are part of the transaction."""
+        self.verified = await self._services.verification.finish(
+            *unverified, produce_operation(self._version)
+        )
 
     def begin_turn(self) -> None:
         """What was written before was written in another turn of the loop."""
@@ -100,7 +145,7 @@ class Appending:
         if not isinstance(verdict, Validated):
             return _invalid(partition, verdict)
         if self.verified.errors:
-            unverified = self._unverified(partition)
+            unverified = self._verification_refusal(partition)
             if unverified is not None:
                 return unverified
         self._bytes_on_loop += verdict.batch.size_in_bytes
@@ -126,9 +171,11 @@ class Appending:
                 return _invalid(partition, judged)
             verdict = judged
         admitted = self._admit(partition, records)
-        refused = admitted if isinstance(admitted, RefusedBatch) else self._unverified(partition)
-        if refused is not None:
-            return refused
+        if isinstance(admitted, RefusedBatch):
+            return admitted
+        unverified = self._verification_refusal(partition)
+        if unverified is not None:
+            return unverified
         self._bytes_on_loop += verdict.batch.size_in_bytes
         if self._is_long_write(partition, verdict):
             return await self._write_later(partition, verdict)
@@ -144,7 +191,7 @@ class Appending:
         return records if error is None else RefusedBatch(error)
 
     def _is_long_write(self, partition: Partition, verdict: Validated) -> bool:
-        log = partition.leader_log()
+        log = partition.online_log()
         if log.directory.writer is None:
             return False
         return (
@@ -159,7 +206,7 @@ class Appending:
                 verdict.stamped,
                 now_ms=self._now_ms,
                 required_acks=self._required_acks,
-                guard=self._guard(partition),
+                source=self._source(partition),
             )
         except LogError as error:
             return _failed(partition, error.error)
@@ -173,16 +220,17 @@ class Appending:
                 verdict.stamped,
                 now_ms=self._now_ms,
                 required_acks=self._required_acks,
-                guard=self._guard(partition),
+                source=self._source(partition),
             )
         except LogError as error:
             return _failed(partition, error.error)
         return Accepted(partition, info)
 
-    def _guard(self, partition: Partition) -> VerificationGuard | None:
-        return self.verified.guards.get((partition.topic, partition.number))
+    def _source(self, partition: Partition) -> AppendSource:
+        guard = self.verified.guards.get((partition.topic, partition.number))
+        return BY_CLIENT if guard is None else AppendSource(guard=guard)
 
-    def _unverified(self, partition: Partition) -> RefusedBatch | None:
+    def _verification_refusal(self, partition: Partition) -> RefusedBatch | None:
         """Why the transaction may not write to the partition."""
         error = self.verified.errors.get((partition.topic, partition.number))
         if error is None:
@@ -191,7 +239,7 @@ class Appending:
 
 
 def _invalid(partition: Partition, refusal: Refusal) -> RefusedBatch:
-    log_start_offset = _NO_OFFSET
+    log_start_offset = NO_OFFSET
     if partition.log is not None and refusal.record_errors:
         log_start_offset = partition.log.log_start_offset
     return RefusedBatch(refusal.error, refusal.message, refusal.record_errors, log_start_offset)

@@ -17,6 +17,7 @@ from kaa.config.dynamic import validate_update
 from kaa.config.values import ConfigError
 from kaa.controller.configs import Operation, new_value
 from kaa.controller.result import ControllerError
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX
 from kaa.model.kinds import ResourceType
 from kaa.serving.logger_levels import (
     LEVELS,
@@ -33,11 +34,14 @@ if TYPE_CHECKING:
 
     from kaa.config.server import BrokerConfig
     from kaa.controller.configs import Changes
+    from kaa.model.pieces import Pieces
 
 
-def check_no_name_twice(names: Iterable[str]) -> None:
+def check_no_name_twice(names: Iterable[str]) -> Pieces[None]:
     seen = set()
-    for name in names:
+    for number, name in enumerate(names, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
         if name in seen:
             raise ControllerError(Errors.INVALID_REQUEST, f"{name} is changed twice")
         seen.add(name)

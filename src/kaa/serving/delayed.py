@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from kaa.limits import REPLICATION_LOOKS_PER_TURN_MAX
+from kaa.limits import FETCH_PARTITIONS_PER_TURN_MAX, REPLICATION_LOOKS_PER_TURN_MAX
 from kaa.replication.partition import Awaited
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from kaa.replication.partition import Partition
 
@@ -29,6 +29,44 @@ class ProgressSource(Protocol):
     def wait(self, waiter: Callable[[], None], awaited: Awaited) -> None: ...
 
     def forget(self, waiter: Callable[[], None]) -> None: ...
+
+
+class WatchedPartitions:
+    """Very many partitions, of which the progress of any is that of all: those who wait for them
+    are registered once, and they are added and left in many turns.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, awaited: Awaited) -> None:
+        self._loop = loop
+        self._awaited = awaited
+        self._partitions: dict[Partition, None] = {}
+        self._waiters: dict[Callable[[], None], None] = {}
+
+    def add(self, partition: Partition) -> None:
+        if partition not in self._partitions:
+            self._partitions[partition] = None
+            partition.wait(self._wake, self._awaited)
+
+    def close(self) -> None:
+        """Leaves some of them at once and the others in later turns."""
+        for _ in range(min(len(self._partitions), FETCH_PARTITIONS_PER_TURN_MAX)):
+            partition, _ = self._partitions.popitem()
+            partition.forget(self._wake)
+        if self._partitions:
+            self._loop.call_soon(self.close)
+
+    def _wake(self) -> None:
+        for waiter in tuple(self._waiters):
+            waiter()
+
+    # --- for those who wait
+
+    def wait(self, waiter: Callable[[], None], awaited: Awaited) -> None:
+        assert awaited is self._awaited
+        self._waiters[waiter] = None
+
+    def forget(self, waiter: Callable[[], None]) -> None:
+        self._waiters.pop(waiter, None)
 
 
 class Wait(Generic[R]):
@@ -106,8 +144,12 @@ def until_replicated(
     appended: Sequence[Appended],
     timeout_ms: float,
     respond: Callable[[list[Errors]], R],
-) -> R | asyncio.Future[R]:
-    """What `respond` makes of the outcomes; a future until all are decided or time is up."""
+) -> R | Awaitable[R]:
+    """What `respond` makes of the outcomes: at once if all of a few are decided, or else when they
+    are or time is up. Of very many some are waited for after the others.
+    """
+    if len(appended) > REPLICATION_LOOKS_PER_TURN_MAX:
+        return _many_replicated(loop, appended, timeout_ms, respond)
     outcomes = [
         partition.replication_outcome(end_offset, leader_epoch)
         for partition, end_offset, leader_epoch in appended
@@ -130,10 +172,12 @@ def until_replicated(
     return Wait(loop, undecided, timeout_ms, answer, has_looked=True).done
 
 
-async def until_all_replicated(
-    loop: asyncio.AbstractEventLoop, appended: Sequence[Appended], timeout_ms: int
-) -> list[Errors]:
-    """The outcomes of very many, of which some are waited for after the others."""
+async def _many_replicated(
+    loop: asyncio.AbstractEventLoop,
+    appended: Sequence[Appended],
+    timeout_ms: float,
+    respond: Callable[[list[Errors]], R],
+) -> R:
     deadline = loop.time() + timeout_ms / 1000
     outcomes: list[Errors] = []
     for start in range(0, len(appended), REPLICATION_LOOKS_PER_TURN_MAX):
@@ -143,7 +187,11 @@ async def until_all_replicated(
         left_ms = max(0.0, (deadline - loop.time()) * 1000)
         found = until_replicated(loop, some, left_ms, list)
         outcomes += found if isinstance(found, list) else await found
-    return outcomes
+    await asyncio.sleep(0)
+    response = respond(outcomes)
+    # To forget all that the request brought takes its time too.
+    await asyncio.sleep(0)
+    return response
 
 
 class LongPolls:

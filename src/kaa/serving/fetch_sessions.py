@@ -29,6 +29,7 @@ from kaa.wire.errors import Errors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from kaa.wire.messages.k01_fetch import PartitionData
     from kaa.wire.primitives import Uuid
 
 NO_SESSION: Final = 0
@@ -131,18 +132,21 @@ class FetchContext:
     def session_id(self) -> int:
         return NO_SESSION if self._session is None else self._session.id
 
-    def is_news(
-        self, key: PartitionKey, *, has_data: bool, high_watermark: int, log_start_offset: int
-    ) -> bool:
-        """True if the answer must name the partition; remembers what it then says.
-
-        `has_data` covers everything that is always sent: records, an error, a diverging epoch, a
-        better replica.
+    def note_sent(self, key: PartitionKey, part: PartitionData) -> bool:
+        """Remembers what the answer says of a partition; False if the client knows it already, and
+        the answer need not name the partition. Records, an error, a diverging epoch and a better
+        replica are always sent.
         """
         session = self._session
         if session is None:
             return True
-        sent = Sent(high_watermark, log_start_offset)
+        has_data = (
+            part.records
+            or part.error_code
+            or part.diverging_epoch
+            or part.preferred_read_replica >= 0
+        )
+        sent = Sent(part.high_watermark, part.log_start_offset)
         if not has_data and session.sent.get(key) == sent:
             return False
         session.sent[key] = sent
@@ -255,14 +259,14 @@ class FetchSessions:
             return oldest
         # A young session is safe, so that clients which come and go cannot keep displacing each
         # other.
-        settled = (
+        replaceable = (
             session
             for session in self._sessions.values()
             if now_ms - session.created_ms > self._eviction_ms
             or (is_follower and not session.is_follower)
         )
         least = min(
-            settled, key=lambda found: (found.is_follower, len(found.positions)), default=None
+            replaceable, key=lambda found: (found.is_follower, len(found.positions)), default=None
         )
         if least is None:
             return None

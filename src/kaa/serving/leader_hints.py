@@ -6,15 +6,20 @@ that a client need not ask for metadata first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kaa.controller.image import NO_LEADER
-from kaa.replication.partition import NO_EPOCH, Partition
+from kaa.model.topics import NO_EPOCH
+from kaa.replication.partition import Partition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kaa.controller.image import BrokerImage
     from kaa.model.nodes import Endpoint
     from kaa.serving.services import Services
+
+E = TypeVar("E")
 
 
 class LeaderHint(NamedTuple):
@@ -37,19 +42,28 @@ def leader_hint(services: Services, topic: str, number: int) -> LeaderHint:
 class HintedLeaders:
     """The leaders that one answer names."""
 
-    __slots__ = ("_listener_name", "_services", "found")
+    __slots__ = ("_found", "_listener_name", "_services")
 
     def __init__(self, services: Services, listener_name: str) -> None:
         self._services = services
         self._listener_name = listener_name
-        self.found: dict[int, tuple[BrokerImage, Endpoint]] = {}
+        self._found: dict[int, tuple[BrokerImage, Endpoint]] = {}
 
     def hint(self, topic: str, number: int) -> LeaderHint:
-        """The leader of a partition, whose address will be among those `found`."""
+        """The leader of a partition, whose address will be among the `endpoints`."""
         hint = leader_hint(self._services, topic, number)
         broker = self._services.image.brokers.get(hint.leader_id)
         if broker is not None and not broker.is_fenced:
             endpoint = broker.endpoint(self._listener_name)
             if endpoint is not None:
-                self.found[broker.id] = (broker, endpoint)
+                self._found[broker.id] = (broker, endpoint)
         return hint
+
+    def endpoints(self, endpoint_type: Callable[..., E]) -> list[E]:
+        """Where the leaders listen, as the answer lists them."""
+        return [
+            endpoint_type(
+                node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+            )
+            for broker, endpoint in self._found.values()
+        ]

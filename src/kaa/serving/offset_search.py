@@ -9,25 +9,34 @@ from typing import TYPE_CHECKING
 
 from kaa.limits import SEARCH_ON_LOOP_BYTES_MAX
 from kaa.log.lookup import BatchSearch, look_up
+from kaa.records.errors import CorruptRecordsError, RecordsError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from kaa.log.log import UnifiedLog
     from kaa.log.lookup import TimestampAndOffset
+    from kaa.replication.partition import Partition
 
 
 async def search_offset(
-    executor: Executor, log: UnifiedLog, timestamp: int
+    executor: Executor, partition: Partition, timestamp: int
 ) -> TimestampAndOffset | None:
-    found = look_up(log, timestamp)
+    """In the log that the partition has at each moment: it may move meanwhile. LogError."""
+    found = look_up(partition.online_log(), timestamp)
     while isinstance(found, BatchSearch):
-        batch = found.batch
-        if batch.is_compressed or batch.size_in_bytes > SEARCH_ON_LOOP_BYTES_MAX:
-            answer = await asyncio.get_running_loop().run_in_executor(executor, found.run)
-        else:
-            answer = found.run()
+        try:
+            answer = await _search(executor, found)
+        except RecordsError as error:
+            damage = CorruptRecordsError(f"the batch up to offset {found.next_offset - 1}: {error}")
+            raise partition.online_log().damaged(damage) from error
         if answer is not None:
             return answer
-        found = look_up(log, timestamp, found.next_offset)
+        found = look_up(partition.online_log(), timestamp, found.next_offset)
     return found
+
+
+async def _search(executor: Executor, search: BatchSearch) -> TimestampAndOffset | None:
+    batch = search.batch
+    if batch.is_compressed or batch.size_in_bytes > SEARCH_ON_LOOP_BYTES_MAX:
+        return await asyncio.get_running_loop().run_in_executor(executor, search.run)
+    return search.run()

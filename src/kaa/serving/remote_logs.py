@@ -152,7 +152,7 @@ class RemoteLogs:
         min_one: bool,
         isolation: FetchIsolation,
     ) -> RemoteRead:
-        log = partition.leader_log()
+        log = partition.online_log()
         cache, epochs = self.manager.metadata.user(tier_id(partition)).cache, epochs_of(log)
         found = await self._reader.read(
             cache,
@@ -167,7 +167,7 @@ class RemoteLogs:
         aborted, is_complete = await self._reader.aborted(cache, epochs, offset, found.next_offset)
         if not is_complete:
             known = set(aborted)
-            with log.storage():
+            with log.reading():
                 local = log.collect_aborted(offset, found.next_offset)
             aborted += [one for one in local if one not in known]
         return RemoteRead(found.data, aborted)
@@ -200,7 +200,7 @@ class RemoteLogs:
         self, partition: Partition, timestamp_ms: int
     ) -> TimestampAndOffset | None:
         """The first record of that time or later in the store; None if the disk may have it."""
-        log = partition.leader_log()
+        log = partition.online_log()
         if log.local_log_start_offset <= log.log_start_offset:
             return None
         try:

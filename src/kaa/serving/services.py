@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kaa.coordinators.group.coordinator import STREAMS_FEATURE
+
 if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Executor
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from kaa.replication.manager import ReplicaManager
     from kaa.serving.delayed import LongPolls
     from kaa.serving.fetch_sessions import FetchSessions
+    from kaa.serving.metadata_answers import MetadataAnswers
     from kaa.serving.producer_ids import ProducerIds
     from kaa.serving.remote_logs import RemoteLogs
     from kaa.serving.share.manager import SharePartitions
@@ -97,6 +100,7 @@ class Services(NodeServices):
     # None without tiered storage.
     remote_logs: RemoteLogs | None
     fetch_sessions: FetchSessions
+    metadata_answers: MetadataAnswers
     polls: LongPolls
     topic_creation: TopicCreation
     streams_topics: StreamsTopics
@@ -117,3 +121,9 @@ class Services(NodeServices):
     @property
     def auto_create_topics(self) -> bool:
         return self.config.get_boolean("auto.create.topics.enable")
+
+    @property
+    def has_streams_groups(self) -> bool:
+        """Whether the protocol of streams groups is there and switched on (KIP-1071)."""
+        protocols = self.config.get_list("group.coordinator.rebalance.protocols")
+        return self.image.features.get(STREAMS_FEATURE, 0) >= 1 and "streams" in protocols

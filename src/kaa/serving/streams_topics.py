@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.controller.port import ControllerRequestContext
-from kaa.limits import STREAMS_TOPIC_REFUSALS_MAX
+from kaa.limits import STREAMS_TOPIC_REFUSALS_MAX, STREAMS_TOPICS_NAMED_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopic,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kaa.serving.view import NodeView
 
 _CREATE_TOPICS_VERSION: Final = CreateTopicsRequest.valid_versions.high
-_NAMED_MAX: Final = 3
 
 
 class _Refusal(NamedTuple):
@@ -59,9 +58,11 @@ class StreamsTopics:
             self._under_way.update(topic.name for topic in wanted)
             creation = self._create(wanted, ttl_ms)
             self._view.errands.begin("the creation of internal topics", creation)
-        reasons = ", ".join(f"{name} ({why})" for name, why in list(refused.items())[:_NAMED_MAX])
-        if len(refused) > _NAMED_MAX:
-            reasons += f" and {len(refused) - _NAMED_MAX} more"
+        reasons = ", ".join(
+            f"{name} ({why})" for name, why in list(refused.items())[:STREAMS_TOPICS_NAMED_MAX]
+        )
+        if len(refused) > STREAMS_TOPICS_NAMED_MAX:
+            reasons += f" and {len(refused) - STREAMS_TOPICS_NAMED_MAX} more"
         return reasons
 
     def _refused(self, names: Iterable[str]) -> dict[str, str]:

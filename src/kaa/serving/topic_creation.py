@@ -10,11 +10,15 @@ Internal topics have settings of their own, and are made whenever somebody needs
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from kaa.controller.names import topic_name_problem
 from kaa.controller.port import ControllerRequestContext
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX
 from kaa.model import topics
+from kaa.model.pieces import mapped
+from kaa.model.turns import Turns, in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopic,
@@ -51,24 +55,30 @@ class TopicCreation:
 
     async def create(self, names: Iterable[str]) -> dict[str, Errors]:
         """Begins to create topics; gives what the client learns about each of them."""
-        answers = {name: self.name_error(name) for name in names}
-        wanted = [
-            name
-            for name, error in answers.items()
-            if error is not Errors.INVALID_TOPIC_EXCEPTION and name not in self._under_way
-        ]
+        answers: dict[str, Errors] = {}
+        wanted: list[str] = []
+        turns = Turns(NAMES_ANSWERED_PER_SLICE_MAX)
+        try:
+            for name in names:
+                await turns.next()
+                answers[name] = error = self.name_error(name)
+                if error is not Errors.INVALID_TOPIC_EXCEPTION and name not in self._under_way:
+                    self._under_way.add(name)
+                    wanted.append(name)
+        except asyncio.CancelledError:
+            self._under_way.difference_update(wanted)
+            raise
         if wanted:
-            self._under_way.update(wanted)
             self._view.errands.begin("the creation of topics", self._create(wanted))
         return answers
 
     async def _create(self, names: list[str]) -> None:
         config = self._view.config
-        request = CreateTopicsRequest(
-            topics=[creatable_topic(config, name) for name in names],
-            timeout_ms=config.get_int("request.timeout.ms"),
-        )
         try:
+            wanted = await in_turns(mapped(lambda name: creatable_topic(config, name), names))
+            request = CreateTopicsRequest(
+                topics=wanted, timeout_ms=config.get_int("request.timeout.ms")
+            )
             context = ControllerRequestContext(_CREATE_TOPICS_VERSION)
             await self._controller.submit(request, context)
         finally:

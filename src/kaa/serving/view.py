@@ -9,10 +9,16 @@ from kaa.controller.image import ClusterImage
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from kaa.config.server import BrokerConfig
     from kaa.model.errands import Errands
     from kaa.model.seams import Clock
+
+
+def everybody(_listener_name: str, _address: str) -> bool:
+    """Who may act as a node of the cluster where there is no authorizer."""
+    return True
 
 
 @dataclass(slots=True)
@@ -31,3 +37,6 @@ class NodeView:
     image: ClusterImage = field(default_factory=ClusterImage)
     # Its offset: the epoch of the finalized features.
     image_offset: int = -1
+    # Whether a sender, by the listener that it came in at and its address, may send what only nodes
+    # of the cluster do (CLUSTER_ACTION).
+    may_act_as_node: Callable[[str, str], bool] = everybody

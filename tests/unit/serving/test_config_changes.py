@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from kaa.controller.result import ControllerError
+from kaa.model.pieces import finish
 from kaa.serving.config_changes import (
     alter_loggers,
     check_broker_changes,
@@ -19,9 +20,9 @@ CONFIG = Node().config
 
 
 def test_a_name_only_once() -> None:
-    check_no_name_twice(["a", "b"])
+    finish(check_no_name_twice(["a", "b"]))
     with pytest.raises(ControllerError) as refused:
-        check_no_name_twice(["a", "b", "a"])
+        finish(check_no_name_twice(["a", "b", "a"]))
     assert refused.value.error is Errors.INVALID_REQUEST
 
 

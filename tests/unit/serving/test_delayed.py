@@ -5,14 +5,21 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from kaa.limits import REPLICATION_LOOKS_PER_TURN_MAX
-from kaa.serving.delayed import Appended, LongPolls, Wait, until_all_replicated, until_replicated
+from kaa.limits import FETCH_PARTITIONS_PER_TURN_MAX, REPLICATION_LOOKS_PER_TURN_MAX
+from kaa.replication.partition import Awaited
+from kaa.serving.delayed import (
+    Appended,
+    LongPolls,
+    Wait,
+    WatchedPartitions,
+    until_replicated,
+)
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kaa.replication.partition import Awaited, Partition
+    from kaa.replication.partition import Partition
 
 
 class FakePartition:
@@ -208,7 +215,9 @@ def test_very_many_are_waited_for_some_after_the_others() -> None:
 
         loop.call_soon(decide)
         asked = [appended(one) for one in partitions]
-        outcomes = await until_all_replicated(loop, asked, 60_000)
+        waited = until_replicated(loop, asked, 60_000, list)
+        assert not isinstance(waited, list)
+        outcomes = await waited
         assert len(outcomes) == len(partitions)
         failed = [place for place, error in enumerate(outcomes) if error is not Errors.NONE]
         assert failed == [0, len(partitions) // 2, len(partitions) - 1]
@@ -221,7 +230,9 @@ def test_very_many_share_one_deadline() -> None:
         partitions = [Replicated() for _ in range(REPLICATION_LOOKS_PER_TURN_MAX + 1)]
         loop = asyncio.get_running_loop()
         asked = [appended(one) for one in partitions]
-        assert set(await until_all_replicated(loop, asked, 5)) == {Errors.REQUEST_TIMED_OUT}
+        waited = until_replicated(loop, asked, 5, set)
+        assert not isinstance(waited, set)
+        assert await waited == {Errors.REQUEST_TIMED_OUT}
         assert not any(one.waiters for one in partitions)
 
     asyncio.run(main())
@@ -254,5 +265,28 @@ def test_a_long_poll_that_was_satisfied_is_forgotten() -> None:
         assert await wait
         await asyncio.sleep(0)
         assert len(polls) == 0
+
+    asyncio.run(main())
+
+
+def test_very_many_partitions_are_waited_for_as_one() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        watched = WatchedPartitions(loop, Awaited.HIGH_WATERMARK)
+        wait = LongPolls(loop).wait([watched], 60_000, lambda _: True)
+        partitions = [FakePartition() for _ in range(2 * FETCH_PARTITIONS_PER_TURN_MAX + 1)]
+        for partition in (*partitions, *partitions):
+            watched.add(cast("Partition", partition))
+        assert {len(partition.waiters) for partition in partitions} == {1}
+        partitions[3].progress()
+        assert await wait
+        # Nobody waits any longer.
+        partitions[3].progress()
+        left = []
+        watched.close()
+        for _ in range(3):
+            left.append(sum(len(partition.waiters) for partition in partitions))
+            await asyncio.sleep(0)
+        assert left == [FETCH_PARTITIONS_PER_TURN_MAX + 1, 1, 0]
 
     asyncio.run(main())

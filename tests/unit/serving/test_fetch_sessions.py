@@ -11,6 +11,7 @@ from kaa.serving.fetch_sessions import (
     Position,
 )
 from kaa.wire.errors import Errors
+from kaa.wire.messages.k01_fetch import PartitionData
 from kaa.wire.primitives import UUID_ZERO
 
 
@@ -107,9 +108,9 @@ def test_only_news_is_told() -> None:
     sessions.fetch(0, EPOCH_INITIAL, positions(0, 1, 2))
 
     def told(context: FetchContext, number: int, *, data: bool, high: int, low: int = 0) -> bool:
-        return context.is_news(
-            key(number), has_data=data, high_watermark=high, log_start_offset=low
-        )
+        records = b"records" if data else b""
+        part = PartitionData(high_watermark=high, log_start_offset=low, records=records)
+        return context.note_sent(key(number), part)
 
     first = sessions.fetch(1, 1, {})
     assert all(told(first, number, data=False, high=0) for number in range(3))
@@ -125,7 +126,7 @@ def test_only_news_is_told() -> None:
 def test_everything_is_news_outside_of_a_session() -> None:
     context = Sessions().fetch(0, EPOCH_FINAL, positions(0))
     for _ in range(2):
-        assert context.is_news(key(0), has_data=False, high_watermark=0, log_start_offset=0)
+        assert context.note_sent(key(0), PartitionData(high_watermark=0, log_start_offset=0))
 
 
 def test_full_cache_serves_without_a_session() -> None:

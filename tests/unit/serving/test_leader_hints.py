@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from kaa.serving.leader_hints import HintedLeaders, LeaderHint
+from kaa.wire.messages.k01_fetch import NodeEndpoint
 from kaa.wire.messages.metadata_cluster import (
     BrokerEndpoint,
     FenceBrokerRecord,
@@ -24,11 +25,13 @@ def test_leaders_and_their_addresses() -> None:
         leaders = HintedLeaders(node.services, "PLAINTEXT")
         assert leaders.hint("t", 0) == leaders.hint("t", 1) == LeaderHint(2, 1)
         assert leaders.hint("t", 2) == leaders.hint("none", 0) == LeaderHint(-1, -1)
-        assert [(broker.id, found.host) for broker, found in leaders.found.values()] == [(2, "two")]
+        assert leaders.endpoints(NodeEndpoint) == [
+            NodeEndpoint(node_id=2, host="two", port=9, rack="")
+        ]
         other = HintedLeaders(node.services, "OTHER")
         assert other.hint("t", 0) == LeaderHint(2, 1)
-        assert other.found == {}
+        assert other.endpoints(NodeEndpoint) == []
         node.replay(FenceBrokerRecord(id=2, epoch=20))
         fenced = HintedLeaders(node.services, "PLAINTEXT")
         assert fenced.hint("t", 0) == LeaderHint(2, 1)
-        assert fenced.found == {}
+        assert fenced.endpoints(NodeEndpoint) == []

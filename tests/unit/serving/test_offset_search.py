@@ -19,7 +19,7 @@ def test_the_first_record_at_or_after_a_time(node: Node, compression: Compressio
         partition.append(bytearray(builder.build()), now_ms=0)
 
     async def found(timestamp: int) -> int | None:
-        answer = await search_offset(node.services.batch_work, partition.leader_log(), timestamp)
+        answer = await search_offset(node.services.batch_work, partition, timestamp)
         return None if answer is None else answer.offset
 
     asked = (0, 102, 150, 204, 205)

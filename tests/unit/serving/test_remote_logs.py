@@ -60,7 +60,7 @@ class World:
         self.replicas = Replicas(config=CONFIG)
         self.replicas.manager.remote = self.tier
         self.partition = self.replicas.create()
-        self.log = self.partition.leader_log()
+        self.log = self.partition.online_log()
 
     @property
     def led(self) -> dict[int, Led]:

@@ -23,6 +23,7 @@ from kaa.serving.share.in_flight import InFlightBatch, InFlightState, RecordStat
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from kaa.serving.share.in_flight import Lock
     from kaa.serving.share.machine import SharePartition
 
 # A limit below which single deliveries are not worth it.
@@ -126,7 +127,7 @@ class Acquisition:
         stale = partition.window.between(begin, self._first - 1)
         last = self._first - 1
         if partition.archive(offset, last, stale, RecordState.AVAILABLE, counts=True):
-            partition.is_search_due = True
+            partition.search_from(offset)
 
     # --- records that were in hand before
 
@@ -156,47 +157,51 @@ class Acquisition:
                 or is_throttled
                 or not batch.is_within(self._first, self._last)
             ):
-                batch.split(self._partition.new_lock)
+                batch.split()
                 if self._acquire_offsets(batch, remaining) and is_throttled:
                     return 0
             else:
-                self._take(batch.first_offset, batch.last_offset, whole)
+                whole.acquire(self._fetched.member_id)
+                whole.hold(self._new_lock(batch.first_offset, batch.last_offset))
                 self.acquired.append(
                     Acquired(batch.first_offset, batch.last_offset, whole.delivery_count)
                 )
         return room
 
-    def _take(self, first: int, last: int, state: InFlightState) -> None:
-        state.acquire(self._fetched.member_id)
-        state.lock = self._partition.new_lock(first, last, self._deadline_ms)
+    def _new_lock(self, first: int, last: int) -> Lock:
+        return self._partition.new_lock(first, last, self._deadline_ms)
 
     def _is_throttled(self, batch: InFlightBatch) -> bool:
         """Whether the batch has records that were delivered often."""
         if batch.whole is not None:
             whole = batch.whole
             return whole.is_free and whole.delivery_count >= self._throttle_count
+        if batch.delivery_count_max < self._throttle_count:
+            return False
         return any(
-            state.is_free
-            and self._first <= offset <= self._last
-            and state.delivery_count >= self._throttle_count
-            for offset, state in batch.offsets.items()
+            state.is_free and state.delivery_count >= self._throttle_count
+            for _, _, state in batch.states(self._first, self._last)
         )
 
     def _acquire_offsets(self, batch: InFlightBatch, records_max: int) -> int:
         taken: list[Acquired] = []
         portion: int | None = None
-        for offset, state in batch.offsets.items():
-            if offset < self._first or not state.is_free:
+        lock: Lock | None = None
+        begin = max(self._first, self._partition.available_from)
+        for offset, _, state in batch.states(begin, self._last):
+            if not state.is_free:
                 continue
-            if offset > self._last:
-                break
             before = state.delivery_count
             is_alone = self._count_max > _ALONE_LIMIT
             if is_alone and before == self._count_max - 1 and taken:
                 break
             if before >= self._throttle_count and portion is None:
                 portion = max(1, len(batch) >> (before - self._throttle_count + 1))
-            self._take(offset, offset, state)
+            if lock is None:
+                lock = self._new_lock(offset, batch.last_offset)
+            state.acquire(self._fetched.member_id)
+            state.hold(lock)
+            batch.delivery_count_max = max(batch.delivery_count_max, state.delivery_count)
             taken.append(Acquired(offset, offset, state.delivery_count))
             if is_alone and state.delivery_count == self._count_max:
                 break
@@ -238,9 +243,9 @@ class Acquisition:
         partition, fetched = self._partition, self._fetched
         if fetched.is_record_limit and last - first + 1 > records_max:
             end = first + records_max - 1
-            batch = InFlightBatch(first, last, self._new_state())
-            batch.split_at(end, self._deadline_ms, partition.new_lock)
-            partition.is_search_due = True
+            batch = InFlightBatch(first, last, self._new_state(first, end))
+            batch.split_at(end)
+            partition.search_from(end + 1)
             partition.window.put(batch)
             return [Acquired(first, end, 1)]
         added = []
@@ -253,15 +258,13 @@ class Acquisition:
                     first = one.base_offset
         added.append(Acquired(first, last, 1))
         for found in added:
-            state = self._new_state()
-            state.lock = partition.new_lock(
-                found.first_offset, found.last_offset, self._deadline_ms
-            )
+            state = self._new_state(found.first_offset, found.last_offset)
             partition.window.put(InFlightBatch(found.first_offset, found.last_offset, state))
         return added
 
-    def _new_state(self) -> InFlightState:
-        return InFlightState(RecordState.ACQUIRED, 1, self._fetched.member_id)
+    def _new_state(self, first: int, last: int) -> InFlightState:
+        lock = self._new_lock(first, last)
+        return InFlightState(RecordState.ACQUIRED, 1, self._fetched.member_id, lock)
 
     # --- transactions that were aborted
 
@@ -309,6 +312,20 @@ def _outside(one: Acquired, batch: FetchedBatch) -> list[Acquired]:
     if one.last_offset > batch.last_offset:
         pieces.append(one._replace(first_offset=batch.last_offset + 1))
     return pieces
+
+
+def reach(partition: SharePartition, first_offset: int, records_max: int) -> int:
+    """What a read that begins with this offset needs at most: no record after the one returned
+    would be handed out, so that an acquisition is the same with and without it.
+    """
+    for batch in partition.window.since(first_offset):
+        for first, last, state in batch.states(first_offset):
+            if state.is_free:
+                records_max -= max(0, last - max(first, first_offset) + 1)
+        if records_max <= 0:
+            # A batch that is not read to its end would be split; before the start nothing counts.
+            return max(batch.last_offset, partition.start_offset)
+    return max(partition.end_offset, first_offset - 1) + records_max
 
 
 def acquire(partition: SharePartition, fetched: Fetched, now_ms: int) -> list[Acquired]:

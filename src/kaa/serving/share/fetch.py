@@ -6,8 +6,7 @@ partitions it waits for: records were appended, came back, or the state was load
 longest look first.
 
 A session may have ten thousand partitions. They are looked at some at a time, with turns for others
-in between; the first that have something give the answer, and when time is up those that follow
-add what there is.
+in between; the first that have something give the answer, and the others are not even looked for.
 
 The partitions of a session take turns in being first, and share the bytes of an answer evenly. The
 answer has the batches with records that were acquired, whole; what else is in them the client
@@ -17,20 +16,28 @@ passes over.
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.limits import SHARE_READ_BYTES_MAX
+from kaa.limits import (
+    SHARE_READ_BYTES_MAX,
+    SHARE_READ_GROWTH_FACTOR,
+    SHARE_READ_PIECE_BYTES,
+)
 from kaa.log.errors import LogError
 from kaa.records.batch import iter_batches
 from kaa.records.errors import CorruptRecordsError
 from kaa.serving.share.aborted import AbortedFrom, mark_aborted
-from kaa.serving.share.acquisition import Fetched, acquire
+from kaa.serving.share.acquisition import Fetched, acquire, reach
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from kaa.log.log import ReadResult
+    from kaa.log.segment import SegmentRegion
+    from kaa.records.batch import RecordBatch
     from kaa.serving.delayed import LongPolls
     from kaa.serving.share.acquisition import Acquired
     from kaa.serving.share.led import LedSharePartition
@@ -114,7 +121,7 @@ class ShareFetch:
         if not found and not is_late:
             # All that was read is of no use to anybody, as aborted data is: on to what follows.
             for one in readable:
-                if _fetch_offset(one.led) not in {None, one.offset}:
+                if one.led.next_offset() not in {None, one.offset}:
                     one.led.wake()
             return None
         return {one: found.get(one) or ShareRead() for one in (*self._reached, *found)}
@@ -128,11 +135,11 @@ class ShareFetch:
                 found[one] = ShareRead(error)
                 continue
             assert not isinstance(led, Errors)
-            offset = _fetch_offset(led)
+            offset = led.next_offset()
             if offset is None:
                 continue
             self._reached[one] = None
-            log = led.partition.leader_log()
+            log = led.partition.online_log()
             if offset < log.end_offset(led.settings().isolation) and self._limits.records_max > 0:
                 due.append((one, led, offset))
         room = min(self._limits.bytes_max, self._view.config.get_int("fetch.max.bytes"))
@@ -152,16 +159,17 @@ class ShareFetch:
     def _acquire(self, read: _Readable, records_max: int) -> ShareRead:
         region = read.result.region
         assert region is not None
+        if records_max <= 0:
+            region.release()
+            return ShareRead()
         try:
-            data = region.read()
+            batches = _needed(region, read, records_max)
         except LogError as failure:
             return ShareRead(failure.error)
-        finally:
-            region.release()
-        try:
-            batches = list(iter_batches(data))
         except CorruptRecordsError:
             return ShareRead(Errors.CORRUPT_MESSAGE)
+        finally:
+            region.release()
         aborted = [
             AbortedFrom(one.first_offset, one.producer_id) for one in read.result.aborted or ()
         ]
@@ -182,29 +190,37 @@ class ShareFetch:
         wanted = [one for one in batches if one.last_offset >= first and one.base_offset <= last]
         if not wanted:
             return ShareRead(acquired=acquired)
-        view = memoryview(data)[wanted[0].position : wanted[-1].end]
+        view = memoryview(wanted[0].buffer)[wanted[0].position : wanted[-1].end]
         return ShareRead(records=view, acquired=acquired)
 
 
 async def fetch_some(
-    polls: LongPolls, parts: Sequence[ShareFetch], wait_ms: int
+    polls: LongPolls, parts: AsyncGenerator[ShareFetch, None], wait_ms: int
 ) -> dict[PartitionId, ShareRead]:
-    """What the first of many parts of a session give that have something, within a time."""
-    if wait_ms > 0:
-        for part in parts:
-            reads = part.look(is_late=False)
-            if reads is not None:
-                return reads
+    """What the first of many parts of a session gives that has something, within a time. Parts are
+    made when it is their turn.
+    """
+    made: list[ShareFetch] = []
+    try:
+        async with aclosing(parts):
+            async for part in parts:
+                made.append(part)
+                reads = part.look(is_late=False) if wait_ms > 0 else None
+                if reads is not None:
+                    return reads
+                await asyncio.sleep(0)
+        reads = None
+        if made and wait_ms > 0:
+            reads = await _FirstAnswer().wait(polls, made, wait_ms)
+        return reads or await _late(made)
+    finally:
+        # To forget thousands of share partitions that could not be loaded takes its time too.
+        while made:
+            made.pop()
             await asyncio.sleep(0)
-        waits = [await _begun(polls, part, wait_ms) for part in parts]
-        try:
-            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        found = {one: read for wait in done for one, read in wait.result().items()}
-        if found:
-            return found
+
+
+async def _late(parts: Sequence[ShareFetch]) -> dict[PartitionId, ShareRead]:
     late: dict[PartitionId, ShareRead] = {}
     for part in parts:
         reads = part.look(is_late=True) or {}
@@ -215,26 +231,58 @@ async def fetch_some(
     return late
 
 
-async def _begun(
-    polls: LongPolls, part: ShareFetch, wait_ms: int
-) -> asyncio.Future[dict[PartitionId, ShareRead]]:
-    """A wait of one part; when time is up it gives nothing."""
-    await asyncio.sleep(0)
-    return polls.wait(
-        part.sources, wait_ms, lambda is_late: {} if is_late else part.look(is_late=False)
-    )
+class _FirstAnswer:
+    """Waits for many parts until one has something. Each part takes up to the limits of the whole
+    answer, so that no other looks after the one that has it.
+    """
+
+    def __init__(self) -> None:
+        self._is_given = False
+
+    async def wait(
+        self, polls: LongPolls, parts: Sequence[ShareFetch], wait_ms: int
+    ) -> dict[PartitionId, ShareRead] | None:
+        """What it has; nothing when time is up."""
+        waits: list[asyncio.Future[dict[PartitionId, ShareRead]]] = []
+        try:
+            for part in parts:
+                await asyncio.sleep(0)
+                # What came since the last look wakes nobody.
+                reads = self._look(part, is_late=False)
+                if reads is not None:
+                    return reads
+                waits.append(polls.wait(part.sources, wait_ms, partial(self._look, part)))
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            return next((reads for wait in done if (reads := wait.result())), None)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def _look(self, part: ShareFetch, is_late: bool) -> dict[PartitionId, ShareRead] | None:
+        if is_late:
+            return {}
+        if self._is_given:
+            return None
+        reads = part.look(is_late=False)
+        self._is_given = reads is not None
+        return reads
 
 
-def _fetch_offset(led: LedSharePartition) -> int | None:
-    """Where to read; None if nothing can be handed out."""
-    log = led.partition.log
-    if not led.is_loaded or log is None:
-        return None
-    machine = led.machine
-    machine.log_start_moved(log.log_start_offset)
-    if not machine.make_room():
-        return None
-    return machine.next_fetch_offset()
+def _needed(region: SegmentRegion, read: _Readable, records_max: int) -> list[RecordBatch]:
+    """The batches that so many records can come from, in one buffer."""
+    length, last = SHARE_READ_PIECE_BYTES, None
+    while True:
+        batches: list[RecordBatch] = []
+        for batch in iter_batches(region.read(length)):
+            batches.append(batch)
+            if last is None:
+                first = max(read.offset, batch.base_offset)
+                last = reach(read.led.machine, first, records_max)
+            if batch.last_offset >= last:
+                return batches
+        if length >= len(region):
+            return batches
+        length *= SHARE_READ_GROWTH_FACTOR
 
 
 def _release(readable: list[_Readable]) -> None:

@@ -2,11 +2,13 @@
 
 The legal transitions:
 
-    Available ---> Acquired       handed to a member, which holds a lock on it for a while
-    Acquired ----> Available      released, or the lock ran out
-    Acquired ----> Acknowledged   accepted
-    Acquired ----> Archived       rejected, a gap, or delivered as often as is allowed
-    any ---------> Archived       the log does not have it any more
+| from | to | when |
+|---|---|---|
+| Available | Acquired | handed to a member, which holds a lock on it for a while |
+| Acquired | Available | released, or the lock ran out |
+| Acquired | Acknowledged | accepted |
+| Acquired | Archived | rejected, a gap, or delivered as often as is allowed |
+| any | Archived | the log does not have it any more |
 
 A transition that a member asked for is *ongoing* until its state is written: nothing else may
 happen to the record, and a failed write takes it back.
@@ -21,7 +23,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 NO_MEMBER: Final = ""
 
@@ -53,15 +55,18 @@ _NEXT: Final = {
 
 
 class Lock:
-    """How long a member holds offsets."""
+    """How long a member holds offsets. The states that have it are those of offsets between the
+    first and the last, not of all of them; it counts while it is held by any.
+    """
 
-    __slots__ = ("deadline_ms", "first_offset", "has_expired", "is_cancelled", "last_offset")
+    __slots__ = ("deadline_ms", "first_offset", "has_expired", "holders", "last_offset")
 
     def __init__(self, first_offset: int, last_offset: int, deadline_ms: int) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
         self.deadline_ms = deadline_ms
-        self.is_cancelled = False
+        # How many states have it.
+        self.holders = 0
         # It ran out, maybe while a transition was ongoing.
         self.has_expired = False
 
@@ -77,7 +82,9 @@ class InFlightState:
         self.state = state
         self.delivery_count = delivery_count
         self.member_id = member_id
-        self.lock = lock
+        self.lock: Lock | None = None
+        if lock is not None:
+            self.hold(lock)
         # State, member, and whether the count is at the limit, before an ongoing transition.
         self._before: tuple[RecordState, str, bool] | None = None
         # The log lost it meanwhile: nothing takes that back.
@@ -132,68 +139,78 @@ class InFlightState:
         self.state, self.member_id = RecordState.ARCHIVED, NO_MEMBER
         self.unlock()
 
+    def hold(self, lock: Lock) -> None:
+        lock.holders += 1
+        self.lock = lock
+
     def unlock(self) -> None:
         if self.lock is not None:
-            self.lock.is_cancelled = True
+            self.lock.holders -= 1
             self.lock = None
 
 
 class InFlightBatch:
     """Offsets from first to last; `whole` is their state, or None if each has its own."""
 
-    __slots__ = ("first_offset", "last_offset", "offsets", "whole")
+    __slots__ = ("_each", "delivery_count_max", "first_offset", "last_offset", "whole")
 
     def __init__(self, first_offset: int, last_offset: int, state: InFlightState) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
         self.whole: InFlightState | None = state
-        # In the order of offsets.
-        self.offsets: dict[int, InFlightState] = {}
+        # The states of a batch without a whole one, in the order of offsets.
+        self._each: list[InFlightState] = []
+        # No offset of such a batch was delivered more often.
+        self.delivery_count_max = 0
 
     def __len__(self) -> int:
         return self.last_offset - self.first_offset + 1
 
-    def split(self, new_lock: Callable[[int, int, int], Lock]) -> None:
+    def split(self) -> None:
         """Gives every offset a state of its own, with the same lock."""
         whole = self.whole
         if whole is None:
             return
-        for offset in range(self.first_offset, self.last_offset + 1):
-            lock = None
-            if whole.lock is not None and whole.state is RecordState.ACQUIRED:
-                lock = new_lock(offset, offset, whole.lock.deadline_ms)
-            self.offsets[offset] = InFlightState(
-                whole.state, whole.delivery_count, whole.member_id, lock
-            )
+        lock = whole.lock if whole.state is RecordState.ACQUIRED else None
+        self._each = [
+            InFlightState(whole.state, whole.delivery_count, whole.member_id, lock)
+            for _ in range(len(self))
+        ]
         whole.unlock()
+        self.delivery_count_max = whole.delivery_count
         self.whole = None
 
-    def split_at(
-        self, last_offset: int, deadline_ms: int, new_lock: Callable[[int, int, int], Lock]
-    ) -> None:
+    def split_at(self, last_offset: int) -> None:
         """As `split`, for a new batch of which only offsets up to `last_offset` are acquired."""
         whole = self.whole
         assert whole is not None
-        for offset in range(self.first_offset, self.last_offset + 1):
-            self.offsets[offset] = (
-                InFlightState(
-                    whole.state,
-                    whole.delivery_count,
-                    whole.member_id,
-                    new_lock(offset, offset, deadline_ms),
-                )
-                if offset <= last_offset
-                else InFlightState(RecordState.AVAILABLE, whole.delivery_count - 1, NO_MEMBER)
+        self.split()
+        for place in range(last_offset + 1 - self.first_offset, len(self)):
+            self._each[place].unlock()
+            self._each[place] = InFlightState(
+                RecordState.AVAILABLE, whole.delivery_count - 1, NO_MEMBER
             )
-        self.whole = None
 
     def is_within(self, first_offset: int, last_offset: int) -> bool:
         return self.first_offset >= first_offset and self.last_offset <= last_offset
 
-    def states(self) -> Iterator[tuple[int, int, InFlightState]]:
-        """First and last offset of each state, in order."""
+    def states(
+        self, first_offset: int | None = None, last_offset: int | None = None
+    ) -> Iterator[tuple[int, int, InFlightState]]:
+        """First and last offset of each state, in order; of single offsets those between two."""
         if self.whole is not None:
             yield self.first_offset, self.last_offset, self.whole
-        else:
-            for offset, state in self.offsets.items():
-                yield offset, offset, state
+            return
+        base = self.first_offset
+        first = base if first_offset is None else max(base, first_offset)
+        last = self.last_offset if last_offset is None else min(self.last_offset, last_offset)
+        each = self._each
+        for offset in range(first, last + 1):
+            yield offset, offset, each[offset - base]
+
+    def state_at(self, offset: int) -> InFlightState | None:
+        """That of an offset of the batch."""
+        if self.whole is not None:
+            return self.whole
+        is_inside = self.first_offset <= offset <= self.last_offset
+        return self._each[offset - self.first_offset] if is_inside else None

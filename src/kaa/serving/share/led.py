@@ -16,6 +16,7 @@ records are available all the same; what may be lost with the leader is one deli
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kaa.coordinators.machine import CoordinatorError
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.share.persister import Persister
     from kaa.coordinators.share.state import SharePartitionKey
     from kaa.replication.partition import Partition
-    from kaa.serving.share.machine import Acknowledgement, Change
+    from kaa.serving.share.machine import Acknowledgement, DeliveryChange
     from kaa.serving.share.settings import ShareGroupSettings
     from kaa.serving.view import NodeView
 
@@ -73,7 +74,7 @@ def error_for_members(error: Errors) -> Errors:
 
 
 class _Unwritten(NamedTuple):
-    change: Change
+    change: DeliveryChange
     # None if nobody waits for it.
     done: asyncio.Future[Errors] | None
 
@@ -91,6 +92,10 @@ class LedHost(Protocol):
 
     def written(self, led: LedSharePartition) -> None:
         """Nothing is left to be written."""
+        ...
+
+    def due(self, led: LedSharePartition) -> None:
+        """Has `expire` called soon: locks have run out, maybe those of thousands at once."""
         ...
 
 
@@ -123,6 +128,10 @@ class LedSharePartition:
         # Set when it was dropped: what those get who still wait here.
         self.error: Errors | None = None
         self._waiters: dict[Callable[[], None], None] = {}
+        # Those who have not looked yet since something came, None if nobody has to; and whether
+        # more came meanwhile.
+        self._woken: deque[Callable[[], None]] | None = None
+        self._is_more_new = False
         self._unwritten: list[_Unwritten] = []
         self._is_writing = False
         self._timer: asyncio.TimerHandle | None = None
@@ -163,6 +172,8 @@ class LedSharePartition:
         else:
             self.is_loaded = True
             self.wake()
+            # Those who asked for it may be gone.
+            self._host.written(self)
 
     def drop(self, error: Errors) -> None:
         """This broker has no say in it any more, or never had the state."""
@@ -182,17 +193,17 @@ class LedSharePartition:
     def acknowledge(
         self, member_id: str, acknowledgements: Iterable[Acknowledgement]
     ) -> asyncio.Future[Errors]:
-        """Answered when it is written. RefusedError if it makes no sense."""
+        """Answered when it is written. AcknowledgementError if it makes no sense."""
         now_ms = self._view.clock.monotonic_ms()
         change = self.machine.acknowledge(member_id, acknowledgements, now_ms)
         self.keep_deadline()
         return self._write(change)
 
     def release(self, member_id: str) -> asyncio.Future[Errors]:
-        """Gives back what a member holds. RefusedError if it cannot be given back now."""
+        """Gives back what a member holds. AcknowledgementError if it cannot be given back now."""
         return self._write(self.machine.release(member_id))
 
-    def _write(self, change: Change) -> asyncio.Future[Errors]:
+    def _write(self, change: DeliveryChange) -> asyncio.Future[Errors]:
         done: asyncio.Future[Errors] = self._view.loop.create_future()
         if not change.batches:
             # Locks were renewed, or everything was done with before.
@@ -263,9 +274,15 @@ class LedSharePartition:
         self._timer, self._timer_ms = None, deadline_ms
         if deadline_ms is not None:
             wait_ms = max(0, deadline_ms - self._view.clock.monotonic_ms())
-            self._timer = self._view.loop.call_later(wait_ms / 1000, self._expire)
+            self._timer = self._view.loop.call_later(wait_ms / 1000, self._host.due, self)
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
+        """Makes records available whose locks have run out."""
+        if self.error is not None:
+            return
+        if self._timer is not None:
+            # Locks that were given back meanwhile may have left a later deadline.
+            self._timer.cancel()
         self._timer = self._timer_ms = None
         change = self.machine.expire(self._view.clock.monotonic_ms())
         if change is not None:
@@ -275,18 +292,66 @@ class LedSharePartition:
 
     # --- who waits for records
 
+    def next_offset(self) -> int | None:
+        """Where to read; None if nothing can be handed out."""
+        log = self.partition.log
+        if not self.is_loaded or log is None:
+            return None
+        machine = self.machine
+        machine.log_start_moved(log.log_start_offset)
+        if not machine.make_room():
+            return None
+        return machine.next_fetch_offset()
+
+    def _has_more(self) -> bool:
+        """Whether one who looks may find something."""
+        log, offset = self.partition.log, self.next_offset()
+        if log is None or offset is None:
+            return False
+        return offset < log.end_offset(self.settings().isolation)
+
     def wait(self, waiter: Callable[[], None], awaited: Awaited = Awaited.HIGH_WATERMARK) -> None:
         self._waiters[waiter] = None
-        self.partition.wait(waiter, awaited)
+        self.partition.wait(self.wake, awaited)
 
     def forget(self, waiter: Callable[[], None]) -> None:
         self._waiters.pop(waiter, None)
-        self.partition.forget(waiter)
+        if not self._waiters:
+            self.partition.forget(self.wake)
 
     def wake(self) -> None:
-        """Something may be available, or it is over. In the order in which they came."""
-        for waiter in tuple(self._waiters):
-            waiter()
+        """Something may be available, or it is over. If it is over all look. Or else they look one
+        after the other, in the order in which they came, and only for as long as something is
+        left: of a hundred members who wait, a few get all there is.
+        """
+        if self.error is not None:
+            for waiter in tuple(self._waiters):
+                waiter()
+            return
+        if self._woken is None:
+            self._woken = deque(self._waiters)
+            self._wake_next()
+        else:
+            # First those who have not looked yet: one who wants more than there is must not be the
+            # only one who looks, however often something comes.
+            self._is_more_new = True
+
+    def _wake_next(self) -> None:
+        woken = self._woken
+        assert woken is not None
+        while self._has_more():
+            if not woken and self._is_more_new:
+                self._is_more_new = False
+                woken.extend(self._waiters)
+            if not woken:
+                break
+            waiter = woken.popleft()
+            if waiter in self._waiters:
+                waiter()
+                # The next one after it has looked.
+                self._view.loop.call_soon(self._wake_next)
+                return
+        self._woken, self._is_more_new = None, False
 
 
 def _answer(one: _Unwritten, error: Errors) -> None:

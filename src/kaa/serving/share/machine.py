@@ -12,8 +12,8 @@ the share coordinator may have gaps between its batches: offsets that the leader
 and did not write about. They count as never handed out (`gap_start`), until the window has passed
 them.
 
-Nothing a member asked for counts before it is written: `acknowledge` and `release` give a `Change`
-whose batches the driver writes, and `finish` tells how that ended.
+Nothing a member asked for counts before it is written: `acknowledge` and `release` give a
+`DeliveryChange` whose batches the driver writes, and `finish` tells how that ended.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Acknowledgement(NamedTuple):
     types: Sequence[int]
 
 
-class Change(NamedTuple):
+class DeliveryChange(NamedTuple):
     """What is to be written, and the states that wait for it."""
 
     start_offset: int
@@ -74,7 +74,7 @@ class Change(NamedTuple):
     states: tuple[InFlightState, ...] = ()
 
 
-class RefusedError(Exception):
+class AcknowledgementError(Exception):
     """An acknowledgement that makes no sense; nothing of its request counts."""
 
     def __init__(self, error: Errors, message: str) -> None:
@@ -106,12 +106,14 @@ class SharePartition:
         self.end_offset = 0
         # Records in the window that are done with.
         self.delivery_complete_count = 0
-        # Something in the window may be available.
-        self.is_search_due = False
+        # The first offset of the window that may be available; None if nothing is.
+        self._search_from: int | None = None
+        # So far the window is known to be done with, which nothing takes back.
+        self._done_to = -1
         # Where a gap may begin, and the end of what was read when the state was loaded.
         self._gap_start = 0
         self._gap_end: int | None = None
-        # Deadline, number and lock; cancelled ones are dropped when they come up.
+        # Deadline, number and lock; those that nobody holds are dropped when they come up.
         self._locks: list[tuple[int, int, Lock]] = []
         self._lock_count = 0
 
@@ -139,7 +141,7 @@ class SharePartition:
         if not self.window:
             self.end_offset = start_offset
             return
-        self.is_search_due = True
+        self.search_from(start_offset)
         self.end_offset = previous
         if gap_start is not None:
             self._gap_start, self._gap_end = gap_start, self.end_offset
@@ -183,21 +185,33 @@ class SharePartition:
     def next_fetch_offset(self) -> int:
         """Where to read: the first offset that can be handed out, or the one after the window."""
         if not self.window or self.start_offset > self.window.last.last_offset:
-            self.is_search_due = False
+            self._search_from = None
             return self.end_offset
-        if not self.is_search_due:
+        if self._search_from is None:
             return self.end_offset + 1
         gap = self.gap_start
-        for batch in self.window:
+        begin = self._search_from if gap is None else self.window.first.first_offset
+        for batch in self.window.since(begin):
             if gap is not None:
                 if batch.first_offset > gap:
                     return gap
                 gap = max(batch.last_offset + 1, gap)
-            for first, _, state in batch.states():
+            for first, _, state in batch.states(begin):
                 if state.is_free:
+                    self._search_from = first
                     return first
-        self.is_search_due = False
+        self._search_from = None
         return self.end_offset + 1
+
+    @property
+    def available_from(self) -> int:
+        """Nothing before this offset can be handed out."""
+        return self.end_offset + 1 if self._search_from is None else self._search_from
+
+    def search_from(self, offset: int) -> None:
+        """An offset may be available again."""
+        before = self._search_from
+        self._search_from = offset if before is None else min(before, offset)
 
     def advance(self) -> bool:
         """Moves the start over records that are done with; True if it moved."""
@@ -231,19 +245,20 @@ class SharePartition:
         batch = self.window.floor(self.start_offset) if self.window else None
         if batch is None:
             return False
-        state = batch.whole or batch.offsets.get(self.start_offset)
+        state = batch.state_at(self.start_offset)
         return state is not None and not state.is_ongoing and state.state.is_terminal
 
     def _last_done(self) -> tuple[int | None, int]:
         """The last offset before which all is done with, and how many of the window that are."""
         done, count = None, 0
+        begin = min(self._done_to + 1, self.start_offset)
         for batch in self.window:
             if self.gap_start is not None and batch.last_offset >= self.gap_start:
                 break
-            for first, last, state in batch.states():
+            for first, last, state in batch.states(begin):
                 if state.is_ongoing or not state.state.is_terminal:
                     return done, count
-                done = last
+                done = self._done_to = last
                 count += self._in_window(first, last)
         return done, count
 
@@ -268,7 +283,7 @@ class SharePartition:
         if self.archive(
             self.start_offset, log_start_offset - 1, everything, RecordState.AVAILABLE, counts=False
         ):
-            self.is_search_due = True
+            self.search_from(log_start_offset)
         self.start_offset = log_start_offset
         self.delivery_complete_count -= removed
         self.end_offset = max(self.end_offset, self.start_offset)
@@ -290,7 +305,7 @@ class SharePartition:
             if batch.whole is not None and not batch.is_within(first_offset, last_offset):
                 if batch.whole.state is not state:
                     continue
-                batch.split(self.new_lock)
+                batch.split()
             for first, last, found in batch.states():
                 is_inside = batch.whole is not None or first_offset <= first <= last_offset
                 if is_inside and found.state is state:
@@ -304,16 +319,18 @@ class SharePartition:
 
     def acknowledge(
         self, member_id: str, acknowledgements: Iterable[Acknowledgement], now_ms: int
-    ) -> Change:
-        """What a member says of records it holds. RefusedError if one of them is wrong."""
+    ) -> DeliveryChange:
+        """What a member says of records it holds. AcknowledgementError if one of them is wrong."""
         transitions = _Transitions()
         try:
             for one in acknowledgements:
                 if any(kind not in _OUTCOMES and kind != RENEW for kind in one.types):
-                    raise RefusedError(Errors.INVALID_REQUEST, "There is no such acknowledgement.")
+                    raise AcknowledgementError(
+                        Errors.INVALID_REQUEST, "The type of acknowledgement is unknown."
+                    )
                 if one.last_offset >= self.start_offset:
                     self._acknowledge(member_id, one, transitions, now_ms)
-        except RefusedError:
+        except AcknowledgementError:
             self._finish(transitions.batches, transitions.states, is_written=False)
             raise
         return self._change(transitions)
@@ -335,12 +352,9 @@ class SharePartition:
                 is_cut = batch.first_offset < self.start_offset <= batch.last_offset
                 is_whole = batch.is_within(one.first_offset, one.last_offset)
                 if not is_whole or len(one.types) > 1 or is_cut:
-                    batch.split(self.new_lock)
-            for first, last, state in batch.states():
-                if batch.whole is None and (first < one.first_offset or first < self.start_offset):
-                    continue
-                if batch.whole is None and first > one.last_offset:
-                    break
+                    batch.split()
+            begin = max(one.first_offset, self.start_offset)
+            for first, last, state in batch.states(begin, one.last_offset):
                 if (
                     state.state is not RecordState.ACQUIRED
                     or state.is_ongoing
@@ -358,7 +372,7 @@ class SharePartition:
             raise _not_held()
         found = self.window.between(floor.first_offset, one.last_offset)
         if not found or found[-1].last_offset < max(one.first_offset, one.last_offset):
-            raise RefusedError(
+            raise AcknowledgementError(
                 Errors.INVALID_REQUEST,
                 "The records were not handed out: they lie after the window.",
             )
@@ -376,12 +390,12 @@ class SharePartition:
         settings = self.settings()
         if kind == RENEW:
             if not settings.is_renew_enabled:
-                raise RefusedError(
+                raise AcknowledgementError(
                     Errors.INVALID_RECORD_STATE,
                     "Locks are not renewed in this group: see share.renew.acknowledge.enable.",
                 )
             state.unlock()
-            state.lock = self.new_lock(first, last, now_ms + settings.lock_duration_ms)
+            state.hold(self.new_lock(first, last, now_ms + settings.lock_duration_ms))
             return
         if not state.begin(_OUTCOMES[kind], settings.delivery_count_max):
             raise _not_held()
@@ -389,7 +403,7 @@ class SharePartition:
         if state.state.is_terminal:
             self.delivery_complete_count += last - first + 1
 
-    def release(self, member_id: str) -> Change:
+    def release(self, member_id: str) -> DeliveryChange:
         """Gives back everything that a member holds."""
         transitions = _Transitions()
         count_max = self.settings().delivery_count_max
@@ -402,7 +416,7 @@ class SharePartition:
                     and whole.member_id == member_id
                     and batch.first_offset < self.start_offset <= batch.last_offset
                 ):
-                    batch.split(self.new_lock)
+                    batch.split()
                 for first, last, state in batch.states():
                     if state.state is not RecordState.ACQUIRED or state.member_id not in (
                         member_id,
@@ -416,20 +430,20 @@ class SharePartition:
                     transitions.add(first, last, state)
                     if state.state.is_terminal:
                         self.delivery_complete_count += self._in_window(first, last)
-        except RefusedError:
+        except AcknowledgementError:
             self._finish(transitions.batches, transitions.states, is_written=False)
             raise
         return self._change(transitions)
 
-    def _change(self, transitions: _Transitions) -> Change:
-        return Change(
+    def _change(self, transitions: _Transitions) -> DeliveryChange:
+        return DeliveryChange(
             self.start_offset,
             self.delivery_complete_count,
             tuple(transitions.batches),
             tuple(transitions.states),
         )
 
-    def finish(self, change: Change, *, is_written: bool) -> bool:
+    def finish(self, change: DeliveryChange, *, is_written: bool) -> bool:
         """A change was written, or was not; True if the start moved."""
         if not change.states:
             # Of locks that ran out, which counted at once.
@@ -448,7 +462,7 @@ class SharePartition:
             was_terminal = RecordState(batch.delivery_state).is_terminal
             state.finish(is_written=is_written)
             if state.state is RecordState.AVAILABLE:
-                self.is_search_due = True
+                self.search_from(batch.first_offset)
             if not is_written and was_terminal and not state.state.is_terminal:
                 self.delivery_complete_count -= self._in_window(
                     batch.first_offset, batch.last_offset
@@ -464,11 +478,11 @@ class SharePartition:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        while self._locks and self._locks[0][2].is_cancelled:
+        while self._locks and not self._locks[0][2].holders:
             heapq.heappop(self._locks)
         return self._locks[0][0] if self._locks else None
 
-    def expire(self, now_ms: int) -> Change | None:
+    def expire(self, now_ms: int) -> DeliveryChange | None:
         """Makes records available whose locks ran out. The change is written for those who come
         after this leader; it counts here at once.
         """
@@ -479,7 +493,7 @@ class SharePartition:
             self._expire(lock, found)
         if not found:
             return None
-        return Change(self.start_offset, self.delivery_complete_count, tuple(found))
+        return DeliveryChange(self.start_offset, self.delivery_complete_count, tuple(found))
 
     def _expire(self, lock: Lock, found: list[StateBatch]) -> None:
         floor = self.window.floor(lock.first_offset)
@@ -490,12 +504,9 @@ class SharePartition:
             whole = batch.whole
             is_cut = batch.first_offset < self.start_offset <= batch.last_offset
             if whole is not None and whole.state is RecordState.ACQUIRED and is_cut:
-                batch.split(self.new_lock)
-            for first, last, state in batch.states():
-                is_inside = batch.whole is not None or (
-                    lock.first_offset <= first <= lock.last_offset
-                )
-                if not is_inside or state.state is not RecordState.ACQUIRED:
+                batch.split()
+            for first, last, state in batch.states(lock.first_offset, lock.last_offset):
+                if state.lock is not lock or state.state is not RecordState.ACQUIRED:
                     continue
                 is_gone = last < self.start_offset
                 wanted = RecordState.ARCHIVED if is_gone else RecordState.AVAILABLE
@@ -504,12 +515,12 @@ class SharePartition:
                 found.append(StateBatch(first, last, state.delivery_count, state.state))
                 state.unlock()
                 if state.is_free:
-                    self.is_search_due = True
+                    self.search_from(first)
                 else:
                     self.delivery_complete_count += self._in_window(first, last)
 
 
-def _not_held() -> RefusedError:
-    return RefusedError(
+def _not_held() -> AcknowledgementError:
+    return AcknowledgementError(
         Errors.INVALID_RECORD_STATE, "The member does not hold the records, or no longer does."
     )

@@ -9,15 +9,17 @@ id, in one step.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.share.state import SharePartitionKey
-from kaa.limits import SHARE_PARTITIONS_PER_TURN_MAX
+from kaa.limits import SHARE_PARTITIONS_ENDED_PER_TURN_MAX
+from kaa.model.pieces import begun
+from kaa.model.turns import in_turns
 from kaa.serving.share.led import LedSharePartition
-from kaa.serving.share.machine import RefusedError
+from kaa.serving.share.machine import AcknowledgementError
 from kaa.serving.share.sessions import ShareSessions
 from kaa.serving.share.settings import ShareGroupSettings
-from kaa.serving.turns import in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import PartitionId
 
@@ -59,6 +61,8 @@ class SharePartitions:
         # The same, by partition and by group.
         self._by_partition: dict[PartitionId, dict[LedSharePartition, None]] = {}
         self._by_group: dict[str, dict[LedSharePartition, None]] = {}
+        # Those with locks that have run out: what was fetched at once runs out at once.
+        self._due: deque[LedSharePartition] = deque()
 
     def __len__(self) -> int:
         return len(self._led)
@@ -110,16 +114,16 @@ class SharePartitions:
         one: PartitionId,
         acknowledgements: Iterable[Acknowledgement],
     ) -> asyncio.Future[Errors]:
-        """Answered when it is written. RefusedError if it makes no sense."""
+        """Answered when it is written. AcknowledgementError if it makes no sense."""
         led = self._led.get(SharePartitionKey(group_id, one.topic_id, one.number))
         if led is None:
             partition = self._replicas.find_by_id(one.topic_id, one.number)
             if isinstance(partition, Errors):
-                raise RefusedError(partition, partition.message)
+                raise AcknowledgementError(partition, partition.message)
             error = Errors.UNKNOWN_TOPIC_OR_PARTITION
             if not partition.is_leader:
                 error = Errors.NOT_LEADER_OR_FOLLOWER
-            raise RefusedError(error, error.message)
+            raise AcknowledgementError(error, error.message)
         return led.acknowledge(member_id, acknowledgements)
 
     # --- sessions
@@ -136,14 +140,14 @@ class SharePartitions:
         group_id = session.group_id
         released = []
         for count, one in enumerate(session.partitions, 1):
-            if count % SHARE_PARTITIONS_PER_TURN_MAX == 0:
+            if count % SHARE_PARTITIONS_ENDED_PER_TURN_MAX == 0:
                 yield
             led = self._led.get(SharePartitionKey(group_id, one.topic_id, one.number))
             if led is None:
                 continue
             try:
                 released.append(led.release(session.member_id))
-            except RefusedError:
+            except AcknowledgementError:
                 # An acknowledgement of it is being written; what it does not cover comes back when
                 # its locks run out.
                 continue
@@ -151,7 +155,7 @@ class SharePartitions:
         left = list(reversed(self.of_group(group_id)))
         while left:
             self.written(left.pop())
-            if len(left) % SHARE_PARTITIONS_PER_TURN_MAX == 0:
+            if len(left) % SHARE_PARTITIONS_ENDED_PER_TURN_MAX == 0:
                 yield
         return released
 
@@ -175,9 +179,9 @@ class SharePartitions:
 
     def topics_deleted(self, topic_ids: Iterable[Uuid]) -> None:
         gone = frozenset(topic_ids)
-        for led in self:
-            if led.key.topic_id in gone:
-                led.drop(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        rest = begun(_dropped([led for led in self if led.key.topic_id in gone]))
+        if rest is not None:
+            self.begin(in_turns(rest))
 
     # --- what share partitions ask for
 
@@ -203,6 +207,27 @@ class SharePartitions:
         if led.error is None and led.is_idle and not self.sessions.has_group(led.key.group_id):
             led.drop(Errors.NOT_LEADER_OR_FOLLOWER)
 
+    def due(self, led: LedSharePartition) -> None:
+        self._due.append(led)
+        if len(self._due) == 1:
+            self._view.loop.call_soon(self._expire_some)
+
+    def _expire_some(self) -> None:
+        try:
+            for _ in range(min(len(self._due), SHARE_PARTITIONS_ENDED_PER_TURN_MAX)):
+                self._due.popleft().expire()
+        finally:
+            if self._due:
+                self._view.loop.call_soon(self._expire_some)
+
     def stop(self) -> None:
         for led in self:
             led.drop(Errors.NOT_LEADER_OR_FOLLOWER)
+
+
+def _dropped(gone: list[LedSharePartition]) -> Pieces[None]:
+    """Drops those of topics that are gone."""
+    for count, led in enumerate(gone, 1):
+        led.drop(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        if count % SHARE_PARTITIONS_ENDED_PER_TURN_MAX == 0:
+            yield

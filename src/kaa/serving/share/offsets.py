@@ -7,13 +7,16 @@ another broker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.promise import Promise
 from kaa.coordinators.share.state import UNKNOWN_START_OFFSET, SharePartitionKey
+from kaa.limits import GROUPS_DESCRIBED_PER_SLICE_MAX, SHARE_PARTITIONS_PER_TURN_MAX
+from kaa.model.pieces import mapped
+from kaa.model.turns import Turns, gathered, in_turns
 from kaa.replication.partition import Partition
-from kaa.serving.turns import gathered
+from kaa.serving.applied import until_applied
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k02_list_offsets import (
     ListOffsetsPartition,
@@ -23,7 +26,7 @@ from kaa.wire.messages.k02_list_offsets import (
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from kaa.coordinators.group.coordinator import GroupCoordinator
@@ -31,10 +34,13 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.share.offsets import Alteration
     from kaa.coordinators.shard import Command
     from kaa.coordinators.share.persister import Persister
+    from kaa.model.pieces import Pieces
     from kaa.replication.manager import ReplicaManager
     from kaa.serving.transactions.peers import RemoteBrokers
     from kaa.serving.view import NodeView
     from kaa.wire.primitives import Uuid
+
+R = TypeVar("R")
 
 UNKNOWN_LAG = -1
 _LATEST = -1
@@ -49,9 +55,14 @@ class ShareOffset(NamedTuple):
     lag: int = UNKNOWN_LAG
 
 
+# By topic and number of the partition.
+Described = dict[str, dict[int, ShareOffset]]
+
+
 class ShareGroupOffsets:
-    """Answers the three requests of administrators about offsets of share groups. Errors are part
-    of the responses.
+    """Answers the three requests of administrators about offsets of share groups. As with the
+    coordinators, what is asked for says how a refusal of the whole reads (`refused`), and what the
+    response is made of (`respond`).
     """
 
     def __init__(
@@ -70,7 +81,23 @@ class ShareGroupOffsets:
 
     # --- description
 
-    def topics_of(self, group_id: str) -> asyncio.Future[dict[str, frozenset[int]]]:
+    async def describe(
+        self,
+        group_id: str,
+        topics: Mapping[str, Iterable[int]] | None,
+        refused: Callable[[CoordinatorError], R],
+        respond: Callable[[Described], Pieces[R]],
+    ) -> R:
+        """Where the group is in these partitions; without any, in all that it has state of."""
+        try:
+            if topics is None:
+                known = await self._topics_of(group_id)
+                topics = {name: sorted(some) for name, some in known.items()}
+        except CoordinatorError as refusal:
+            return refused(refusal.for_clients())
+        return await in_turns(respond(await self._describe_all(group_id, topics)))
+
+    def _topics_of(self, group_id: str) -> asyncio.Future[dict[str, frozenset[int]]]:
         """The partitions that a group has state of. CoordinatorError if there is no such group."""
         groups = self._groups
         return groups.runtime.read(
@@ -79,12 +106,12 @@ class ShareGroupOffsets:
             Promise(self._view.loop),
         )
 
-    async def describe(
-        self, group_id: str, topics: Mapping[str, Iterable[int]]
-    ) -> dict[str, dict[int, ShareOffset]]:
-        described: dict[str, dict[int, ShareOffset]] = {
-            topic: dict.fromkeys(numbers, ShareOffset()) for topic, numbers in topics.items()
-        }
+    async def _describe_all(self, group_id: str, topics: Mapping[str, Iterable[int]]) -> Described:
+        described: Described = {}
+        turns = Turns(GROUPS_DESCRIBED_PER_SLICE_MAX)
+        for topic, numbers in topics.items():
+            await turns.next()
+            described[topic] = dict.fromkeys(numbers, ShareOffset())
 
         async def describe(name: tuple[str, int]) -> None:
             topic, number = name
@@ -113,6 +140,7 @@ class ShareGroupOffsets:
 
     async def _end(self, topic: str, number: int) -> int | None:
         """The end of what readers see of a partition, as its leader says; None if it does not."""
+        await until_applied(self._replicas, [(topic, number)])
         local = self._replicas.find(topic, number)
         if isinstance(local, Partition) and local.is_leader and local.log is not None:
             return local.log.high_watermark
@@ -129,16 +157,48 @@ class ShareGroupOffsets:
         found = answer.topics[0].partitions[0]
         return found.offset if found.error_code == Errors.NONE else None
 
-    # --- changes; CoordinatorError refuses one as a whole
+    # --- changes
 
     async def alter(
+        self,
+        group_id: str,
+        wanted: Mapping[str, Mapping[int, int]],
+        refused: Callable[[CoordinatorError], R],
+        respond: Callable[[dict[Uuid, dict[int, Errors]]], Pieces[R]],
+    ) -> R:
+        """Responds with what became of the partitions that exist, by topic id."""
+        try:
+            outcomes = await self._alter(group_id, wanted)
+        except CoordinatorError as refusal:
+            return refused(refusal.for_clients())
+        return await in_turns(respond(outcomes))
+
+    async def delete(
+        self,
+        group_id: str,
+        names: Sequence[str],
+        refused: Callable[[CoordinatorError], R],
+        respond: Callable[[dict[Uuid, Errors]], R],
+    ) -> R:
+        """Responds with what became of the topics that the group has state of, by topic id."""
+        try:
+            outcomes = await self._delete(group_id, names)
+        except CoordinatorError as refusal:
+            return refused(refusal.for_clients())
+        return respond(outcomes)
+
+    async def _alter(
         self, group_id: str, wanted: Mapping[str, Mapping[int, int]]
     ) -> dict[Uuid, dict[int, Errors]]:
-        """What became of the partitions that exist, by topic id."""
         change: Alteration = await self._write(
             group_id, lambda machine, now: machine.share_offsets.alter(group_id, wanted, now)
         )
-        names = [(key, number) for key, numbers in change.offsets.items() for number in numbers]
+        names = await in_turns(
+            mapped(
+                lambda name: name,
+                ((key, number) for key, numbers in change.offsets.items() for number in numbers),
+            )
+        )
         errors = await gathered(
             lambda name: self._begin(
                 SharePartitionKey(group_id, *name),
@@ -148,9 +208,11 @@ class ShareGroupOffsets:
             names,
         )
         outcomes: dict[Uuid, dict[int, Errors]] = {}
+        turns = Turns(SHARE_PARTITIONS_PER_TURN_MAX)
         for (key, number), error in zip(names, errors, strict=True):
+            await turns.next()
             outcomes.setdefault(key, {})[number] = error
-        done, failed = _parted(outcomes)
+        done, failed = await in_turns(_parted(outcomes))
         if failed:
             await self._write(
                 group_id, lambda machine, _: machine.share.not_initialised(group_id, failed)
@@ -165,20 +227,20 @@ class ShareGroupOffsets:
             return refusal.for_clients().error
         return Errors.NONE
 
-    async def delete(self, group_id: str, names: Iterable[str]) -> dict[Uuid, Errors]:
-        """What became of the topics that the group has state of, by topic id."""
-        asked = tuple(names)
+    async def _delete(self, group_id: str, names: Sequence[str]) -> dict[Uuid, Errors]:
         found: dict[Uuid, frozenset[int]] = await self._write(
-            group_id, lambda machine, _: machine.share_offsets.begin_delete(group_id, asked)
+            group_id, lambda machine, _: machine.share_offsets.begin_delete(group_id, names)
         )
         keys = [
             SharePartitionKey(group_id, key, number)
             for key, numbers in found.items()
             for number in sorted(numbers)
         ]
-        errors = await gathered(self._delete, keys)
+        errors = await gathered(self._forget, keys)
         outcomes = dict.fromkeys(found, Errors.NONE)
+        turns = Turns(SHARE_PARTITIONS_PER_TURN_MAX)
         for key, error in zip(keys, errors, strict=True):
+            await turns.next()
             if error is not Errors.NONE:
                 outcomes[key.topic_id] = error
         gone = [key for key, error in outcomes.items() if error is Errors.NONE]
@@ -188,7 +250,7 @@ class ShareGroupOffsets:
             )
         return outcomes
 
-    async def _delete(self, key: SharePartitionKey) -> Errors:
+    async def _forget(self, key: SharePartitionKey) -> Errors:
         try:
             await self._persister.delete(key)
         except CoordinatorError as refusal:
@@ -204,10 +266,12 @@ class ShareGroupOffsets:
 
 def _parted(
     outcomes: Mapping[Uuid, Mapping[int, Errors]],
-) -> tuple[dict[Uuid, frozenset[int]], dict[Uuid, frozenset[int]]]:
+) -> Pieces[tuple[dict[Uuid, frozenset[int]], dict[Uuid, frozenset[int]]]]:
     """The partitions that went well, and those that did not."""
     done, failed = {}, {}
-    for key, errors in outcomes.items():
+    for count, (key, errors) in enumerate(outcomes.items(), 1):
+        if count % SHARE_PARTITIONS_PER_TURN_MAX == 0:
+            yield
         good = frozenset(number for number, error in errors.items() if error is Errors.NONE)
         bad = frozenset(errors) - good
         if good:

@@ -3,6 +3,11 @@
 To this broker it is a call of its share coordinator; another is asked over the kept connection of
 brokers, by keys 83 to 87. Where the coordinator is loading, moving or not there yet, the call is
 tried again a few times. The state topic is made when it is first needed.
+
+A group with thousands of partitions has thousands of calls to make at the same time, when it begins
+and whenever its members come, go, or acknowledge. Some of them begin in each round of the loop, by
+turns of groups and kinds of calls, so that others are heard meanwhile; those for one partition of
+the state topic go together, and share an append.
 """
 
 from __future__ import annotations
@@ -14,10 +19,12 @@ from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.share.state import ShareState, batches_of
 from kaa.limits import (
     SHARE_STATE_ATTEMPTS_MAX,
+    SHARE_STATE_CALLS_PER_TURN_MAX,
     SHARE_STATE_RETRY_SECONDS_MAX,
     SHARE_STATE_RETRY_SECONDS_MIN,
 )
 from kaa.model.topics import SHARE_GROUP_STATE
+from kaa.model.turns import Admission
 from kaa.wire.errors import Errors
 from kaa.wire.messages import k83_initialize_share_group_state as k83
 from kaa.wire.messages import k84_read_share_group_state as k84
@@ -65,10 +72,17 @@ class ShareStatePersister:
         self._replicas = replicas
         self._topic_creation = topic_creation
         self._brokers = brokers
+        self._admission = Admission(SHARE_STATE_CALLS_PER_TURN_MAX)
         # How the share coordinator of this broker is called; a test may stand in front of it.
         self.here: Callable[[LocalCall, Request[Any]], Awaitable[Any]] = self._here
 
-    async def initialise(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
+    async def initialise(
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,
+        start_offset: int,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
         one = k83.PartitionData(
             partition=key.partition, state_epoch=state_epoch, start_offset=start_offset
         )
@@ -77,6 +91,7 @@ class ShareStatePersister:
             key,
             lambda local: local.initialise(key, state_epoch, start_offset),
             k83.InitializeShareGroupStateRequest(group_id=key.group_id, topics=[topic]),
+            is_wanted,
         )
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
@@ -151,9 +166,11 @@ class ShareStatePersister:
         key: SharePartitionKey,
         local: LocalCall,
         request: Request[Any],
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Any:
         pause = SHARE_STATE_RETRY_SECONDS_MIN
         for _ in range(SHARE_STATE_ATTEMPTS_MAX - 1):
+            await self._have_turn(key, request, is_wanted)
             try:
                 return await self._ask(key, local, request)
             except CoordinatorError as refusal:
@@ -161,7 +178,16 @@ class ShareStatePersister:
                     raise
             await asyncio.sleep(pause)
             pause = min(2 * pause, SHARE_STATE_RETRY_SECONDS_MAX)
+        await self._have_turn(key, request, is_wanted)
         return await self._ask(key, local, request)
+
+    async def _have_turn(
+        self, key: SharePartitionKey, request: Request[Any], is_wanted: Callable[[], bool]
+    ) -> None:
+        place = self._local.partition_for(key)
+        await self._admission.next((key.group_id, request.api_key), place)
+        if not is_wanted():
+            raise CoordinatorError(Errors.NOT_COORDINATOR, "This broker no longer needs the state.")
 
     def _here(self, call: LocalCall, _: Request[Any]) -> Awaitable[Any]:
         return call(self._local)

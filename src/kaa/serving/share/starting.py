@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 async def start_offset(clock: Clock, executor: Executor, partition: Partition, reset: str) -> int:
     """The offset; LogError if it is not known now."""
-    log = partition.leader_log()
+    log = partition.online_log()
     if reset == "earliest":
         return log.log_start_offset
     if partition.is_behind_predecessor():
@@ -27,5 +27,5 @@ async def start_offset(clock: Clock, executor: Executor, partition: Partition, r
     if reset == "latest":
         return end
     timestamp = clock.wall_ms() - duration_ms(reset.partition(":")[2])
-    found = await search_offset(executor, log, max(0, timestamp))
+    found = await search_offset(executor, partition, max(0, timestamp))
     return end if found is None or found.offset > end else found.offset

@@ -27,6 +27,12 @@ class Window:
         for key in tuple(self._keys):
             yield self._batches[key]
 
+    def since(self, offset: int) -> Iterator[InFlightBatch]:
+        """From the batch on that has the offset, or begins after it."""
+        place = max(0, bisect_right(self._keys, offset) - 1)
+        for key in self._keys[place:]:
+            yield self._batches[key]
+
     @property
     def first(self) -> InFlightBatch:
         return self._batches[self._keys[0]]

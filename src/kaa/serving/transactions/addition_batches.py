@@ -17,7 +17,7 @@ from kaa.wire.messages.k24_add_partitions_to_txn import AddPartitionsToTxnReques
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from kaa.coordinators.transaction.state import PartitionName
+    from kaa.model.topics import PartitionName
     from kaa.wire.messages.k24_add_partitions_to_txn import (
         AddPartitionsToTxnResponse,
         AddPartitionsToTxnTransaction,

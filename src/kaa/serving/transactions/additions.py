@@ -10,8 +10,8 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from kaa.limits import TRANSACTION_PARTITIONS_PER_TURN_MAX
-from kaa.serving.turns import in_turns
+from kaa.limits import PARTS_BEGUN_PER_TURN_MAX, TRANSACTION_PARTITIONS_PER_TURN_MAX
+from kaa.model.turns import Turns, in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kaa.coordinators.transaction.coordinator import TransactionCoordinator
-    from kaa.coordinators.transaction.state import PartitionName
     from kaa.model.pieces import Pieces
+    from kaa.model.topics import PartitionName
     from kaa.serving.view import NodeView
 
 NEWEST_VERSION: Final = AddPartitionsToTxnRequest.valid_versions.high
@@ -47,17 +47,17 @@ class Additions:
         self, request: AddPartitionsToTxnRequest, version: int
     ) -> AddPartitionsToTxnResponse:
         if version >= _BATCH_VERSION:
-            asked = [self.add(each, version) for each in request.transactions]
-            # All at once: each waits for what it has written to be committed.
-            found = [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked)
-            results = [
-                AddPartitionsToTxnResult(
+            response = AddPartitionsToTxnResponse(results_by_transaction=[])
+            turns = Turns(PARTS_BEGUN_PER_TURN_MAX)
+            found = await self._added(request.transactions, version)
+            for each, errors in zip(request.transactions, found, strict=True):
+                await turns.next()
+                result = AddPartitionsToTxnResult(
                     transactional_id=each.transactional_id,
                     topic_results=await in_turns(_by_topic(errors)),
                 )
-                for each, errors in zip(request.transactions, found, strict=True)
-            ]
-            return AddPartitionsToTxnResponse(results_by_transaction=results)
+                response.results_by_transaction.append(result)
+            return response
         one = AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
             producer_id=request.v3_and_below_producer_id,
@@ -69,6 +69,25 @@ class Additions:
         return AddPartitionsToTxnResponse(
             results_by_topic_v3_and_below=await in_turns(_by_topic(errors))
         )
+
+    async def _added(
+        self, transactions: Sequence[AddPartitionsToTxnTransaction], version: int
+    ) -> list[Mapping[PartitionName, Errors]]:
+        """Nobody waits for another: each waits for what it has written to be committed."""
+        if len(transactions) == 1:
+            return [await self.add(transactions[0], version)]
+        turns = Turns(PARTS_BEGUN_PER_TURN_MAX)
+        found: list[Mapping[PartitionName, Errors]] = [{}] * len(transactions)
+
+        async def add(place: int) -> None:
+            found[place] = await self.add(transactions[place], version)
+
+        # To forget thousands of tasks takes its time, so that none is kept when it is done.
+        async with asyncio.TaskGroup() as tasks:
+            for place in range(len(transactions)):
+                await turns.next()
+                tasks.create_task(add(place))
+        return found
 
     async def add(
         self, asked: AddPartitionsToTxnTransaction, version: int = NEWEST_VERSION

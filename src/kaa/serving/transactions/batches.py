@@ -10,8 +10,8 @@ from kaa.limits import PRODUCE_BATCHES_AT_ONCE_MAX, TRANSACTION_PARTITIONS_PER_T
 from kaa.records.batch import ATTRIBUTES_POSITION, HEADER_BYTES, RecordBatch
 
 if TYPE_CHECKING:
-    from kaa.coordinators.transaction.state import PartitionName
     from kaa.model.pieces import Pieces
+    from kaa.model.topics import PartitionName
     from kaa.serving.services import Services
     from kaa.wire.messages.k00_produce import ProduceRequest, TopicProduceData
 

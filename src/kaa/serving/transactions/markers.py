@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.coordinators.group.offsets.transactional import ended
 from kaa.coordinators.shard import TransactionalWriter
-from kaa.limits import TRANSACTION_MARKERS_PER_TURN_MAX
+from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX, TRANSACTION_MARKERS_PER_TURN_MAX
+from kaa.log.append import BY_COORDINATOR
 from kaa.log.errors import LogError
-from kaa.model.kinds import AppendOrigin
 from kaa.model.topics import CONSUMER_OFFSETS
+from kaa.model.turns import Turns, gathered
 from kaa.records.control import (
     ControlRecordType,
     EndTransactionMarker,
     build_end_transaction_batch,
 )
-from kaa.serving.delayed import Appended, until_all_replicated
-from kaa.serving.turns import Turns, gathered
+from kaa.serving.applied import until_applied
+from kaa.serving.delayed import Appended, until_replicated
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k27_write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from kaa.coordinators.group.coordinator import GroupCoordinator
-    from kaa.log.append import AppendInfo
+    from kaa.log.append import AppendInfo, AppendSource
     from kaa.replication.manager import ReplicaManager
     from kaa.replication.partition import Partition
     from kaa.serving.transactions.peers import RemoteBrokers
@@ -75,9 +76,38 @@ class Markers:
         """Writes them on this broker."""
         now_ms = self._view.clock.wall_ms()
         writing = _Writing(self._view, self._replicas, self._groups, now_ms)
-        markers = [await writing.marker(one) for one in request.markers]
+        try:
+            markers = [await writing.marker(one) for one in request.markers]
+        except _ImpossibleProducerError:
+            return _failed(request)
         await writing.finish()
         return WriteTxnMarkersResponse(markers=markers)
+
+
+class _ImpossibleProducerError(Exception):
+    """A marker is of a producer that no log can have."""
+
+
+def _failed(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    """Kafka fails on such a marker, and with it on the whole request: one result per producer."""
+    markers = {}
+    for marker in request.markers:
+        topics = [
+            WritableTxnMarkerTopicResult(
+                name=topic.name,
+                partitions=[
+                    WritableTxnMarkerPartitionResult(
+                        partition_index=number, error_code=Errors.UNKNOWN_SERVER_ERROR
+                    )
+                    for number in topic.partition_indexes
+                ],
+            )
+            for topic in marker.topics
+        ]
+        markers[marker.producer_id] = WritableTxnMarkerResult(
+            producer_id=marker.producer_id, topics=topics
+        )
+    return WriteTxnMarkersResponse(markers=list(markers.values()))
 
 
 class _Later(NamedTuple):
@@ -85,7 +115,7 @@ class _Later(NamedTuple):
 
     partition: Partition
     batch: bytearray
-    transaction_version: int
+    source: AppendSource
     result: WritableTxnMarkerPartitionResult
 
 
@@ -98,6 +128,8 @@ class _Writing:
     _coordinator: GroupCoordinator
     _now_ms: int
     _turns: Turns = field(default_factory=lambda: Turns(TRANSACTION_MARKERS_PER_TURN_MAX))
+    # For markers and topics without a partition.
+    _looks: Turns = field(default_factory=lambda: Turns(OFFSETS_LISTED_PER_SLICE_MAX))
     _appended: list[tuple[Appended, WritableTxnMarkerPartitionResult]] = field(default_factory=list)
     # Left to the threads of their directories.
     _later: list[_Later] = field(default_factory=list)
@@ -108,13 +140,16 @@ class _Writing:
 
     async def marker(self, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
         """A topic that is named twice is answered once."""
+        await self._looks.next()
         topics: dict[str, WritableTxnMarkerTopicResult] = {}
         for topic in marker.topics:
+            await self._looks.next()
             results = topics.setdefault(
                 topic.name, WritableTxnMarkerTopicResult(name=topic.name, partitions=[])
             )
             for number in topic.partition_indexes:
                 await self._turns.next()
+                await until_applied(self._replicas, [(topic.name, number)])
                 results.partitions.append(self._partition(marker, topic.name, number))
         return WritableTxnMarkerResult(producer_id=marker.producer_id, topics=list(topics.values()))
 
@@ -126,6 +161,8 @@ class _Writing:
         if isinstance(found, Errors):
             result.error_code = Errors.UNKNOWN_TOPIC_OR_PARTITION
             return result
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
+            raise _ImpossibleProducerError
         end = EndTransactionMarker(
             ControlRecordType.COMMIT if marker.transaction_result else ControlRecordType.ABORT,
             marker.coordinator_epoch,
@@ -137,6 +174,7 @@ class _Writing:
             )
             self._groups.append((ending, result))
             return result
+        source = BY_COORDINATOR._replace(transaction_version=marker.transaction_version)
         batch = build_end_transaction_batch(
             end,
             producer_id=marker.producer_id,
@@ -145,14 +183,9 @@ class _Writing:
         )
         try:
             if found.is_append_long:
-                self._later.append(_Later(found, batch, marker.transaction_version, result))
+                self._later.append(_Later(found, batch, source, result))
                 return result
-            info = found.append(
-                batch,
-                now_ms=self._now_ms,
-                origin=AppendOrigin.COORDINATOR,
-                transaction_version=marker.transaction_version,
-            )
+            info = found.append(batch, now_ms=self._now_ms, source=source)
         except LogError as error:
             result.error_code = error.error
         else:
@@ -160,14 +193,9 @@ class _Writing:
         return result
 
     async def _append_later(self, later: _Later) -> None:
-        partition, batch, transaction_version, result = later
+        partition, batch, source, result = later
         try:
-            info = await partition.append_later(
-                batch,
-                now_ms=self._now_ms,
-                origin=AppendOrigin.COORDINATOR,
-                transaction_version=transaction_version,
-            )
+            info = await partition.append_later(batch, now_ms=self._now_ms, source=source)
         except LogError as error:
             result.error_code = error.error
         else:
@@ -182,11 +210,11 @@ class _Writing:
     async def finish(self) -> None:
         """Waits until every marker is replicated, or never will be, or time is up."""
         await gathered(self._append_later, self._later)
-        outcomes = await until_all_replicated(
-            self._view.loop,
-            [appended for appended, _ in self._appended],
-            self._view.config.get_int("request.timeout.ms"),
-        )
+        appended = [one for one, _ in self._appended]
+        timeout_ms = self._view.config.get_int("request.timeout.ms")
+        outcomes = until_replicated(self._view.loop, appended, timeout_ms, list)
+        if not isinstance(outcomes, list):
+            outcomes = await outcomes
         for (_, result), error in zip(self._appended, outcomes, strict=True):
             result.error_code = error
         for ending, result in self._groups:

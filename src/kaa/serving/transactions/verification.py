@@ -19,7 +19,7 @@ from kaa.coordinators.transaction.state import by_topic_in_pieces
 from kaa.limits import TRANSACTION_PARTITIONS_PER_TURN_MAX
 from kaa.model.pieces import mapped
 from kaa.model.topics import TRANSACTION_STATE
-from kaa.serving.turns import in_turns
+from kaa.model.turns import in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
@@ -29,9 +29,9 @@ from kaa.wire.messages.k24_add_partitions_to_txn import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kaa.coordinators.transaction.state import PartitionName
     from kaa.log.producer_state import VerificationGuard
     from kaa.model.pieces import Pieces
+    from kaa.model.topics import PartitionName
     from kaa.replication.manager import ReplicaManager
     from kaa.serving.transactions.additions import Additions
     from kaa.serving.transactions.peers import RemoteBrokers
@@ -100,7 +100,7 @@ class Verification:
             partition = self._replicas.find(*name)
             if isinstance(partition, Errors) or not partition.is_leader:
                 continue
-            guard = partition.leader_log().producer_state.start_verification(
+            guard = partition.online_log().producer_state.start_verification(
                 producer[0],
                 sequence,
                 producer[1],

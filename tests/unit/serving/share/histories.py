@@ -14,8 +14,8 @@ from kaa.coordinators.share.batches import StateBatch
 from kaa.serving.share.acquisition import Acquired, Fetched, FetchedBatch, acquire
 from kaa.serving.share.machine import (
     Acknowledgement,
-    Change,
-    RefusedError,
+    AcknowledgementError,
+    DeliveryChange,
     SharePartition,
     ShareSettings,
 )
@@ -50,7 +50,7 @@ class History:
         self.now_ms = 1_000
         # What members were handed and have not said anything about, as they believe.
         self.held: dict[str, list[Acquired]] = {member: [] for member in MEMBERS}
-        self.pending: list[tuple[int, Change]] = []
+        self.pending: list[tuple[int, DeliveryChange]] = []
         self.write_count = 0
         self.told: list[dict[str, Any]] = [{"offsets": self.offsets()}]
         self.commands: list[dict[str, Any]] = []
@@ -188,7 +188,7 @@ class History:
     def act(self, act: Any, command: dict[str, Any]) -> None:
         try:
             change = act()
-        except RefusedError as refusal:
+        except AcknowledgementError as refusal:
             self.note(command, error=int(refusal.error))
             return
         written = []
@@ -196,7 +196,7 @@ class History:
             written = [self.write(change)]
         self.note(command, error=int(Errors.NONE), written=written)
 
-    def write(self, change: Change) -> dict[str, Any]:
+    def write(self, change: DeliveryChange) -> dict[str, Any]:
         self.pending.append((self.write_count, change))
         self.write_count += 1
         return {
@@ -212,7 +212,7 @@ class History:
             self.finish(change, is_ok=is_ok)
             self.note({"op": "written", "write": number, "ok": is_ok})
 
-    def finish(self, change: Change, *, is_ok: bool) -> None:
+    def finish(self, change: DeliveryChange, *, is_ok: bool) -> None:
         self.partition.finish(change, is_written=is_ok)
 
     def expire(self) -> None:

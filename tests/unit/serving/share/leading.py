@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.share.state import ShareState
+from kaa.serving.share.acquisition import Fetched, FetchedBatch, acquire
 from kaa.serving.share.led import LedSharePartition
 from kaa.serving.share.manager import SharePartitions
 from kaa.wire.errors import Errors
@@ -16,7 +17,7 @@ from kaa.wire.primitives import PartitionId
 from tests.unit.handlers.share_requests import share_node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kaa.coordinators.share.machine import StateChange
     from kaa.coordinators.share.state import SharePartitionKey
@@ -49,7 +50,13 @@ class HeldPersister:
             event.set()
         await turns()
 
-    async def initialise(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
+    async def initialise(
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,
+        start_offset: int,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
         await self._pass()
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
@@ -67,6 +74,13 @@ class HeldPersister:
     async def summary(self, key: SharePartitionKey) -> ShareState:
         await self._pass()
         return ShareState(0, 3, 0, self.start_offset, 0, ())
+
+
+def take(led: LedSharePartition, member_id: str = "m", now_ms: int = 0) -> None:
+    """A member takes all that there is."""
+    fetched = Fetched(member_id, 0, [FetchedBatch(0, 9)], 100, 100)
+    assert acquire(led.machine, fetched, now_ms)
+    led.keep_deadline()
 
 
 async def turns() -> None:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from kaa.serving.share.acquisition import Acquired, Fetched, FetchedBatch, acquire
+from copy import deepcopy
+from itertools import accumulate
+from typing import Any
+
+import pytest
+
+from kaa.serving.share.acquisition import Acquired, Fetched, FetchedBatch, acquire, reach
 from kaa.serving.share.machine import RELEASE, Acknowledgement, SharePartition, ShareSettings
+from tests.unit.serving.share import histories
+from tests.unit.serving.share.histories import History
 
 LOG = [FetchedBatch(0, 9), FetchedBatch(10, 19), FetchedBatch(20, 29)]
 
@@ -82,3 +90,62 @@ def test_nothing_read_is_nothing_acquired() -> None:
     assert fetch(made, batches=[]) == []
     made.log_start_moved(50)
     assert acquire(made, Fetched("m", 0, LOG, 10, 10), 0) == []
+
+
+# --- how much has to be read
+
+
+def needed(made: SharePartition, fetched: Fetched) -> Fetched:
+    """The read without what it does not need."""
+    first = max(fetched.fetch_offset, fetched.batches[0].base_offset)
+    last = reach(made, first, fetched.records_max)
+    lasts = accumulate((batch.last_offset for batch in fetched.batches), max, initial=-1)
+    batches = [batch for batch, done in zip(fetched.batches, lasts, strict=False) if done < last]
+    return fetched._replace(batches=batches)
+
+
+def everything(made: SharePartition) -> Any:
+    offsets = (made.start_offset, made.end_offset, made.gap_start, made.next_fetch_offset())
+    states = [
+        (offset, state.state, state.delivery_count, state.member_id, state.is_ongoing)
+        for batch in made.window
+        for first, last, state in batch.states()
+        for offset in range(first, last + 1)
+    ]
+    return offsets, made.delivery_complete_count, states
+
+
+class Reads:
+    """Acquires from every read of a history twice: from all of it, and from what is needed."""
+
+    def __init__(self) -> None:
+        self.left_out = 0
+
+    def acquire(self, made: SharePartition, fetched: Fetched, now_ms: int) -> list[Acquired]:
+        other = deepcopy(made)
+        less = needed(other, fetched)
+        self.left_out += len(fetched.batches) - len(less.batches)
+        acquired = acquire(made, fetched, now_ms)
+        assert acquire(other, less, now_ms) == acquired, (fetched, less)
+        assert everything(other) == everything(made), (fetched, less)
+        return acquired
+
+
+@pytest.mark.parametrize("has_aborted", [False, True])
+def test_what_is_not_read_would_not_be_handed_out(
+    has_aborted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = Reads()
+    monkeypatch.setattr(histories, "acquire", reads.acquire)
+    for seed in range(150):
+        History(seed, has_aborted=has_aborted).play(100)
+    assert reads.left_out > 1_000
+
+
+def test_a_small_fetch_needs_few_batches() -> None:
+    made = partition()
+    assert reach(made, 0, 5) == 5
+    fetch(made, 5, is_record_limit=True)
+    # The five that are left of the first batch, and as many of the next.
+    assert reach(made, 5, 5) == 9
+    assert reach(made, 5, 10) == 14

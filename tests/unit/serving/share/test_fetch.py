@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, cast
 
 import pytest
 
 from kaa.log.sim_files import Fault
+from kaa.records.batch import iter_batches
 from kaa.replication.partition import Awaited
 from kaa.serving.delayed import LongPolls
 from kaa.serving.share.fetch import FetchLimits, ShareFetch, ShareRead, fetch_some
@@ -88,6 +89,113 @@ def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> None:
         at.node.run(wait())
 
 
+class Crowd:
+    """Members that wait for a partition; counts how often each looks."""
+
+    def __init__(self, at: Leading, *limits: dict[str, Any]) -> None:
+        self.looks = [0] * len(limits)
+        self.waits = []
+        for number, some in enumerate(limits):
+            one = fetch(at, 0, member=f"m{number}", **some)
+            look = self.counted(number, one)
+            self.waits.append(at.node.services.polls.wait(one.sources, 60_000, look))
+
+    def counted(self, number: int, one: ShareFetch) -> Callable[[bool], Any]:
+        def look(is_late: bool) -> Any:
+            self.looks[number] += 1
+            return one.look(is_late)
+
+        return look
+
+    @property
+    def served(self) -> list[bool]:
+        return [wait.done() for wait in self.waits]
+
+
+def test_those_who_would_get_nothing_do_not_look() -> None:
+    """A hundred members wait for what three of them can have."""
+    with leading() as at:
+
+        async def wait() -> None:
+            await at.loaded()
+            assert fetch(at, 0).look(is_late=False)
+            crowd = Crowd(at, *[{"records_max": 10}] * 100)
+            for _ in range(3):
+                at.node.append("t", 10)
+            await turns()
+            assert crowd.served == [True] * 3 + [False] * 97
+            assert sum(crowd.looks) == 3
+            at.node.append("t", 10)
+            await turns()
+            assert crowd.served == [True] * 4 + [False] * 96
+
+        at.node.run(wait())
+
+
+def test_one_who_wants_more_holds_nobody_up() -> None:
+    with leading() as at:
+
+        async def wait() -> None:
+            await at.loaded()
+            assert fetch(at, 0).look(is_late=False)
+            crowd = Crowd(at, {"bytes_min": 100_000}, {}, {})
+            at.node.append("t", 10)
+            await turns()
+            assert crowd.served == [False, True, False]
+            assert crowd.looks == [1, 1, 0]
+            assert list(crowd.waits[1].result()) == [at.ids[0]]
+
+        at.node.run(wait())
+
+
+def test_one_who_is_gone_passes_its_turn_on() -> None:
+    with leading() as at:
+
+        async def wait() -> None:
+            await at.loaded()
+            assert fetch(at, 0).look(is_late=False)
+            crowd = Crowd(at, {}, {}, {})
+            at.node.append("t", 10)
+            crowd.waits[0].cancel()
+            await turns()
+            assert crowd.served == [True, True, False]
+            assert crowd.waits[0].cancelled()
+
+        at.node.run(wait())
+
+
+def test_all_who_wait_hear_that_it_is_over() -> None:
+    with leading() as at:
+
+        async def wait() -> None:
+            led = await at.loaded()
+            assert fetch(at, 0).look(is_late=False)
+            crowd = Crowd(at, {}, {}, {})
+            led.drop(Errors.NOT_LEADER_OR_FOLLOWER)
+            await turns()
+            assert crowd.served == [True] * 3
+
+        at.node.run(wait())
+
+
+def test_nobody_who_waits_is_left_behind() -> None:
+    """Progress while some are still looking counts for all of them."""
+    with leading() as at:
+
+        async def wait() -> None:
+            await at.loaded()
+            assert fetch(at, 0).look(is_late=False)
+            crowd = Crowd(at, {"bytes_min": 100_000}, *[{"records_max": 10}] * 5)
+            # One batch each turn, so that each comes while the one before is handed out.
+            for _ in range(20):
+                at.node.append("t", 10)
+                await asyncio.sleep(0)
+            assert crowd.served == [False] + [True] * 5
+            assert crowd.looks[0] > 1
+
+        at.node.run(wait())
+
+
 def test_partitions_take_turns_and_share_the_limit_of_records() -> None:
     with leading() as at:
 
@@ -153,7 +261,7 @@ def test_records_that_the_log_lost_are_passed_over() -> None:
         async def look() -> None:
             await at.loaded()
             at.node.append("t", 10)
-            at.node.partition("t").leader_log().increment_log_start_offset(10)
+            at.node.partition("t").online_log().increment_log_start_offset(10)
             found = fetch(at, 0).look(is_late=False)
             assert found is not None
             assert offsets(found[at.ids[0]]) == [(10, 19)]
@@ -192,6 +300,29 @@ def test_records_that_cannot_be_read_cost_their_partition_alone() -> None:
         at.node.run(look())
 
 
+@pytest.mark.parametrize("piece_bytes", [1, 100, 500, 65_536])
+def test_as_much_is_read_as_is_handed_out(
+    piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However little of it is read at first."""
+    monkeypatch.setattr("kaa.serving.share.fetch.SHARE_READ_PIECE_BYTES", piece_bytes)
+    with leading() as at:
+
+        async def look() -> None:
+            for _ in range(20):
+                at.node.append("t", 10)
+            await at.loaded()
+            for first, last, records_max in ((0, 9, 1), (10, 69, 55), (70, 209, 500)):
+                found = fetch(at, 0, records_max=records_max).look(is_late=False)
+                assert found is not None
+                assert offsets(found[at.ids[0]]) == [(first, last)]
+                batches = list(iter_batches(found[at.ids[0]].records))
+                assert (batches[0].base_offset, batches[-1].last_offset) == (first, last)
+                assert batches[-1].end == len(found[at.ids[0]].records)
+
+        at.node.run(look())
+
+
 # --- many parts of a session
 
 
@@ -200,7 +331,7 @@ class Part:
 
     def __init__(self, number: int) -> None:
         self.one = PartitionId(uuid(number), 0)
-        self.has_records = False
+        self.has_records = self.is_made = False
         self.looks: list[bool] = []
         self.waiters: dict[Callable[[], None], None] = {}
 
@@ -226,9 +357,15 @@ class Part:
             waiter()
 
 
+async def made(parts: list[Part]) -> AsyncGenerator[ShareFetch, None]:
+    for part in parts:
+        part.is_made = True
+        yield cast("ShareFetch", part)
+
+
 async def some_of(parts: list[Part], wait_ms: int) -> dict[PartitionId, ShareRead]:
     polls = LongPolls(asyncio.get_running_loop())
-    found = await fetch_some(polls, cast("list[ShareFetch]", parts), wait_ms)
+    found = await fetch_some(polls, made(parts), wait_ms)
     await asyncio.sleep(0)
     assert not any(part.waiters for part in parts)
     assert len(polls) == 0
@@ -240,6 +377,7 @@ def test_the_first_part_with_something_answers() -> None:
     parts[1].has_records = parts[3].has_records = True
     assert list(asyncio.run(some_of(parts, 1_000))) == [parts[1].one]
     assert [part.looks for part in parts] == [[False], [False], [], []]
+    assert [part.is_made for part in parts] == [True, True, False, False]
 
 
 def test_a_part_that_gets_something_answers() -> None:
@@ -259,9 +397,71 @@ def test_a_part_that_gets_something_answers() -> None:
     asyncio.run(main())
 
 
+def test_parts_that_get_something_at_once_give_one_answer() -> None:
+    """Each of them takes as much as the whole answer may have."""
+
+    async def main() -> None:
+        parts = [Part(number) for number in range(4)]
+
+        def fill() -> None:
+            if parts[3].waiters:
+                parts[2].fill()
+                parts[1].fill()
+            else:
+                loop.call_soon(fill)
+
+        loop = asyncio.get_running_loop()
+        loop.call_soon(fill)
+        assert list(await some_of(parts, 60_000)) == [parts[2].one]
+        assert parts[1].looks == [False, False]
+
+    asyncio.run(main())
+
+
+def test_what_a_part_gets_before_it_is_waited_for_counts() -> None:
+    async def main() -> None:
+        parts = [Part(number) for number in range(4)]
+
+        def fill() -> None:
+            if parts[3].looks:
+                parts[3].fill()
+            else:
+                loop.call_soon(fill)
+
+        loop = asyncio.get_running_loop()
+        loop.call_soon(fill)
+        async with asyncio.timeout(30):
+            assert list(await some_of(parts, 60_000)) == [parts[3].one]
+
+    asyncio.run(main())
+
+
+def test_a_fetch_that_is_given_up_waits_for_nothing() -> None:
+    async def main() -> None:
+        parts = [Part(number) for number in range(4)]
+        polls = LongPolls(asyncio.get_running_loop())
+        async with asyncio.TaskGroup() as tasks:
+            work = fetch_some(polls, made(parts), 60_000)
+            task = tasks.create_task(work)
+            for _ in range(8):
+                await asyncio.sleep(0)
+            assert 0 < len(polls) < len(parts)
+            task.cancel()
+        await asyncio.sleep(0)
+        assert not any(part.waiters for part in parts)
+        assert len(polls) == 0
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("wait_ms", [0, 5])
 def test_when_time_is_up_the_parts_add_what_there_is(wait_ms: int) -> None:
     parts = [Part(number) for number in range(3)]
     found = asyncio.run(some_of(parts, wait_ms))
     assert found == {part.one: ShareRead() for part in parts}
     assert all(part.looks[-1] for part in parts)
+
+
+def test_without_parts_nobody_waits() -> None:
+    """The session is over, or none of its partitions can be fetched."""
+    assert asyncio.run(some_of([], 60_000)) == {}

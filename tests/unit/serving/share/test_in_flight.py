@@ -47,24 +47,36 @@ def test_what_the_log_lost_stays_lost() -> None:
     state.finish(is_written=False)
     assert state.state is RecordState.ARCHIVED
     assert lock is not None
-    assert lock.is_cancelled
+    assert lock.holders == 0
 
 
 def test_a_split_batch_keeps_its_lock() -> None:
     batch = InFlightBatch(3, 5, acquired())
-    made: list[Lock] = []
-
-    def new_lock(first: int, last: int, deadline_ms: int) -> Lock:
-        made.append(Lock(first, last, deadline_ms))
-        return made[-1]
-
-    batch.split(new_lock)
-    batch.split(new_lock)
-    assert [(lock.first_offset, lock.deadline_ms) for lock in made] == [
-        (3, 100),
-        (4, 100),
-        (5, 100),
+    lock = batch.whole.lock if batch.whole else None
+    batch.split()
+    batch.split()
+    assert lock is not None
+    assert lock.holders == 3
+    assert [(first, state.lock) for first, _, state in batch.states()] == [
+        (3, lock),
+        (4, lock),
+        (5, lock),
     ]
-    assert [first for first, _, _ in batch.states()] == [3, 4, 5]
+    assert [first for first, _, _ in batch.states(4)] == [4, 5]
+    assert [first for first, _, _ in batch.states(0, 4)] == [3, 4]
+    assert batch.state_at(6) is None
+    for _, _, state in batch.states():
+        state.unlock()
+    assert lock.holders == 0
     assert batch.is_within(3, 5)
     assert not batch.is_within(4, 5)
+
+
+def test_a_new_batch_is_acquired_in_part() -> None:
+    batch = InFlightBatch(3, 5, acquired())
+    batch.split_at(4)
+    found = [(state.state, state.delivery_count, state.lock) for _, _, state in batch.states()]
+    lock = found[0][2]
+    assert lock is not None
+    assert lock.holders == 2
+    assert found == [(ACQUIRED, 1, lock), (ACQUIRED, 1, lock), (AVAILABLE, 0, None)]

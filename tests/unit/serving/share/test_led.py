@@ -4,19 +4,12 @@ import asyncio
 
 import pytest
 
-from kaa.serving.share.acquisition import Fetched, FetchedBatch, acquire
-from kaa.serving.share.led import LedSharePartition, error_for_members
-from kaa.serving.share.machine import ACCEPT, RELEASE, Acknowledgement, RefusedError
+from kaa.serving.share.led import error_for_members
+from kaa.serving.share.machine import ACCEPT, RELEASE, Acknowledgement, AcknowledgementError
 from kaa.wire.errors import Errors
-from tests.unit.serving.share.leading import Leading, leading, turns
+from tests.unit.serving.share.leading import Leading, leading, take, turns
 
 ALL = (Acknowledgement(0, 9, [ACCEPT]),)
-
-
-def take(led: LedSharePartition, member_id: str = "m", now_ms: int = 0) -> None:
-    fetched = Fetched(member_id, 0, [FetchedBatch(0, 9)], 100, 100)
-    assert acquire(led.machine, fetched, now_ms)
-    led.keep_deadline()
 
 
 def test_it_is_loaded_from_what_was_written() -> None:
@@ -210,6 +203,24 @@ def test_a_lock_runs_out_by_its_deadline() -> None:
         at.node.run(expire())
 
 
+def test_a_lock_that_runs_out_needs_no_write() -> None:
+    """The persister has tried again for long; what is lost with this leader is a count."""
+    with leading() as at:
+
+        async def expire() -> None:
+            led = await at.loaded()
+            at.persister.error = Errors.COORDINATOR_NOT_AVAILABLE
+            take(led, now_ms=-30_000)
+            await at.node.services.loop.create_task(_later())
+            assert (led.error, led.is_idle, led.machine.next_fetch_offset()) == (None, True, 0)
+            at.persister.error = None
+            take(led, "other")
+            assert await led.acknowledge("other", ALL) is Errors.NONE
+            assert [tuple(one) for one in at.persister.writes[-1][1].batches] == [(0, 9, 2, 2)]
+
+        at.node.run(expire())
+
+
 async def _later() -> None:
     for _ in range(5):
         await turns()
@@ -242,7 +253,7 @@ def test_renewing_writes_nothing() -> None:
             take(led)
             assert await led.acknowledge("m", [Acknowledgement(0, 9, [4])]) is Errors.NONE
             assert not at.persister.writes
-            with pytest.raises(RefusedError):
+            with pytest.raises(AcknowledgementError):
                 led.acknowledge("other", ALL)
 
         at.node.run(renew())

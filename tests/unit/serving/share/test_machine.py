@@ -6,20 +6,20 @@ faults are those that other brokers have had.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from kaa.coordinators.share.batches import StateBatch
 from kaa.serving.share import acquisition
-from kaa.serving.share.acquisition import Acquired
-from kaa.serving.share.in_flight import InFlightState, RecordState
+from kaa.serving.share.acquisition import Acquired, FetchedBatch
+from kaa.serving.share.in_flight import InFlightBatch, InFlightState, RecordState
 from kaa.serving.share.machine import (
     ACCEPT,
     RENEW,
     Acknowledgement,
-    Change,
-    RefusedError,
+    AcknowledgementError,
+    DeliveryChange,
     SharePartition,
     ShareSettings,
 )
@@ -60,7 +60,7 @@ class Watched(History):
                 count = self.deliveries[offset] = self.deliveries.get(offset, 0) + 1
                 assert count <= self.settings.delivery_count_max, f"{offset} came too often"
 
-    def finish(self, change: Change, *, is_ok: bool) -> None:
+    def finish(self, change: DeliveryChange, *, is_ok: bool) -> None:
         super().finish(change, is_ok=is_ok)
         if is_ok:
             for batch in change.batches:
@@ -83,7 +83,7 @@ class Watched(History):
                     accepted = Acknowledgement(one.first_offset, one.last_offset, types)
                     try:
                         change = self.partition.acknowledge(member, [accepted], self.now_ms)
-                    except RefusedError:
+                    except AcknowledgementError:
                         continue
                     self.finish(change, is_ok=True)
                 held.clear()
@@ -170,7 +170,7 @@ def test_renewing_extends_the_lock() -> None:
 def test_renewing_can_be_switched_off() -> None:
     made = partition(is_renew_enabled=False)
     fetch(made)
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(AcknowledgementError) as refused:
         made.acknowledge("m", [Acknowledgement(0, 29, [RENEW])], 50)
     assert refused.value.error is Errors.INVALID_RECORD_STATE
 
@@ -179,7 +179,7 @@ def test_one_wrong_acknowledgement_spoils_the_request() -> None:
     made = partition()
     fetch(made)
     good, wrong = Acknowledgement(0, 4, [ACCEPT]), Acknowledgement(5, 99, [ACCEPT])
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(AcknowledgementError) as refused:
         made.acknowledge("m", [good, wrong], 0)
     assert refused.value.error is Errors.INVALID_REQUEST
     assert made.delivery_complete_count == 0
@@ -204,3 +204,26 @@ def test_the_log_start_moves_the_window() -> None:
     assert expired is not None
     assert made.finish(expired, is_written=True)
     assert made.start_offset == 30
+
+
+def test_single_records_are_not_walked_through_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that takes and accepts one record after the other of a large batch."""
+    made = partition()
+    count = 500
+    looked = 0
+    states = InFlightBatch.states
+
+    def counted(batch: InFlightBatch, *within: int) -> Iterator[tuple[int, int, InFlightState]]:
+        nonlocal looked
+        for found in states(batch, *within):
+            looked += 1
+            yield found
+
+    monkeypatch.setattr(InFlightBatch, "states", counted)
+    log = [FetchedBatch(0, count - 1)]
+    for offset in range(count):
+        assert fetch(made, 1, batches=log, is_record_limit=True) == [Acquired(offset, offset, 1)]
+        accepted = made.acknowledge("m", [Acknowledgement(offset, offset, [ACCEPT])], 0)
+        assert made.finish(accepted, is_written=True)
+    assert made.start_offset == count
+    assert looked < 10 * count

@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
+from kaa.serving.share import manager as manager_module
 from kaa.wire.errors import Errors
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord, RemoveTopicRecord
 from kaa.wire.primitives import PartitionId
 from tests.support.ids import uuid
-from tests.unit.serving.share.leading import leading, turns
+from tests.unit.serving.share.leading import leading, take, turns
+
+# How long records are held by default.
+LOCK_MS = 30_000
 
 
 def test_concurrent_loaders_wait_for_one_load() -> None:
@@ -96,3 +104,69 @@ def test_a_node_that_stops_answers_everybody() -> None:
             assert len(at.shares) == 0
 
         at.node.run(stop())
+
+
+def test_what_is_loaded_after_its_sessions_ended_is_not_kept() -> None:
+    with leading() as at:
+
+        async def load() -> None:
+            at.persister.is_open = False
+            led = at.lead()
+            await turns()
+            await at.shares.close(at.session)
+            late = at.lead(1)
+            await turns()
+            await at.persister.answer()
+            assert led.error is Errors.NOT_LEADER_OR_FOLLOWER
+            assert late.error is Errors.NOT_LEADER_OR_FOLLOWER
+            assert len(at.shares) == 0
+
+        at.node.run(load())
+
+
+def test_topics_with_many_partitions_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager_module, "SHARE_PARTITIONS_ENDED_PER_TURN_MAX", 1)
+    with leading() as at:
+
+        async def remove() -> None:
+            both = [await at.loaded(number) for number in (0, 1)]
+            at.shares.topics_deleted([at.ids[0].topic_id])
+            assert [led.error is None for led in both] == [False, True]
+            await turns()
+            assert len(at.shares) == 0
+            assert {led.error for led in both} == {Errors.UNKNOWN_TOPIC_OR_PARTITION}
+
+        at.node.run(remove())
+
+
+def test_locks_of_many_partitions_run_out_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that one fetch brought has the same deadline."""
+    monkeypatch.setattr(manager_module, "SHARE_PARTITIONS_ENDED_PER_TURN_MAX", 1)
+    with leading() as at:
+
+        async def expire() -> None:
+            both = [await at.loaded(number) for number in (0, 1)]
+            for led in both:
+                take(led, now_ms=-LOCK_MS)
+            left = []
+            for _ in range(20):
+                await asyncio.sleep(0)
+                left.append(sum(led.machine.next_deadline_ms is not None for led in both))
+            assert sorted(set(left)) == [0, 1, 2]
+            assert len(at.persister.writes) == 2
+
+        at.node.run(expire())
+
+
+def test_what_was_dropped_has_no_locks() -> None:
+    with leading() as at:
+
+        async def expire() -> None:
+            led = await at.loaded()
+            take(led, now_ms=-LOCK_MS)
+            at.shares.due(led)
+            led.drop(Errors.NOT_LEADER_OR_FOLLOWER)
+            await turns()
+            assert not at.persister.writes
+
+        at.node.run(expire())

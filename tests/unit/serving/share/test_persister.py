@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any, cast
 
 import pytest
@@ -11,6 +12,7 @@ from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.share.batches import StateBatch
 from kaa.coordinators.share.machine import StateChange
 from kaa.coordinators.share.state import SharePartitionKey
+from kaa.limits import SHARE_STATE_CALLS_PER_TURN_MAX
 from kaa.serving.share import persister as persister_module
 from kaa.serving.share.machine import SharePartition, ShareSettings
 from kaa.serving.share.persister import ShareStatePersister
@@ -19,6 +21,8 @@ from kaa.wire.messages import k84_read_share_group_state as k84
 from kaa.wire.primitives import Uuid
 from tests.unit.handlers.share_requests import load_shares, share_node, topic_id
 from tests.unit.handlers.support import Node
+
+CALLS = 100
 
 
 def persister(node: Node) -> ShareStatePersister:
@@ -154,3 +158,35 @@ def test_what_is_done_with_is_counted_anew_from_the_state_of_another_broker() ->
         machine = SharePartition(ShareSettings)
         machine.load(state.start_offset, state.batches)
         assert (machine.start_offset, machine.delivery_complete_count) == (4, 3)
+
+
+def test_thousands_of_calls_begin_in_many_rounds() -> None:
+    """Others are heard in between, and a group with few calls does not wait for one with many."""
+    with share_node() as node:
+        load_shares(node)
+        made = persister(node)
+        begun: list[tuple[str, int]] = []
+        rounds = 0
+
+        async def noted(_: object, request: Any) -> Any:
+            begun.append((request.group_id, rounds))
+            return None
+
+        made.here = noted
+
+        async def calls() -> None:
+            nonlocal rounds
+            keys = [SharePartitionKey("many", topic_id(node), 1)] * CALLS
+            keys.append(SharePartitionKey("few", topic_id(node), 0))
+            async with asyncio.TaskGroup() as tasks:
+                asked = [tasks.create_task(made.delete(key)) for key in keys]
+                while not all(task.done() for task in asked):
+                    await asyncio.sleep(0)
+                    rounds += 1
+
+        node.run(calls())
+        assert len(begun) == CALLS + 1
+        per_round = Counter(number for _, number in begun)
+        assert max(per_round.values()) == SHARE_STATE_CALLS_PER_TURN_MAX
+        (few,) = (number for group, number in begun if group == "few")
+        assert few <= sorted(per_round)[1]

@@ -25,7 +25,7 @@ def test_a_group_begins_where_its_setting_says(reset: str, offset: int) -> None:
         hour_ms = 3_600_000
         for age_ms in (3 * hour_ms, 2 * hour_ms, hour_ms // 2):
             partition.append(batch(3, timestamp=NOW_MS - age_ms), now_ms=NOW_MS)
-        partition.leader_log().increment_log_start_offset(2)
+        partition.online_log().increment_log_start_offset(2)
         services = node.services
         found = start_offset(services.clock, services.batch_work, partition, reset)
         assert node.run(found) == offset

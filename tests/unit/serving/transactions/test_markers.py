@@ -92,7 +92,7 @@ def test_a_marker_that_meets_a_write_leaves_the_loop_to_others() -> None:
     with Node() as node, ThreadPoolExecutor(1) as writer:
         node.create_topic("t")
         partition, gate = node.partition("t"), threading.Event()
-        partition.leader_log().directory.writer = writer
+        partition.online_log().directory.writer = writer
         writer.submit(gate.wait)
         builder = BatchBuilder()
         builder.append(0, b"k", b"v")
@@ -115,15 +115,15 @@ def test_a_marker_that_meets_a_write_leaves_the_loop_to_others() -> None:
             assert was_waiting
 
         node.run(story())
-        assert partition.leader_log().log_end_offset == 2
+        assert partition.online_log().log_end_offset == 2
 
 
 def test_a_marker_with_group_commit_is_left_to_the_thread_of_the_directory() -> None:
     with Node() as node, ThreadPoolExecutor(1, "writer") as writer:
         node.create_topic("t")
         partition = node.partition("t")
-        partition.leader_log().directory.writer = writer
-        log = partition.leader_log()
+        partition.online_log().directory.writer = writer
+        log = partition.online_log()
 
         async def story() -> None:
             asked = asyncio.Event()

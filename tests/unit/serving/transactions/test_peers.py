@@ -14,6 +14,7 @@ from kaa.client.connection import ConnectionSettings
 from kaa.client.peer import Address, Peer
 from kaa.controller.port import ControllerPort, ControllerRequestContext
 from kaa.controller.refusals import error_response
+from kaa.model.pieces import finish
 from kaa.serving.producer_ids import ProducerIds
 from kaa.serving.transactions.peers import RemoteBroker
 from kaa.wire.errors import Errors
@@ -110,7 +111,7 @@ def test_brokers_are_found_in_the_metadata() -> None:
 def test_a_controller_that_is_not_there() -> None:
     class Nobody(ControllerPort):
         async def submit(self, request: Any, context: ControllerRequestContext) -> Any:
-            return error_response(request, 0, Errors.REQUEST_TIMED_OUT, None)
+            return finish(error_response(request, 0, Errors.REQUEST_TIMED_OUT, None))
 
     async def story() -> None:
         ids = ProducerIds(Nobody(), 1, lambda: 1)
