@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kaa.controller.configs import AlteredResource
 from kaa.controller.result import ControllerError
+from kaa.limits import RECORDS_PER_PIECE
+from kaa.model.pieces import mapped
+from kaa.model.turns import Turns, in_turns
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from kaa.controller.image import Resource
+    from kaa.serving.services import NodeServices
 
 R = TypeVar("R", bound=AlteredResource)
 A = TypeVar("A", bound=AlteredResource)
@@ -25,32 +29,46 @@ A = TypeVar("A", bound=AlteredResource)
 
 async def alter_each(
     resources: Sequence[R],
-    is_done: Callable[[R], bool],
+    alter_here: Callable[[R], Awaitable[bool]],
     answer_type: Callable[..., A],
     pass_on: Callable[[list[R]], Awaitable[list[A]]],
 ) -> list[A]:
     """One answer for each resource.
 
-    `is_done` says whether the controller has nothing to do with it, and raises ControllerError if
-    it is refused.
+    `alter_here` does what this node does by itself: True if the controller has nothing to do with
+    the resource. It raises ControllerError if that is refused.
     """
-    named = [key_of(resource) for resource in resources]
+    named = await in_turns(mapped(key_of, resources))
     counts = Counter(named)
     answers: dict[Resource, A] = {}
     passed_on = []
+    turns = Turns(RECORDS_PER_PIECE)
     for resource, key in zip(resources, named, strict=True):
+        await turns.next()
         try:
             if counts[key] > 1:
                 raise ControllerError(Errors.INVALID_REQUEST, "the resource appears twice")
-            if is_done(resource):
+            if await alter_here(resource):
                 answers[key] = answer_for(answer_type, resource)
             else:
                 passed_on.append(resource)
         except ControllerError as refusal:
             answers[key] = answer_for(answer_type, resource, refusal)
     if passed_on:
-        answers |= {key_of(answer): answer for answer in await pass_on(passed_on)}
+        for answer in await pass_on(passed_on):
+            await turns.next()
+            answers[key_of(answer)] = answer
     return [answers[key] for key in named]
+
+
+async def judged(services: NodeServices, judge: Callable[[], None], setting_count: int) -> None:
+    """Has the settings of a broker judged as a whole; a thread does it if they are many.
+    ControllerError if they are refused.
+    """
+    if setting_count > RECORDS_PER_PIECE:
+        await services.loop.run_in_executor(services.batch_work, judge)
+    else:
+        judge()
 
 
 def answer_for(
@@ -71,4 +89,4 @@ def key_of(resource: AlteredResource) -> Resource:
 
 
 def unknown_kind(kind: int) -> ControllerError:
-    return ControllerError(Errors.INVALID_REQUEST, f"there are no resources {kind}")
+    return ControllerError(Errors.INVALID_REQUEST, f"{kind} is not a known type of resource")

@@ -1,40 +1,30 @@
-"""What a handler knows of a request besides its fields, and what it gives back.
-
-A handler gives an `Answer`: the response, or `Pending` where it is not known yet. One that is
-written as a coroutine is `Pending` that holds the connection.
-"""
+"""What a handler knows of a request besides its fields, and what it gives back: an `Answer`."""
 
 from __future__ import annotations
 
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, Union
 
 from kaa.net.pending import Pending
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from kaa.net.connection import Connection
     from kaa.wire.frames import RequestFrame
+    from kaa.wire.schema import Response
 
 R = TypeVar("R")
 
-Answer = Union[R, Pending[R]]  # noqa: UP007 - a generic alias, made at run time.
+# The response, or `Pending` where it is not known yet; None where the request is not answered, as
+# a produce with acks=0.
+Answer = Union[R, Pending[R], None]  # noqa: UP007 - a generic alias, made at run time.
 
 
-class Encoded(NamedTuple):
-    """A response that was encoded already, since that takes too long for the loop."""
-
-    parts: list[Any]
-
-
-async def settled(answer: Any) -> Any:
+async def response_of(answer: Answer[R]) -> R | None:
     """The response that stands at the end of what a handler gave."""
-    while True:
-        if isinstance(answer, Pending):
-            answer = await answer.response
-        elif isawaitable(answer):
-            answer = await answer
-        else:
-            return answer
+    while isinstance(answer, Pending):
+        answer = await answer.response
+    return answer
 
 
 class RequestContext(NamedTuple):
@@ -61,3 +51,13 @@ class RequestContext(NamedTuple):
     @property
     def listener_name(self) -> str:
         return self.connection.listener_name
+
+
+class Handle(Protocol):
+    """The function `handle` of a handler. Each takes requests of its own class, and the services of
+    the nodes that have its listener.
+    """
+
+    def __call__(
+        self, services: Any, request: Any, context: RequestContext, /
+    ) -> Answer[Response]: ...

@@ -14,6 +14,7 @@ from kaa.controller.port import ControllerRequestContext as ControllerContext
 from kaa.controller.port import ForwardedClient
 from kaa.controller.refusals import error_response
 from kaa.controller.result import ControllerError
+from kaa.model.turns import in_turns
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kaa.serving.services import NodeServices
     from kaa.wire.schema import Request
 
-Answer = TypeVar("Answer")
+R = TypeVar("R")
 
 
 def is_controller_listener(services: NodeServices, context: RequestContext) -> bool:
@@ -33,11 +34,11 @@ def is_controller_listener(services: NodeServices, context: RequestContext) -> b
 
 def forward(
     services: NodeServices,
-    request: Request[Answer],
+    request: Request[R],
     context: RequestContext,
     *,
     timeout_ms: int | None = None,
-) -> Awaitable[Answer]:
+) -> Awaitable[R]:
     """Has the active controller decide; `timeout_ms` is how long the request says it may take.
 
     As with Kafka, whose controller finds that it is too late when it comes to it, nothing is done
@@ -56,16 +57,16 @@ def forward(
     )
 
 
-async def _refuse(request: Request[Answer], context: RequestContext, error: Errors) -> Answer:
-    return error_response(request, context.api_version, error, None)
+async def _refuse(request: Request[R], context: RequestContext, error: Errors) -> R:
+    return await in_turns(error_response(request, context.api_version, error, None))
 
 
 async def _decide_here(
     services: NodeServices,
-    request: Request[Answer],
+    request: Request[R],
     context: RequestContext,
     timeout_ms: int | None,
-) -> Answer:
+) -> R:
     asked = ControllerContext(context.api_version, timeout_ms=timeout_ms)
     try:
         return await services.metadata.submit(request, asked)
@@ -74,7 +75,8 @@ async def _decide_here(
             # It stands on the envelope, or a broker would hand it on to its client; and in this
             # word, at which alone a JVM broker looks for another controller.
             raise ControllerError(Errors.NOT_CONTROLLER) from None
-        return error_response(request, context.api_version, refusal.error, refusal.message)
+        refused = error_response(request, context.api_version, refusal.error, refusal.message)
+        return await in_turns(refused)
 
 
 def _address(peer: str) -> bytes:

@@ -5,7 +5,7 @@ A fetch at an offset also says that everything before it is on the replica's dis
 records, or the end of the last common epoch if the logs went different ways, or the id of a
 snapshot if the log does not reach back that far.
 
-| version | |
+| version | what is new |
 |---|---|
 | 13 | the first that is answered with more than an error: topics by id |
 | 15 | the id of the replica moved (KIP-903) |
@@ -22,6 +22,7 @@ from kaa.handlers.quorum_messages import (
     leader_id_of,
     node_endpoints,
 )
+from kaa.net.pending import Pending
 from kaa.quorum import messages
 from kaa.quorum.metadata_log import METADATA_TOPIC_ID
 from kaa.quorum.voters import replica_key
@@ -37,7 +38,7 @@ from kaa.wire.messages.k01_fetch import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k01_fetch import FetchRequest
 
@@ -45,7 +46,13 @@ _TOPIC_IDS_VERSION: Final = 13
 _ENDPOINTS_VERSION: Final = 17
 
 
-async def handle(
+def handle(
+    services: NodeServices, request: FetchRequest, context: RequestContext
+) -> Answer[FetchResponse]:
+    return Pending(_fetch(services, request, context))
+
+
+async def _fetch(
     services: NodeServices, request: FetchRequest, context: RequestContext
 ) -> FetchResponse:
     version = context.api_version

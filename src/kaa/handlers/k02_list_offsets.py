@@ -19,12 +19,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from kaa.handlers.settling import settle
 from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
+from kaa.model.turns import Turns
+from kaa.net.pending import Pending
+from kaa.serving.applied import until_applied
 from kaa.serving.offset_search import search_offset
-from kaa.serving.turns import Turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k02_list_offsets import (
     ListOffsetsPartitionResponse,
@@ -33,7 +34,7 @@ from kaa.wire.messages.k02_list_offsets import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.replication.partition import Partition
     from kaa.serving.services import Services
     from kaa.wire.messages.k02_list_offsets import (
@@ -50,18 +51,20 @@ _LEADER_EPOCH_VERSION: Final = 4
 _NOT_AVAILABLE_VERSION: Final = 5
 
 
-async def handle(
+def handle(
+    services: Services, request: ListOffsetsRequest, context: RequestContext
+) -> Answer[ListOffsetsResponse]:
+    return Pending(_list_offsets(services, request, context))
+
+
+async def _list_offsets(
     services: Services, request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse:
-    isolation = FetchIsolation.HIGH_WATERMARK
-    if request.replica_id >= 0:
-        isolation = FetchIsolation.LOG_END
-    elif request.isolation_level == 1:
-        isolation = FetchIsolation.TXN_COMMITTED
+    isolation = FetchIsolation.of(request.replica_id, request.isolation_level)
     response = ListOffsetsResponse(topics=[])
     turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
     asked = ((one.name, each.partition_index) for one in request.topics for each in one.partitions)
-    await settle(services.replicas, asked)
+    await until_applied(services.replicas, asked)
     for topic in request.topics:
         if topic.partitions:
             answer = await _topic(services, topic, isolation, context.api_version, turns)
@@ -100,11 +103,9 @@ async def _partition(
     partition = services.replicas.find(topic.name, number)
     if isinstance(partition, Errors):
         return _failed(number, partition)
-    if not partition.is_leader:
-        return _failed(number, Errors.NOT_LEADER_OR_FOLLOWER)
-    error = partition.check_leader_epoch(asked.current_leader_epoch)
-    if error is not Errors.NONE:
-        return _failed(number, error)
+    refusal = partition.read_refusal(asked.current_leader_epoch)
+    if refusal is not None:
+        return _failed(number, refusal)
     try:
         response = await _look_up(services, partition, asked.timestamp, isolation)
     except LogError as failure:
@@ -119,7 +120,7 @@ async def _partition(
 async def _look_up(
     services: Services, partition: Partition, timestamp: int, isolation: FetchIsolation
 ) -> ListOffsetsPartitionResponse:
-    log = partition.leader_log()
+    log = partition.online_log()
     # Clients saw more of the leader before this one, and an offset must not go back (KIP-207).
     is_unsure = isolation is not FetchIsolation.LOG_END and partition.is_behind_predecessor()
     response = ListOffsetsPartitionResponse(partition_index=partition.number, timestamp=-1)
@@ -133,7 +134,7 @@ async def _look_up(
     if timestamp >= 0 and log.is_tiered and services.remote_logs is not None:
         found = await services.remote_logs.find_by_time(partition, timestamp)
     if found is None:
-        found = await search_offset(services.batch_work, log, timestamp)
+        found = await search_offset(services.batch_work, partition, timestamp)
     if found is None or (timestamp >= 0 and found.offset >= end_offset):
         if found is not None and is_unsure:
             raise LogError(Errors.OFFSET_NOT_AVAILABLE, "the high watermark is not known yet")

@@ -2,9 +2,9 @@
 
 A null list asks for all topics (version 0: an empty one). Topics that do not exist are created if
 the request and the settings allow it, and are then reported as having no leader yet, as Kafka
-reports them.
+reports them. Other answers are kept for the next who asks (`serving/metadata_answers`).
 
-| version | |
+| version | what is new |
 |---|---|
 | 4 | the client may forbid creation |
 | 5 | offline replicas |
@@ -21,13 +21,20 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaa.controller.image import NO_LEADER
 from kaa.handlers import authorized_operations
-from kaa.handlers.in_slices import in_slices_and_pieces
-from kaa.limits import METADATA_PARTITIONS_PER_SLICE_MAX
-from kaa.model.pieces import mapped
+from kaa.handlers.context import response_of
+from kaa.handlers.in_slices import begun_at_once, in_slices_and_pieces
+from kaa.limits import (
+    METADATA_PARTITIONS_PER_SLICE_MAX,
+    METADATA_QUESTION_TOPICS_MAX,
+    NAMES_ANSWERED_PER_SLICE_MAX,
+)
+from kaa.model.pieces import finish, mapped
+from kaa.model.topics import INTERNAL_TOPICS
+from kaa.model.turns import in_turns
 from kaa.net.pending import Pending
 from kaa.serving.metadata_view import controller_for_clients, offline_replicas, visible_leader
-from kaa.serving.turns import in_turns
 from kaa.wire.errors import Errors
+from kaa.wire.frames import EncodedResponse
 from kaa.wire.messages.k03_metadata import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -37,14 +44,15 @@ from kaa.wire.messages.k03_metadata import (
 from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from kaa.controller.image import ClusterImage, PartitionImage, TopicImage
-    from kaa.handlers.context import Answer, Encoded, RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
+    from kaa.wire.codec import Codec
     from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
-    from kaa.wire.schema import Response
+    from kaa.wire.primitives import Uuid
 
 Item = TypeVar("Item")
 
@@ -55,30 +63,111 @@ _LISTENER_ERROR_VERSION: Final = 6
 
 def handle(
     services: Services, request: MetadataRequest, context: RequestContext
-) -> Answer[Response | Encoded]:
-    version = context.api_version
+) -> Answer[MetadataResponse | EncodedResponse]:
     wanted = request.topics
-    if wanted is None or (version == 0 and not wanted):
-        return _in_slices(
-            services,
-            request,
-            context,
-            list(services.image.topics.values()),
-            lambda topic: _topic(services, request, context, topic),
-            lambda topic: len(topic.partitions),
-        )
-    if any(topic.name is None and topic.topic_id == UUID_ZERO for topic in wanted):
-        return _failed(wanted)
-    wanted = request.topics = _distinct(wanted)
-    missing = _missing(services, wanted)
+    if wanted is not None and len(wanted) > METADATA_QUESTION_TOPICS_MAX:
+        return Pending(_about_many(services, request, context, wanted))
+    kept = services.metadata_answers.current()
+    question = _question(request, context)
+    found = kept.get(question)
+    if found is not None:
+        return EncodedResponse(MetadataResponse.codec(context.api_version), found)
+    if wanted is None or (context.api_version == 0 and not wanted):
+        made = _all(services, request, context)
+    elif any(_is_nameless(topic) for topic in wanted):
+        return begun_at_once(_failed(wanted))
+    else:
+        wanted = request.topics = finish(_distinct(wanted))
+        missing = finish(_missing(services, wanted))
+        if missing and request.allow_auto_topic_creation and services.auto_create_topics:
+            return Pending(_create(services, request, context, missing))
+        made = _named(services, request, context, wanted, {})
+        if missing:
+            return made
+    return _encoded(
+        services,
+        made,
+        MetadataResponse.codec(context.api_version),
+        lambda body: services.metadata_answers.keep(kept, question, body),
+    )
+
+
+async def _about_many(
+    services: Services,
+    request: MetadataRequest,
+    context: RequestContext,
+    wanted: list[MetadataRequestTopic],
+) -> Answer[MetadataResponse | EncodedResponse]:
+    """The answer about more topics than it is kept for, made in turns from its first step."""
+    if any(await in_turns(mapped(_is_nameless, wanted))):
+        return begun_at_once(_failed(wanted))
+    wanted = request.topics = await in_turns(_distinct(wanted))
+    missing = await in_turns(_missing(services, wanted))
     if missing and request.allow_auto_topic_creation and services.auto_create_topics:
-        return Pending(_create(services, request, context, missing))
+        return await _create(services, request, context, missing)
+    return _named(services, request, context, wanted, {})
+
+
+def _question(request: MetadataRequest, context: RequestContext) -> Hashable:
+    """All that the answer depends on beside the image."""
+    topics = request.topics
+    return (
+        context.listener_name,
+        context.api_version,
+        request.include_cluster_authorized_operations,
+        request.include_topic_authorized_operations,
+        None if topics is None else tuple([(topic.name, topic.topic_id) for topic in topics]),
+    )
+
+
+def _encoded(
+    services: Services,
+    made: Answer[MetadataResponse],
+    codec: Codec,
+    keep: Callable[[bytes], None],
+) -> Answer[MetadataResponse | EncodedResponse]:
+    """The answer as bytes, which are kept; those of a large one are written by a thread."""
+
+    async def later() -> EncodedResponse:
+        response = await response_of(made)
+        assert response is not None
+        body = await services.loop.run_in_executor(services.batch_work, codec.encode, response)
+        keep(body)
+        return EncodedResponse(codec, body)
+
+    if not isinstance(made, MetadataResponse):
+        return Pending(later())
+    body = codec.encode(made)
+    keep(body)
+    return EncodedResponse(codec, body)
+
+
+def _all(
+    services: Services, request: MetadataRequest, context: RequestContext
+) -> Answer[MetadataResponse]:
+    return _in_slices(
+        services,
+        request,
+        context,
+        list(services.image.topics.values()),
+        lambda topic: _topic(services, request, context, topic),
+        lambda topic: len(topic.partitions),
+    )
+
+
+def _named(
+    services: Services,
+    request: MetadataRequest,
+    context: RequestContext,
+    wanted: list[MetadataRequestTopic],
+    creation_errors: dict[str, Errors],
+) -> Answer[MetadataResponse]:
     return _in_slices(
         services,
         request,
         context,
         wanted,
-        lambda topic: _asked(services, request, context, topic, {}),
+        lambda topic: _asked(services, request, context, topic, creation_errors),
         lambda topic: _partition_count(services.image, topic),
     )
 
@@ -90,10 +179,8 @@ def _in_slices(
     items: list[Item],
     make: Callable[[Item], Pieces[MetadataResponseTopic]],
     partition_count: Callable[[Item], int],
-) -> Answer[Response | Encoded]:
+) -> Answer[MetadataResponse]:
     return in_slices_and_pieces(
-        services,
-        context,
         items,
         make,
         lambda topics: _response(services, request, context, topics),
@@ -107,43 +194,54 @@ def _partition_count(image: ClusterImage, wanted: MetadataRequestTopic) -> int:
     return 0 if topic is None else len(topic.partitions)
 
 
-def _failed(wanted: list[MetadataRequestTopic]) -> MetadataResponse:
+def _is_nameless(topic: MetadataRequestTopic) -> bool:
+    return topic.name is None and topic.topic_id == UUID_ZERO
+
+
+def _failed(wanted: list[MetadataRequestTopic]) -> Pieces[MetadataResponse]:
     """Kafka fails on a topic without name and id, and with it on the whole request."""
     error = Errors.UNKNOWN_SERVER_ERROR
-    return MetadataResponse(
-        error_code=error,
-        topics=[
-            MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id)
-            for topic in wanted
-        ],
+    topics = yield from mapped(
+        lambda topic: MetadataResponseTopic(
+            error_code=error, name=topic.name or "", topic_id=topic.topic_id
+        ),
+        wanted,
     )
+    return MetadataResponse(error_code=error, topics=topics)
 
 
-def _distinct(wanted: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
+def _distinct(wanted: list[MetadataRequestTopic]) -> Pieces[list[MetadataRequestTopic]]:
     """Each topic once; where there are ids, names do not count."""
-    by_id = {topic.topic_id: topic for topic in wanted if topic.topic_id != UUID_ZERO}
-    return list(by_id.values() or {topic.name: topic for topic in wanted}.values())
+    by_id: dict[Uuid, MetadataRequestTopic] = {}
+    by_name: dict[str | None, MetadataRequestTopic] = {}
+    for number, topic in enumerate(wanted, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        if topic.topic_id != UUID_ZERO:
+            by_id[topic.topic_id] = topic
+        else:
+            by_name[topic.name] = topic
+    return list(by_id.values() or by_name.values())
 
 
 async def _create(
     services: Services, request: MetadataRequest, context: RequestContext, missing: list[str]
 ) -> MetadataResponse:
     errors = await services.topic_creation.create(missing)
-    topics = [
-        await in_turns(_asked(services, request, context, topic, errors))
-        for topic in request.topics or ()
-    ]
-    return _response(services, request, context, topics)
+    response = await response_of(_named(services, request, context, request.topics or [], errors))
+    assert response is not None
+    return response
 
 
-def _missing(services: Services, wanted: list[MetadataRequestTopic]) -> list[str]:
-    return [
-        topic.name
-        for topic in wanted
-        if topic.name is not None
-        and topic.topic_id == UUID_ZERO
-        and topic.name not in services.image.topics
-    ]
+def _missing(services: Services, wanted: list[MetadataRequestTopic]) -> Pieces[list[str]]:
+    missing = []
+    for number, topic in enumerate(wanted, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        name = topic.name
+        if name is not None and topic.topic_id == UUID_ZERO and name not in services.image.topics:
+            missing.append(name)
+    return missing
 
 
 def _asked(
@@ -169,7 +267,7 @@ def _asked(
     return MetadataResponseTopic(
         error_code=error,
         name=name,
-        is_internal=services.replicas.is_internal(name),
+        is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=_operations(request),
     )
 
@@ -184,7 +282,7 @@ def _topic(
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
-        is_internal=services.replicas.is_internal(topic.name),
+        is_internal=topic.name in INTERNAL_TOPICS,
         partitions=partitions,
         topic_authorized_operations=_operations(request),
     )
@@ -220,6 +318,24 @@ def _partition(
     )
 
 
+def _brokers(services: Services, listener_name: str) -> list[MetadataResponseBroker]:
+    """Those that are alive. The last one is fenced when it stops, and answers a moment longer: it
+    names itself then. Clients that hear of no broker at all forget whom to ask.
+    """
+    known = services.image.brokers
+    alive = [broker for broker in known.values() if not broker.is_fenced]
+    brokers = []
+    for broker in alive or [known[node] for node in (services.node_id,) if node in known]:
+        endpoint = broker.endpoint(listener_name)
+        if endpoint is not None:
+            brokers.append(
+                MetadataResponseBroker(
+                    node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+                )
+            )
+    return brokers
+
+
 def _response(
     services: Services,
     request: MetadataRequest,
@@ -228,15 +344,7 @@ def _response(
 ) -> MetadataResponse:
     if context.api_version < _TOPIC_IDS_VERSION:
         topics = [topic for topic in topics if topic.name is not None]
-    brokers = []
-    for broker in services.image.brokers.values():
-        endpoint = broker.endpoint(context.listener_name)
-        if endpoint is not None and not broker.is_fenced:
-            brokers.append(
-                MetadataResponseBroker(
-                    node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
-                )
-            )
+    brokers = _brokers(services, context.listener_name)
     return MetadataResponse(
         brokers=brokers,
         cluster_id=services.cluster_id,

@@ -14,7 +14,8 @@ import asyncio
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from kaa.handlers.context import settled
+from kaa.handlers.context import response_of
+from kaa.handlers.unknown_partitions import joined
 from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.net.pending import Hold, Pending
 from kaa.wire.errors import Errors
@@ -58,17 +59,14 @@ async def _commit_many(
     context: RequestContext,
     known: list[OffsetCommitRequestTopic],
     refused: list[OffsetCommitResponseTopic],
-) -> OffsetCommitResponse:
+) -> Answer[OffsetCommitResponse]:
     """The next request of the connection waits: it must not overtake this one."""
     has_ids = context.api_version >= _TOPIC_IDS_VERSION
     rest = iter(request.topics)
     while some := list(islice(rest, OFFSETS_LISTED_PER_SLICE_MAX)):
         _sort(services, some, known, refused, has_ids=has_ids)
         await asyncio.sleep(0)
-    response: OffsetCommitResponse = await settled(
-        _commit(services, request, context, known, refused)
-    )
-    return response
+    return await response_of(_commit(services, request, context, known, refused))
 
 
 def _sort(
@@ -147,12 +145,5 @@ async def _merged(
 ) -> OffsetCommitResponse:
     """The answer to the partitions that exist, together with the refusals of the others."""
     response = await committed
-    by_name = {topic.name: topic for topic in refused}
-    for topic in response.topics:
-        same = by_name.get(topic.name)
-        if same is None:
-            refused.append(topic)
-        else:
-            same.partitions += topic.partitions
-    response.topics = refused
+    response.topics = joined(refused, response.topics)
     return response

@@ -8,10 +8,13 @@ the member that asks (KIP-848), 10 names topics by id.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
-from kaa.serving.turns import Turns
+from kaa.limits import GROUPS_DESCRIBED_PER_SLICE_MAX, OFFSETS_LISTED_PER_SLICE_MAX
+from kaa.model.pieces import mapped
+from kaa.model.topics import NO_OFFSET
+from kaa.model.turns import Turns, in_turns
+from kaa.net.pending import Pending
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k09_offset_fetch import (
     OffsetFetchRequestGroup,
@@ -25,41 +28,41 @@ from kaa.wire.messages.k09_offset_fetch import (
 )
 
 if TYPE_CHECKING:
-    import asyncio
+    from collections.abc import Callable
 
-    from kaa.coordinators.machine import CoordinatorError
-    from kaa.handlers.context import RequestContext
+    from kaa.coordinators.group.offsets.committed import CommittedOffset
+    from kaa.coordinators.group.offsets.fetch import Show
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequest
+
+P = TypeVar("P")
 
 _GROUPS_VERSION = 8
 _GROUP_ERROR_VERSION = 2
 _TOPIC_IDS_VERSION = 10
 
 
-async def handle(
+def handle(
+    services: Services, request: OffsetFetchRequest, context: RequestContext
+) -> Answer[OffsetFetchResponse]:
+    return Pending(_fetch_all(services, request, context))
+
+
+async def _fetch_all(
     services: Services, request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse:
     version = context.api_version
     if version < _GROUPS_VERSION:
         return await _fetch_one(services, request, version)
-    answers = []
+    fetch = _fetch_by_id if version >= _TOPIC_IDS_VERSION else _fetch_by_name
+    turns = Turns(GROUPS_DESCRIBED_PER_SLICE_MAX)
+    response = OffsetFetchResponse(groups=[])
     for group in request.groups:
-        if version >= _TOPIC_IDS_VERSION:
-            answer = await _fetch_by_id(services, group, require_stable=request.require_stable)
-        else:
-            answer = await _fetch(services, group, require_stable=request.require_stable)
-        answers.append(answer)
-    return OffsetFetchResponse(groups=answers)
-
-
-def _fetch(
-    services: Services, group: OffsetFetchRequestGroup, *, require_stable: bool
-) -> asyncio.Future[OffsetFetchResponseGroup]:
-    def refused(error: CoordinatorError) -> OffsetFetchResponseGroup:
-        return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error.error)
-
-    return services.groups.fetch_offsets(group, refused, require_stable=require_stable)
+        await turns.next()
+        answer = await fetch(services, group, require_stable=request.require_stable)
+        response.groups.append(answer)
+    return response
 
 
 async def _fetch_one(
@@ -67,32 +70,54 @@ async def _fetch_one(
 ) -> OffsetFetchResponse:
     topics = None
     if request.topics is not None:
-        topics = [
-            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
-            for topic in request.topics
-        ]
+        renamed = mapped(
+            lambda topic: OffsetFetchRequestTopics(
+                name=topic.name, partition_indexes=topic.partition_indexes
+            ),
+            request.topics,
+        )
+        topics = await in_turns(renamed)
     group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
-    answer = await _fetch(services, group, require_stable=request.require_stable)
-    error = answer.error_code
-    turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
-    if error != Errors.NONE and version < _GROUP_ERROR_VERSION:
-        answer.topics = [await _refused(topic, error, turns) for topic in group.topics or ()]
-    topics_answered = []
-    for topic in answer.topics:
-        one = OffsetFetchResponseTopic(name=topic.name, partitions=[])
-        topics_answered.append(one)
-        for partition in topic.partitions:
-            await turns.next()
-            one.partitions.append(
-                OffsetFetchResponsePartition(
-                    partition_index=partition.partition_index,
-                    committed_offset=partition.committed_offset,
-                    committed_leader_epoch=partition.committed_leader_epoch,
-                    metadata=partition.metadata,
-                    error_code=partition.error_code,
-                )
+    found = await services.groups.fetch_offsets(
+        group, _shown_alone, require_stable=request.require_stable
+    )
+    if not isinstance(found, Errors):
+        answers = await in_turns(
+            mapped(
+                lambda topic: OffsetFetchResponseTopic(
+                    name=topic.name, partitions=topic.partitions
+                ),
+                found,
             )
-    return OffsetFetchResponse(error_code=error, topics=topics_answered)
+        )
+        return OffsetFetchResponse(topics=answers)
+    response = OffsetFetchResponse(error_code=found, topics=[])
+    if version < _GROUP_ERROR_VERSION:
+        turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
+        response.topics = [
+            OffsetFetchResponseTopic(
+                name=topic.name, partitions=await _refused(topic, found, _shown_alone, turns)
+            )
+            for topic in group.topics or ()
+        ]
+    return response
+
+
+async def _fetch_by_name(
+    services: Services, group: OffsetFetchRequestGroup, *, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    found = await services.groups.fetch_offsets(group, _shown, require_stable=require_stable)
+    if isinstance(found, Errors):
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=found)
+    topics = await in_turns(
+        mapped(
+            lambda topic: OffsetFetchResponseTopics(
+                name=topic.name, topic_id=topic.topic_id, partitions=topic.partitions
+            ),
+            found,
+        )
+    )
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
 async def _fetch_by_id(
@@ -105,14 +130,21 @@ async def _fetch_by_id(
     if group.topics is not None:
         known = []
         for topic in group.topics:
+            await turns.next()
             found = by_id.get(topic.topic_id)
             if found is None:
-                unknown.append(await _refused(topic, Errors.UNKNOWN_TOPIC_ID, turns))
+                unknown.append(
+                    OffsetFetchResponseTopics(
+                        name=topic.name,
+                        topic_id=topic.topic_id,
+                        partitions=await _refused(topic, Errors.UNKNOWN_TOPIC_ID, _shown, turns),
+                    )
+                )
             else:
                 topic.name = found.name
                 known.append(topic)
         group.topics = known
-    answer = await _fetch(services, group, require_stable=require_stable)
+    answer = await _fetch_by_name(services, group, require_stable=require_stable)
     if answer.error_code != Errors.NONE:
         return answer
     if group.topics is None:
@@ -125,14 +157,38 @@ async def _fetch_by_id(
 
 
 async def _refused(
-    topic: OffsetFetchRequestTopics, error: int, turns: Turns
-) -> OffsetFetchResponseTopics:
-    refused = OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=[])
+    topic: OffsetFetchRequestTopics, error: Errors, show: Show[P], turns: Turns
+) -> list[P]:
+    await turns.next()
+    refused = []
     for index in topic.partition_indexes:
         await turns.next()
-        refused.partitions.append(
-            OffsetFetchResponsePartitions(
-                partition_index=index, committed_offset=-1, metadata="", error_code=error
-            )
-        )
+        refused.append(show(index, None, error))
     return refused
+
+
+def _shown(
+    index: int, committed: CommittedOffset | None, error: Errors
+) -> OffsetFetchResponsePartitions:
+    return _partition(OffsetFetchResponsePartitions, index, committed, error)
+
+
+def _shown_alone(
+    index: int, committed: CommittedOffset | None, error: Errors
+) -> OffsetFetchResponsePartition:
+    return _partition(OffsetFetchResponsePartition, index, committed, error)
+
+
+def _partition(
+    kind: Callable[..., P], index: int, committed: CommittedOffset | None, error: Errors
+) -> P:
+    if committed is None:
+        return kind(
+            partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=error
+        )
+    return kind(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )

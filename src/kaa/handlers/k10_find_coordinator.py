@@ -14,8 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kaa.handlers.settling import settle
+from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.model.topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from kaa.model.turns import Turns
+from kaa.net.pending import Pending
+from kaa.serving.applied import until_applied
 from kaa.serving.metadata_view import visible_leader
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k10_find_coordinator import Coordinator, FindCoordinatorResponse
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.coordinator import GroupCoordinator
     from kaa.coordinators.share.coordinator import ShareCoordinator
     from kaa.coordinators.transaction.coordinator import TransactionCoordinator
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
 
@@ -36,12 +39,22 @@ _BATCH_VERSION: Final = 4
 _SHARE_VERSION: Final = 6
 
 
-async def handle(
+def handle(
+    services: Services, request: FindCoordinatorRequest, context: RequestContext
+) -> Answer[FindCoordinatorResponse]:
+    return Pending(_find_all(services, request, context))
+
+
+async def _find_all(
     services: Services, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
     version = context.api_version
     keys = request.coordinator_keys if version >= _BATCH_VERSION else [request.key]
-    found = [await _find(services, key, request.key_type, context) for key in keys]
+    found = []
+    turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
+    for key in keys:
+        await turns.next()
+        found.append(await _find(services, key, request.key_type, context))
     if version >= _BATCH_VERSION:
         return FindCoordinatorResponse(coordinators=found)
     (one,) = found
@@ -75,7 +88,7 @@ async def _find(
         return _refused(key, Errors.COORDINATOR_NOT_AVAILABLE)
     number = coordinator.partition_for(key)
     # So that a coordinator that is asked next does not have to be made first.
-    await settle(services.replicas, [(name, number)])
+    await until_applied(services.replicas, [(name, number)])
     partition = topic.partitions[number]
     leader = image.brokers.get(visible_leader(image, partition, context.listener_name))
     endpoint = None if leader is None else leader.endpoint(context.listener_name)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.group.outcome import Client
+from kaa.net.pending import Pending
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k11_join_group import JoinGroupResponse
 
 if TYPE_CHECKING:
     from kaa.coordinators.machine import CoordinatorError
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k11_join_group import JoinGroupRequest
 
@@ -23,7 +24,13 @@ _NULLABLE_PROTOCOL_VERSION = 7
 _INVALID = frozenset({Errors.INVALID_GROUP_ID, Errors.INVALID_SESSION_TIMEOUT})
 
 
-async def handle(
+def handle(
+    services: Services, request: JoinGroupRequest, context: RequestContext
+) -> Answer[JoinGroupResponse]:
+    return Pending(_join(services, request, context))
+
+
+async def _join(
     services: Services, request: JoinGroupRequest, context: RequestContext
 ) -> JoinGroupResponse:
     client = Client(context.client_id, context.client_host, context.api_version)

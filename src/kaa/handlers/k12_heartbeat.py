@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 def handle(
     services: Services, request: HeartbeatRequest, _: RequestContext
 ) -> Answer[HeartbeatResponse]:
-    return Pending(services.groups.heartbeat(request, _refused), Hold.NOTHING)
+    return Pending(services.groups.heartbeat(request, _refused, _respond), Hold.NOTHING)
+
+
+def _respond(error: Errors) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=error)
 
 
 def _refused(error: CoordinatorError) -> HeartbeatResponse:

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa.net.pending import Pending
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k14_sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
     from kaa.coordinators.machine import CoordinatorError
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k14_sync_group import SyncGroupRequest
 
 _PROTOCOL_VERSION = 5
 
 
-async def handle(
+def handle(
+    services: Services, request: SyncGroupRequest, context: RequestContext
+) -> Answer[SyncGroupResponse]:
+    return Pending(_sync(services, request, context))
+
+
+async def _sync(
     services: Services, request: SyncGroupRequest, context: RequestContext
 ) -> SyncGroupResponse:
     has_protocol = request.protocol_type is not None and request.protocol_name is not None

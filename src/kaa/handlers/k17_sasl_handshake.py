@@ -12,7 +12,7 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k17_sasl_handshake import SaslHandshakeResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k17_sasl_handshake import SaslHandshakeRequest
 
@@ -21,5 +21,5 @@ def handle(
     _services: NodeServices,
     _request: SaslHandshakeRequest,
     _context: RequestContext,
-) -> SaslHandshakeResponse:
+) -> Answer[SaslHandshakeResponse]:
     return SaslHandshakeResponse(error_code=Errors.ILLEGAL_SASL_STATE)

@@ -19,7 +19,7 @@ from kaa.wire.messages.k18_api_versions import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k18_api_versions import ApiVersionsRequest
 
@@ -32,7 +32,7 @@ _LEVEL_ZERO_VERSION: Final = 4
 
 def handle(
     services: NodeServices, request: ApiVersionsRequest, context: RequestContext
-) -> ApiVersionsResponse:
+) -> Answer[ApiVersionsResponse]:
     version = context.api_version
     if version >= _SOFTWARE_VERSION:
         named = (request.client_software_name, request.client_software_version)

@@ -14,13 +14,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kaa.handlers.settling import settle
-from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.log.errors import LogError
-from kaa.model.topics import TopicPartition
-from kaa.replication.partition import Awaited
+from kaa.model.topics import INTERNAL_TOPICS, TopicPartition
+from kaa.model.turns import Turns
+from kaa.net.pending import Pending
+from kaa.replication.partition import Awaited, Partition
+from kaa.serving.applied import until_applied
 from kaa.serving.delayed import Wait
-from kaa.serving.turns import Turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k21_delete_records import (
     DeleteRecordsPartitionResult,
@@ -29,9 +30,8 @@ from kaa.wire.messages.k21_delete_records import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.log.dirs import LogDirectory
-    from kaa.replication.partition import Partition
     from kaa.serving.services import Services
     from kaa.wire.messages.k21_delete_records import DeleteRecordsRequest
 
@@ -39,24 +39,38 @@ _HIGH_WATERMARK: Final = -1
 _NO_LOW_WATERMARK: Final = -1
 
 
-async def handle(
+def handle(
     services: Services, request: DeleteRecordsRequest, _context: RequestContext
+) -> Answer[DeleteRecordsResponse]:
+    return Pending(_delete_records(services, request))
+
+
+async def _delete_records(
+    services: Services, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
     wanted: dict[str, dict[int, int]] = {}
+    looks = Turns(NAMES_ANSWERED_PER_SLICE_MAX)
     for topic in request.topics:
-        offsets = wanted.setdefault(topic.name, {})
-        offsets |= {one.partition_index: one.offset for one in topic.partitions}
+        await looks.next()
+        # One without partitions is not answered.
+        if topic.partitions:
+            offsets = wanted.setdefault(topic.name, {})
+            offsets |= {one.partition_index: one.offset for one in topic.partitions}
     topics: dict[str, list[DeleteRecordsPartitionResult]] = {name: [] for name in wanted}
     asked = ((name, number) for name, offsets in wanted.items() for number in offsets)
-    await settle(services.replicas, asked)
+    await until_applied(services.replicas, asked)
     turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
     begun: list[_Deleting] = []
     touched: dict[str, LogDirectory] = {}
     for name, offsets in wanted.items():
+        await looks.next()
         for number, offset in sorted(offsets.items()):
             await turns.next()
             result = DeleteRecordsPartitionResult(partition_index=number)
             topics[name].append(result)
+            found = services.replicas.find(name, number)
+            if isinstance(found, Partition):
+                await found.until_swapped()
             try:
                 one = _begin(services, TopicPartition(name, number), offset, result)
             except LogError as error:
@@ -72,7 +86,7 @@ async def handle(
         await turns.next()
         # Its followers hear of it with their next fetch.
         one.partition.wake(Awaited.LOW_WATERMARK)
-        if one.is_under_way():
+        if one.note_progress():
             waiting.append(one)
     if waiting:
         await _until_deleted(services, waiting, request.timeout_ms)
@@ -94,14 +108,17 @@ class _Deleting(NamedTuple):
     # Where the start of its log is not durable yet.
     directory: LogDirectory | None
 
-    def is_under_way(self) -> bool:
-        """Whether a live replica has records before the offset; the answer says how it stands."""
+    def note_progress(self) -> bool:
+        """Writes into the answer how it stands; True while a live replica has records before the
+        offset.
+        """
         partition, result = self.partition, self.result
         if self.directory is not None and not self.directory.is_online:
             _fail(result, Errors.KAFKA_STORAGE_ERROR)
             return False
-        if not partition.is_leader:
-            _fail(result, Errors.NOT_LEADER_OR_FOLLOWER)
+        refusal = partition.read_refusal()
+        if refusal is not None:
+            _fail(result, refusal)
             return False
         result.low_watermark = partition.low_watermark
         return result.low_watermark < self.offset
@@ -131,7 +148,7 @@ async def _until_deleted(services: Services, waiting: list[_Deleting], timeout_m
     known = [one.result.low_watermark for one in waiting]
 
     def answer(is_late: bool) -> bool | None:
-        left = [one for one in waiting if one.is_under_way()]
+        left = [one for one in waiting if one.note_progress()]
         if left and not is_late:
             return None
         for one, low_watermark in zip(waiting, known, strict=True):
@@ -147,15 +164,14 @@ async def _until_deleted(services: Services, waiting: list[_Deleting], timeout_m
 def _position(services: Services, key: TopicPartition, offset: int) -> tuple[Partition, int]:
     """The partition, and the offset to start at; LogError says why it cannot be."""
     partition = services.replicas.find(key.topic, key.partition)
-    if partition is not Errors.UNKNOWN_TOPIC_OR_PARTITION and services.replicas.is_internal(
-        key.topic
-    ):
+    if partition is not Errors.UNKNOWN_TOPIC_OR_PARTITION and key.topic in INTERNAL_TOPICS:
         raise LogError(Errors.INVALID_TOPIC_EXCEPTION, f"{key.topic} is internal")
     if isinstance(partition, Errors):
         raise LogError(partition, f"{key} is not here")
-    if not partition.is_leader:
-        raise LogError(Errors.NOT_LEADER_OR_FOLLOWER, f"{key} is not led here")
-    log = partition.leader_log()
+    refusal = partition.read_refusal()
+    if refusal is not None:
+        raise LogError(refusal, f"{key} is not led here")
+    log = partition.online_log()
     if log.config.compact and not log.config.delete:
         raise LogError(Errors.POLICY_VIOLATION, f"{key} is compacted")
     if offset == _HIGH_WATERMARK:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.handlers.in_slices import in_slices_and_pieces
-from kaa.handlers.settling import once_settled
+from kaa.handlers.once_applied import once_applied
 from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.log.errors import LogError
 from kaa.model.pieces import mapped
@@ -23,7 +23,7 @@ from kaa.wire.messages.k23_offset_for_leader_epoch import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import Answer, Encoded, RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
     from kaa.wire.messages.k23_offset_for_leader_epoch import (
@@ -31,26 +31,23 @@ if TYPE_CHECKING:
         OffsetForLeaderPartition,
         OffsetForLeaderTopic,
     )
-    from kaa.wire.schema import Response
 
 
 def handle(
-    services: Services, request: OffsetForLeaderEpochRequest, context: RequestContext
-) -> Answer[Response | Encoded]:
+    services: Services, request: OffsetForLeaderEpochRequest, _: RequestContext
+) -> Answer[OffsetForLeaderEpochResponse]:
     serve = partial(
         in_slices_and_pieces,
-        services,
-        context,
         request.topics,
         lambda topic: _topic(services, topic),
         lambda topics: OffsetForLeaderEpochResponse(topics=topics),
         slice_max=OFFSETS_LISTED_PER_SLICE_MAX,
-        cost=lambda topic: len(topic.partitions),
+        cost=lambda topic: 1 + len(topic.partitions),
     )
-    if not services.replicas.is_settling:
+    if not services.replicas.has_unapplied:
         return serve()
     asked = [(topic.topic, one.partition) for topic in request.topics for one in topic.partitions]
-    return once_settled(services.replicas, asked, serve)
+    return once_applied(services.replicas, asked, serve)
 
 
 def _topic(services: Services, asked: OffsetForLeaderTopic) -> Pieces[OffsetForLeaderTopicResult]:
@@ -64,11 +61,9 @@ def _partition(services: Services, topic: str, asked: OffsetForLeaderPartition) 
     partition = services.replicas.find(topic, number)
     if isinstance(partition, Errors):
         return EpochEndOffset(error_code=partition, partition=number)
-    error = partition.check_leader_epoch(asked.current_leader_epoch)
-    if error is Errors.NONE and not partition.is_leader:
-        error = Errors.NOT_LEADER_OR_FOLLOWER
-    if error is not Errors.NONE:
-        return EpochEndOffset(error_code=error, partition=number)
+    refusal = partition.read_refusal(asked.current_leader_epoch)
+    if refusal is not None:
+        return EpochEndOffset(error_code=refusal, partition=number)
     try:
         end = partition.epoch_end(asked.leader_epoch)
     except LogError as failure:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa.net.pending import Pending
+
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k24_add_partitions_to_txn import (
         AddPartitionsToTxnRequest,
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     )
 
 
-async def handle(
+def handle(
     services: Services, request: AddPartitionsToTxnRequest, context: RequestContext
-) -> AddPartitionsToTxnResponse:
-    return await services.additions.answer(request, context.api_version)
+) -> Answer[AddPartitionsToTxnResponse]:
+    return Pending(services.additions.answer(request, context.api_version))

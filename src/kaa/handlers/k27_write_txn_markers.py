@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaa.net.pending import Pending
+
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k27_write_txn_markers import (
         WriteTxnMarkersRequest,
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     )
 
 
-async def handle(
+def handle(
     services: Services, request: WriteTxnMarkersRequest, _context: RequestContext
-) -> WriteTxnMarkersResponse:
-    return await services.markers.write(request)
+) -> Answer[WriteTxnMarkersResponse]:
+    return Pending(services.markers.write(request))

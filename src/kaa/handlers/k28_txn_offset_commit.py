@@ -12,21 +12,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.shard import TransactionalWriter
-from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
+from kaa.handlers.unknown_partitions import joined, part_topics
 from kaa.model.pieces import finish
 from kaa.model.topics import CONSUMER_OFFSETS
+from kaa.net.pending import Pending
 from kaa.serving.transactions.verification import offset_commit_operation
-from kaa.serving.turns import Turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k28_txn_offset_commit import (
-    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
 
@@ -35,54 +34,31 @@ _LOADING_VERSION: Final = 2
 _NO_SEQUENCE: Final = -1
 
 
-async def handle(
+def handle(
+    services: Services, request: TxnOffsetCommitRequest, context: RequestContext
+) -> Answer[TxnOffsetCommitResponse]:
+    return Pending(_commit_known(services, request, context))
+
+
+async def _commit_known(
     services: Services, request: TxnOffsetCommitRequest, context: RequestContext
 ) -> TxnOffsetCommitResponse:
-    refused = await _take_out_unknown(services, request)
+    request.topics, refused = await part_topics(
+        services.image,
+        request.topics,
+        TxnOffsetCommitResponseTopic,
+        TxnOffsetCommitResponsePartition,
+    )
     response = TxnOffsetCommitResponse(topics=[])
     if request.topics:
         response = await _commit(services, request, context.api_version)
-    by_name = {topic.name: topic for topic in refused}
-    for topic in response.topics:
-        same = by_name.get(topic.name)
-        if same is None:
-            refused.append(topic)
-        else:
-            same.partitions += topic.partitions
-    response.topics = refused
+    response.topics = joined(refused, response.topics)
     if context.api_version < _LOADING_VERSION:
         for topic in response.topics:
             for partition in topic.partitions:
                 if partition.error_code == Errors.COORDINATOR_LOAD_IN_PROGRESS:
                     partition.error_code = Errors.COORDINATOR_NOT_AVAILABLE
     return response
-
-
-async def _take_out_unknown(
-    services: Services, request: TxnOffsetCommitRequest
-) -> list[TxnOffsetCommitResponseTopic]:
-    """Leaves the request with partitions that exist; the answers for the others."""
-    known, refused = [], []
-    turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
-    for topic in request.topics:
-        await turns.next()
-        image = services.image.topics.get(topic.name)
-        partitions = {} if image is None else image.partitions
-        exist = [one for one in topic.partitions if one.partition_index in partitions]
-        missing = [one for one in topic.partitions if one.partition_index not in partitions]
-        if exist:
-            known.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=exist))
-        if missing:
-            answers = [
-                TxnOffsetCommitResponsePartition(
-                    partition_index=one.partition_index,
-                    error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION,
-                )
-                for one in missing
-            ]
-            refused.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
-    request.topics = known
-    return refused
 
 
 async def _commit(

@@ -12,7 +12,7 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k29_describe_acls import DescribeAclsResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k29_describe_acls import DescribeAclsRequest
 
@@ -21,7 +21,7 @@ def handle(
     _services: NodeServices,
     request: DescribeAclsRequest,
     _context: RequestContext,
-) -> DescribeAclsResponse:
+) -> Answer[DescribeAclsResponse]:
     check_codes(
         request.resource_type_filter,
         request.pattern_type_filter,

@@ -12,7 +12,7 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k30_create_acls import AclCreationResult, CreateAclsResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k30_create_acls import CreateAclsRequest
 
@@ -21,7 +21,7 @@ def handle(
     _services: NodeServices,
     request: CreateAclsRequest,
     _context: RequestContext,
-) -> CreateAclsResponse:
+) -> Answer[CreateAclsResponse]:
     for creation in request.creations:
         check_codes(
             creation.resource_type,

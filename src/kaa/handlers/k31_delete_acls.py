@@ -13,7 +13,7 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k31_delete_acls import DeleteAclsFilterResult, DeleteAclsResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k31_delete_acls import DeleteAclsRequest
 
@@ -22,7 +22,7 @@ def handle(
     _services: NodeServices,
     request: DeleteAclsRequest,
     _context: RequestContext,
-) -> DeleteAclsResponse:
+) -> Answer[DeleteAclsResponse]:
     for wanted in request.filters:
         check_codes(
             wanted.resource_type_filter,

@@ -5,7 +5,7 @@ Each resource is answered by itself, with one exception: a type that does not ex
 request. A broker tells about itself and about the defaults of all brokers, but not about another
 one. An empty list of names stands for all names, and a name without a setting is left out.
 
-| version | |
+| version | what is new |
 |---|---|
 | 1 | synonyms and sources (KIP-226) |
 | 3 | types and documentation (KIP-569) |
@@ -13,10 +13,10 @@ one. An empty list of names stands for all names, and a name without a setting i
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kaa.config.describe import (
-    ConfigSource,
     describe_broker,
     describe_broker_defaults,
     describe_client_metrics,
@@ -26,9 +26,9 @@ from kaa.config.describe import (
 )
 from kaa.controller.names import topic_name_problem
 from kaa.controller.result import ControllerError
-from kaa.handlers.in_slices import in_slices
-from kaa.limits import CONFIG_RESOURCES_PER_SLICE_MAX
-from kaa.model.kinds import ResourceType
+from kaa.handlers.in_slices import in_slices, in_slices_and_pieces
+from kaa.limits import CONFIG_RESOURCES_PER_SLICE_MAX, NAMES_ANSWERED_PER_SLICE_MAX
+from kaa.model.kinds import ConfigSource, ResourceType
 from kaa.serving.logger_levels import logger_levels
 from kaa.serving.node_ids import check_node_id
 from kaa.wire.errors import Errors
@@ -41,58 +41,78 @@ from kaa.wire.messages.k32_describe_configs import (
 
 if TYPE_CHECKING:
     from kaa.config.describe import ConfigEntry
-    from kaa.handlers.context import Answer, Encoded, RequestContext
+    from kaa.handlers.context import Answer, RequestContext
+    from kaa.model.pieces import Pieces
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k32_describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
     )
-    from kaa.wire.schema import Response
 
 _TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 
 
 def handle(
-    services: NodeServices, request: DescribeConfigsRequest, context: RequestContext
-) -> Answer[Response | Encoded]:
+    services: NodeServices, request: DescribeConfigsRequest, _: RequestContext
+) -> Answer[DescribeConfigsResponse]:
     if any(resource.resource_type not in _TYPES for resource in request.resources):
         error, message = Errors.INVALID_REQUEST, "a resource has a type that does not exist"
-        return DescribeConfigsResponse(
-            results=[_failed(resource, error, message) for resource in request.resources]
+        return in_slices(
+            request.resources,
+            lambda resource: _failed(resource, error, message),
+            lambda results: DescribeConfigsResponse(results=results),
+            slice_max=NAMES_ANSWERED_PER_SLICE_MAX,
         )
-    return in_slices(
-        services,
-        context,
+    return in_slices_and_pieces(
         request.resources,
         lambda resource: _described(services, request, resource),
         lambda results: DescribeConfigsResponse(results=results),
         slice_max=CONFIG_RESOURCES_PER_SLICE_MAX,
+        cost=lambda resource: (
+            1 + len(resource.configuration_keys or ()) // NAMES_ANSWERED_PER_SLICE_MAX
+        ),
     )
 
 
 def _described(
     services: NodeServices, request: DescribeConfigsRequest, resource: DescribeConfigsResource
-) -> DescribeConfigsResult:
+) -> Pieces[DescribeConfigsResult]:
+    keys = yield from _distinct(resource.configuration_keys)
     try:
-        entries = _entries(services, resource)
+        entries = _entries(services, resource, keys)
     except ControllerError as refusal:
         return _failed(resource, refusal.error, refusal.message)
     if entries is None:
         return _failed(resource, Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
-    has_documentation = request.include_documentation
     return DescribeConfigsResult(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=[
-            _result(entry, synonyms=request.include_synonyms, documentation=has_documentation)
+            _result(
+                entry,
+                synonyms=request.include_synonyms,
+                documentation=request.include_documentation,
+            )
             for entry in entries
         ],
     )
 
 
-def _entries(services: NodeServices, resource: DescribeConfigsResource) -> list[ConfigEntry] | None:
+def _distinct(keys: list[str] | None) -> Pieces[set[str]]:
+    found: set[str] = set()
+    rest = iter(keys or ())
+    while some := list(islice(rest, NAMES_ANSWERED_PER_SLICE_MAX)):
+        found.update(some)
+        if len(some) == NAMES_ANSWERED_PER_SLICE_MAX:
+            yield
+    return found
+
+
+def _entries(
+    services: NodeServices, resource: DescribeConfigsResource, keys: set[str]
+) -> list[ConfigEntry] | None:
     """The settings asked for; None if there is no such topic."""
-    name, keys, config = resource.resource_name, resource.configuration_keys, services.config
+    name, config = resource.resource_name, services.config
     kind = ResourceType(resource.resource_type)
     overrides = services.image.configs.get((kind, name), {})
     match kind:

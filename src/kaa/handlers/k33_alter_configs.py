@@ -7,12 +7,16 @@ the answer has the order of the request. The controller listener passes everythi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.controller.result import ControllerError
-from kaa.handlers.altered_resources import alter_each, unknown_kind
+from kaa.handlers.altered_resources import alter_each, judged, unknown_kind
 from kaa.handlers.forwarding import forward, is_controller_listener
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX
 from kaa.model.kinds import ResourceType
+from kaa.model.turns import in_turns
+from kaa.net.pending import Pending
 from kaa.serving.config_changes import check_broker_settings, check_no_name_twice
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k33_alter_configs import (
@@ -22,19 +26,26 @@ from kaa.wire.messages.k33_alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
+    from kaa.model.pieces import Pieces
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k33_alter_configs import AlterConfigsResource
 
 
-async def handle(
+def handle(
+    services: NodeServices, request: AlterConfigsRequest, context: RequestContext
+) -> Answer[AlterConfigsResponse]:
+    return Pending(_alter(services, request, context))
+
+
+async def _alter(
     services: NodeServices, request: AlterConfigsRequest, context: RequestContext
 ) -> AlterConfigsResponse:
     if is_controller_listener(services, context):
         return await forward(services, request, context)
 
-    def is_done(resource: AlterConfigsResource) -> bool:
-        _check(services, resource)
+    async def alter_here(resource: AlterConfigsResource) -> bool:
+        await _check(services, resource)
         return False
 
     async def pass_on(resources: list[AlterConfigsResource]) -> list[AlterConfigsResourceResponse]:
@@ -43,23 +54,34 @@ async def handle(
 
     return AlterConfigsResponse(
         responses=await alter_each(
-            request.resources, is_done, AlterConfigsResourceResponse, pass_on
+            request.resources, alter_here, AlterConfigsResourceResponse, pass_on
         )
     )
 
 
-def _check(services: NodeServices, resource: AlterConfigsResource) -> None:
-    check_no_name_twice(config.name for config in resource.configs)
-    settings = {}
-    for config in resource.configs:
-        if config.value is None:
-            raise ControllerError(Errors.INVALID_REQUEST, f"{config.name} has no value")
-        settings[config.name] = config.value
+async def _check(services: NodeServices, resource: AlterConfigsResource) -> None:
+    settings = await in_turns(_settings(resource))
     match resource.resource_type:
         case ResourceType.BROKER:
             name = resource.resource_name
-            check_broker_settings(services.config, services.node_id, name, settings)
+            judge = partial(
+                check_broker_settings, services.config, services.node_id, name, settings
+            )
+            await judged(services, judge, len(settings))
         case ResourceType.TOPIC | ResourceType.CLIENT_METRICS | ResourceType.GROUP:
             pass
         case unknown:
             raise unknown_kind(unknown)
+
+
+def _settings(resource: AlterConfigsResource) -> Pieces[dict[str, str]]:
+    """What the resource is to have; ControllerError if any of it cannot be."""
+    yield from check_no_name_twice(config.name for config in resource.configs)
+    settings = {}
+    for number, config in enumerate(resource.configs, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        if config.value is None:
+            raise ControllerError(Errors.INVALID_REQUEST, f"{config.name} has no value")
+        settings[config.name] = config.value
+    return settings

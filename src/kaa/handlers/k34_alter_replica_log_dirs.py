@@ -14,9 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.handlers.in_slices import in_slices
-from kaa.handlers.settling import once_settled
-from kaa.limits import MOVES_BEGUN_PER_SLICE_MAX
+from kaa.limits import MOVES_BEGUN_PER_SLICE_MAX, NAMES_ANSWERED_PER_SLICE_MAX
 from kaa.model.topics import TopicPartition
+from kaa.model.turns import Turns
+from kaa.net.pending import Pending
+from kaa.serving.applied import until_applied, until_free
 from kaa.wire.messages.k34_alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsResponse,
@@ -24,49 +26,83 @@ from kaa.wire.messages.k34_alter_replica_log_dirs import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import Answer, Encoded, RequestContext
+    from collections.abc import Callable
+
+    from kaa.handlers.context import Answer, RequestContext
+    from kaa.replication.manager import ReplicaManager
+    from kaa.replication.moves import LogDirectoryMoves
     from kaa.serving.services import Services
-    from kaa.wire.errors import Errors
     from kaa.wire.messages.k34_alter_replica_log_dirs import AlterReplicaLogDirsRequest
-    from kaa.wire.schema import Response
+
+    Altered = tuple[TopicPartition, AlterReplicaLogDirPartitionResult]
 
 
 def handle(
-    services: Services, request: AlterReplicaLogDirsRequest, context: RequestContext
-) -> Answer[Response | Encoded]:
-    wanted = {
-        TopicPartition(topic.name, number): directory.path
-        for directory in request.dirs
-        for topic in directory.topics
-        for number in topic.partitions
-    }
+    services: Services, request: AlterReplicaLogDirsRequest, _: RequestContext
+) -> Answer[AlterReplicaLogDirsResponse]:
+    return Pending(_alter(services, request))
 
-    def alter(item: tuple[TopicPartition, str]) -> tuple[TopicPartition, Errors]:
+
+async def _alter(
+    services: Services, request: AlterReplicaLogDirsRequest
+) -> Answer[AlterReplicaLogDirsResponse]:
+    turns = Turns(NAMES_ANSWERED_PER_SLICE_MAX)
+    wanted: dict[TopicPartition, str] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            await turns.next()
+            for number in topic.partitions:
+                await turns.next()
+                wanted[TopicPartition(topic.name, number)] = directory.path
+    replicas, moves = services.replicas, services.replicas.moves
+    assert moves is not None
+
+    def alter(item: tuple[TopicPartition, str]) -> Altered:
         key, path = item
-        replicas = services.replicas
-        assert replicas.moves is not None
-        return key, replicas.moves.alter(key, path, replicas.find(key.topic, key.partition))
+        error = moves.alter(key, path, replicas.find(key.topic, key.partition))
+        return key, AlterReplicaLogDirPartitionResult(
+            partition_index=key.partition, error_code=error
+        )
 
-    serve = partial(
+    alter_all = partial(
         in_slices,
-        services,
-        context,
         list(wanted.items()),
         alter,
         _response,
         slice_max=MOVES_BEGUN_PER_SLICE_MAX,
     )
-    return once_settled(services.replicas, wanted, serve)
+    await until_applied(replicas, wanted)
+    if replicas.can_free_names:
+        for key in wanted:
+            await turns.next()
+            if moves.needs_way(key):
+                return await _once_free(replicas, moves, wanted, alter_all)
+    return alter_all()
 
 
-def _response(results: list[tuple[TopicPartition, Errors]]) -> AlterReplicaLogDirsResponse:
+async def _once_free(
+    replicas: ReplicaManager,
+    moves: LogDirectoryMoves,
+    wanted: dict[TopicPartition, str],
+    alter_all: Callable[[], Answer[AlterReplicaLogDirsResponse]],
+) -> Answer[AlterReplicaLogDirsResponse]:
+    """Writes no checkpoints on the loop where replicas come back to a directory that they have just
+    left, or moves get another target.
+    """
+    turns = Turns(MOVES_BEGUN_PER_SLICE_MAX)
+    for key, path in wanted.items():
+        await turns.next()
+        moves.make_way(key, path, replicas.find(key.topic, key.partition))
+    await until_free(replicas, wanted)
+    return alter_all()
+
+
+def _response(results: list[Altered]) -> AlterReplicaLogDirsResponse:
     topics: dict[str, AlterReplicaLogDirTopicResult] = {}
-    for key, error in results:
+    for key, result in results:
         topic = topics.get(key.topic)
         if topic is None:
             topic = AlterReplicaLogDirTopicResult(topic_name=key.topic, partitions=[])
             topics[key.topic] = topic
-        topic.partitions.append(
-            AlterReplicaLogDirPartitionResult(partition_index=key.partition, error_code=error)
-        )
+        topic.partitions.append(result)
     return AlterReplicaLogDirsResponse(results=list(topics.values()))

@@ -27,34 +27,29 @@ from kaa.wire.messages.k35_describe_log_dirs import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import Answer, Encoded, RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.log.dirs import LogDirectory
     from kaa.log.log import UnifiedLog
     from kaa.log.manager import LogManager
     from kaa.serving.services import Services
     from kaa.wire.messages.k35_describe_log_dirs import DescribeLogDirsRequest
-    from kaa.wire.schema import Response
 
 
 _UNKNOWN_LAG: Final = -1
 
 
 def handle(
-    services: Services, request: DescribeLogDirsRequest, context: RequestContext
-) -> Answer[Response | Encoded]:
+    services: Services, request: DescribeLogDirsRequest, _: RequestContext
+) -> Answer[DescribeLogDirsResponse]:
     topics: dict[tuple[str, str], DescribeLogDirsTopic] = {}
     if request.topics is not None:
         return in_slices(
-            services,
-            context,
             [(topic.topic, number) for topic in request.topics for number in topic.partitions],
             _Adding(services.logs, topics),
             lambda _: _response(services, topics),
             slice_max=DESCRIBED_LOGS_PER_SLICE_MAX,
         )
     return in_slices(
-        services,
-        context,
         [log for one in services.logs.online_directories for log in one.every_log.values()],
         lambda log: _add(topics, log, services.logs),
         lambda _: _response(services, topics),
@@ -86,14 +81,18 @@ class _Adding:
 def _add(
     topics: dict[tuple[str, str], DescribeLogDirsTopic], log: UnifiedLog, logs: LogManager
 ) -> None:
-    """Adds a log to those of its directory and topic."""
+    """Adds a log to those of its directory and topic, unless it was moved or deleted since it was
+    found.
+    """
+    current = logs.get(log.partition)
+    is_future = current is not log
+    if is_future and logs.futures.get(log.partition) is not log:
+        return
     name = log.partition.topic
     topic = topics.get((log.directory.path, name))
     if topic is None:
         topic = DescribeLogDirsTopic(name=name, partitions=[])
         topics[log.directory.path, name] = topic
-    current = logs.get(log.partition)
-    is_future = current is not log
     # How far a replica is behind what it knows to be replicated.
     lag = max(log.high_watermark - log.log_end_offset, 0)
     if is_future:

@@ -11,7 +11,7 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k36_sasl_authenticate import SaslAuthenticateResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k36_sasl_authenticate import SaslAuthenticateRequest
 
@@ -20,7 +20,7 @@ def handle(
     _services: NodeServices,
     _request: SaslAuthenticateRequest,
     _context: RequestContext,
-) -> SaslAuthenticateResponse:
+) -> Answer[SaslAuthenticateResponse]:
     return SaslAuthenticateResponse(
         error_code=Errors.ILLEGAL_SASL_STATE,
         error_message="the connection counts as authenticated already",

@@ -10,16 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.handlers.forwarding import forward
+from kaa.net.pending import Pending
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k43_elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 
 def handle(
     services: NodeServices, request: ElectLeadersRequest, context: RequestContext
-) -> Awaitable[ElectLeadersResponse]:
-    return forward(services, request, context, timeout_ms=request.timeout_ms)
+) -> Answer[ElectLeadersResponse]:
+    return Pending(forward(services, request, context, timeout_ms=request.timeout_ms))

@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.handlers.forwarding import forward
+from kaa.net.pending import Pending
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k46_list_partition_reassignments import (
         ListPartitionReassignmentsRequest,
@@ -22,5 +21,5 @@ if TYPE_CHECKING:
 
 def handle(
     services: NodeServices, request: ListPartitionReassignmentsRequest, context: RequestContext
-) -> Awaitable[ListPartitionReassignmentsResponse]:
-    return forward(services, request, context)
+) -> Answer[ListPartitionReassignmentsResponse]:
+    return Pending(forward(services, request, context))

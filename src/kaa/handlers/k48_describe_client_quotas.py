@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kaa.model.pieces import mapped
+from kaa.model.turns import in_turns
+from kaa.net.pending import Pending
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k48_describe_client_quotas import (
     DescribeClientQuotasResponse,
@@ -18,7 +21,8 @@ from kaa.wire.messages.k48_describe_client_quotas import (
 
 if TYPE_CHECKING:
     from kaa.controller.image import QuotaEntity
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
+    from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
     from kaa.wire.messages.k48_describe_client_quotas import (
         ComponentData,
@@ -33,21 +37,31 @@ _KINDS: Final = frozenset({"user", "client-id", "ip"})
 
 def handle(
     services: Services, request: DescribeClientQuotasRequest, _context: RequestContext
-) -> DescribeClientQuotasResponse:
+) -> Answer[DescribeClientQuotasResponse]:
     components = request.components
     problem = _problem(components)
     if problem is not None:
         error, message = problem
         return DescribeClientQuotasResponse(error_code=error, error_message=message, entries=None)
-    return DescribeClientQuotasResponse(
-        entries=[
-            EntryData(
-                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-                values=[ValueData(key=key, value=value) for key, value in sorted(values.items())],
-            )
-            for entity, values in services.image.quotas.items()
-            if _is_match(entity, components, strict=request.strict)
-        ]
+    matching = [
+        (entity, dict(values))
+        for entity, values in services.image.quotas.items()
+        if _is_match(entity, components, strict=request.strict)
+    ]
+    return Pending(in_turns(_response(matching)))
+
+
+def _response(
+    found: list[tuple[QuotaEntity, dict[str, float]]],
+) -> Pieces[DescribeClientQuotasResponse]:
+    entries = yield from mapped(lambda one: _entry(*one), found)
+    return DescribeClientQuotasResponse(entries=entries)
+
+
+def _entry(entity: QuotaEntity, values: dict[str, float]) -> EntryData:
+    return EntryData(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+        values=[ValueData(key=key, value=value) for key, value in sorted(values.items())],
     )
 
 
@@ -60,9 +74,9 @@ def _problem(components: list[ComponentData]) -> tuple[Errors, str] | None:
         if kind in seen:
             return Errors.INVALID_REQUEST, f"two components are about {kind}"
         if kind not in _KINDS:
-            return Errors.UNSUPPORTED_VERSION, f"there are no quotas for {kind}"
+            return Errors.UNSUPPORTED_VERSION, f"{kind} is not a type of entity that has quotas"
         if component.match_type not in {_EXACT, _DEFAULT, _ANY}:
-            return Errors.INVALID_REQUEST, f"there is no match of type {component.match_type}"
+            return Errors.INVALID_REQUEST, f"match type {component.match_type} is unknown"
         if component.match_type == _EXACT and match is None:
             return Errors.INVALID_REQUEST, f"an exact match of {kind} needs a name"
         if component.match_type != _EXACT and match is not None:

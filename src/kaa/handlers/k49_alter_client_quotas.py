@@ -7,11 +7,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.handlers.forwarding import forward
+from kaa.net.pending import Pending
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k49_alter_client_quotas import (
         AlterClientQuotasRequest,
@@ -21,5 +20,5 @@ if TYPE_CHECKING:
 
 def handle(
     services: NodeServices, request: AlterClientQuotasRequest, context: RequestContext
-) -> Awaitable[AlterClientQuotasResponse]:
-    return forward(services, request, context)
+) -> Answer[AlterClientQuotasResponse]:
+    return Pending(forward(services, request, context))

@@ -16,6 +16,7 @@ from kaa.handlers.quorum_messages import (
     voter_key,
 )
 from kaa.model.topics import CLUSTER_METADATA
+from kaa.net.pending import Pending
 from kaa.quorum import messages
 from kaa.quorum.voters import replica_key
 from kaa.wire.errors import Errors
@@ -27,12 +28,18 @@ from kaa.wire.messages.k52_vote import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k52_vote import VoteRequest
 
 
-async def handle(
+def handle(
+    services: NodeServices, request: VoteRequest, context: RequestContext
+) -> Answer[VoteResponse]:
+    return Pending(_vote(services, request, context))
+
+
+async def _vote(
     services: NodeServices, request: VoteRequest, context: RequestContext
 ) -> VoteResponse:
     error = check_request(services, request.cluster_id, asked_by_name(request.topics))

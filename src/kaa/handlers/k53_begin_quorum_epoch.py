@@ -22,9 +22,7 @@ from kaa.wire.messages.k53_begin_quorum_epoch import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k53_begin_quorum_epoch import BeginQuorumEpochRequest
 
@@ -36,7 +34,7 @@ _TYPES: Final = EpochMessages(
 
 def handle(
     services: NodeServices, request: BeginQuorumEpochRequest, context: RequestContext
-) -> Awaitable[BeginQuorumEpochResponse]:
+) -> Answer[BeginQuorumEpochResponse]:
     return serve_epoch_request(services, request, lambda: _question(request), _TYPES, context)
 
 

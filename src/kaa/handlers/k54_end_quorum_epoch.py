@@ -23,9 +23,7 @@ from kaa.wire.messages.k54_end_quorum_epoch import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k54_end_quorum_epoch import (
         EndQuorumEpochRequest,
@@ -40,7 +38,7 @@ _TYPES: Final = EpochMessages(
 
 def handle(
     services: NodeServices, request: EndQuorumEpochRequest, context: RequestContext
-) -> Awaitable[EndQuorumEpochResponse]:
+) -> Answer[EndQuorumEpochResponse]:
     return serve_epoch_request(services, request, lambda: _question(request), _TYPES, context)
 
 

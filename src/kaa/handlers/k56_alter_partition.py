@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.handlers.forwarding import forward
+from kaa.net.pending import Pending
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k56_alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 
 def handle(
     services: NodeServices, request: AlterPartitionRequest, context: RequestContext
-) -> Awaitable[AlterPartitionResponse]:
-    return forward(services, request, context)
+) -> Answer[AlterPartitionResponse]:
+    return Pending(forward(services, request, context))

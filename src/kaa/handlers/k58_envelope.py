@@ -13,8 +13,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from kaa.controller.result import ControllerError
-from kaa.handlers.context import RequestContext, settled
-from kaa.handlers.registry import load_handlers
+from kaa.handlers.context import RequestContext, response_of
+from kaa.handlers.registry import encode_in_thread, find_handlers, is_long
+from kaa.net.pending import Pending
 from kaa.wire.errors import Errors
 from kaa.wire.frames import encode_response, read_request_header
 from kaa.wire.messages.embedded import DefaultPrincipalData
@@ -23,6 +24,7 @@ from kaa.wire.primitives import WireError
 from kaa.wire.registry import ApiKey
 
 if TYPE_CHECKING:
+    from kaa.handlers.context import Answer
     from kaa.handlers.registry import Served
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k58_envelope import EnvelopeRequest
@@ -53,10 +55,16 @@ FORWARDABLE: Final = (
 
 @cache
 def _forwardable() -> dict[int, Served]:
-    return load_handlers(FORWARDABLE)
+    return find_handlers(FORWARDABLE)
 
 
-async def handle(
+def handle(
+    services: NodeServices, request: EnvelopeRequest, context: RequestContext
+) -> Answer[EnvelopeResponse]:
+    return Pending(_open(services, request, context))
+
+
+async def _open(
     services: NodeServices, request: EnvelopeRequest, context: RequestContext
 ) -> EnvelopeResponse:
     if not _is_principal(request.request_principal):
@@ -79,11 +87,15 @@ async def handle(
         return EnvelopeResponse(error_code=Errors.UNSUPPORTED_VERSION)
     passed_on = RequestContext(header, context.connection, is_enveloped=True)
     try:
-        response = await settled(served.handle(services, inner, passed_on))
+        response = await response_of(served.handle(services, inner, passed_on))
     except ControllerError as refusal:
         # The broker looks for the active controller and asks that one.
         return EnvelopeResponse(error_code=refusal.error)
-    parts = encode_response(response, header.api_version, header.correlation_id)
+    assert response is not None, "what may be forwarded is answered"
+    if is_long(response):
+        parts = await encode_in_thread(services, response, header)
+    else:
+        parts = encode_response(response, header.api_version, header.correlation_id)
     return EnvelopeResponse(response_data=b"".join(parts)[_SIZE.size :])
 
 

@@ -14,6 +14,7 @@ from kaa.handlers.quorum_messages import (
     node_endpoints,
 )
 from kaa.model.topics import CLUSTER_METADATA
+from kaa.net.pending import Pending
 from kaa.quorum import messages
 from kaa.quorum.log_view import OffsetAndEpoch
 from kaa.quorum.voters import replica_key
@@ -28,12 +29,18 @@ from kaa.wire.messages.k59_fetch_snapshot import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k59_fetch_snapshot import FetchSnapshotRequest
 
 
-async def handle(
+def handle(
+    services: NodeServices, request: FetchSnapshotRequest, context: RequestContext
+) -> Answer[FetchSnapshotResponse]:
+    return Pending(_fetch(services, request, context))
+
+
+async def _fetch(
     services: NodeServices, request: FetchSnapshotRequest, context: RequestContext
 ) -> FetchSnapshotResponse:
     asked = [

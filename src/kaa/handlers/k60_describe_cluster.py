@@ -3,7 +3,7 @@
 A broker listener tells about brokers, a controller listener about controllers; the request says
 which of the two it wants, so that a client that was given the wrong address finds out (KIP-919).
 
-| version | |
+| version | what is new |
 |---|---|
 | 1 | the kind of endpoint that is wanted; version 0 wants brokers |
 | 2 | fenced brokers on demand (KIP-1073) |
@@ -20,7 +20,7 @@ from kaa.wire.errors import Errors
 from kaa.wire.messages.k60_describe_cluster import DescribeClusterBroker, DescribeClusterResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k60_describe_cluster import DescribeClusterRequest
 
@@ -31,12 +31,12 @@ _NAMES: Final = {_BROKERS: "brokers", _CONTROLLERS: "controllers"}
 
 def handle(
     services: NodeServices, request: DescribeClusterRequest, context: RequestContext
-) -> DescribeClusterResponse:
+) -> Answer[DescribeClusterResponse]:
     served = _CONTROLLERS if is_controller_listener(services, context) else _BROKERS
     if request.endpoint_type not in _NAMES:
         return DescribeClusterResponse(
             error_code=Errors.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"there is no type of endpoint with number {request.endpoint_type}",
+            error_message=f"endpoint type {request.endpoint_type} is unknown",
         )
     if request.endpoint_type != served:
         return DescribeClusterResponse(
@@ -82,7 +82,7 @@ def _add_brokers(
 def _add_controllers(
     services: NodeServices, context: RequestContext, response: DescribeClusterResponse
 ) -> None:
-    leader_id = services.quorum.machine.leader_id
+    leader_id = services.metadata.leader.node_id
     response.controller_id = -1 if leader_id is None else leader_id
     for controller in services.image.controllers.values():
         for endpoint in controller.endpoints:

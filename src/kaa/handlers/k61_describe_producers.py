@@ -7,10 +7,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.controller.names import topic_name_problem
-from kaa.handlers.in_slices import encoded
-from kaa.handlers.settling import settle
 from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
-from kaa.serving.turns import Turns
+from kaa.model.pieces import mapped
+from kaa.model.turns import Turns, in_turns
+from kaa.net.pending import Pending
+from kaa.serving.applied import until_applied
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k61_describe_producers import (
     DescribeProducersResponse,
@@ -20,22 +21,29 @@ from kaa.wire.messages.k61_describe_producers import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import Encoded, RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k61_describe_producers import DescribeProducersRequest, TopicRequest
 
 
-async def handle(
-    services: Services, request: DescribeProducersRequest, context: RequestContext
-) -> Encoded:
+def handle(
+    services: Services, request: DescribeProducersRequest, _: RequestContext
+) -> Answer[DescribeProducersResponse]:
+    return Pending(_describe(services, request))
+
+
+async def _describe(
+    services: Services, request: DescribeProducersRequest
+) -> DescribeProducersResponse:
     turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
     asked = ((one.name, number) for one in request.topics for number in one.partition_indexes)
-    await settle(services.replicas, asked)
+    await until_applied(services.replicas, asked)
     topics = [await _topic(services, topic, turns) for topic in request.topics]
-    return await encoded(services, context, DescribeProducersResponse(topics=topics))
+    return DescribeProducersResponse(topics=topics)
 
 
 async def _topic(services: Services, asked: TopicRequest, turns: Turns) -> TopicResponse:
+    await turns.next()
     problem = topic_name_problem(asked.name)
     if problem is not None:
         error, message = Errors.INVALID_TOPIC_EXCEPTION, problem
@@ -46,13 +54,13 @@ async def _topic(services: Services, asked: TopicRequest, turns: Turns) -> Topic
             await _partition(services, asked.name, each, turns) for each in asked.partition_indexes
         ]
         return TopicResponse(name=asked.name, partitions=partitions)
-    return TopicResponse(
-        name=asked.name,
-        partitions=[
-            PartitionResponse(partition_index=number, error_code=error, error_message=message)
-            for number in asked.partition_indexes
-        ],
+    refused = mapped(
+        lambda number: PartitionResponse(
+            partition_index=number, error_code=error, error_message=message
+        ),
+        asked.partition_indexes,
     )
+    return TopicResponse(name=asked.name, partitions=await in_turns(refused))
 
 
 async def _partition(
@@ -62,11 +70,12 @@ async def _partition(
     partition = services.replicas.find(topic, number)
     if isinstance(partition, Errors):
         return PartitionResponse(partition_index=number, error_code=partition)
-    if not partition.is_leader:
-        return PartitionResponse(partition_index=number, error_code=Errors.NOT_LEADER_OR_FOLLOWER)
+    refusal = partition.read_refusal()
+    if refusal is not None:
+        return PartitionResponse(partition_index=number, error_code=refusal)
     active: list[ProducerState] = []
     # A partition may have more producers than a cluster has partitions.
-    for producer in tuple(partition.leader_log().producer_state.producers.values()):
+    for producer in tuple(partition.online_log().producer_state.producers.values()):
         await turns.next()
         active.append(
             ProducerState(

@@ -1,6 +1,6 @@
 """BrokerRegistration, key 62: a broker starts and asks for its epoch (KIP-631).
 
-| version | |
+| version | what is new |
 |---|---|
 | 2 | log directories (KIP-858) |
 | 3 | the epoch before a clean stop (KIP-966) |
@@ -12,11 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.handlers.forwarding import forward
+from kaa.net.pending import Pending
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k62_broker_registration import (
         BrokerRegistrationRequest,
@@ -26,5 +25,5 @@ if TYPE_CHECKING:
 
 def handle(
     services: NodeServices, request: BrokerRegistrationRequest, context: RequestContext
-) -> Awaitable[BrokerRegistrationResponse]:
-    return forward(services, request, context)
+) -> Answer[BrokerRegistrationResponse]:
+    return Pending(forward(services, request, context))

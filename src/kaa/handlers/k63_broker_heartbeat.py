@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.handlers.forwarding import forward
+from kaa.net.pending import Pending
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k63_broker_heartbeat import (
         BrokerHeartbeatRequest,
@@ -23,5 +22,5 @@ if TYPE_CHECKING:
 
 def handle(
     services: NodeServices, request: BrokerHeartbeatRequest, context: RequestContext
-) -> Awaitable[BrokerHeartbeatResponse]:
-    return forward(services, request, context)
+) -> Answer[BrokerHeartbeatResponse]:
+    return Pending(forward(services, request, context))

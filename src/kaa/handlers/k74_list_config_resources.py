@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kaa.handlers.in_slices import in_slices
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX
 from kaa.model.kinds import ResourceType
 from kaa.serving.metadata_view import reachable_brokers
 from kaa.wire.errors import Errors
@@ -20,7 +22,7 @@ from kaa.wire.messages.k74_list_config_resources import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k74_list_config_resources import ListConfigResourcesRequest
 
@@ -36,7 +38,7 @@ _TYPES: Final = (
 
 def handle(
     services: Services, request: ListConfigResourcesRequest, context: RequestContext
-) -> ListConfigResourcesResponse:
+) -> Answer[ListConfigResourcesResponse]:
     wanted = set(request.resource_types)
     if context.api_version == 0:
         wanted = {ResourceType.CLIENT_METRICS}
@@ -44,13 +46,16 @@ def handle(
         wanted = set(_TYPES)
     if not wanted <= set(_TYPES):
         return ListConfigResourcesResponse(error_code=Errors.UNSUPPORTED_VERSION)
-    return ListConfigResourcesResponse(
-        config_resources=[
-            ConfigResource(resource_name=name, resource_type=kind)
+    return in_slices(
+        [
+            (kind, name)
             for kind in _TYPES
             if kind in wanted
             for name in _names(services, context, kind)
-        ]
+        ],
+        lambda named: ConfigResource(resource_type=named[0], resource_name=named[1]),
+        lambda resources: ListConfigResourcesResponse(config_resources=resources),
+        slice_max=NAMES_ANSWERED_PER_SLICE_MAX,
     )
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.controller.names import topic_name_problem
 from kaa.handlers import authorized_operations
-from kaa.handlers.in_slices import in_slices_and_pieces
+from kaa.handlers.in_slices import begun_at_once
 from kaa.limits import METADATA_PARTITIONS_PER_SLICE_MAX
-from kaa.model.pieces import mapped
+from kaa.model.pieces import in_order, mapped
+from kaa.model.topics import INTERNAL_TOPICS
 from kaa.serving.metadata_view import offline_replicas, visible_leader
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k75_describe_topic_partitions import (
@@ -24,40 +25,48 @@ from kaa.wire.messages.k75_describe_topic_partitions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from kaa.controller.image import PartitionImage, TopicImage
-    from kaa.handlers.context import Answer, Encoded, RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
     from kaa.wire.messages.k75_describe_topic_partitions import DescribeTopicPartitionsRequest
-    from kaa.wire.schema import Response
 
 
 def handle(
     services: Services, request: DescribeTopicPartitionsRequest, context: RequestContext
-) -> Answer[Response | Encoded]:
-    asked = {topic.name for topic in request.topics}
+) -> Answer[DescribeTopicPartitionsResponse]:
+    return begun_at_once(_answer(services, request, context))
+
+
+def _answer(
+    services: Services, request: DescribeTopicPartitionsRequest, context: RequestContext
+) -> Pieces[DescribeTopicPartitionsResponse]:
+    asked = [topic.name for topic in request.topics]
     cursor = request.cursor
     if cursor is not None:
         is_elsewhere = bool(asked) and cursor.topic_name not in asked
         if is_elsewhere or cursor.partition_index < 0:
-            return _refused(request, Errors.INVALID_REQUEST)
+            return (yield from _refused(request, Errors.INVALID_REQUEST))
     first_name = "" if cursor is None else cursor.topic_name
-    names = sorted(name for name in asked or services.image.topics if name >= first_name)
-    if names and not names[0]:
+    if not first_name and "" in asked:
         # Kafka fails on it, after everything else went well.
-        return _refused(request, Errors.UNKNOWN_SERVER_ERROR)
+        return (yield from _refused(request, Errors.UNKNOWN_SERVER_ERROR))
+    names = yield from in_order(
+        name for name in asked or list(services.image.topics) if name >= first_name
+    )
     limit = services.config.get_int("max.request.partition.size.limit")
     room = max(min(limit, request.response_partition_limit), 1)
-    page, next_cursor = _page(services, names, cursor, room)
-    return in_slices_and_pieces(
-        services,
-        context,
-        page,
-        lambda part: _described(services, context, part),
-        lambda topics: DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor),
-        slice_max=METADATA_PARTITIONS_PER_SLICE_MAX,
-        cost=lambda part: 1 + len(part.numbers),
-    )
+    response = DescribeTopicPartitionsResponse(topics=[], next_cursor=None)
+    spent = 0
+    for part in _page(services, response, names, cursor, room):
+        spent += 1 + len(part.numbers)
+        if spent > METADATA_PARTITIONS_PER_SLICE_MAX:
+            spent = 1 + len(part.numbers)
+            yield
+        response.topics.append((yield from _described(services, context, part)))
+    return response
 
 
 class _Part(NamedTuple):
@@ -69,24 +78,30 @@ class _Part(NamedTuple):
 
 
 def _page(
-    services: Services, names: list[str], cursor: Cursor | None, room: int
-) -> tuple[list[_Part], Cursor | None]:
-    """The topics that fit an answer, and where the next one goes on."""
-    page: list[_Part] = []
+    services: Services,
+    response: DescribeTopicPartitionsResponse,
+    names: Iterable[str],
+    cursor: Cursor | None,
+    room: int,
+) -> Iterator[_Part]:
+    """The topics that fit the response, one after the other; at the end it gets a cursor where the
+    next one goes on.
+    """
     for name in names:
         if room == 0:
-            return page, Cursor(topic_name=name, partition_index=0)
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            return
         topic = services.image.topics.get(name)
         if topic is None:
-            page.append(_Part(name, None, range(0)))
+            yield _Part(name, None, range(0))
             continue
         start = cursor.partition_index if cursor and cursor.topic_name == name else 0
         end = min(start + room, len(topic.partitions))
-        page.append(_Part(name, topic, range(start, end)))
+        yield _Part(name, topic, range(start, end))
         if end < len(topic.partitions):
-            return page, Cursor(topic_name=name, partition_index=end)
-        room -= len(page[-1].numbers)
-    return page, None
+            response.next_cursor = Cursor(topic_name=name, partition_index=end)
+            return
+        room -= max(end - start, 0)
 
 
 def _described(
@@ -94,7 +109,7 @@ def _described(
 ) -> Pieces[DescribeTopicPartitionsResponseTopic]:
     topic = part.topic
     if topic is None:
-        return _unknown(services, part.name)
+        return _unknown(part.name)
     images = topic.partitions
     partitions = yield from mapped(
         lambda number: _partition(services, context, number, images[number]), part.numbers
@@ -102,7 +117,7 @@ def _described(
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
-        is_internal=services.replicas.is_internal(topic.name),
+        is_internal=topic.name in INTERNAL_TOPICS,
         partitions=partitions,
         topic_authorized_operations=authorized_operations.TOPIC,
     )
@@ -124,24 +139,23 @@ def _partition(
     )
 
 
-def _unknown(services: Services, name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     is_legal = topic_name_problem(name) is None
     return DescribeTopicPartitionsResponseTopic(
         error_code=(
             Errors.UNKNOWN_TOPIC_OR_PARTITION if is_legal else Errors.INVALID_TOPIC_EXCEPTION
         ),
         name=name,
-        is_internal=services.replicas.is_internal(name),
+        is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=authorized_operations.TOPIC,
     )
 
 
 def _refused(
     request: DescribeTopicPartitionsRequest, error: Errors
-) -> DescribeTopicPartitionsResponse:
-    return DescribeTopicPartitionsResponse(
-        topics=[
-            DescribeTopicPartitionsResponseTopic(error_code=error, name=topic.name)
-            for topic in request.topics
-        ]
+) -> Pieces[DescribeTopicPartitionsResponse]:
+    topics = yield from mapped(
+        lambda topic: DescribeTopicPartitionsResponseTopic(error_code=error, name=topic.name),
+        request.topics,
     )
+    return DescribeTopicPartitionsResponse(topics=topics)

@@ -5,7 +5,7 @@ A session says which partitions are meant (`kaa.serving.share.sessions`); reques
 of it, and answers what there is news of. Acknowledgements come first, so that what is given back
 can be handed out again at once. While there is nothing to hand out the fetch is parked.
 
-| version | |
+| version | what is new |
 |---|---|
 | 1 | the first that is served |
 | 2 | acquire modes (KIP-1206), and locks that are renewed (KIP-1222) |
@@ -14,10 +14,8 @@ can be handed out again at once. While there is nothing to hand out the fetch is
 from __future__ import annotations
 
 import asyncio
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from kaa.handlers.settling import settle
 from kaa.handlers.share_sessions import (
     HINTED,
     RENEW_VERSION,
@@ -28,10 +26,12 @@ from kaa.handlers.share_sessions import (
 )
 from kaa.limits import PARTS_BEGUN_PER_TURN_MAX, SHARE_PARTITIONS_PER_TURN_MAX
 from kaa.model.pieces import mapped
+from kaa.model.turns import Turns, in_turns
+from kaa.net.pending import Pending
+from kaa.serving.applied import until_applied
 from kaa.serving.leader_hints import HintedLeaders
 from kaa.serving.share.fetch import FetchLimits, ShareFetch, ShareRead, fetch_some
 from kaa.serving.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSessionError
-from kaa.serving.turns import Turns, in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k78_share_fetch import (
     AcquiredRecords,
@@ -44,7 +44,9 @@ from kaa.wire.messages.k78_share_fetch import (
 from kaa.wire.primitives import PartitionId
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from collections.abc import AsyncGenerator, Sequence
+
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.handlers.share_sessions import AcknowledgeOutcome
     from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
@@ -58,7 +60,13 @@ _RECORD_LIMIT_MODE: Final = 1
 _WATCHED: Final = "has share sessions"
 
 
-async def handle(
+def handle(
+    services: Services, request: ShareFetchRequest, context: RequestContext
+) -> Answer[ShareFetchResponse]:
+    return Pending(_serve(services, request, context))
+
+
+async def _serve(
     services: Services, request: ShareFetchRequest, context: RequestContext
 ) -> ShareFetchResponse:
     refused = problem(services, request.group_id, request.member_id)
@@ -137,25 +145,6 @@ def _session(
 async def _fetch(
     services: Services, request: ShareFetchRequest, session: ShareSession
 ) -> dict[PartitionId, ShareRead]:
-    shares, topics = services.share_partitions, services.image.topics_by_id
-    failed: dict[PartitionId, ShareRead] = {}
-    wanted: dict[PartitionId, LedSharePartition | Errors] = {}
-    turns = Turns(PARTS_BEGUN_PER_TURN_MAX)
-    if len(session.partitions) > SHARE_PARTITIONS_PER_TURN_MAX:
-        # To make such a session was enough for a turn.
-        await asyncio.sleep(0)
-    for one in tuple(session.partitions):
-        await turns.next()
-        topic = topics.get(one.topic_id)
-        if topic is None:
-            failed[one] = ShareRead(Errors.UNKNOWN_TOPIC_ID)
-        elif one.number not in topic.partitions:
-            failed[one] = ShareRead(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-        else:
-            await settle(services.replicas, [(topic.name, one.number)])
-            wanted[one] = shares.lead(session.group_id, one)
-    if not wanted:
-        return failed
     limits = FetchLimits(
         request.min_bytes,
         request.max_bytes,
@@ -164,14 +153,15 @@ async def _fetch(
         request.share_acquire_mode == _RECORD_LIMIT_MODE,
     )
     turn, wait_ms = request.share_session_epoch, request.max_wait_ms
-    if len(wanted) > SHARE_PARTITIONS_PER_TURN_MAX:
-        parts = await in_turns(_parts(services, session, wanted, limits, turn))
-        reads = await fetch_some(services.polls, parts, wait_ms)
-        # To forget thousands of share partitions that could not be loaded takes its time too.
-        while parts:
-            parts.pop()
-            await asyncio.sleep(0)
-        return failed | reads
+    failed: dict[PartitionId, ShareRead] = {}
+    if len(session.partitions) > SHARE_PARTITIONS_PER_TURN_MAX:
+        # To make such a session was enough for a turn.
+        await asyncio.sleep(0)
+        parts = _parts(services, session, limits, turn, failed)
+        return failed | await fetch_some(services.polls, parts, wait_ms)
+    wanted = await _led(services, session, tuple(session.partitions), failed)
+    if not wanted:
+        return failed
     fetch = ShareFetch(services.view, session, wanted, limits, turn)
     looked = fetch.look(is_late=wait_ms <= 0)
     if looked is None:
@@ -179,22 +169,49 @@ async def _fetch(
     return failed | looked
 
 
-def _parts(
+async def _led(
     services: Services,
     session: ShareSession,
-    wanted: dict[PartitionId, LedSharePartition | Errors],
+    partitions: Sequence[PartitionId],
+    failed: dict[PartitionId, ShareRead],
+) -> dict[PartitionId, LedSharePartition | Errors]:
+    """The share partitions, of which some may have to be loaded; adds to what failed."""
+    shares, topics = services.share_partitions, services.image.topics_by_id
+    wanted: dict[PartitionId, LedSharePartition | Errors] = {}
+    turns = Turns(PARTS_BEGUN_PER_TURN_MAX)
+    for one in partitions:
+        await turns.next()
+        topic = topics.get(one.topic_id)
+        if topic is None:
+            failed[one] = ShareRead(Errors.UNKNOWN_TOPIC_ID)
+        elif one.number not in topic.partitions:
+            failed[one] = ShareRead(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            await until_applied(services.replicas, [(topic.name, one.number)])
+            if session.is_closed:
+                return {}
+            wanted[one] = shares.lead(session.group_id, one)
+    return wanted
+
+
+async def _parts(
+    services: Services,
+    session: ShareSession,
     limits: FetchLimits,
     turn: int,
-) -> Pieces[list[ShareFetch]]:
+    failed: dict[PartitionId, ShareRead],
+) -> AsyncGenerator[ShareFetch, None]:
     """The partitions of a large session, some in each; another part is first each time."""
-    rest = iter(wanted.items())
-    parts = []
-    while some := dict(islice(rest, SHARE_PARTITIONS_PER_TURN_MAX)):
-        parts.append(ShareFetch(services.view, session, some, limits, turn))
-        yield
-    wanted.clear()
-    first = turn % len(parts)
-    return parts[first:] + parts[:first]
+    everything = tuple(session.partitions)
+    starts = range(0, len(everything), SHARE_PARTITIONS_PER_TURN_MAX)
+    first = turn % len(starts)
+    for start in (*starts[first:], *starts[:first]):
+        some = everything[start : start + SHARE_PARTITIONS_PER_TURN_MAX]
+        wanted = await _led(services, session, some, failed)
+        if session.is_closed:
+            return
+        if wanted:
+            yield ShareFetch(services.view, session, wanted, limits, turn)
 
 
 def _news(
@@ -242,12 +259,7 @@ def _response(
     return ShareFetchResponse(
         acquisition_lock_timeout_ms=settings.partitions().lock_duration_ms,
         responses=list(topics.values()),
-        node_endpoints=[
-            NodeEndpoint(
-                node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
-            )
-            for broker, endpoint in leaders.found.values()
-        ],
+        node_endpoints=leaders.endpoints(NodeEndpoint),
     )
 
 

@@ -3,7 +3,7 @@
 The answer leaves when what was said is written. Epoch -1 ends the session, and what the member
 holds then goes back to the others.
 
-| version | |
+| version | what is new |
 |---|---|
 | 1 | the first that is served |
 | 2 | locks can be renewed (KIP-1222); the answer has their time |
@@ -21,9 +21,10 @@ from kaa.handlers.share_sessions import (
     problem,
 )
 from kaa.limits import SHARE_PARTITIONS_PER_TURN_MAX
+from kaa.model.turns import in_turns
+from kaa.net.pending import Pending
 from kaa.serving.leader_hints import HintedLeaders
 from kaa.serving.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSessionError
-from kaa.serving.turns import in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k79_share_acknowledge import (
     LeaderIdAndEpoch,
@@ -34,7 +35,7 @@ from kaa.wire.messages.k79_share_acknowledge import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.handlers.share_sessions import AcknowledgeOutcome
     from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
@@ -42,7 +43,13 @@ if TYPE_CHECKING:
     from kaa.wire.primitives import PartitionId, Uuid
 
 
-async def handle(
+def handle(
+    services: Services, request: ShareAcknowledgeRequest, context: RequestContext
+) -> Answer[ShareAcknowledgeResponse]:
+    return Pending(_acknowledge(services, request, context))
+
+
+async def _acknowledge(
     services: Services, request: ShareAcknowledgeRequest, context: RequestContext
 ) -> ShareAcknowledgeResponse:
     refused = problem(services, request.group_id, request.member_id)
@@ -96,10 +103,5 @@ def _response(
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=settings.partitions().lock_duration_ms,
         responses=list(topics.values()),
-        node_endpoints=[
-            NodeEndpoint(
-                node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
-            )
-            for broker, endpoint in leaders.found.values()
-        ],
+        node_endpoints=leaders.endpoints(NodeEndpoint),
     )

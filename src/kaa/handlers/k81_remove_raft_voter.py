@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.handlers.forwarding import forward
+from kaa.net.pending import Pending
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k81_remove_raft_voter import (
         RemoveRaftVoterRequest,
@@ -19,5 +18,5 @@ if TYPE_CHECKING:
 
 def handle(
     services: NodeServices, request: RemoveRaftVoterRequest, context: RequestContext
-) -> Awaitable[RemoveRaftVoterResponse]:
-    return forward(services, request, context)
+) -> Answer[RemoveRaftVoterResponse]:
+    return Pending(forward(services, request, context))

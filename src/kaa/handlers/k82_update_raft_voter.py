@@ -12,17 +12,24 @@ from kaa.handlers.quorum_messages import (
     leader_id_of,
 )
 from kaa.model.nodes import VersionRange
+from kaa.net.pending import Pending
 from kaa.quorum import messages
 from kaa.quorum.voters import VoterNode, replica_key
 from kaa.wire.messages.k82_update_raft_voter import CurrentLeader, UpdateRaftVoterResponse
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import NodeServices
     from kaa.wire.messages.k82_update_raft_voter import UpdateRaftVoterRequest
 
 
-async def handle(
+def handle(
+    services: NodeServices, request: UpdateRaftVoterRequest, context: RequestContext
+) -> Answer[UpdateRaftVoterResponse]:
+    return Pending(_update(services, request, context))
+
+
+async def _update(
     services: NodeServices, request: UpdateRaftVoterRequest, context: RequestContext
 ) -> UpdateRaftVoterResponse:
     feature = request.kraft_version_feature

@@ -15,20 +15,20 @@ from kaa.wire.messages.k83_initialize_share_group_state import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k83_initialize_share_group_state import InitializeShareGroupStateRequest
 
 
-async def handle(
+def handle(
     services: Services, request: InitializeShareGroupStateRequest, _: RequestContext
-) -> InitializeShareGroupStateResponse:
-    results = await ask_each(
+) -> Answer[InitializeShareGroupStateResponse]:
+    return ask_each(
         request,
         lambda one: services.shares.initialise(
             one.key, one.data.state_epoch, one.data.start_offset, one.refused, one.done
         ),
+        InitializeShareGroupStateResponse,
         InitializeStateResult,
         PartitionResult,
     )
-    return InitializeShareGroupStateResponse(results=results)

@@ -18,23 +18,23 @@ from kaa.wire.messages.k84_read_share_group_state import (
 
 if TYPE_CHECKING:
     from kaa.coordinators.share.state import ShareState
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k84_read_share_group_state import ReadShareGroupStateRequest
 
 
-async def handle(
+def handle(
     services: Services, request: ReadShareGroupStateRequest, _: RequestContext
-) -> ReadShareGroupStateResponse:
-    results = await ask_each(
+) -> Answer[ReadShareGroupStateResponse]:
+    return ask_each(
         request,
         lambda one: services.shares.read(
             one.key, one.data.leader_epoch, one.refused, partial(_result, one.key.partition)
         ),
+        ReadShareGroupStateResponse,
         ReadStateResult,
         partial(PartitionResult, state_batches=[]),
     )
-    return ReadShareGroupStateResponse(results=results)
 
 
 def _result(number: int, state: ShareState) -> PartitionResult:

@@ -18,7 +18,7 @@ from kaa.wire.messages.k85_write_share_group_state import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k85_write_share_group_state import (
         PartitionData,
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     )
 
 
-async def handle(
+def handle(
     services: Services, request: WriteShareGroupStateRequest, _: RequestContext
-) -> WriteShareGroupStateResponse:
-    results = await ask_each(
+) -> Answer[WriteShareGroupStateResponse]:
+    return ask_each(
         request,
         lambda one: services.shares.write(one.key, _change(one.data), one.refused, one.done),
+        WriteShareGroupStateResponse,
         WriteStateResult,
         PartitionResult,
     )
-    return WriteShareGroupStateResponse(results=results)
 
 
 def _change(data: PartitionData) -> StateChange:

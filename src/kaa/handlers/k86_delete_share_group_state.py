@@ -15,18 +15,18 @@ from kaa.wire.messages.k86_delete_share_group_state import (
 )
 
 if TYPE_CHECKING:
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k86_delete_share_group_state import DeleteShareGroupStateRequest
 
 
-async def handle(
+def handle(
     services: Services, request: DeleteShareGroupStateRequest, _: RequestContext
-) -> DeleteShareGroupStateResponse:
-    results = await ask_each(
+) -> Answer[DeleteShareGroupStateResponse]:
+    return ask_each(
         request,
         lambda one: services.shares.delete(one.key, one.refused, one.done),
+        DeleteShareGroupStateResponse,
         DeleteStateResult,
         PartitionResult,
     )
-    return DeleteShareGroupStateResponse(results=results)

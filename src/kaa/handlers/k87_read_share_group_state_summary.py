@@ -18,25 +18,25 @@ from kaa.wire.messages.k87_read_share_group_state_summary import (
 
 if TYPE_CHECKING:
     from kaa.coordinators.share.state import ShareState
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k87_read_share_group_state_summary import (
         ReadShareGroupStateSummaryRequest,
     )
 
 
-async def handle(
+def handle(
     services: Services, request: ReadShareGroupStateSummaryRequest, _: RequestContext
-) -> ReadShareGroupStateSummaryResponse:
-    results = await ask_each(
+) -> Answer[ReadShareGroupStateSummaryResponse]:
+    return ask_each(
         request,
         lambda one: services.shares.summary(
             one.key, one.refused, partial(_result, one.key.partition)
         ),
+        ReadShareGroupStateSummaryResponse,
         ReadStateSummaryResult,
         PartitionResult,
     )
-    return ReadShareGroupStateSummaryResponse(results=results)
 
 
 def _result(number: int, state: ShareState) -> PartitionResult:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.controller.names import topic_name_problem
-from kaa.coordinators.group.coordinator import STREAMS_FEATURE
 from kaa.coordinators.group.outcome import Client
 from kaa.coordinators.group.streams.topology import Status
 from kaa.model.topics import INTERNAL_TOPICS
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 def handle(
     services: Services, request: StreamsGroupHeartbeatRequest, context: RequestContext
 ) -> Answer[StreamsGroupHeartbeatResponse]:
-    protocols = services.config.get_list("group.coordinator.rebalance.protocols")
-    if services.image.features.get(STREAMS_FEATURE, 0) < 1 or "streams" not in protocols:
+    if not services.has_streams_groups:
         error = Errors.UNSUPPORTED_VERSION
         return StreamsGroupHeartbeatResponse(error_code=error, error_message=error.message)
     problem = None if request.topology is None else _name_problem(request.topology)

@@ -1,6 +1,6 @@
 """DescribeShareGroupOffsets, key 90: where share groups are, and how much is left (KIP-932).
 
-| version | |
+| version | what is new |
 |---|---|
 | 0 | the first that is served |
 | 1 | the lag (KIP-1226) |
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.coordinators.machine import CoordinatorError
 from kaa.limits import GROUPS_DESCRIBED_PER_SLICE_MAX
 from kaa.model.pieces import mapped
-from kaa.serving.turns import Turns, in_turns
+from kaa.model.turns import Turns
+from kaa.net.pending import Pending
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k90_describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponse,
@@ -24,20 +24,27 @@ from kaa.wire.messages.k90_describe_share_group_offsets import (
 from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable
 
-    from kaa.handlers.context import RequestContext
+    from kaa.coordinators.machine import CoordinatorError
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
-    from kaa.serving.share.offsets import ShareOffset
+    from kaa.serving.share.offsets import Described, ShareOffset
     from kaa.wire.messages.k90_describe_share_group_offsets import (
         DescribeShareGroupOffsetsRequest,
         DescribeShareGroupOffsetsRequestGroup,
     )
 
 
-async def handle(
+def handle(
     services: Services, request: DescribeShareGroupOffsetsRequest, _: RequestContext
+) -> Answer[DescribeShareGroupOffsetsResponse]:
+    return Pending(_describe(services, request))
+
+
+async def _describe(
+    services: Services, request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:
     turns = Turns(GROUPS_DESCRIBED_PER_SLICE_MAX)
     groups = []
@@ -47,32 +54,29 @@ async def handle(
     return DescribeShareGroupOffsetsResponse(groups=groups)
 
 
-async def _group(
+def _group(
     services: Services, asked: DescribeShareGroupOffsetsRequestGroup
-) -> DescribeShareGroupOffsetsResponseGroup:
-    group_id, offsets = asked.group_id, services.share_offsets
-    topics: dict[str, Iterable[int]]
-    try:
-        if asked.topics is None:
-            known = await offsets.topics_of(group_id)
-            topics = {name: sorted(some) for name, some in known.items()}
-        else:
-            topics = {topic.topic_name: topic.partitions for topic in asked.topics}
-    except CoordinatorError as refusal:
+) -> Awaitable[DescribeShareGroupOffsetsResponseGroup]:
+    group_id, topics = asked.group_id, asked.topics
+
+    def refused(refusal: CoordinatorError) -> DescribeShareGroupOffsetsResponseGroup:
         if refusal.error is Errors.GROUP_ID_NOT_FOUND:
             # A group that is not there has read nothing.
             return DescribeShareGroupOffsetsResponseGroup(group_id=group_id)
-        shown = refusal.for_clients()
         return DescribeShareGroupOffsetsResponseGroup(
-            group_id=group_id, error_code=shown.error, error_message=shown.message
+            group_id=group_id, error_code=refusal.error, error_message=refusal.message
         )
-    described = await offsets.describe(group_id, topics)
-    turns = Turns(GROUPS_DESCRIBED_PER_SLICE_MAX)
-    answers = []
-    for name, found in described.items():
-        await turns.next()
-        answers.append(await in_turns(_topic(services, name, found)))
-    return DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=answers)
+
+    def respond(described: Described) -> Pieces[DescribeShareGroupOffsetsResponseGroup]:
+        answers = []
+        for number, (name, found) in enumerate(described.items(), 1):
+            answers.append((yield from _topic(services, name, found)))
+            if number % GROUPS_DESCRIBED_PER_SLICE_MAX == 0:
+                yield
+        return DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=answers)
+
+    wanted = None if topics is None else {one.topic_name: one.partitions for one in topics}
+    return services.share_offsets.describe(group_id, wanted, refused, respond)
 
 
 def _topic(

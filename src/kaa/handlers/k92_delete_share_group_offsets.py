@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.machine import CoordinatorError
+from kaa.net.pending import Pending
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k92_delete_share_group_offsets import (
     DeleteShareGroupOffsetsResponse,
@@ -15,30 +16,28 @@ from kaa.wire.primitives import UUID_ZERO
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
     from kaa.wire.messages.k92_delete_share_group_offsets import DeleteShareGroupOffsetsRequest
     from kaa.wire.primitives import Uuid
 
 
-async def handle(
+def handle(
     services: Services, request: DeleteShareGroupOffsetsRequest, _: RequestContext
-) -> DeleteShareGroupOffsetsResponse:
+) -> Answer[DeleteShareGroupOffsetsResponse]:
     if not request.group_id:
-        return _refused(CoordinatorError(Errors.INVALID_GROUP_ID))
+        return _refused(CoordinatorError(Errors.INVALID_GROUP_ID).for_clients())
     names = [topic.topic_name for topic in request.topics]
-    try:
-        outcomes = await services.share_offsets.delete(request.group_id, names)
-    except CoordinatorError as refusal:
-        return _refused(refusal)
-    return DeleteShareGroupOffsetsResponse(
-        responses=[_topic(services, name, outcomes) for name in names]
-    )
+
+    def respond(outcomes: dict[Uuid, Errors]) -> DeleteShareGroupOffsetsResponse:
+        topics = [_topic(services, name, outcomes) for name in names]
+        return DeleteShareGroupOffsetsResponse(responses=topics)
+
+    return Pending(services.share_offsets.delete(request.group_id, names, _refused, respond))
 
 
 def _refused(refusal: CoordinatorError) -> DeleteShareGroupOffsetsResponse:
-    shown = refusal.for_clients()
-    return DeleteShareGroupOffsetsResponse(error_code=shown.error, error_message=shown.message)
+    return DeleteShareGroupOffsetsResponse(error_code=refusal.error, error_message=refusal.message)
 
 
 def _topic(

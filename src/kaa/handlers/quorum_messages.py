@@ -7,25 +7,28 @@ is compared before that. Errors of either kind stand at the top of the answer, w
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from kaa.model.nodes import Endpoint
 from kaa.model.topics import CLUSTER_METADATA
+from kaa.net.pending import Pending
 from kaa.quorum.messages import BeginQuorumEpochResponse, EndQuorumEpochResponse, ErrorResponse
 from kaa.quorum.metadata_log import METADATA_TOPIC_ID
 from kaa.quorum.voters import replica_key
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.quorum.messages import LeaderResponse, Request
     from kaa.quorum.voters import Endpoints, ReplicaKey
     from kaa.serving.services import NodeServices
     from kaa.wire.primitives import Uuid
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 E = TypeVar("E")
 
 UNKNOWN_ID: Final = -1
@@ -42,45 +45,51 @@ class LeaderAddress(NamedTuple):
 def check_request(
     services: NodeServices,
     cluster_id: str | None,
-    topics: Iterable[tuple[str | Uuid, Sequence[int]]],
+    topics: Iterable[tuple[str | Uuid, Iterable[int]]],
 ) -> Errors:
     """Whether a request is about the metadata partition of this cluster, and nothing else."""
     if cluster_id is not None and cluster_id != services.cluster_id:
         return Errors.INCONSISTENT_CLUSTER_ID
-    asked = [(topic, list(numbers)) for topic, numbers in topics]
+    # More than one of anything is wrong, however many there are.
+    asked = [(topic, list(islice(numbers, 2))) for topic, numbers in islice(topics, 2)]
     if asked not in ([(CLUSTER_METADATA, [0])], [(METADATA_TOPIC_ID, [0])]):
         return Errors.INVALID_REQUEST
     return Errors.NONE
 
 
-def asked_by_name(topics: Iterable[Any]) -> list[tuple[str | Uuid, Sequence[int]]]:
+def asked_by_name(topics: Iterable[Any]) -> Iterator[tuple[str | Uuid, Iterable[int]]]:
     """What `check_request` looks at, of topics as most of the requests name them."""
-    return [
-        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in topics
-    ]
+    for topic in topics:
+        yield topic.topic_name, (each.partition_index for each in topic.partitions)
 
 
-class EpochMessages(NamedTuple, Generic[R]):
+class EpochMessages(NamedTuple, Generic[R_co]):
     """The classes that an answer about an epoch of the quorum is made of."""
 
-    response: Callable[..., R]
+    response: Callable[..., R_co]
     topic: Callable[..., Any]
     partition: Callable[..., Any]
     endpoint: Callable[..., Any]
 
 
-async def serve_epoch_request(
+def serve_epoch_request(
     services: NodeServices,
     request: Any,
     question: Callable[[], Request],
     types: EpochMessages[R],
     context: RequestContext,
-) -> R:
+) -> Answer[R]:
     """Answers BeginQuorumEpoch or EndQuorumEpoch: with the leader that this replica knows."""
     error = check_request(services, request.cluster_id, asked_by_name(request.topics))
     if error is not Errors.NONE:
         return types.response(error_code=error)
-    answer = await services.quorum.serve(question())
+    return Pending(_serve_epoch_request(services, question(), types, context))
+
+
+async def _serve_epoch_request(
+    services: NodeServices, question: Request, types: EpochMessages[R], context: RequestContext
+) -> R:
+    answer = await services.quorum.serve(question)
     if isinstance(answer, ErrorResponse):
         return types.response(error_code=answer.error)
     assert isinstance(answer, BeginQuorumEpochResponse | EndQuorumEpochResponse)

@@ -1,15 +1,18 @@
 """Which APIs a listener serves, and the way of a frame to its handler and back.
 
 A handler is a module named by key and API (`k03_metadata`) with a function `handle(services,
-request, context)`. It gives an `Answer`: a response, or `Pending` (`kaa.net.pending`) where that is
-not known yet; a coroutine is `Pending` that holds the connection. Produce with acks=0 gives None:
-it has no answer.
+request, context)`. It gives an `Answer` (`kaa.handlers.context`): a response, or `Pending`
+(`kaa.net.pending`) where that is not known yet. A response that would take long to encode is
+encoded by a thread if it is given by a coroutine.
 
-What a listener serves is the two tables below, and the versions are those of the message classes
-unless the module narrows them with `VERSIONS`. ApiVersions is answered from the same tables, so
-that nothing is advertised that is not served, or served that is not advertised. As in Kafka, a
-request with an unknown key or version closes its connection, except ApiVersions itself, which is
-answered in version 0 with what is supported.
+What a listener serves is the two tables below, in the versions of `kaa.wire.registry`. ApiVersions
+is answered from the same tables, so that nothing is advertised that is not served, or served that
+is not advertised. As in Kafka, a request with an unknown key or version closes its connection,
+except ApiVersions itself, which is answered in version 0 with what is supported.
+
+The module of a handler, and with it the messages, is loaded when it is first needed: a node is
+ready before it has loaded what its clients may never ask for. A program that serves for long loads
+the rest once it is ready (`load_ahead`).
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kaa.handlers.context import Encoded, RequestContext
+from kaa.handlers.cluster_action import guarded
+from kaa.handlers.context import RequestContext
 from kaa.limits import REQUEST_BYTES_ON_LOOP_MAX, RESPONSE_ITEMS_ON_LOOP_MAX
 from kaa.net.connection import CloseConnectionError
 from kaa.net.pending import Hold, Pending
@@ -33,7 +37,10 @@ from kaa.wire.schema import Response, Struct
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from kaa.handlers.context import Answer, Handle
     from kaa.net.connection import Connection
+    from kaa.net.pending import Reply
+    from kaa.serving.services import NodeServices
     from kaa.wire.frames import RequestFrame
     from kaa.wire.primitives import Versions
     from kaa.wire.registry import Api
@@ -153,12 +160,37 @@ class Served(NamedTuple):
     """An API as one listener serves it."""
 
     api: Api
-    handle: Callable[[Any, Any, RequestContext], Any]
+    handle: Handle
     versions: Versions
     advertised: Versions
 
 
-def load_handlers(
+class LazyHandler:
+    """Stands in a table of handlers for one whose module is not loaded yet. The first request, or
+    `load`, puts the function of the module in its place: later requests go straight to that.
+    """
+
+    __slots__ = ("_key", "_name", "_table")
+
+    def __init__(self, name: str, table: dict[int, Served], key: int) -> None:
+        self._name = name
+        self._table = table
+        self._key = key
+
+    def __call__(
+        self, services: NodeServices, request: Any, context: RequestContext
+    ) -> Answer[Response]:
+        return self.load()(services, request, context)
+
+    def load(self) -> Handle:
+        """The function of the module, guarded where only nodes may call it."""
+        module = import_module(f"kaa.handlers.{self._name}")
+        handle: Handle = guarded(self._name, module.handle)
+        self._table[self._key] = self._table[self._key]._replace(handle=handle)
+        return handle
+
+
+def find_handlers(
     apis: tuple[ApiKey | tuple[ApiKey, str], ...],
     *,
     unstable: bool = False,
@@ -167,20 +199,25 @@ def load_handlers(
     """The handlers of a listener by key. `opened` are served in versions that may still change,
     whatever `unstable` says.
     """
-    served = {}
+    served: dict[int, Served] = {}
     for each in apis:
         key, name = each if isinstance(each, tuple) else (each, module_name(each))
-        module = import_module(f"kaa.handlers.{name}")
         found = api(key)
-        narrowed: Versions | None = getattr(module, "VERSIONS", None)
         is_open = unstable or key in opened
         served[key.value] = Served(
             found,
-            module.handle,
-            narrowed or found.served_versions(unstable=is_open),
-            narrowed or found.advertised_versions(unstable=is_open),
+            LazyHandler(name, served, key.value),
+            found.served_versions(unstable=is_open),
+            found.advertised_versions(unstable=is_open),
         )
     return served
+
+
+def load_ahead(handlers: dict[int, Served]) -> None:
+    """Loads the handlers that nobody has asked for yet."""
+    for served in tuple(handlers.values()):
+        if isinstance(served.handle, LazyHandler):
+            served.handle.load()
 
 
 def module_name(key: ApiKey) -> str:
@@ -195,7 +232,7 @@ def advertised_versions(handlers: dict[int, Served]) -> list[ApiVersion]:
     ]
 
 
-def _is_long(response: Response) -> bool:
+def is_long(response: Response) -> bool:
     """Whether to encode it would take too long for the loop: it has many entries, or a few of them
     have many, as a topic with thousands of partitions does.
     """
@@ -214,7 +251,16 @@ def _is_long(response: Response) -> bool:
     return False
 
 
-def _abandon(response: Awaitable[Any]) -> None:
+async def encode_in_thread(
+    services: NodeServices, response: Response, header: RequestFrame
+) -> list[Any]:
+    """The parts of a response that is long."""
+    return await services.loop.run_in_executor(
+        services.batch_work, encode_response, response, header.api_version, header.correlation_id
+    )
+
+
+def _abandon(response: Awaitable[object]) -> None:
     """Lets go of what nobody will wait for; a coroutine that never began would be complained of."""
     if asyncio.iscoroutine(response):
         response.close()
@@ -228,7 +274,7 @@ class Router:
 
     def __init__(
         self,
-        services: Any,
+        services: NodeServices,
         handlers: dict[int, Served],
         tasks: asyncio.TaskGroup,
         report: Callable[[str], None] = lambda _: None,
@@ -240,7 +286,7 @@ class Router:
         self._under_way: dict[asyncio.Task[None], None] = {}
         self._report = report
 
-    def __call__(self, connection: Connection, frame: memoryview) -> list[Any] | Pending[Any]:
+    def __call__(self, connection: Connection, frame: memoryview) -> Reply:
         try:
             header = read_request_header(frame)
             served = self.handlers.get(header.api_key)
@@ -262,29 +308,30 @@ class Router:
         except Exception as error:
             raise CloseConnectionError(self._failed(header, error)) from error
 
-    async def _large(self, served: Served, frame: memoryview, context: RequestContext) -> Any:
+    async def _large(
+        self, served: Served, frame: memoryview, context: RequestContext
+    ) -> Answer[Response]:
         """What the handler gives for a request of very many parts, which a thread decodes."""
-        work = self._services.batch_work
-        loop = asyncio.get_running_loop()
+        services = self._services
         try:
-            request = await loop.run_in_executor(work, decode_request, frame, context.header)
+            request = await services.loop.run_in_executor(
+                services.batch_work, decode_request, frame, context.header
+            )
         except WireError as error:
             raise CloseConnectionError(f"malformed request: {error}") from None
-        return served.handle(self._services, request, context)
+        return served.handle(services, request, context)
 
-    def _parts(self, answer: Any, header: RequestFrame) -> list[Any] | Pending[Any]:
+    def _parts(self, answer: Answer[Response], header: RequestFrame) -> Reply:
         """What a connection sends, or waits for, where a handler gave this."""
         if isinstance(answer, Response):
             return encode_response(answer, header.api_version, header.correlation_id)
         if answer is None:
             return []
-        if isinstance(answer, Encoded):
-            return answer.parts
-        response, hold, _ = answer if isinstance(answer, Pending) else Pending(answer)
+        response, hold, _ = answer
         if not isinstance(response, asyncio.Future):
             return Pending(self._start(response, header), hold)
 
-        def encode(done: asyncio.Future[Any]) -> list[Any] | Pending[Any]:
+        def encode(done: asyncio.Future[Answer[Response]]) -> Reply:
             if done.cancelled():
                 raise CloseConnectionError("the request was given up")
             try:
@@ -313,10 +360,9 @@ class Router:
         return encode_response(response, 0, header.correlation_id)
 
     def _start(
-        self, response: Awaitable[Any], header: RequestFrame
-    ) -> asyncio.Future[list[Any] | Pending[Any]]:
-        parts: asyncio.Future[list[Any] | Pending[Any]]
-        parts = asyncio.get_running_loop().create_future()
+        self, response: Awaitable[Answer[Response]], header: RequestFrame
+    ) -> asyncio.Future[Reply]:
+        parts: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         running = self._run(response, header, parts)
         try:
             task = self._tasks.create_task(running)
@@ -330,7 +376,7 @@ class Router:
         return parts
 
     def _ended(
-        self, response: Awaitable[Any], parts: asyncio.Future[Any], task: asyncio.Task[None]
+        self, response: Awaitable[object], parts: asyncio.Future[Reply], task: asyncio.Task[None]
     ) -> None:
         del self._under_way[task]
         if task.cancelled():
@@ -340,20 +386,17 @@ class Router:
 
     async def _run(
         self,
-        response: Awaitable[Any],
+        response: Awaitable[Answer[Response]],
         header: RequestFrame,
-        parts: asyncio.Future[list[Any] | Pending[Any]],
+        parts: asyncio.Future[Reply],
     ) -> None:
+        given: Reply
         try:
             answer = await response
-            if isinstance(answer, Response) and _is_long(answer):
-                arguments = answer, header.api_version, header.correlation_id
-                answer = Encoded(
-                    await asyncio.get_running_loop().run_in_executor(
-                        self._services.batch_work, encode_response, *arguments
-                    )
-                )
-            given = self._parts(answer, header)
+            if isinstance(answer, Response) and is_long(answer):
+                given = await encode_in_thread(self._services, answer, header)
+            else:
+                given = self._parts(answer, header)
         except CloseConnectionError as error:
             parts.set_exception(error)
         except Exception as error:  # noqa: BLE001  As above.

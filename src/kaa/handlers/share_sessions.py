@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa.coordinators.share.coordinator import SHARE_FEATURE
 from kaa.limits import PARTS_BEGUN_PER_TURN_MAX, SHARE_PARTITIONS_PER_TURN_MAX
-from kaa.serving.share.machine import RENEW, Acknowledgement, RefusedError
-from kaa.serving.turns import Turns
+from kaa.model.turns import Turns
+from kaa.serving.share.machine import RENEW, Acknowledgement, AcknowledgementError
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import PartitionId
 
@@ -88,7 +88,7 @@ def _acknowledge(
         return services.share_partitions.acknowledge(
             request.group_id, request.member_id, one, acknowledgements
         )
-    except RefusedError as refusal:
+    except AcknowledgementError as refusal:
         return AcknowledgeOutcome(refusal.error, str(refusal))
 
 

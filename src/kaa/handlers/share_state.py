@@ -7,19 +7,23 @@ topics or with a topic without partitions is answered with nothing, as Kafka doe
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from kaa.coordinators.share.state import SharePartitionKey
+from kaa.limits import PARTS_BEGUN_PER_TURN_MAX
+from kaa.model.turns import Turns
+from kaa.net.pending import Pending
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Sequence
 
     from kaa.coordinators.machine import CoordinatorError
+    from kaa.handlers.context import Answer
     from kaa.wire.primitives import Uuid
 
-Result = TypeVar("Result")
+R = TypeVar("R")
 
 
 class _Topic(Protocol):
@@ -53,26 +57,45 @@ class Asked(NamedTuple):
         return self.result()
 
 
-async def ask_each(
+def ask_each(
     request: _Request,
     ask: Callable[[Asked], asyncio.Future[Any]],
-    topic_result: Callable[..., Result],
+    response: Callable[..., R],
+    topic_result: Callable[..., Any],
     partition_result: Callable[..., Any],
-) -> list[Result]:
-    """Asks for every partition at once; the results by topic id."""
+) -> Answer[R]:
+    """Asks for every partition, a few in each turn, and then waits for all; the response has the
+    results by topic id.
+    """
     topics: list[_Topic] = list(request.topics)
     if not request.group_id or not all(topic.partitions for topic in topics):
-        return []
+        return response(results=[])
+    return Pending(_asked(request, ask, response, topic_result, partition_result))
+
+
+async def _asked(
+    request: _Request,
+    ask: Callable[[Asked], asyncio.Future[Any]],
+    response: Callable[..., R],
+    topic_result: Callable[..., Any],
+    partition_result: Callable[..., Any],
+) -> R:
     calls: dict[Uuid, dict[int, asyncio.Future[Any]]] = {}
-    for topic in topics:
+    turns = Turns(PARTS_BEGUN_PER_TURN_MAX)
+    for topic in request.topics:
         asked = calls.setdefault(topic.topic_id, {})
         for one in topic.partitions:
+            await turns.next()
             number = one.partition
             key = SharePartitionKey(request.group_id, topic.topic_id, number)
             asked[number] = ask(Asked(key, one, partial(partition_result, partition=number)))
-    # Who goes meanwhile takes the calls along.
-    await asyncio.gather(*(call for asked in calls.values() for call in asked.values()))
-    return [
-        topic_result(topic_id=topic_id, partitions=[call.result() for call in asked.values()])
-        for topic_id, asked in calls.items()
-    ]
+    results = []
+    while calls:
+        # Those of a topic are let go of with their results: to free them all takes a turn as well.
+        topic_id = next(iter(calls))
+        partitions = []
+        for call in calls.pop(topic_id).values():
+            await turns.next()
+            partitions.append(await call)
+        results.append(topic_result(topic_id=topic_id, partitions=partitions))
+    return response(results=results)

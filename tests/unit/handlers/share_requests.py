@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kaa.wire.errors import Errors
 from kaa.wire.messages import (
     k83_initialize_share_group_state as k83,
 )
@@ -18,6 +19,9 @@ from kaa.wire.messages import (
 )
 from kaa.wire.messages import (
     k87_read_share_group_state_summary as k87,
+)
+from kaa.wire.messages import (
+    k91_alter_share_group_offsets as k91,
 )
 from tests.unit.handlers.support import Node
 
@@ -45,10 +49,12 @@ def topic_id(node: Node) -> Any:
     return node.services.image.topics["t"].id
 
 
-def initialise(node: Node, partition: int = 0, epoch: int = 0, start: int = -1) -> Any:
+def initialise(
+    node: Node, partition: int = 0, epoch: int = 0, start: int = -1, topic: str = "t"
+) -> Any:
     one = k83.PartitionData(partition=partition, state_epoch=epoch, start_offset=start)
-    topic = k83.InitializeStateData(topic_id=topic_id(node), partitions=[one])
-    request = k83.InitializeShareGroupStateRequest(group_id=GROUP, topics=[topic])
+    asked = k83.InitializeStateData(topic_id=node.services.image.topics[topic].id, partitions=[one])
+    request = k83.InitializeShareGroupStateRequest(group_id=GROUP, topics=[asked])
     return node.ask(request).results[0].partitions[0]
 
 
@@ -90,3 +96,11 @@ def summary(node: Node, partition: int = 0, version: int = 1) -> Any:
     topic = k87.ReadStateSummaryData(topic_id=topic_id(node), partitions=[one])
     request = k87.ReadShareGroupStateSummaryRequest(group_id=GROUP, topics=[topic])
     return node.ask(request, version).results[0].partitions[0]
+
+
+def set_offset(node: Node, offset: int) -> None:
+    """Has the group begin there in partition 0."""
+    partition = k91.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=offset)
+    topic = k91.AlterShareGroupOffsetsRequestTopic(topic_name="t", partitions=[partition])
+    answer = node.ask(k91.AlterShareGroupOffsetsRequest(group_id=GROUP, topics=[topic]))
+    assert answer.responses[0].partitions[0].error_code == Errors.NONE

@@ -23,8 +23,8 @@ from kaa.config.server import load_broker_config
 from kaa.config.sources import merge_settings
 from kaa.controller.channel import ControllerChannel
 from kaa.controller.replica import MetadataReplica
-from kaa.handlers.context import Encoded, RequestContext, settled
-from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, load_handlers
+from kaa.handlers.context import RequestContext, response_of
+from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, find_handlers
 from kaa.log.dirs import LogDirectory
 from kaa.log.segment import SegmentRegion
 from kaa.log.sim_files import CrashError, SimFiles
@@ -36,7 +36,7 @@ from kaa.serving.producer_ids import ProducerIds
 from kaa.serving.services import NodeServices
 from kaa.serving.view import NodeView
 from kaa.wire.errors import Errors
-from kaa.wire.frames import RequestFrame, decode_response
+from kaa.wire.frames import RequestFrame, decode_response, encode_response
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -288,13 +288,12 @@ class Node:
         header = RequestFrame(asked.key, version, 7, "client", 0)
         self.connection = _Connection(listener)
         context = RequestContext(header, cast("Connection", self.connection))
-        served = load_handlers(CONTROLLER_APIS if listener == "CONTROLLER" else BROKER_APIS)
-        response = await settled(served[asked.key].handle(self.services, received, context))
-        if isinstance(response, Encoded):
-            # Encoded already, with its size and header.
-            return decode_response(_sent(response.parts)[4:], asked, version)[1]
-        parts = response.codec(version).encode_parts(response)
-        return asked.response.decode(_sent(parts), version)
+        served = find_handlers(CONTROLLER_APIS if listener == "CONTROLLER" else BROKER_APIS)
+        response = await response_of(served[asked.key].handle(self.services, received, context))
+        if response is None:
+            return None
+        parts = encode_response(response, version, header.correlation_id)
+        return decode_response(_sent(parts)[4:], asked, version)[1]
 
     def load_coordinators(self) -> None:
         """Loads what this node coordinates."""

@@ -6,6 +6,7 @@ import asyncio
 
 from kaa.controller.result import ControllerError
 from kaa.handlers.altered_resources import alter_each, unknown_kind
+from kaa.limits import RECORDS_PER_PIECE
 from kaa.model.kinds import ResourceType
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k33_alter_configs import AlterConfigsResource, AlterConfigsResourceResponse
@@ -18,7 +19,7 @@ def test_answers_have_the_order_of_the_request() -> None:
     ]
     passed_on: list[str] = []
 
-    def is_done(resource: AlterConfigsResource) -> bool:
+    async def alter_here(resource: AlterConfigsResource) -> bool:
         if resource.resource_name == "refused":
             raise unknown_kind(99)
         return resource.resource_name == "here"
@@ -34,7 +35,7 @@ def test_answers_have_the_order_of_the_request() -> None:
             for each in resources
         ]
 
-    answers = asyncio.run(alter_each(asked, is_done, AlterConfigsResourceResponse, pass_on))
+    answers = asyncio.run(alter_each(asked, alter_here, AlterConfigsResourceResponse, pass_on))
     assert [answer.resource_name for answer in answers] == names
     assert [answer.error_code for answer in answers] == [
         Errors.INVALID_CONFIG,
@@ -50,9 +51,40 @@ def test_nothing_is_passed_on_if_nothing_is_left() -> None:
     async def pass_on(_: list[AlterConfigsResource]) -> list[AlterConfigsResourceResponse]:
         raise AssertionError
 
-    def refuse(_: AlterConfigsResource) -> bool:
+    async def refuse(_: AlterConfigsResource) -> bool:
         raise ControllerError(Errors.INVALID_CONFIG, "no")
 
     asked = [AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name="t")]
     (answer,) = asyncio.run(alter_each(asked, refuse, AlterConfigsResourceResponse, pass_on))
     assert (answer.error_code, answer.error_message) == (Errors.INVALID_CONFIG, "no")
+
+
+def test_thousands_of_resources_leave_turns_for_others() -> None:
+    count = 5 * RECORDS_PER_PIECE
+    asked = [
+        AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=str(number))
+        for number in range(count)
+    ]
+    judged = 0
+
+    async def alter_here(_: AlterConfigsResource) -> bool:
+        nonlocal judged
+        judged += 1
+        return True
+
+    async def pass_on(_: list[AlterConfigsResource]) -> list[AlterConfigsResourceResponse]:
+        raise AssertionError
+
+    async def look(seen: set[int]) -> None:
+        while judged < count:
+            seen.add(judged)
+            await asyncio.sleep(0)
+
+    async def main() -> set[int]:
+        seen: set[int] = set()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(look(seen))
+            await alter_each(asked, alter_here, AlterConfigsResourceResponse, pass_on)
+        return seen
+
+    assert asyncio.run(main()) >= {number * RECORDS_PER_PIECE for number in range(1, 5)}

@@ -1,22 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
-from typing import Any, cast
 
-from kaa.handlers.context import Encoded, RequestContext
-from kaa.handlers.in_slices import asked_in_slices, in_slices, in_slices_and_pieces
+from kaa.handlers.in_slices import (
+    asked_in_slices,
+    begun_at_once,
+    in_slices,
+    in_slices_and_pieces,
+)
 from kaa.model.pieces import Pieces
 from kaa.net.pending import Pending
-from kaa.wire.frames import RequestFrame, decode_response
 from kaa.wire.messages.k03_metadata import MetadataResponse, MetadataResponseTopic
-from kaa.wire.registry import ApiKey, api
-
-VERSION = 12
-CONTEXT = RequestContext(
-    RequestFrame(ApiKey.METADATA, VERSION, 7, "c", 0), cast("Any", SimpleNamespace())
-)
 
 
 def respond(names: list[str]) -> MetadataResponse:
@@ -24,8 +18,7 @@ def respond(names: list[str]) -> MetadataResponse:
 
 
 def test_a_small_answer_is_made_at_once() -> None:
-    services = cast("Any", SimpleNamespace())
-    answer = in_slices(services, CONTEXT, ["a", "b"], str.upper, respond, slice_max=2)
+    answer = in_slices(["a", "b"], str.upper, respond, slice_max=2)
     assert isinstance(answer, MetadataResponse)
     assert [topic.name for topic in answer.topics] == ["A", "B"]
 
@@ -38,23 +31,15 @@ def test_a_large_answer_is_made_in_turns() -> None:
         return str(item)
 
     async def main() -> list[int]:
-        with ThreadPoolExecutor(1) as executor:
-            loop = asyncio.get_running_loop()
-            services = cast("Any", SimpleNamespace(loop=loop, batch_work=executor))
-            pending = in_slices(
-                services, CONTEXT, range(10), make, respond, slice_max=6, cost=lambda _: 2
-            )
-            assert isinstance(pending, Pending)
-            counts = []
-            work = asyncio.ensure_future(pending.response)  # noqa: TID251
-            while not work.done():
-                counts.append(len(made))
-                await asyncio.sleep(0)
-            encoded = work.result()
-            assert isinstance(encoded, Encoded)
-        content = b"".join(bytes(part) for part in encoded.parts)
-        correlation_id, response = decode_response(content[4:], api(ApiKey.METADATA), VERSION)
-        assert correlation_id == 7
+        pending = in_slices(range(10), make, respond, slice_max=6, cost=lambda _: 2)
+        assert isinstance(pending, Pending)
+        counts = []
+        work = asyncio.ensure_future(pending.response)  # noqa: TID251
+        while not work.done():
+            counts.append(len(made))
+            await asyncio.sleep(0)
+        response = work.result()
+        assert isinstance(response, MetadataResponse)
         assert [topic.name for topic in response.topics] == [str(item) for item in range(10)]
         return counts
 
@@ -72,25 +57,18 @@ def test_one_large_part_is_made_in_pieces() -> None:
         return item
 
     async def main() -> list[int]:
-        with ThreadPoolExecutor(1) as executor:
-            loop = asyncio.get_running_loop()
-            services = cast("Any", SimpleNamespace(loop=loop, batch_work=executor))
-            pending = in_slices_and_pieces(
-                services, CONTEXT, ["a"], make, respond, slice_max=4, cost=lambda _: 5
-            )
-            assert isinstance(pending, Pending)
-            counts = []
-            work = asyncio.ensure_future(pending.response)  # noqa: TID251
-            while not work.done():
-                counts.append(len(made))
-                await asyncio.sleep(0)
-            assert isinstance(work.result(), Encoded)
+        pending = in_slices_and_pieces(["a"], make, respond, slice_max=4, cost=lambda _: 5)
+        assert isinstance(pending, Pending)
+        counts = []
+        work = asyncio.ensure_future(pending.response)  # noqa: TID251
+        while not work.done():
+            counts.append(len(made))
+            await asyncio.sleep(0)
+        assert isinstance(work.result(), MetadataResponse)
         return counts
 
     assert set(asyncio.run(main())) == set(range(6))
-    at_once = in_slices_and_pieces(
-        cast("Any", None), CONTEXT, ["a"], make, respond, slice_max=5, cost=lambda _: 5
-    )
+    at_once = in_slices_and_pieces(["a"], make, respond, slice_max=5, cost=lambda _: 5)
     assert isinstance(at_once, MetadataResponse)
 
 
@@ -98,30 +76,57 @@ def test_parts_that_others_make_are_asked_for_one_by_one() -> None:
     asked: list[int] = []
 
     async def main() -> None:
-        with ThreadPoolExecutor(1) as executor:
-            loop = asyncio.get_running_loop()
-            services = cast("Any", SimpleNamespace(loop=loop, batch_work=executor))
+        loop = asyncio.get_running_loop()
 
-            def ask(item: int) -> asyncio.Future[str]:
-                asked.append(item)
-                part: asyncio.Future[str] = loop.create_future()
-                if item == 1:
-                    loop.call_soon(part.set_result, str(item))
-                else:
-                    part.set_result(str(item))
-                return part
+        def ask(item: int) -> asyncio.Future[str]:
+            asked.append(item)
+            part: asyncio.Future[str] = loop.create_future()
+            if item == 1:
+                loop.call_soon(part.set_result, str(item))
+            else:
+                part.set_result(str(item))
+            return part
 
-            small = asked_in_slices(services, CONTEXT, [2, 3], ask, respond, slice_max=2)
-            assert isinstance(small, MetadataResponse)
-            assert [topic.name for topic in small.topics] == ["2", "3"]
-            asked.clear()
-            pending = asked_in_slices(services, CONTEXT, range(4), ask, respond, slice_max=9)
-            assert isinstance(pending, Pending)
-            assert asked == [0, 1], "the next one waits for the large one"
-            encoded = await pending.response
-            assert isinstance(encoded, Encoded)
-        content = b"".join(bytes(part) for part in encoded.parts)
-        _, response = decode_response(content[4:], api(ApiKey.METADATA), VERSION)
+        small = asked_in_slices([2, 3], ask, respond, slice_max=2)
+        assert isinstance(small, MetadataResponse)
+        assert [topic.name for topic in small.topics] == ["2", "3"]
+        asked.clear()
+        pending = asked_in_slices(range(4), ask, respond, slice_max=9)
+        assert isinstance(pending, Pending)
+        assert asked == [0, 1], "the next one waits for the large one"
+        response = await pending.response
+        assert isinstance(response, MetadataResponse)
         assert [topic.name for topic in response.topics] == ["0", "1", "2", "3"]
+
+    asyncio.run(main())
+
+
+def test_what_is_large_is_seen_without_a_look_at_all_of_it() -> None:
+    looked_at = 0
+
+    def cost(_: int) -> int:
+        nonlocal looked_at
+        looked_at += 1
+        return 1
+
+    pending = in_slices(range(1000), str, respond, slice_max=5, cost=cost)
+    assert isinstance(pending, Pending)
+    assert looked_at == 6
+    assert asyncio.iscoroutine(pending.response)
+    pending.response.close()
+
+
+def test_work_of_one_piece_is_done_at_once() -> None:
+    def work(pauses: int) -> Pieces[MetadataResponse]:
+        for _ in range(pauses):
+            yield
+        return respond(["a"])
+
+    async def main() -> None:
+        at_once = begun_at_once(work(0))
+        assert isinstance(at_once, MetadataResponse)
+        later = begun_at_once(work(3))
+        assert isinstance(later, Pending)
+        assert await later.response == at_once
 
     asyncio.run(main())

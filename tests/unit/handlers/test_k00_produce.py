@@ -65,7 +65,7 @@ def test_batches_get_their_offsets(node: Node, version: int) -> None:
     assert produce(node, fresh(3), version=version).base_offset == 0
     assert produce(node, fresh(2), version=version).base_offset == 3
     found = node.partition("t")
-    assert found.leader_log().high_watermark == 5
+    assert found.online_log().high_watermark == 5
 
 
 def test_topics_by_id(node: Node) -> None:
@@ -114,7 +114,7 @@ def test_repeated_sequence_gets_its_first_offset(node: Node) -> None:
 
     assert produce(node, again()).base_offset == 0
     assert produce(node, again()).base_offset == 0
-    assert node.partition("t").leader_log().log_end_offset == 2
+    assert node.partition("t").online_log().log_end_offset == 2
     gap = batch(1, producer_id=7, producer_epoch=0, sequence=9, timestamp=NOW_MS)
     assert produce(node, gap).error_code == Errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
@@ -144,7 +144,7 @@ def test_answer_waits_for_replicas_until_its_time_is_up(node: Node) -> None:
         PartitionChangeRecord(topic_id=topic_id, partition_id=0, replicas=[1, 2], isr=[1, 2])
     )
     assert produce(node, fresh()).error_code == Errors.REQUEST_TIMED_OUT
-    assert node.partition("t").leader_log().log_end_offset == 1
+    assert node.partition("t").online_log().log_end_offset == 1
 
 
 # --- very many batches
@@ -167,7 +167,7 @@ def many(node: Node, count: int, *, acks: int = -1) -> ProduceRequest:
 def test_very_many_batches_are_appended_in_turns_and_in_order(node: Node, acks: int) -> None:
     count = 3 * PRODUCE_BATCHES_AT_ONCE_MAX
     asked = many(node, count, acks=acks)
-    log = node.partition("t").leader_log()
+    log = node.partition("t").online_log()
     ends = [log.log_end_offset]
     others = node.services.loop.call_soon
 
@@ -194,7 +194,7 @@ def test_very_many_batches_with_impossible_acks(node: Node) -> None:
     answer = node.ask(many(node, PRODUCE_BATCHES_AT_ONCE_MAX, acks=2), 12)
     errors = {part.error_code for topic in answer.responses for part in topic.partition_responses}
     assert errors == {Errors.INVALID_REQUIRED_ACKS}
-    assert node.partition("t").leader_log().log_end_offset == 0
+    assert node.partition("t").online_log().log_end_offset == 0
 
 
 # --- batches that expand to megabytes
@@ -221,8 +221,8 @@ def test_large_batches_are_judged_beside_the_small_ones(node: Node) -> None:
     assert [(part.index, part.base_offset) for part in parts] == [(0, 0), (1, 0), (2, -1)]
     assert [part.error_code for part in parts][:2] == [Errors.NONE, Errors.NONE]
     assert parts[2].error_code in {Errors.UNKNOWN_SERVER_ERROR, Errors.INVALID_RECORD}
-    assert node.partition("t", 0).leader_log().high_watermark == 5
-    assert node.partition("t", 2).leader_log().log_end_offset == 0
+    assert node.partition("t", 0).online_log().high_watermark == 5
+    assert node.partition("t", 2).online_log().log_end_offset == 0
 
 
 def test_leadership_lost_while_a_large_batch_was_judged(node: Node) -> None:
@@ -282,7 +282,7 @@ def test_a_large_batch_is_written_by_a_thread(
     assert produce(threaded, large(), acks=acks).base_offset == 2
     assert produce(threaded, fresh(2), acks=acks).base_offset == 3
     assert threads == ["MainThread", "writer", "MainThread"]
-    assert threaded.partition("t").leader_log().high_watermark == 5
+    assert threaded.partition("t").online_log().high_watermark == 5
 
 
 def test_many_small_batches_are_written_in_turns_of_the_loop(
@@ -307,7 +307,7 @@ def test_many_small_batches_are_written_in_turns_of_the_loop(
         (index, 0, 0) for index in range(13)
     ]
     assert sorted(threads) == ["MainThread"] * 12 + ["writer"]
-    ends = [threaded.partition("t", index).leader_log().log_end_offset for index in range(13)]
+    ends = [threaded.partition("t", index).online_log().log_end_offset for index in range(13)]
     assert ends == [1 if index == 6 else 2 for index in range(13)]
 
 
@@ -317,7 +317,7 @@ def test_a_batch_that_is_flushed_is_written_by_a_thread(threaded: Node, threads:
     for _ in range(3):
         produce(threaded, fresh())
     assert threads == ["MainThread", "writer", "MainThread"]
-    assert threaded.partition("t").leader_log().recovery_point == 2
+    assert threaded.partition("t").online_log().recovery_point == 2
 
 
 def test_with_group_commit_all_writes_leave_the_loop(threaded: Node, threads: list[str]) -> None:
@@ -325,11 +325,11 @@ def test_with_group_commit_all_writes_leave_the_loop(threaded: Node, threads: li
     threads.clear()
     partition = threaded.partition("t")
     told: list[int] = []
-    partition.request_flush = lambda found: told.append(found.leader_log().log_end_offset)
+    partition.request_flush = lambda found: told.append(found.online_log().log_end_offset)
     assert produce(threaded, fresh(2), acks=1).base_offset == 0
     assert threads == ["writer"]
     assert told == [2]
-    assert partition.leader_log().high_watermark == 0
+    assert partition.online_log().high_watermark == 0
 
 
 def test_a_topic_that_is_deleted_while_it_is_written_is_told_at_once(threaded: Node) -> None:

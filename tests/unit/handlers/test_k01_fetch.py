@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kaa.limits import FETCH_PARTITIONS_PER_TURN_MAX
+from kaa.log.append import AppendSource, append_as_follower
 from kaa.log.sim_files import Fault, Inspection
 from kaa.records.batch import iter_batches
 from kaa.wire.errors import Errors
@@ -87,13 +88,50 @@ def test_an_offset_inside_a_batch_gives_the_whole_batch(filled: Node) -> None:
 def test_a_disk_that_cannot_be_read_costs_its_partitions_alone(
     filled: Node, operation: Inspection
 ) -> None:
-    log = filled.partition("t").leader_log()
+    log = filled.partition("t").online_log()
     log.forget_positions()
     log.segments.active.rest()
     filled.files.faults = [Fault(operation, ".log")]
     assert fetch(filled, 2).error_code == Errors.KAFKA_STORAGE_ERROR
     assert not log.directory.is_online
     assert fetch(filled, 2).error_code == Errors.KAFKA_STORAGE_ERROR
+
+
+def test_a_damaged_batch_costs_its_partition_alone_and_is_told_once(filled: Node) -> None:
+    filled.append("t", 2, number=1)
+    log = filled.partition("t").online_log()
+    reports: list[str] = []
+    log.directory.report = reports.append
+    log.forget_positions()
+    path = log.segments.active.path(".log")
+    filled.files.open(path).write([b"z" * 16], 0)
+    partitions = [
+        FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=1 << 20)
+        for number in (0, 1)
+    ]
+    asked = FetchRequest(
+        topics=[topic_request(filled, "t", partitions)],
+        max_wait_ms=0,
+        min_bytes=1,
+        session_epoch=-1,
+    )
+    for _ in range(3):
+        response: FetchResponse = filled.ask(asked, 12)
+        ((damaged, whole),) = [topic.partitions for topic in response.responses]
+        assert damaged.error_code == Errors.CORRUPT_MESSAGE
+        assert offsets(whole) == [0]
+    (report,) = reports
+    assert f"t-0 is damaged: {path}: no batch at position 0" in report
+
+
+def test_what_lies_before_a_damaged_batch_is_read(filled: Node) -> None:
+    log = filled.partition("t").online_log()
+    log.forget_positions()
+    size = log.segments.active.size // 3
+    path = log.segments.active.path(".log")
+    filled.files.open(path).write([b"z" * 16], 2 * size)
+    assert offsets(fetch(filled, 0, partition_max_bytes=2 * size + 1)) == [0, 2]
+    assert fetch(filled, 4).error_code == Errors.CORRUPT_MESSAGE
 
 
 def test_the_end_gives_nothing_and_beyond_it_is_an_error(filled: Node) -> None:
@@ -124,11 +162,11 @@ def test_the_size_of_an_answer_is_shared_by_its_partitions(filled: Node) -> None
 
 def test_readers_of_committed_data_stop_at_an_open_transaction(filled: Node) -> None:
     partition = filled.partition("t")
-    guard = partition.leader_log().producer_state.start_verification(
+    guard = partition.online_log().producer_state.start_verification(
         9, 0, 0, supports_epoch_bump=False, now_ms=NOW_MS
     )
     records = batch(1, producer_id=9, producer_epoch=0, sequence=0, transactional=True)
-    partition.append(records, now_ms=NOW_MS, guard=guard)
+    partition.append(records, now_ms=NOW_MS, source=AppendSource(guard=guard))
     assert offsets(fetch(filled, 4)) == [4, 6]
     found = fetch(filled, 4, isolation_level=1)
     assert (offsets(found), found.last_stable_offset, found.high_watermark) == ([4], 6, 7)
@@ -163,7 +201,7 @@ def test_a_fetch_out_of_range_is_no_progress_of_a_follower(filled: Node) -> None
     filled.append("t", 2)
     found = fetch(filled, 10**9, version=15, **as_replica())
     assert found.error_code == Errors.OFFSET_OUT_OF_RANGE
-    assert filled.partition("t").leader_log().high_watermark == 6
+    assert filled.partition("t").online_log().high_watermark == 6
 
 
 def test_a_follower_whose_log_diverges_has_made_no_progress(filled: Node) -> None:
@@ -173,7 +211,7 @@ def test_a_follower_whose_log_diverges_has_made_no_progress(filled: Node) -> Non
     filled.append("t", 2)
     found = fetch(filled, 8, version=15, last_fetched_epoch=0, **as_replica())
     assert found.diverging_epoch is not None
-    assert filled.partition("t").leader_log().high_watermark == 6
+    assert filled.partition("t").online_log().high_watermark == 6
 
 
 def test_a_broker_that_is_no_replica_sees_and_changes_nothing(filled: Node) -> None:
@@ -184,7 +222,7 @@ def test_a_broker_that_is_no_replica_sees_and_changes_nothing(filled: Node) -> N
         assert (found.error_code, offsets(found)) == (Errors.NOT_LEADER_OR_FOLLOWER, [])
         found = fetch(filled, offset, version=15, current_leader_epoch=0, **as_replica(3))
         assert (found.error_code, offsets(found)) == (Errors.UNKNOWN_LEADER_EPOCH, [])
-    assert filled.partition("t").leader_log().high_watermark == 6
+    assert filled.partition("t").online_log().high_watermark == 6
 
 
 def test_a_fetch_of_a_former_life_is_refused(filled: Node) -> None:
@@ -192,7 +230,7 @@ def test_a_fetch_of_a_former_life_is_refused(filled: Node) -> None:
     filled.append("t", 2)
     found = fetch(filled, 8, version=15, **as_replica(2, 19))
     assert found.error_code == Errors.NOT_LEADER_OR_FOLLOWER
-    assert filled.partition("t").leader_log().high_watermark == 6
+    assert filled.partition("t").online_log().high_watermark == 6
 
 
 def test_an_append_wakes_a_follower_at_once(filled: Node) -> None:
@@ -209,7 +247,7 @@ def test_an_append_wakes_a_follower_at_once(filled: Node) -> None:
     ((found,),) = [topic.partitions for topic in filled.run(story()).responses]
     assert offsets(found) == [6]
     # Nothing was acknowledged by it.
-    assert filled.partition("t").leader_log().high_watermark == 6
+    assert filled.partition("t").online_log().high_watermark == 6
 
 
 def test_a_follower_is_told_of_what_is_new_alone(filled: Node) -> None:
@@ -254,7 +292,7 @@ def test_a_follower_is_told_of_what_is_new_alone(filled: Node) -> None:
 def test_a_follower_that_waits_for_records_hears_of_the_high_watermark(filled: Node) -> None:
     """Which moved before it asked: what its fetch reads first is not what it answers."""
     follow(filled)
-    log = filled.partition("t").leader_log()
+    log = filled.partition("t").online_log()
     at_end = [FetchPartition(partition=0, fetch_offset=6, partition_max_bytes=1 << 20)]
     topics = [topic_request(filled, "t", at_end)]
     session = filled.ask(FetchRequest(session_epoch=0, topics=topics, **as_replica()), 16)
@@ -314,6 +352,9 @@ def test_lost_leadership_is_told_with_the_leader(filled: Node) -> None:
     response = filled.ask(asked, 16)
     ((found,),) = [topic.partitions for topic in response.responses]
     assert found.error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    # The epoch is compared first.
+    for epoch, error in ((0, Errors.FENCED_LEADER_EPOCH), (9, Errors.UNKNOWN_LEADER_EPOCH)):
+        assert fetch(filled, version=10, current_leader_epoch=epoch).error_code == error
     # A consumer that has not heard of the new leader.
     response = filled.ask(request(filled, 0, current_leader_epoch=0), 16)
     ((found,),) = [topic.partitions for topic in response.responses]
@@ -328,8 +369,8 @@ def test_consumers_may_read_from_followers(filled: Node) -> None:
     topic_id = filled.services.image.topics["t"].id
     filled.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=2))
     partition = filled.partition("t")
-    log = partition.leader_log()
-    log.append_as_follower(batch(2, base_offset=6, leader_epoch=1), leader_epoch=1, now_ms=0)
+    log = partition.online_log()
+    append_as_follower(log, batch(2, base_offset=6, leader_epoch=1), leader_epoch=1, now_ms=0)
     for version in (11, 16):
         found = fetch(filled, 4, version=version)
         assert (found.error_code, offsets(found), found.high_watermark) == (0, [4], 6)
@@ -410,7 +451,7 @@ def test_a_fetch_waits_for_enough(filled: Node) -> None:
 
 def test_a_fetch_of_an_older_segment_does_not_wait_for_more(filled: Node) -> None:
     """What a read found up to the end of a segment is enough: the next one is a fetch away."""
-    log = filled.partition("t").leader_log()
+    log = filled.partition("t").online_log()
     log.roll(NOW_MS)
     filled.append("t", 2)
 
@@ -443,7 +484,7 @@ def test_a_deleted_topic_ends_the_wait(filled: Node) -> None:
 
 def test_segments_are_given_back(filled: Node) -> None:
     """A wait holds no region of a file, and an answer that was sent none either."""
-    log = filled.partition("t").leader_log()
+    log = filled.partition("t").online_log()
     fetch(filled, 4, max_wait_ms=20)
     fetch(filled, 6, max_wait_ms=20)
     fetch(filled, 4, max_wait_ms=20, min_bytes=1 << 20)
@@ -475,7 +516,7 @@ def test_very_many_partitions_are_all_answered(wide: Node, version: int) -> None
     assert [found.partition_index for found in empty] == list(range(MANY - 1))
     assert {found.high_watermark for found in empty} == {0}
     assert offsets(last) == [0]
-    assert wide.partition("wide", MANY - 1).leader_log().segments.active.references == 0
+    assert wide.partition("wide", MANY - 1).online_log().segments.active.references == 0
 
 
 def test_others_have_turns_while_very_many_partitions_are_read(wide: Node) -> None:
@@ -518,6 +559,9 @@ def test_a_session_of_very_many_partitions_waits_and_tells_only_news(wide: Node)
 
     ((found,),) = [topic.partitions for topic in wide.run(main()).responses]
     assert (found.partition_index, offsets(found)) == (3, [0])
+    # A few turns later nobody waits for progress any more.
+    wide.run(asyncio.sleep(0.01))
+    assert not any(any(wide.partition("wide", n)._waiters) for n in range(MANY))
 
 
 def test_an_append_just_after_the_request_ends_its_wait(filled: Node) -> None:

@@ -75,6 +75,15 @@ def test_epochs_and_unknown_topics(filled: Node) -> None:
     assert look_up(filled, -1, topic="no").error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_epochs_are_compared_before_it_is_asked_who_leads(filled: Node) -> None:
+    topic_id = filled.services.image.topics["t"].id
+    filled.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=7))
+    assert look_up(filled, -1).error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    assert look_up(filled, -1, epoch=1).error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    assert look_up(filled, -1, epoch=0).error_code == Errors.FENCED_LEADER_EPOCH
+    assert look_up(filled, -1, epoch=2).error_code == Errors.UNKNOWN_LEADER_EPOCH
+
+
 def test_a_new_leader_does_not_tell_an_offset_that_may_go_back(filled: Node) -> None:
     topic_id = filled.services.image.topics["t"].id
     filled.replay(
@@ -90,6 +99,19 @@ def test_a_new_leader_does_not_tell_an_offset_that_may_go_back(filled: Node) -> 
     assert look_up(filled, -2).offset == 0
     filled.partition("t").replica_fetched(2, 7, 0, 20)
     assert look_up(filled, -1).offset == 7
+
+
+@pytest.mark.parametrize("timestamp", [-3, 102])
+@pytest.mark.parametrize("position", [0, 70])
+def test_damaged_batch_costs_its_partition_alone(
+    filled: Node, timestamp: int, position: int
+) -> None:
+    filled.create_topic("whole")
+    filled.partition("whole").append(batch(5, timestamp=100), now_ms=0)
+    path = filled.partition("t").online_log().segments.active.path(".log")
+    filled.files.open(path).write([b"\xff" * 16], position)
+    assert look_up(filled, timestamp).error_code == Errors.CORRUPT_MESSAGE
+    assert look_up(filled, timestamp, topic="whole").error_code == Errors.NONE
 
 
 @pytest.mark.parametrize("timestamp", [-3, 102])

@@ -51,7 +51,7 @@ def test_the_log_starts_later_also_on_disk(node: Node) -> None:
     node.append("t", 10)
     node.append("t", 4, number=1)
     assert delete(node, ("t", 0, 3), ("t", 1, -1)) == {("t", 0): (3, 0), ("t", 1): (4, 0)}
-    log = node.partition("t").leader_log()
+    log = node.partition("t").online_log()
     assert log.log_start_offset == 3
     stored = log.directory.read_checkpoint(LOG_START_OFFSET_CHECKPOINT_FILE)
     assert stored[TopicPartition("t", 0)] == 3
@@ -103,7 +103,7 @@ def test_only_the_leader_deletes(node: Node) -> None:
 
 def test_a_broken_directory(node: Node) -> None:
     node.create_topic("t")
-    node.partition("t").leader_log().directory.fail(OSError("broken"))
+    node.partition("t").online_log().directory.fail(OSError("broken"))
     assert delete(node, ("t", 0, 0)) == {("t", 0): (-1, Errors.KAFKA_STORAGE_ERROR)}
 
 
@@ -135,7 +135,7 @@ def test_the_answer_waits_for_the_other_replicas(node: Node) -> None:
     async def story() -> DeleteRecordsResponse:
         answer = node.services.loop.create_task(node.asked(request))
         await asyncio.sleep(0.01)
-        assert partition.leader_log().log_start_offset == 7
+        assert partition.online_log().log_start_offset == 7
         assert not answer.done()
         partition.replica_fetched(2, 10, 7, 20)
         response: DeleteRecordsResponse = await asyncio.wait_for(answer, 60)
@@ -154,3 +154,38 @@ def test_a_replica_that_does_not_follow_in_time(node: Node) -> None:
     node.replay(FenceBrokerRecord(id=2, epoch=20))
     assert delete(node, ("t", 0, 7)) == {("t", 0): (7, Errors.NONE)}
     assert partition.low_watermark == 7
+
+
+def test_records_are_deleted_after_a_swap_that_is_under_way(node: Node) -> None:
+    """Which has written already where the log starts in the directory that it goes to."""
+    node.create_topic("t")
+    node.append("t", 10)
+    logs, source = node.services.logs, node.partition("t").online_log()
+    target = next(each for each in logs.directories if each is not source.directory)
+
+    async def main() -> DeleteRecordsResponse:
+        future = logs.futures.create(source, target, 0)
+
+        def ended(_: object) -> None:
+            node.partition("t").log = future
+
+        swap = logs.futures.begin_swap(source, leader_epoch=9, now_ms=0, ended=ended)
+        swap.advance()
+        topic = DeleteRecordsTopic(
+            name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=4)]
+        )
+        request = DeleteRecordsRequest(topics=[topic], timeout_ms=1_000)
+        async with asyncio.TaskGroup() as tasks:
+            answer = tasks.create_task(node.asked(request))
+            while not swap.is_settled:
+                await asyncio.sleep(0)
+                assert source.log_start_offset == 0
+                assert not answer.done()
+                swap.advance()
+        response: DeleteRecordsResponse = answer.result()
+        return response
+
+    response = node.run(main())
+    assert response.topics[0].partitions[0].low_watermark == 4
+    stored = target.read_checkpoint(LOG_START_OFFSET_CHECKPOINT_FILE)
+    assert stored[TopicPartition("t", 0)] == 4

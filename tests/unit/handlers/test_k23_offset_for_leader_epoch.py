@@ -70,5 +70,5 @@ def test_partitions_that_are_not_led_here(node: Node) -> None:
 
 def test_a_broken_directory(node: Node) -> None:
     node.create_topic("t")
-    node.partition("t").leader_log().directory.fail(OSError("broken"))
+    node.partition("t").online_log().directory.fail(OSError("broken"))
     assert ask(node, 0) == (Errors.KAFKA_STORAGE_ERROR, -1, -1)

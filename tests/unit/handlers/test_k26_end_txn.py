@@ -60,7 +60,7 @@ def test_version_2_raises_the_epoch_with_every_end(coordinator: Node) -> None:
         assert producer.epoch == number
         assert producer.produce() is Errors.NONE
         producer.finish(is_commit=number != 1)
-    entry = coordinator.partition(TOPIC).leader_log().producer_state.producers
+    entry = coordinator.partition(TOPIC).online_log().producer_state.producers
     assert [(one.producer_id, one.epoch) for one in entry.values()] == [(producer.producer_id, 3)]
 
 

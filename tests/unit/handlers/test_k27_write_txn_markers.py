@@ -109,3 +109,15 @@ def test_a_group_coordinator_that_is_loading(node: Node) -> None:
 
 def test_no_markers(leader: Node) -> None:
     assert leader.ask(WriteTxnMarkersRequest(markers=[])).markers == []
+
+
+@pytest.mark.parametrize("topic", [TOPIC, "__consumer_offsets"])
+@pytest.mark.parametrize("change", [{"producer_id": -1}, {"epoch": -1}, {"epoch": -32_768}])
+def test_a_producer_that_cannot_be(leader: Node, topic: str, change: dict[str, int]) -> None:
+    """It closed the connection; Kafka answers, with an error for everything in the request."""
+    producer = TransactionalProducer(leader).started()
+    for name, value in change.items():
+        setattr(producer, name, value)
+    failed = [Errors.UNKNOWN_SERVER_ERROR] * 2
+    assert write(leader, producer, (topic, 0), ("absent", 0)) == failed
+    assert write(leader, producer, ("absent", 0)) == [Errors.UNKNOWN_TOPIC_OR_PARTITION]

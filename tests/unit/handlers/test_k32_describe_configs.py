@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kaa.config.describe import ConfigSource
 from kaa.config.topic import TOPIC
+from kaa.model.kinds import ConfigSource
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k32_describe_configs import (
     DescribeConfigsRequest,
@@ -47,7 +47,7 @@ def test_a_topic(node: Node, version: int) -> None:
     by_name = {config.name: config for config in result.configs}
     assert by_name.keys() == {key.name for key in TOPIC if not key.internal}
     assert by_name["retention.ms"].value == "1000"
-    assert by_name["retention.ms"].config_source == ConfigSource.TOPIC_CONFIG
+    assert by_name["retention.ms"].config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG
     assert by_name["segment.bytes"].config_source == ConfigSource.DEFAULT_CONFIG
 
 

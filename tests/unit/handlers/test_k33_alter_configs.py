@@ -44,7 +44,7 @@ def test_settings_are_replaced(node: Node, version: int) -> None:
     node.create_topic("t", retention_ms="1000", flush_ms="5")
     assert alter(node, (TOPICS, "t", [("retention.ms", "7")]), version=version) == [Errors.NONE]
     assert node.services.image.configs[TOPICS, "t"] == {"retention.ms": "7"}
-    assert node.partition("t").leader_log().config.retention_ms == 7
+    assert node.partition("t").online_log().config.retention_ms == 7
 
 
 def test_this_broker_judges_its_own_settings(node: Node) -> None:

@@ -59,7 +59,7 @@ def test_moves_are_begun_and_shown_as_future_replicas(node: Node, version: int) 
 def test_lag_of_a_future_replica_is_what_it_has_to_copy(node: Node) -> None:
     node.create_topic("t", 1)
     node.append("t", 10)
-    current = node.partition("t").leader_log().directory.path
+    current = node.partition("t").online_log().directory.path
     target = next(path for path in DIRECTORIES if path != current)
     alter(node, (target, "t", [0]))
     response = node.ask(DescribeLogDirsRequest(topics=None), 5)
@@ -74,7 +74,7 @@ def test_lag_of_a_future_replica_is_what_it_has_to_copy(node: Node) -> None:
 
 def test_last_listed_directory_of_a_partition_counts(node: Node) -> None:
     node.create_topic("t", 1)
-    current = node.partition("t").leader_log().directory.path
+    current = node.partition("t").online_log().directory.path
     target = next(path for path in DIRECTORIES if path != current)
     assert alter(node, (target, "t", [0]), (current, "t", [0])) == {("t", 0): Errors.NONE}
     assert places(node, is_future=True) == {}
@@ -94,3 +94,10 @@ def test_each_partition_has_its_own_answer(node: Node) -> None:
         ("absent", 0): Errors.UNKNOWN_TOPIC_OR_PARTITION,
     }
     assert alter(node) == {}
+
+
+def test_name_that_is_too_long_for_a_copy_is_told_before_the_directory(node: Node) -> None:
+    name = "n" * 240
+    node.create_topic(name)
+    for path in (DIRECTORIES[0], "/unknown"):
+        assert alter(node, (path, name, [0])) == {(name, 0): Errors.INVALID_TOPIC_EXCEPTION}

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from kaa.handlers.k35_describe_log_dirs import _add
+from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k35_describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResult,
+    DescribeLogDirsTopic,
 )
 from tests.unit.handlers.support import DIRECTORIES, Node
 
@@ -40,7 +43,7 @@ def test_partitions_in_their_directories(node: Node, version: int) -> None:
     results = describe(node, ("t", [0, 2, 0, 9]), ("absent", [0]), version=version)
     found = sizes(results)
     assert found.keys() == {("t", 0), ("t", 2)}
-    assert found["t", 0] == node.partition("t").leader_log().size_in_bytes > 0
+    assert found["t", 0] == node.partition("t").online_log().size_in_bytes > 0
     assert found["t", 2] == 0
 
 
@@ -66,3 +69,16 @@ def test_a_directory_that_is_offline(node: Node) -> None:
 def test_a_directory_that_takes_no_new_partitions() -> None:
     with Node(f"cordoned.log.dirs={DIRECTORIES[1]}") as node:
         assert [result.is_cordoned for result in describe(node)] == [False, True]
+
+
+def test_a_log_that_has_gone_while_the_answer_is_made_is_left_out(node: Node) -> None:
+    """A long answer is made in slices; what was moved meanwhile is no future replica."""
+    node.create_topic("t", 2)
+    logs = node.services.logs
+    gone, kept = (logs.logs[TopicPartition("t", number)] for number in range(2))
+    logs.delete([gone.partition], 0)
+    topics: dict[tuple[str, str], DescribeLogDirsTopic] = {}
+    for log in (gone, kept):
+        _add(topics, log, logs)
+    shown = [one for topic in topics.values() for one in topic.partitions]
+    assert [(one.partition_index, one.is_future_key) for one in shown] == [(1, False)]

@@ -5,12 +5,18 @@ import struct
 import pytest
 
 from kaa.handlers.k58_envelope import FORWARDABLE
+from kaa.limits import METADATA_PARTITIONS_PER_SLICE_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.frames import decode_response, encode_request
 from kaa.wire.messages.embedded import DefaultPrincipalData
 from kaa.wire.messages.k03_metadata import MetadataRequest
 from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kaa.wire.messages.k46_list_partition_reassignments import ListPartitionReassignmentsRequest
+from kaa.wire.messages.k55_describe_quorum import (
+    DescribeQuorumRequest,
+    RequestPartitionData,
+    RequestTopicData,
+)
 from kaa.wire.messages.k58_envelope import EnvelopeRequest
 from kaa.wire.registry import api
 from kaa.wire.schema import Request
@@ -49,6 +55,19 @@ def test_a_handler_that_answers_at_once(node: Node) -> None:
     data = packed(ListPartitionReassignmentsRequest(), 0)
     response = node.ask(envelope(data), listener="CONTROLLER")
     assert decode_response(response.response_data, api(46), 0)[1].error_code == Errors.NONE
+
+
+def test_an_answer_of_very_many_parts(node: Node) -> None:
+    count = METADATA_PARTITIONS_PER_SLICE_MAX + 1
+    topic = RequestTopicData(
+        topic_name="t", partitions=[RequestPartitionData(partition_index=n) for n in range(count)]
+    )
+    data = packed(DescribeQuorumRequest(topics=[topic]), 2)
+    response = node.ask(envelope(data), listener="CONTROLLER")
+    correlation_id, inner = decode_response(response.response_data, api(55), 2)
+    assert correlation_id == 77
+    errors = [one.error_code for one in inner.topics[0].partitions]
+    assert errors == [Errors.UNKNOWN_TOPIC_OR_PARTITION] * count
 
 
 @pytest.mark.parametrize(

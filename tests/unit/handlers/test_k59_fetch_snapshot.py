@@ -67,5 +67,9 @@ def test_refusals(node: Node) -> None:
     found = take_snapshot(node)
     beyond = node.ask(request(node, found.offset, found.epoch, 10**6), listener="CONTROLLER")
     assert beyond.topics[0].partitions[0].error_code == Errors.POSITION_OUT_OF_RANGE
+    negative = request(node, found.offset, found.epoch)
+    negative.max_bytes = -1
+    illegal = node.ask(negative, listener="CONTROLLER")
+    assert illegal.topics[0].partitions[0].error_code == Errors.INVALID_REQUEST
     other = node.ask(request(node, 1, 1, topic="t"), listener="CONTROLLER")
     assert (other.error_code, other.topics) == (Errors.INVALID_REQUEST, [])

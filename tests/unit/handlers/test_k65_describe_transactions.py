@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from kaa.handlers.k65_describe_transactions import describe
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k65_describe_transactions import DescribeTransactionsRequest
+from tests.unit.coordinators.transaction.bench import FIRST_ID, TransactionBench
 from tests.unit.handlers.support import NOW_MS, Node
 from tests.unit.handlers.transaction_requests import NAME, TOPIC, TransactionalProducer
 
@@ -29,3 +32,12 @@ def test_a_coordinator_that_is_loading(node: Node) -> None:
     request = DescribeTransactionsRequest(transactional_ids=[NAME])
     (found,) = node.ask(request).transaction_states
     assert found.error_code == Errors.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_a_transaction_that_was_taken_over_shows_its_new_producer() -> None:
+    bench = TransactionBench(two_phase_enable=True)
+    bench.init()
+    bench.add((FIRST_ID, 0), 0)
+    bench.init(keeps_prepared=True)
+    found = finish(describe(NAME, bench.transaction))
+    assert (found.producer_id, found.producer_epoch) == (FIRST_ID, 1)

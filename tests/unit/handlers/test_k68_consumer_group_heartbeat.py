@@ -74,8 +74,8 @@ def test_only_the_old_version_makes_ids(node: Node) -> None:
             {"subscribed_topic_names": None},
             "A member that joins must state what it subscribes to.",
         ),
-        ({"member_epoch": -2}, "Only a static member leaves for a moment."),
-        ({"member_epoch": -3}, "There is no epoch -3."),
+        ({"member_epoch": -2}, "Only a static member can leave temporarily."),
+        ({"member_epoch": -3}, "-3 is not a valid member epoch."),
     ],
 )
 def test_requests_that_make_no_sense(node: Node, fields: dict[str, Any], message: str) -> None:

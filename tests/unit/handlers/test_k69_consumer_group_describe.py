@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 
 from kaa.handlers import authorized_operations
+from kaa.handlers.k69_consumer_group_describe import describe
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from tests.unit.coordinators.group.consumer.bench import ConsumerBench, topic_id
 from tests.unit.handlers.group_requests import committed
 from tests.unit.handlers.support import Node
 from tests.unit.handlers.test_k68_consumer_group_heartbeat import heartbeat
@@ -22,6 +25,8 @@ def test_groups(version: int) -> None:
         assert groups[""].error_code == Errors.INVALID_GROUP_ID
         assert groups["absent"].error_code == Errors.GROUP_ID_NOT_FOUND
         assert groups["classic"].error_code == Errors.GROUP_ID_NOT_FOUND
+        assert groups["absent"].error_message == "Group absent is not there."
+        assert groups["classic"].error_message == "Group classic is a classic group."
         group = groups["g"]
         assert (group.group_state, group.group_epoch, group.assignor_name) == (
             "Stable",
@@ -53,3 +58,28 @@ def test_without_the_feature() -> None:
         node.services.image.features["group.version"] = 0
         (group,) = node.ask(ConsumerGroupDescribeRequest(group_ids=["g"])).groups
         assert (group.group_id, group.error_code) == ("g", Errors.UNSUPPORTED_VERSION)
+
+
+def test_members_and_epochs() -> None:
+    bench = ConsumerBench()
+    bench.beat("a", instance="i")
+    bench.beat("b", assignor="range")
+    bench.beat("a", 2, owned={"t": [0, 1, 2, 3]}, instance="i")
+    group = finish(describe(bench.consumer_group(), bench.topics, "uniform"))
+    assert (group.error_code, group.group_state) == (Errors.NONE, "Reconciling")
+    assert (group.group_epoch, group.assignment_epoch) == (3, 3)
+    assert group.assignor_name == "range"
+    one, two = group.members
+    assert (one.member_id, one.instance_id, one.member_epoch, one.member_type) == ("a", "i", 2, 1)
+    assert (one.client_id, one.client_host) == ("client of a", "/127.0.0.1")
+    assert one.subscribed_topic_names == ["t"]
+    # It still answers for what it is to give up.
+    (owned,) = one.assignment.topic_partitions
+    assert (owned.topic_id, owned.topic_name) == (topic_id("t"), "t")
+    assert sorted(owned.partitions) == [0, 1, 2, 3]
+    (target,) = one.target_assignment.topic_partitions
+    assert len(target.partitions) == 2
+    assert two.assignment.topic_partitions == []
+    bench.delete("t")
+    group = finish(describe(bench.consumer_group(), bench.topics, "uniform"))
+    assert group.members[0].assignment.topic_partitions == []

@@ -45,6 +45,12 @@ def page(response: DescribeTopicPartitionsResponse) -> tuple[list[Position], Pos
     return partitions, None if cursor is None else (cursor.topic_name, cursor.partition_index)
 
 
+def test_topics_of_coordinators_are_internal(topics: Node) -> None:
+    topics.create_topic("__consumer_offsets")
+    (topic,) = describe(topics, "__consumer_offsets").topics
+    assert (topic.error_code, topic.is_internal) == (Errors.NONE, True)
+
+
 def test_a_topic(topics: Node) -> None:
     (topic,) = describe(topics, "a").topics
     assert (topic.error_code, topic.name, topic.is_internal) == (Errors.NONE, "a", False)

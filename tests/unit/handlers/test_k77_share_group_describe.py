@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 from kaa.handlers import authorized_operations
+from kaa.handlers.k77_share_group_describe import describe
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k77_share_group_describe import ShareGroupDescribeRequest
+from tests.unit.coordinators.group.share.test_groups import ready
 from tests.unit.handlers.share_requests import share_node
 from tests.unit.handlers.test_k76_share_group_heartbeat import joined
 
@@ -21,3 +24,19 @@ def test_groups() -> None:
         node.services.image.features["share.version"] = 0
         (refused, _) = node.ask(request).groups
         assert refused.error_code == Errors.UNSUPPORTED_VERSION
+
+
+def test_members_and_what_they_read() -> None:
+    bench = ready(2, "a", "b")
+    group = finish(describe(bench.share_group, bench.topics))
+    assert (group.group_state, group.assignor_name) == ("Stable", "simple")
+    assert [(member.member_id, member.subscribed_topic_names) for member in group.members] == [
+        ("a", ["t"]),
+        ("b", ["t"]),
+    ]
+    assert {
+        number
+        for member in group.members
+        for topic in member.assignment.topic_partitions
+        for number in topic.partitions
+    } == {0, 1}

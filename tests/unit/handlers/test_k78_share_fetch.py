@@ -1,14 +1,23 @@
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
 import pytest
 
 from kaa.wire.errors import Errors
+from kaa.wire.messages import k78_share_fetch as k78
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from tests.support.ids import uuid
 from tests.unit.handlers.share_fetching import fetch, held, ready
-from tests.unit.handlers.share_requests import initialise, read, share_node, topic_id
+from tests.unit.handlers.share_requests import (
+    initialise,
+    load_shares,
+    read,
+    share_node,
+    topic_id,
+)
 from tests.unit.log.batches import batch
 
 
@@ -47,6 +56,32 @@ async def _close(connection: object) -> None:
     connection.close()  # type: ignore[attr-defined]
 
 
+def test_a_connection_that_ends_while_its_first_fetch_begins_leaves_nothing() -> None:
+    with share_node() as node:
+        load_shares(node)
+        node.create_topic("many", 120)
+        for number in range(120):
+            initialise(node, number, start=0, topic="many")
+        many = [k78.FetchPartition(partition_index=number) for number in range(120)]
+        topic = k78.FetchTopic(topic_id=node.services.image.topics["many"].id, partitions=many)
+        request = k78.ShareFetchRequest(
+            group_id="g", member_id="m", max_wait_ms=100, min_bytes=1, topics=[topic]
+        )
+        shares = node.services.share_partitions
+
+        async def end() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(node.asked(request))
+                for _ in range(2):
+                    await asyncio.sleep(0)
+                assert (len(shares.sessions), len(shares) < 120) == (1, True)
+                await _close(node.connection)
+            await asyncio.sleep(0.2)
+
+        node.run(end())
+        assert len(shares) == 0
+
+
 def test_sessions_that_do_not_fit() -> None:
     with share_node("group.share.max.share.sessions=200", "group.share.max.size=200") as node:
         ready(node, 1)
@@ -58,8 +93,11 @@ def test_sessions_that_do_not_fit() -> None:
         assert fetch(node, 7).error_code == Errors.INVALID_SHARE_SESSION_EPOCH
         for number in range(199):
             fetch(node, 0, member_id=f"m{number}", max_wait_ms=0)
-        late = fetch(node, 0, member_id="late", max_wait_ms=1)
+        begun = time.monotonic()
+        late = fetch(node, 0, member_id="late", max_wait_ms=300)
         assert late.error_code == Errors.SHARE_SESSION_LIMIT_REACHED
+        # A client that is refused asks again at once: it is made to wait here.
+        assert time.monotonic() - begun >= 0.3
 
 
 def test_only_news_is_told_in_a_session() -> None:

@@ -7,14 +7,14 @@ from kaa.wire.messages.k90_describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequestTopic,
 )
 from tests.unit.handlers.share_fetching import ready
-from tests.unit.handlers.share_requests import share_node
+from tests.unit.handlers.share_requests import set_offset, share_node
 
 
 def test_offsets_of_named_topics_and_of_all() -> None:
     with share_node() as node:
         ready(node, 7)
         node.load_coordinators()
-        node.run(node.services.share_offsets.alter("g", {"t": {0: 3}}))
+        set_offset(node, 3)
         topic = DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0, 1])
         groups = [
             DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[topic]),

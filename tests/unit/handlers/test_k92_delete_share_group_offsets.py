@@ -7,7 +7,7 @@ from kaa.wire.messages.k92_delete_share_group_offsets import (
     DeleteShareGroupOffsetsResponse,
 )
 from tests.unit.handlers.share_fetching import ready
-from tests.unit.handlers.share_requests import share_node
+from tests.unit.handlers.share_requests import set_offset, share_node
 from tests.unit.handlers.support import Node
 
 
@@ -25,7 +25,7 @@ def test_a_group_forgets_a_topic() -> None:
         node.load_coordinators()
         assert forget(node, "t").error_code == Errors.GROUP_ID_NOT_FOUND
         assert forget(node, "t", group="").error_code == Errors.INVALID_GROUP_ID
-        node.run(node.services.share_offsets.alter("g", {"t": {0: 2}}))
+        set_offset(node, 2)
         answer = forget(node, "t", "absent")
         errors = [one.error_code for one in answer.responses]
         assert errors == [Errors.NONE, Errors.UNKNOWN_TOPIC_OR_PARTITION]

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
@@ -8,14 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from kaa.handlers.context import Encoded
 from kaa.handlers.registry import (
     BROKER_APIS,
     CONTROLLER_APIS,
+    LazyHandler,
     Router,
     Served,
     advertised_versions,
-    load_handlers,
+    find_handlers,
 )
 from kaa.limits import REQUEST_BYTES_ON_LOOP_MAX
 from kaa.net.connection import CloseConnectionError
@@ -38,11 +40,18 @@ from tests.support.pace import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, RequestContext
     from kaa.net.connection import Connection
+    from kaa.serving.services import NodeServices
     from kaa.wire.schema import Request
 
+SERVICES = cast("NodeServices", None)
 CONNECTION = cast("Connection", SimpleNamespace(listener_name="PLAINTEXT", facts={}))
+
+
+def services(work: ThreadPoolExecutor) -> NodeServices:
+    loop = asyncio.get_running_loop()
+    return cast("NodeServices", SimpleNamespace(loop=loop, batch_work=work))
 
 
 def frame(version: int = 0) -> memoryview:
@@ -72,7 +81,7 @@ async def route(handle: Callable[..., Any], *reports: list[str]) -> Any:
             found.append(text)
 
     async with asyncio.TaskGroup() as tasks:
-        router = Router(None, served(handle), tasks, report)
+        router = Router(SERVICES, served(handle), tasks, report)
         answer = router(CONNECTION, frame())
         if not isinstance(answer, Pending):
             return answer
@@ -81,15 +90,32 @@ async def route(handle: Callable[..., Any], *reports: list[str]) -> Any:
 
 def test_tables_name_handlers_that_exist_and_listeners_that_may_have_them() -> None:
     for keys, listener in ((BROKER_APIS, "broker"), (CONTROLLER_APIS, "controller")):
-        handlers = load_handlers(keys)
+        handlers = find_handlers(keys)
         assert list(handlers) == sorted(handlers)
         for key, found in handlers.items():
             assert listener in api(key).listener_types
             assert found.versions.low <= found.versions.high
+            assert isinstance(found.handle, LazyHandler)
+            loaded = found.handle.load()
+            # From now on requests go straight to the function.
+            assert handlers.get(key) == found._replace(handle=loaded)
+
+
+def test_handlers_load_for_the_first_request_or_ahead() -> None:
+    program = """
+import sys
+from kaa.handlers.registry import BROKER_APIS, find_handlers, load_ahead, module_name
+modules = [f"kaa.handlers.{module_name(key)}" for key in BROKER_APIS]
+handlers = find_handlers(BROKER_APIS)
+assert not [name for name in modules if name in sys.modules]
+load_ahead(handlers)
+assert all(name in sys.modules for name in modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_produce_is_advertised_below_what_is_served() -> None:
-    handlers = load_handlers(BROKER_APIS)
+    handlers = find_handlers(BROKER_APIS)
     said = {entry.api_key: entry for entry in advertised_versions(handlers)}
     assert said[ApiKey.PRODUCE].min_version == 0
     assert handlers[ApiKey.PRODUCE].versions.low == 3
@@ -106,7 +132,7 @@ def test_no_answer() -> None:
 
 
 def test_later_answers_hold_the_connection_unless_parked() -> None:
-    async def later(*_: object) -> ApiVersionsResponse:
+    async def later() -> ApiVersionsResponse:
         await asyncio.sleep(0)
         return ApiVersionsResponse()
 
@@ -116,7 +142,7 @@ def test_later_answers_hold_the_connection_unless_parked() -> None:
         loop.call_soon(future.set_result, ApiVersionsResponse())
         return Pending(future, Hold.NOTHING)
 
-    assert asyncio.run(route(later))[0] is Hold.CONNECTION
+    assert asyncio.run(route(lambda *_: Pending(later())))[0] is Hold.CONNECTION
     assert asyncio.run(route(parked))[0] is Hold.NOTHING
 
 
@@ -135,7 +161,7 @@ def test_handler_may_go_on_reading_its_frame() -> None:
             return ApiVersionsResponse()
 
         async with asyncio.TaskGroup() as tasks:
-            router = Router(None, served(lambda *_: Pending(response(), Hold.FRAME)), tasks)
+            router = Router(SERVICES, served(lambda *_: Pending(response(), Hold.FRAME)), tasks)
             answer = router(CONNECTION, frame())
             assert isinstance(answer, Pending)
             assert answer.hold is Hold.FRAME
@@ -152,7 +178,7 @@ def test_handler_that_has_read_its_frame_may_park_its_answer() -> None:
             return Pending(promised, Hold.NOTHING)
 
         async with asyncio.TaskGroup() as tasks:
-            router = Router(None, served(lambda *_: Pending(response(), Hold.FRAME)), tasks)
+            router = Router(SERVICES, served(lambda *_: Pending(response(), Hold.FRAME)), tasks)
             answer = router(CONNECTION, frame())
             assert isinstance(answer, Pending)
             parked = await answer.response
@@ -180,17 +206,20 @@ async def route_large(frame: memoryview, threads: list[int], seen: list[Any]) ->
             threads.append(1)
             return super().submit(*arguments, **options)
 
-    async def handle(_: object, request: Any, context: RequestContext) -> OffsetCommitResponse:
-        seen.append((request, context.header.correlation_id, threading.get_ident()))
+    async def soon() -> OffsetCommitResponse:
         await asyncio.sleep(0)
         return OffsetCommitResponse()
+
+    def handle(_: object, request: Any, context: RequestContext) -> Answer[OffsetCommitResponse]:
+        seen.append((request, context.header.correlation_id, threading.get_ident()))
+        return Pending(soon())
 
     found = api(ApiKey.OFFSET_COMMIT)
     handlers: dict[int, Served]
     handlers = {found.key: Served(found, handle, Versions(2, 10), Versions(2, 10))}
     with Threads(1) as work:
         async with asyncio.TaskGroup() as tasks:
-            router = Router(SimpleNamespace(batch_work=work), handlers, tasks)
+            router = Router(services(work), handlers, tasks)
             answer = router(CONNECTION, frame)
             assert isinstance(answer, Pending)
             # Nothing else is read into the buffer while the thread reads it.
@@ -251,14 +280,14 @@ def test_a_long_answer_is_encoded_by_a_thread(
             ],
         )
 
-    async def answer(*_: object) -> OffsetCommitResponse:
+    async def answer() -> OffsetCommitResponse:
         return OffsetCommitResponse(topics=[topic(number) for number in range(topics)])
 
     async def main() -> None:
         with Noted(1) as executor:
             async with asyncio.TaskGroup() as tasks:
-                services = SimpleNamespace(batch_work=executor)
-                found = Router(services, served(answer), tasks)(CONNECTION, frame(2))
+                handlers = served(lambda *_: Pending(answer()))
+                found = Router(services(executor), handlers, tasks)(CONNECTION, frame(2))
                 assert isinstance(found, Pending)
                 await sent(found)
 
@@ -266,18 +295,11 @@ def test_a_long_answer_is_encoded_by_a_thread(
     assert bool(threads) is is_long
 
 
-def test_what_was_encoded_already_is_sent_as_it_is() -> None:
-    async def encoded(*_: object) -> Encoded:
-        return Encoded([b"parts"])
-
-    assert asyncio.run(route(encoded)) == (Hold.CONNECTION, [b"parts"])
-
-
 def test_an_answer_that_is_given_up_costs_the_connection() -> None:
     async def main() -> None:
         promised: asyncio.Future[ApiVersionsResponse] = asyncio.get_running_loop().create_future()
         async with asyncio.TaskGroup() as tasks:
-            router = Router(None, served(lambda *_: Pending(promised, Hold.NOTHING)), tasks)
+            router = Router(SERVICES, served(lambda *_: Pending(promised, Hold.NOTHING)), tasks)
             answer = router(CONNECTION, frame())
             assert isinstance(answer, Pending)
             promised.cancel()
@@ -293,7 +315,7 @@ def test_handler_that_fails_ends_its_wait() -> None:
             raise ZeroDivisionError
 
         async with asyncio.TaskGroup() as tasks:
-            router = Router(None, served(lambda *_: Pending(response(), Hold.FRAME)), tasks)
+            router = Router(SERVICES, served(lambda *_: Pending(response(), Hold.FRAME)), tasks)
             answer = router(CONNECTION, frame())
             assert isinstance(answer, Pending)
             with pytest.raises(CloseConnectionError):
@@ -306,11 +328,11 @@ def test_handler_that_fails_costs_its_client_the_connection_and_is_reported() ->
     def fails(*_: object) -> None:
         raise ZeroDivisionError("by mistake")
 
-    async def fails_later(*_: object) -> None:
+    async def fails_later() -> None:
         await asyncio.sleep(0)
         fails()
 
-    for handle in (fails, fails_later):
+    for handle in (fails, lambda *_: Pending(fails_later())):
         reports: list[str] = []
         with pytest.raises((CloseConnectionError, BaseExceptionGroup)):
             asyncio.run(route(handle, reports))
@@ -332,7 +354,7 @@ def test_a_node_that_is_ending_begins_nothing_and_reports_nothing_of_it() -> Non
     async def main() -> None:
         async with asyncio.TaskGroup() as tasks:
             handlers = served(lambda *_: Pending(response()))
-            router = Router(None, handlers, tasks, reports.append)
+            router = Router(SERVICES, handlers, tasks, reports.append)
             tasks.create_task(fail())
             try:
                 await asyncio.sleep(60)
@@ -351,7 +373,7 @@ def test_a_request_that_is_cancelled_before_it_begins_ends_its_wait() -> None:
 
     async def main() -> None:
         async with asyncio.TaskGroup() as tasks:
-            router = Router(None, served(lambda *_: Pending(response())), tasks)
+            router = Router(SERVICES, served(lambda *_: Pending(response())), tasks)
             answer = router(CONNECTION, frame())
             assert isinstance(answer, Pending)
             router.cancel()
@@ -364,7 +386,7 @@ def test_a_request_that_is_cancelled_before_it_begins_ends_its_wait() -> None:
 def test_unknown_version_of_api_versions_is_answered_in_version_zero() -> None:
     async def main() -> ApiVersionsResponse:
         async with asyncio.TaskGroup() as tasks:
-            router = Router(None, served(lambda *_: None), tasks)
+            router = Router(SERVICES, served(lambda *_: None), tasks)
             newer = frame(0)
             newer[2:4] = (99).to_bytes(2, "big")
             # The header of a flexible version has tagged fields after the client id.
@@ -381,7 +403,7 @@ def test_unknown_version_of_api_versions_is_answered_in_version_zero() -> None:
 def test_frames_that_cannot_be_answered_close(content: bytes) -> None:
     async def main() -> None:
         async with asyncio.TaskGroup() as tasks:
-            Router(None, served(lambda *_: None), tasks)(CONNECTION, memoryview(content))
+            Router(SERVICES, served(lambda *_: None), tasks)(CONNECTION, memoryview(content))
 
     with pytest.raises(BaseExceptionGroup) as failure:
         asyncio.run(main())

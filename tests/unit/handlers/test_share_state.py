@@ -8,10 +8,12 @@ import pytest
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.coordinators.promise import Promise
+from kaa.handlers.context import response_of
 from kaa.handlers.share_state import ask_each
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k86_delete_share_group_state import (
     DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
     DeleteStateData,
     DeleteStateResult,
     PartitionData,
@@ -66,7 +68,15 @@ def test_who_asks_and_goes_leaves_nothing_behind() -> None:
         request = DeleteShareGroupStateRequest(group_id="g", topics=[some])
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
-                await ask_each(request, lambda _: calls[0], DeleteStateResult, PartitionResult)
+                await response_of(
+                    ask_each(
+                        request,
+                        lambda _: calls[0],
+                        DeleteShareGroupStateResponse,
+                        DeleteStateResult,
+                        PartitionResult,
+                    )
+                )
         calls.pop().refuse(CoordinatorError(Errors.NOT_COORDINATOR))
         gc.collect()
 
