@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from kaa.net.outbox import Place
-    from kaa.net.pending import Pending
+    from kaa.net.pending import Pending, Reply
     from kaa.net.transport import Transport
 
 _SIZE: Final = struct.Struct(">i")
@@ -55,9 +55,7 @@ class CloseConnectionError(Exception):
 class Dispatcher(Protocol):
     """Turns a frame, without its size, into parts to send, into no parts, or into Pending."""
 
-    def __call__(
-        self, connection: Connection, frame: memoryview, /
-    ) -> list[Any] | Pending[Any]: ...
+    def __call__(self, connection: Connection, frame: memoryview, /) -> Reply: ...
 
 
 class Surroundings(Protocol):
@@ -267,11 +265,11 @@ class Connection:
         self.frame_count += 1
         answer = self._dispatch(self, frame)
         if isinstance(answer, list):
-            if answer:
-                is_first = self._outbox.is_empty
+            if answer and self._outbox.is_empty:
+                self._outbox.put(answer)
+                self._flush()
+            elif answer:
                 self._outbox.fill(self._outbox.open(), answer)
-                if is_first:
-                    self._flush()
             return
         if answer.hold is Hold.FRAME and self._buffer is None:
             self._surroundings.replace_scratch()
@@ -433,18 +431,15 @@ def _future(answer: Pending[Any]) -> asyncio.Future[Any]:
     return answer.response
 
 
-def _parts(future: asyncio.Future[Any]) -> list[Any] | Pending[Any]:
+def _parts(future: asyncio.Future[Any]) -> Reply:
     """The parts that a future gives by itself."""
     if future.cancelled() or future.exception() is not None:
         raise CloseConnectionError("a request could not be answered")
-    parts: list[Any] | Pending[Any] = future.result()
+    parts: Reply = future.result()
     return parts
 
 
-def _drop(
-    future: asyncio.Future[Any],
-    encode: Callable[[asyncio.Future[Any]], list[Any] | Pending[Any]],
-) -> None:
+def _drop(future: asyncio.Future[Any], encode: Callable[[asyncio.Future[Any]], Reply]) -> None:
     """Takes an answer that nobody waits for, and gives back the files in it."""
     try:
         parts = encode(future)

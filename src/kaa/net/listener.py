@@ -15,9 +15,10 @@ import asyncio
 import socket
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kaa import limits
+from kaa.limits import NET_ACCEPTS_PER_TURN_MAX
 from kaa.net.connection import Connection
 from kaa.net.network import SystemNetwork
 from kaa.net.transport import PlainTransport
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from kaa.net.connection import Dispatcher
     from kaa.net.network import ListeningSocket, Network, StreamSocket
     from kaa.net.transport import Transport
-
-_ACCEPTS_PER_TURN_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +187,7 @@ class Listener:
 
     def _acceptable(self) -> None:
         assert self._socket is not None
-        for _ in range(_ACCEPTS_PER_TURN_MAX):
+        for _ in range(NET_ACCEPTS_PER_TURN_MAX):
             if len(self.connections) >= self.settings.connections_max:
                 self._is_full = True
                 self.loop.remove_reader(self._socket.fileno())

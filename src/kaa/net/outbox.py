@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kaa.limits import (
     NET_COPIED_REGION_BYTES_MAX,
+    NET_FILE_PIECE_BYTES,
+    NET_PARTS_PER_SEND_MAX,
+    NET_PARTS_PER_TURN_MAX,
     NET_SENDS_PER_TURN_MAX,
     NET_SENT_PER_TURN_BYTES_MAX,
 )
 from kaa.net.pages import ColdPages, is_cached, read_cached
-from kaa.net.transport import FILE_PIECE_BYTES
 
 if TYPE_CHECKING:
     from kaa.net.transport import Buffer, Transport
 
-# Below every system's limit on the buffers of one call.
-_PARTS_PER_SEND_MAX: Final = 64
 
 _BUFFERS: Final = (bytes, bytearray, memoryview)
 
@@ -46,8 +46,9 @@ class Outbox:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        # Answers that are not known yet, or wait for such.
-        self.places: deque[Place] = deque()
+        # Answers that are not known yet, or wait for such. A list, since most connections are idle
+        # and an empty deque is the largest thing that they would have.
+        self.places: list[Place] = []
         # What is being sent: parts of answers at the front, the first one from `_offset` on.
         self._parts: deque[Any] = deque()
         self._offset = 0
@@ -71,6 +72,13 @@ class Outbox:
         self.places.append(place)
         return place
 
+    def put(self, parts: list[Any]) -> None:
+        """An answer that is known at once, when none is owed: it needs no place."""
+        assert not self.places
+        self._parts += parts
+        for part in parts:
+            self.bytes_queued += len(part)
+
     def fill(self, place: Place, parts: list[Any]) -> None:
         """Fills a place; an empty list means that the request has no answer."""
         place.parts = parts
@@ -84,27 +92,36 @@ class Outbox:
         StorageError if it cannot be read, and ColdPages if a piece of a file must be warmed first
         (`warmed` tells that it was).
         """
-        end = self.bytes_queued - NET_SENT_PER_TURN_BYTES_MAX
+        if self.places:
+            self._advance()
+        parts = self._parts
+        bytes_end = self.bytes_queued - NET_SENT_PER_TURN_BYTES_MAX
+        parts_end = len(parts) - NET_PARTS_PER_TURN_MAX
         calls_left = NET_SENDS_PER_TURN_MAX
         try:
-            while True:
-                self._advance()
-                if not self._parts:
-                    return True
-                if self.bytes_queued <= end or calls_left == 0:
-                    return False
-                calls_left -= 1
-                if isinstance(self._parts[0], _BUFFERS):
+            while parts:
+                if isinstance(parts[0], _BUFFERS):
                     self._send_buffers()
                 else:
                     self._send_region()
+                if not parts:
+                    break
+                calls_left -= 1
+                if self.bytes_queued <= bytes_end or len(parts) <= parts_end or calls_left == 0:
+                    return False
         except BlockingIOError:
             return False
+        return True
 
     def _advance(self) -> None:
         places = self.places
-        while places and places[0].parts is not None:
-            self._parts += places.popleft().parts or ()
+        known = 0
+        for place in places:
+            if place.parts is None:
+                break
+            self._parts += place.parts
+            known += 1
+        del places[:known]
 
     def _send_buffers(self) -> None:
         parts = self._parts
@@ -114,7 +131,7 @@ class Outbox:
             batch = [memoryview(first)[self._offset :] if self._offset else first]
         else:
             batch = []
-            for place in range(min(len(parts), _PARTS_PER_SEND_MAX)):
+            for place in range(min(len(parts), NET_PARTS_PER_SEND_MAX)):
                 part = parts[place]
                 if not isinstance(part, _BUFFERS):
                     copy = _copied(part)
@@ -142,7 +159,7 @@ class Outbox:
     def _check_pages(self, region: Any) -> None:
         if self._offset < self._warm_to or region.descriptor < 0:
             return
-        length = min(len(region) - self._offset, FILE_PIECE_BYTES)
+        length = min(len(region) - self._offset, NET_FILE_PIECE_BYTES)
         position = region.position + self._offset
         if not is_cached(region.descriptor, position, length):
             raise ColdPages(region, position, length)

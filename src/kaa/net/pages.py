@@ -12,13 +12,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from kaa.limits import NET_PROBED_BYTES, NET_WARMED_BYTES
+
 if TYPE_CHECKING:
     from kaa.net.transport import FileRegion
 
 # A Python that was built for an older system may know the flag and refuse it (a RuntimeError).
 _NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
-_WARM_BYTES: Final = 1 << 18
-_PROBE_BYTES: Final = 1 << 17
+# Where a byte goes that is read to see whether it can be; nobody looks at it.
+_BYTE: Final = (bytearray(1),)
 
 
 class ColdPages(Exception):  # noqa: N818  It is a state to be dealt with, not an error.
@@ -33,17 +35,13 @@ class ColdPages(Exception):  # noqa: N818  It is a state to be dealt with, not a
 
 def is_cached(descriptor: int, position: int, length: int) -> bool:
     """True if bytes all over the range can be read without waiting, or that cannot be known."""
-    last = position + length - 1
-    return all(
-        _is_byte_cached(descriptor, place) for place in (*range(position, last, _PROBE_BYTES), last)
-    )
-
-
-def _is_byte_cached(descriptor: int, position: int) -> bool:
     if _NOWAIT is None:
         return True
+    last = position + length - 1
     try:
-        os.preadv(descriptor, [bytearray(1)], position, _NOWAIT)
+        for place in range(position, last, NET_PROBED_BYTES):
+            os.preadv(descriptor, _BYTE, place, _NOWAIT)
+        os.preadv(descriptor, _BYTE, last, _NOWAIT)
     except BlockingIOError:
         return False
     except (OSError, RuntimeError):
@@ -65,7 +63,7 @@ def read_cached(descriptor: int, position: int, length: int) -> bytearray | None
 
 def warm(descriptor: int, position: int, length: int) -> None:
     """Reads the bytes and drops them, which leaves them in the page cache; runs in a thread."""
-    scratch = bytearray(min(length, _WARM_BYTES))
+    scratch = bytearray(min(length, NET_WARMED_BYTES))
     end = position + length
     while position < end:
         read = os.preadv(descriptor, [memoryview(scratch)[: end - position]], position)

@@ -2,19 +2,20 @@
 
 A handler gives a response, or `Pending`: what will give the response, and what waits meanwhile
 (`Hold`). What comes may be `Pending` again, with less to hold: a produce first keeps its frame
-while a thread writes its batches, and is then parked until they are replicated.
+while a thread writes its batches, and is then parked until they are replicated. None stands for a
+request that is not answered.
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Union
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Hold(Enum):
@@ -28,13 +29,17 @@ class Hold(Enum):
     FRAME = "frame"
 
 
-class Pending(NamedTuple, Generic[R]):
-    """An answer that is not known yet: a future of the response, or of another `Pending`, and what
-    the connection holds back until then.
+class Pending(NamedTuple, Generic[R_co]):
+    """An answer that is not known yet: what gives it, and what the connection holds back until
+    then.
     """
 
-    response: Awaitable[R | Pending[R] | None]
+    response: Awaitable[R_co | Pending[R_co] | None]
     hold: Hold = Hold.CONNECTION
     # Makes the parts to send once the future is done, however it ended; CloseConnectionError if it
     # cannot. Set on the way to the connection, where `response` is always a future.
-    encode: Callable[[asyncio.Future[Any]], list[Any] | Pending[Any]] | None = None
+    encode: Callable[[asyncio.Future[Any]], Reply] | None = None
+
+
+# What a connection gets for a frame: parts to send, of which there may be none, or `Pending`.
+Reply = Union[list[Any], Pending[Any]]  # noqa: UP007 - made at run time.

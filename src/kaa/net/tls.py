@@ -12,16 +12,13 @@ import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from kaa.net.transport import FILE_PIECE_BYTES
+from kaa.limits import NET_FILE_PIECE_BYTES, NET_TLS_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kaa.net.network import StreamSocket
     from kaa.net.transport import Buffer, FileRegion
-
-# One record of TLS holds at most 16 KiB; several are read and written at a time.
-_CIPHER_BYTES = 1 << 16
 
 
 class TlsTransport:
@@ -71,13 +68,13 @@ class TlsTransport:
             if part:
                 self._tls.write(part)
                 taken += len(part)
-            if self._outgoing.pending >= _CIPHER_BYTES:
+            if self._outgoing.pending >= NET_TLS_BYTES:
                 break
         self._flush_quietly()
         return taken
 
     def send_file(self, region: FileRegion, offset: int) -> int:
-        length = min(len(region) - offset, _CIPHER_BYTES, FILE_PIECE_BYTES)
+        length = min(len(region) - offset, NET_TLS_BYTES, NET_FILE_PIECE_BYTES)
         plain = region.read(length, offset)
         return self.send([plain]) if plain else 0
 
@@ -104,7 +101,7 @@ class TlsTransport:
 
     def _receive(self) -> bool:
         """Takes cipher text from the socket; False at its end."""
-        data = self._socket.recv(_CIPHER_BYTES)
+        data = self._socket.recv(NET_TLS_BYTES)
         if data:
             self._incoming.write(data)
         else:
@@ -115,7 +112,7 @@ class TlsTransport:
         """Hands all cipher text to the socket; raises BlockingIOError if it does not take all."""
         while self.wants_write:
             if not self._unsent:
-                self._unsent = memoryview(self._outgoing.read(_CIPHER_BYTES))
+                self._unsent = memoryview(self._outgoing.read(NET_TLS_BYTES))
             self._unsent = self._unsent[self._socket.send(self._unsent) :]
 
     def _flush_quietly(self) -> None:

@@ -12,6 +12,8 @@ import os
 import socket
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kaa.limits import NET_FILE_PIECE_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -84,8 +86,6 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
-# A region is sent in pieces, so that one long answer does not keep the loop from the others.
-FILE_PIECE_BYTES = 1 << 20
 # Linux alone has it.
 _MORE: Final[int] = getattr(socket, "MSG_MORE", 0)
 
@@ -118,7 +118,7 @@ class PlainTransport:
         return self._socket.sendmsg(parts, (), flags)
 
     def send_file(self, region: FileRegion, offset: int) -> int:
-        length = min(len(region) - offset, FILE_PIECE_BYTES)
+        length = min(len(region) - offset, NET_FILE_PIECE_BYTES)
         if region.descriptor < 0:
             return self._socket.send(region.read(length, offset))
         try:

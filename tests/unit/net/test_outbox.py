@@ -7,6 +7,7 @@ import pytest
 
 from kaa.limits import (
     NET_COPIED_REGION_BYTES_MAX,
+    NET_PARTS_PER_TURN_MAX,
     NET_SENDS_PER_TURN_MAX,
     NET_SENT_PER_TURN_BYTES_MAX,
 )
@@ -83,6 +84,26 @@ def test_partial_sends_lose_and_repeat_nothing(step: int) -> None:
     assert outbox.bytes_queued == 0
     assert region.released == 1
     assert all(b"onetwobefore ".endswith(promised) for promised in transport.promised)
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000])
+def test_an_answer_without_a_place_goes_before_those_that_have_one(step: int) -> None:
+    transport = SlowTransport(step)
+    outbox = Outbox(transport)
+    region = Region(b"file")
+    outbox.put([b"first ", region])
+    assert (outbox.bytes_queued, outbox.is_empty, outbox.is_sendable) == (10, False, True)
+    outbox.send()
+    later, latest = outbox.open(), outbox.open()
+    outbox.fill(latest, [b"last"])
+    while not outbox.send():
+        pass
+    assert transport.sent == b"first file"
+    outbox.fill(later, [b" then "])
+    while not outbox.send():
+        pass
+    assert transport.sent == b"first file then last"
+    assert (outbox.is_empty, outbox.bytes_queued, region.released) == (True, 0, 1)
 
 
 def test_head_of_a_file_travels_with_it() -> None:
@@ -163,8 +184,43 @@ def test_an_answer_of_very_many_parts_leaves_turns_for_others() -> None:
     turns = 1
     while not outbox.send():
         turns += 1
-    assert turns == 1 + 10_000 // (64 * NET_SENDS_PER_TURN_MAX)
+    assert turns == 1 + 10_000 // NET_PARTS_PER_TURN_MAX
     assert len(transport.sent) == 10_000
+
+
+def test_small_regions_are_read_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Shared(Region):
+        """Stands for many, and stays open."""
+
+        def release(self) -> None:
+            self.released += 1
+
+    reads = 0
+
+    def preadv(*arguments: Any) -> int:
+        nonlocal reads
+        reads += 1
+        return _preadv(*arguments)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    monkeypatch.setattr(pages, "_NOWAIT", 8)
+    outbox = Outbox(QuickTransport(1))
+    region = Shared(b"one", tmp_path / "file")
+    outbox.fill(outbox.open(), [b"head", region] * NET_PARTS_PER_TURN_MAX)
+    for part in (1, 2):
+        assert outbox.send() is (part == 2)
+        assert reads == region.released == part * NET_PARTS_PER_TURN_MAX // 2
+    Region.release(region)
+
+
+def test_regions_that_leave_as_files_are_sent_in_turns() -> None:
+    transport = QuickTransport(100)
+    outbox = Outbox(transport)
+    count = NET_SENDS_PER_TURN_MAX
+    outbox.fill(outbox.open(), [Region(b"one") for _ in range(2 * count)])
+    assert not outbox.send()
+    assert len(transport.sent) == 3 * count
+    assert outbox.send()
 
 
 def test_a_large_answer_leaves_turns_for_others() -> None:
