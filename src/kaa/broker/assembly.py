@@ -14,7 +14,7 @@ from kaa.handlers.registry import (
     CONTROLLER_APIS,
     Router,
     advertised_versions,
-    load_handlers,
+    find_handlers,
 )
 from kaa.limits import FETCH_SESSION_EVICTION_MS, MOVE_PIECE_BYTES
 from kaa.log.manager import LogManager
@@ -26,7 +26,7 @@ from kaa.quorum.node import QuorumNode
 from kaa.quorum.voters import Node, ReplicaKey, VoterNode, VoterSet
 from kaa.replication.follower.fetcher import FetcherSettings
 from kaa.replication.follower.fetchers import ReplicaFetchers
-from kaa.replication.follower.link import FetchBounds, RemoteLeader
+from kaa.replication.follower.link import RemoteLeader, ReplicaFetchBounds
 from kaa.replication.moves import UNLIMITED, LogDirectoryMoves, MoveSettings
 from kaa.replication.throttle import ReplicationThrottle
 from kaa.serving.fetch_sessions import FetchSessions
@@ -61,11 +61,14 @@ def make_logs(
     topic_config: Callable[[str], LogConfig],
     on_offline: Callable[[LogDirectory], None],
     monotonic_ms: Callable[[], int] | None = None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> LogManager:
     settings = log_manager_config(config, log_config(config, {}))
     logs = LogManager(
         files, config.log_dirs, settings, random, topic_config, on_offline, monotonic_ms
     )
+    for directory in logs.directories:
+        directory.report = report
     logs.cordon(config.cordoned_log_dirs)
     return logs
 
@@ -105,7 +108,9 @@ def make_moves(
 
     def settings() -> MoveSettings:
         config = view.config
-        bounds = FetchBounds(config.get_int("replica.fetch.wait.max.ms"), 0, MOVE_PIECE_BYTES)
+        bounds = ReplicaFetchBounds(
+            config.get_int("replica.fetch.wait.max.ms"), 0, MOVE_PIECE_BYTES
+        )
         backoff_ms = config.get_int("replica.fetch.backoff.ms")
         threads = config.get_optional_int("num.replica.alter.log.dirs.threads")
         return MoveSettings(
@@ -152,7 +157,7 @@ def make_fetchers(
 
     def settings() -> FetcherSettings:
         config = view.config
-        bounds = FetchBounds(
+        bounds = ReplicaFetchBounds(
             wait_ms=config.get_int("replica.fetch.wait.max.ms"),
             bytes_min=config.get_int("replica.fetch.min.bytes"),
             bytes_max=config.get_int("replica.fetch.response.max.bytes"),
@@ -230,13 +235,13 @@ class ServedApis(NamedTuple):
         }
 
 
-def load_apis(config: BrokerConfig) -> ServedApis:
+def find_apis(config: BrokerConfig) -> ServedApis:
     unstable = config.get_boolean("unstable.api.versions.enable")
     is_two_phase = config.get_boolean("transaction.two.phase.commit.enable")
     opened = frozenset({ApiKey.INIT_PRODUCER_ID} if is_two_phase else ())
     return ServedApis(
-        load_handlers(BROKER_APIS, unstable=unstable, opened=opened),
-        load_handlers(CONTROLLER_APIS, unstable=unstable),
+        find_handlers(BROKER_APIS, unstable=unstable, opened=opened),
+        find_handlers(CONTROLLER_APIS, unstable=unstable),
     )
 
 
@@ -358,12 +363,16 @@ def make_quorum_node(
         VoterNode(ReplicaKey(voter.node_id), (Endpoint(listener, voter.host, voter.port),))
         for voter in config.quorum_voters
     ]
+    lingering = "controller.quorum.append.linger.ms"
     timings = QuorumConfig(
         election_timeout_ms=config.get_int("controller.quorum.election.timeout.ms"),
         fetch_timeout_ms=config.get_int("controller.quorum.fetch.timeout.ms"),
         election_backoff_max_ms=config.get_int("controller.quorum.election.backoff.max.ms"),
         request_timeout_ms=config.get_int("controller.quorum.request.timeout.ms"),
         retry_backoff_ms=config.get_int("controller.quorum.retry.backoff.ms"),
+        append_linger_ms=config.get_int(lingering) if lingering in config.settings else 0,
+        fetch_max_bytes=config.get_int("controller.quorum.fetch.max.bytes"),
+        fetch_snapshot_max_bytes=config.get_int("controller.quorum.fetch.snapshot.max.bytes"),
     )
     return QuorumNode(
         cluster_id,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaa.controller.feature_table import DIRECTORY_ASSIGNMENT, METADATA_VERSION
 from kaa.controller.port import ControllerRequestContext
+from kaa.limits import DUTY_RETRY_SECONDS
 from kaa.replication.directory_assignments import DirectoryAssignments
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ class AssignmentReporter:
             now_ms = view.clock.monotonic_ms()
             wait_ms = machine.wait_ms(now_ms)
             if view.image.features.get(METADATA_VERSION, 0) < DIRECTORY_ASSIGNMENT:
-                wait_ms = None
-            if wait_ms is None:
+                # It may be raised at any time, and then all is to be told.
+                await asyncio.sleep(DUTY_RETRY_SECONDS)
+            elif wait_ms is None:
                 await self._news.wait()
             elif wait_ms:
                 await asyncio.sleep(wait_ms / 1000)

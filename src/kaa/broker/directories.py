@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.broker.remedies import remedy
+from kaa.controller.directories import RESERVED
 from kaa.log.errors import CorruptFileError, error_text
 from kaa.log.names import LOG_SUFFIX, META_PROPERTIES_FILE
 from kaa.log.properties import (
@@ -91,16 +92,20 @@ def read_identity(
                 unusable[path] = problem
             elif properties is not None:
                 found[path] = properties
-    for path, properties in found.items():
+    for path, properties in tuple(found.items()):
         if properties.directory_id is None:
             found[path] = replace(properties, directory_id=new_id())
             try:
                 write_meta_properties(files, path, found[path], "directory.id added")
             except OSError as error:
-                raise StartError(
+                problem = (
                     f"cannot write {path}/{META_PROPERTIES_FILE} ({error.strerror or error}); "
                     f"{remedy(error)}"
-                ) from None
+                )
+                if path == metadata_path:
+                    raise StartError(problem) from None
+                del found[path]
+                unusable[path] = problem
     _check_ids(found)
     directory_id = found[metadata_path].directory_id
     assert directory_id is not None
@@ -147,6 +152,8 @@ def _metadata_identity(
         raise StartError(
             f"{metadata_path} was written by a newer version ({own.version}); use that one"
         )
+    if own.directory_id in RESERVED:
+        raise StartError(f"{metadata_path}: {_reserved_text(own)}")
     if own.node_id != node_id:
         raise StartError(
             f"{metadata_path} belongs to node {own.node_id}, but node.id is {node_id}; "
@@ -190,6 +197,8 @@ def _problem(
         )
     if found.version > META_PROPERTIES_VERSION:
         return f"it was written by a newer version ({found.version}); use that one"
+    if found.directory_id in RESERVED:
+        return _reserved_text(found)
     if found.cluster_id != own.cluster_id:
         return (
             f"it belongs to cluster {found.cluster_id}, and this node to {own.cluster_id}; mount "
@@ -201,6 +210,13 @@ def _problem(
             "node there and restart, or take the directory out of log.dirs"
         )
     return None
+
+
+def _reserved_text(found: MetaProperties) -> str:
+    return (
+        f"{META_PROPERTIES_FILE} has directory.id={found.directory_id}, which no directory has; "
+        "restore the line, or remove it, and the directory gets a new one"
+    )
 
 
 def _check_ids(found: dict[str, MetaProperties]) -> None:

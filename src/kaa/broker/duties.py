@@ -10,10 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kaa.broker.directories import NodeError
-from kaa.limits import DUTY_RETRY_SECONDS, LOGS_PER_CLOSE_TASK
+from kaa.limits import (
+    DUTY_RETRY_SECONDS,
+    FOLDER_SYNC_DELAY_SECONDS,
+    LOG_TICK_SECONDS,
+    LOGS_PER_CLOSE_TASK,
+    NET_SWEEP_SECONDS,
+)
 from kaa.log.throttle import Throttle
 
 if TYPE_CHECKING:
@@ -29,9 +35,6 @@ if TYPE_CHECKING:
     from kaa.net.listener import Listener
     from kaa.replication.manager import ReplicaManager
 
-LOG_TICK_SECONDS: Final = 1.0
-SWEEP_SECONDS: Final = 5.0
-
 
 async def persist(
     what: str, duty: Callable[[], Coroutine[Any, Any, None]], report: Callable[[str], None]
@@ -45,7 +48,7 @@ async def persist(
         except Exception as error:
             if isinstance(error, ExceptionGroup) and error.subgroup(NodeError) is not None:
                 raise
-            report(f"{what} failed and is begun again: {_described(error)}")
+            report(f"{what} failed and is started again: {_described(error)}")
             await asyncio.sleep(DUTY_RETRY_SECONDS)
         else:
             return
@@ -75,10 +78,24 @@ async def free_names(
     """Checkpoints without deleted logs, when partitions of the same names are to be made."""
     while True:
         await wanted.wait()
-        await run_jobs(replicas.logs.forget_deleted(), clock, executor)
+        if not await run_jobs(replicas.logs.forget_deleted(), clock, executor):
+            # Most likely too many files are open. Those who need the names ask again at once.
+            await asyncio.sleep(DUTY_RETRY_SECONDS)
         wanted.clear()
         # Those whose logs were deleted meanwhile ask again.
         replicas.names_freed()
+
+
+async def sync_folders(
+    replicas: ReplicaManager, wanted: asyncio.Event, clock: Clock, executor: Executor
+) -> None:
+    """Durable folders for new partitions, for all that are made within a moment at once."""
+    while True:
+        await wanted.wait()
+        await asyncio.sleep(FOLDER_SYNC_DELAY_SECONDS)
+        wanted.clear()
+        await run_jobs(replicas.logs.sync_folders(), clock, executor)
+        replicas.folders_synced()
 
 
 async def close_logs(logs: LogManager, clock: Clock, executor: Executor, broker_epoch: int) -> None:
@@ -118,9 +135,12 @@ async def clean_logs(
                     await asyncio.sleep(rest)
 
 
-async def run_jobs(jobs: Iterable[Job | None], clock: Clock, executor: Executor) -> None:
-    """Runs jobs one after the other off the loop; their ends are noted on it. None is a pause."""
+async def run_jobs(jobs: Iterable[Job | None], clock: Clock, executor: Executor) -> bool:
+    """Runs jobs one after the other off the loop; their ends are noted on it. None is a pause.
+    Whether all of them could be done.
+    """
     loop = asyncio.get_running_loop()
+    is_done = True
     for job in jobs:
         if job is None:
             await asyncio.sleep(0)
@@ -130,12 +150,14 @@ async def run_jobs(jobs: Iterable[Job | None], clock: Clock, executor: Executor)
         error = work.exception()
         if isinstance(error, OSError):
             job.failed(error)
+            is_done = False
         elif error is not None:
             raise error
         else:
             job.done(clock.wall_ms())
         if was_cancelled:
             raise asyncio.CancelledError
+    return is_done
 
 
 async def _outlast(work: asyncio.Future[None]) -> bool:
@@ -161,6 +183,6 @@ async def sweep_connections(listeners: Iterable[Listener]) -> None:
     """Closes connections without input for connections.max.idle.ms, and those of late clients."""
     loop = asyncio.get_running_loop()
     while True:
-        await asyncio.sleep(SWEEP_SECONDS)
+        await asyncio.sleep(NET_SWEEP_SECONDS)
         for listener in listeners:
             listener.sweep(loop.time())

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.broker.assembly import make_quorum_node
-from kaa.broker.lifecycle.controllers import register_controller
+from kaa.broker.lifecycle.controllers import ControllerRegistration
 from kaa.client.peer import Peers, peer_settings
 from kaa.controller.channel import ControllerChannel
 from kaa.controller.replica import MetadataReplica
@@ -71,7 +71,15 @@ class NodeMetadata:
         # What is passed on for clients, or asked for because of them.
         self.forwarding = self._channel("forwarding")
         self._transport: QuorumTransport | None = None
-        self._registration: asyncio.Task[None] | None = None
+        self._registration = self._make_registration() if endpoints else None
+
+    def _make_registration(self) -> ControllerRegistration:
+        registration = ControllerRegistration(
+            self._config.node_id, self.heartbeats, self._endpoints, self._random, self._report
+        )
+        # Before the log is read, so that nothing of it is missed.
+        self.replica.subscribe("the controller's registration", registration.follow)
+        return registration
 
     def _make_peers(self, purpose: str, timeout_ms: int) -> Peers:
         settings = peer_settings(
@@ -108,21 +116,12 @@ class NodeMetadata:
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Joins the quorum."""
         self.replica.start(tasks)
-        if self._endpoints:
-            self._registration = tasks.create_task(
-                register_controller(
-                    self._config.node_id,
-                    self.heartbeats,
-                    Uuid(self._random.randbytes(16)),
-                    self._endpoints,
-                    self._random,
-                    self._report,
-                )
-            )
+        if self._registration is not None:
+            self._registration.begin(tasks, Uuid(self._random.randbytes(16)))
 
     async def stop(self) -> None:
         if self._registration is not None:
-            self._registration.cancel()
+            self._registration.stop()
         await self.replica.stop()
 
     def sever(self) -> None:

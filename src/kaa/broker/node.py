@@ -25,11 +25,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from kaa.broker.assembly import (
     BoundListeners,
-    load_apis,
+    find_apis,
     make_fetchers,
     make_logs,
     make_moves,
@@ -46,6 +46,7 @@ from kaa.broker.duties import (
     keep_logs,
     persist,
     sweep_connections,
+    sync_folders,
 )
 from kaa.broker.executors import thread_pool
 from kaa.broker.image_changes import BrokerChanges, NodeChanges
@@ -57,8 +58,8 @@ from kaa.broker.topic_configs import LogConfigs
 from kaa.broker.untiered import is_tiering, refuse_tiered_topics
 from kaa.clock import SystemClock
 from kaa.config.addresses import HostPort
-from kaa.controller.feature_table import CORDONED_LOG_DIRS, METADATA_VERSION
-from kaa.limits import LOG_CLOSING_THREADS
+from kaa.controller.feature_table import CORDONED_LOG_DIRS, DIRECTORY_ASSIGNMENT, METADATA_VERSION
+from kaa.limits import LOG_CLOSING_THREADS, NODE_DRAIN_SECONDS_MAX, NODE_LEAVE_SECONDS_MAX
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import CorruptFileError, StorageError
 from kaa.log.files import RealFiles
@@ -96,11 +97,9 @@ if TYPE_CHECKING:
     from kaa.replication.moves import LogDirectoryMoves
     from kaa.replication.partition import Partition
     from kaa.serving.services import Services
+    from kaa.tier.store.objects import ObjectStore
 
     Duty = Callable[[], Coroutine[Any, Any, None]]
-
-DRAIN_SECONDS: Final = 10.0
-LEAVE_SECONDS: Final = 5.0
 
 
 class Broker:
@@ -117,8 +116,10 @@ class Broker:
         random: Random | None = None,
         report: Callable[[str], None] = lambda _: None,
         formats_empty: bool = False,
+        store: ObjectStore | None = None,
     ) -> None:
-        """Files, clocks, network, executors and chance are those of the machine unless handed in.
+        """Files, clocks, network, executors and chance are those of the machine unless handed in,
+        and the store of remote segments is the one that the settings name.
 
         With `formats_empty` directories that were never formatted become a cluster of one.
         """
@@ -136,11 +137,14 @@ class Broker:
         self._network = network or SystemNetwork()
         self._random: Random = random or SystemRandom()
         self._make_executor = executors
+        self._store = store
         self._executors: list[Executor] = []
         # Where logs are loaded, kept and closed; None before they are loaded.
         self._storage: Executor | None = None
         # Set while partitions wait for the names of logs that were deleted.
         self._names_wanted = asyncio.Event()
+        # Set while there are new partitions whose folders are not durable.
+        self._folders_made = asyncio.Event()
         self._duties: list[asyncio.Task[None]] = []
         self._log_duties: list[asyncio.Task[None]] = []
         self._log_configs = LogConfigs()
@@ -150,6 +154,7 @@ class Broker:
         self._lifecycle: BrokerLifecycle | None = None
         self._tiering: Tiering | None = None
         self._isr_changes: IsrChanges
+        self._assignments: AssignmentReporter
         self._fetchers: ReplicaFetchers
         self._moves: LogDirectoryMoves
         self._are_logs_loaded = False
@@ -264,6 +269,7 @@ class Broker:
             self._topic_config,
             self._directory_failed,
             self.clock.monotonic_ms,
+            self.report,
         )
         logs.exclude(identity.unusable)
         try:
@@ -283,7 +289,7 @@ class Broker:
     def _make_services(
         self, metadata: NodeMetadata, logs: LogManager, tasks: asyncio.TaskGroup
     ) -> NodeServices:
-        apis = load_apis(self.config)
+        apis = find_apis(self.config)
         services = NodeServices(
             view=self._view,
             controller=metadata.forwarding,
@@ -356,6 +362,7 @@ class Broker:
             leadership_changed=self._leadership_changed,
             call_soon=view.loop.call_soon,
             forget_deleted=self._names_wanted.set,
+            sync_folders=self._folders_made.set,
             assigned=self._assignments.note,
             report=self.report,
             monotonic_ms=self.clock.monotonic_ms,
@@ -372,11 +379,16 @@ class Broker:
                 f"the directory of the metadata log is unusable: {directory.offline_reason}; "
                 f"{remedy(directory.offline_error)}"
             )
+        if directory is None:
+            directory = LogDirectory(
+                self._files, path, None, self._directory_failed, self.clock.monotonic_ms
+            )
+            directory.report = self.report
         advertised = self.config.listeners.advertised_controller if self.is_controller else ()
         return NodeMetadata(
             self.config,
             cluster_id=self.cluster_id,
-            directory=directory or LogDirectory(self._files, path, None, self._directory_failed),
+            directory=directory,
             directory_id=directory_id,
             endpoints=tuple(self.listeners.bound(endpoint) for endpoint in advertised),
             executor=self._executor("metadata", 1),
@@ -448,6 +460,10 @@ class Broker:
             free_names, services.replicas, self._names_wanted, self.clock, self._storage
         )
         self._upkeep(tasks, "forgetting deleted logs", upkeep)
+        upkeep = partial(
+            sync_folders, services.replicas, self._folders_made, self.clock, self._storage
+        )
+        self._upkeep(tasks, "syncing new folders", upkeep)
         if self.config.get_boolean("log.cleaner.enable"):
             executor = self._executor("cleaner", 1)
             config = partial(getattr, self._view, "config")
@@ -464,6 +480,7 @@ class Broker:
             executor=self._executor("tier", 2),
             random=self._random,
             report=self.report,
+            store=self._store,
         )
 
     def _make_lifecycle(self, metadata: NodeMetadata, logs: LogManager) -> BrokerLifecycle:
@@ -486,8 +503,10 @@ class Broker:
             ),
             self._random,
             published_offset=lambda: replica.published_offset,
+            trouble=lambda: replica.trouble,
             offline_directories=self._offline,
             cordoned_directories=self._cordoned,
+            lacks_directories=self._lacks_directories,
         )
 
     def _executor(self, name: str, threads: int) -> Executor:
@@ -567,6 +586,12 @@ class Broker:
             if not directory.is_online and directory.directory_id is not None
         ]
 
+    def _lacks_directories(self) -> bool:
+        image = self._view.image
+        own = image.brokers.get(self.config.node_id)
+        is_known = own is not None and own.epoch == self._broker_epoch() and not own.directories
+        return is_known and image.features.get(METADATA_VERSION, 0) >= DIRECTORY_ASSIGNMENT
+
     def _cordoned(self) -> list[Uuid] | None:
         if self._view.image.features.get(METADATA_VERSION, 0) < CORDONED_LOG_DIRS:
             return None
@@ -596,7 +621,7 @@ class Broker:
             lifecycle = self._lifecycle
             is_asked_for = self.config.get_boolean("controlled.shutdown.enable")
             if is_asked_for and lifecycle is not None and lifecycle.epoch >= 0:
-                await lifecycle.leave(LEAVE_SECONDS)
+                await lifecycle.leave(NODE_LEAVE_SECONDS_MAX)
 
     def sever(self) -> None:
         """Ends every connection, to others and from them, without a word: what the rest of a
@@ -634,7 +659,7 @@ class Broker:
             return
         if self.is_broker and self._services is not None:
             self.services.polls.end()
-        cut_off = await self._listeners.drain(endpoints, DRAIN_SECONDS)
+        cut_off = await self._listeners.drain(endpoints, NODE_DRAIN_SECONDS_MAX)
         if cut_off:
             self.report(f"{count_text(cut_off, 'connection')} closed with a request under way")
 

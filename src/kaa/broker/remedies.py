@@ -16,7 +16,8 @@ _START_AGAIN: Final = "then start again"
 _BY_NUMBER: Final = {
     number: text
     for numbers, text in (
-        ((errno.ENOSPC, errno.EDQUOT), "make room on its disk"),
+        # A disk may have bytes left and no inodes.
+        ((errno.ENOSPC, errno.EDQUOT), "make room on its disk (see df -h and df -i)"),
         ((errno.EACCES, errno.EPERM), "let the user of this process read and write there"),
         ((errno.EROFS,), "mount its disk for writing"),
         ((errno.EMFILE, errno.ENFILE), "allow more open files (ulimit -n)"),

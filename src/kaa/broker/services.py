@@ -11,6 +11,7 @@ from kaa.broker.coordinators import (
     make_transaction_coordinator,
 )
 from kaa.serving.delayed import LongPolls
+from kaa.serving.metadata_answers import MetadataAnswers
 from kaa.serving.services import Services
 from kaa.serving.share.manager import SharePartitions
 from kaa.serving.share.offsets import ShareGroupOffsets
@@ -62,6 +63,7 @@ def make_services(
         replicas=replicas,
         remote_logs=remote_logs,
         fetch_sessions=make_fetch_sessions(view.config, random),
+        metadata_answers=MetadataAnswers(view),
         polls=LongPolls(view.loop),
         topic_creation=topic_creation,
         streams_topics=StreamsTopics(view, node.controller),

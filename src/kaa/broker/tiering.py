@@ -172,11 +172,18 @@ class Tiering:
         executor: Executor,
         random: Random,
         report: Callable[[str], None],
+        store: ObjectStore | None = None,
     ) -> None:
         config = view.config
-        segments = RemoteSegments(open_remote_store(config))
+        segments = RemoteSegments(store or open_remote_store(config))
         self._metadata = TopicMetadata(
-            topic_settings(config, endpoints), config.log_dirs[0], files, executor, random, report
+            topic_settings(config, endpoints),
+            config.log_dirs[0],
+            files,
+            executor,
+            random,
+            report,
+            clock=view.clock,
         )
         self._tasks = asyncio.TaskGroup()
         self._index_files = IndexFiles(

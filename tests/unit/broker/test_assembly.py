@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from random import Random
 
 import pytest
 
 from kaa.broker.assembly import make_fetch_sessions, make_quorum_node
 from kaa.broker.node import running
+from kaa.config.broker import BROKER
+from kaa.config.unsupported import INEFFECTIVE, is_missing
 from kaa.model.nodes import Endpoint
 from kaa.wire.registry import ApiKey
 from tests.support.ids import uuid
@@ -64,6 +67,18 @@ def test_voters_come_from_the_settings_or_from_the_log() -> None:
     static = make_quorum_node(settings, "c", uuid(1), (CONTROLLER,))
     assert [voter.key.id for voter in static.static_voters.voters] == [1]
     assert static.config.fetch_timeout_ms == 77
+
+
+def test_every_setting_of_the_quorum_counts() -> None:
+    names = [name for name in BROKER.keys if re.match(r"controller\.quorum\..+\.(ms|bytes)$", name)]
+    given = {name: 100 + place for place, name in enumerate(names)}
+    lines = [f"{name}={value}" for name, value in given.items()]
+    made = make_quorum_node(config(*lines), "c", uuid(1), (CONTROLLER,)).config
+    for name, value in given.items():
+        field = name.removeprefix("controller.quorum.").replace(".", "_")
+        assert getattr(made, field) == value, name
+        assert not is_missing(name)
+        assert name not in INEFFECTIVE
 
 
 def test_fetch_sessions_are_as_many_as_the_settings_allow() -> None:

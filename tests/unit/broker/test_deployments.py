@@ -76,6 +76,22 @@ def test_a_restart_finds_the_voters_again(is_dynamic: bool) -> None:
     asyncio.run(scenario())
 
 
+def test_an_address_that_changed_is_the_voters_after_a_restart() -> None:
+    """Of those who led, one after the other: each tells the next leader."""
+
+    async def scenario() -> None:
+        async with quorum(is_dynamic=True) as made:
+            for _ in ALL:
+                leader = made.leader()
+                assert leader is not None
+                await made.stop(leader)
+                made.move(leader)
+                await made.start(leader)
+                await agreed(made)
+
+    asyncio.run(scenario())
+
+
 def test_voters_in_the_settings_do_not_count_beside_those_in_the_log() -> None:
     async def scenario() -> None:
         async with quorum(is_dynamic=True) as made:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from errno import EROFS
+
 import pytest
 
 from kaa.broker.directories import Identity, StartError, read_identity
+from kaa.controller.directories import LOST
 from kaa.log.properties import MetaProperties, read_meta_properties, write_meta_properties
-from kaa.log.sim_files import SimFiles
+from kaa.log.sim_files import Fault, SimFiles
 from tests.support.ids import uuid
 
-FIRST, SECOND = uuid(1), uuid(2)
+FIRST, SECOND = uuid(101), uuid(102)
 
 
 def files_with(**identities: MetaProperties) -> SimFiles:
@@ -21,7 +24,7 @@ def files_with(**identities: MetaProperties) -> SimFiles:
 def identity(
     files: SimFiles, *paths: str, metadata: str = "/a", may_vote: bool = False
 ) -> Identity:
-    return read_identity(files, paths, metadata, 1, lambda: uuid(77), may_vote=may_vote)
+    return read_identity(files, paths, metadata, 1, lambda: uuid(177), may_vote=may_vote)
 
 
 def test_directories_that_agree() -> None:
@@ -38,6 +41,7 @@ def test_directories_that_agree() -> None:
         (MetaProperties(1, "other", SECOND), "belongs to cluster other"),
         (MetaProperties(2, "c", SECOND), "node.id"),
         (MetaProperties(1, "c", SECOND, version=9), "newer version"),
+        (MetaProperties(1, "c", LOST), "which no directory has"),
     ],
 )
 def test_directory_that_does_not_belong_to_the_node_is_left_out(
@@ -54,6 +58,7 @@ def test_directory_that_does_not_belong_to_the_node_is_left_out(
     [
         (MetaProperties(2, "c", FIRST), "node.id"),
         (MetaProperties(1, "c", FIRST, version=9), "newer version"),
+        (MetaProperties(1, "c", LOST), "which no directory has"),
     ],
 )
 def test_metadata_of_somebody_else_is_refused(first: MetaProperties, words: str) -> None:
@@ -70,8 +75,19 @@ def test_missing_metadata_directory_is_refused() -> None:
 
 def test_directories_before_ids_get_one() -> None:
     files = files_with(a=MetaProperties(1, "c", None))
-    assert identity(files, "/a").metadata_directory_id == uuid(77)
-    assert read_meta_properties(files, "/a") == MetaProperties(1, "c", uuid(77))
+    assert identity(files, "/a").metadata_directory_id == uuid(177)
+    assert read_meta_properties(files, "/a") == MetaProperties(1, "c", uuid(177))
+
+
+def test_directory_that_cannot_be_given_an_id_is_left_out() -> None:
+    files = files_with(a=MetaProperties(1, "c", None), b=MetaProperties(1, "c", None))
+    files.faults = [Fault("create", "/b/", errno=EROFS)]
+    found = identity(files, "/a", "/b")
+    assert found.directories.keys() == {"/a"}
+    assert "/b/meta.properties" in found.unusable["/b"]
+    files.faults = [Fault("create", "/b/", errno=EROFS)]
+    with pytest.raises(StartError, match=r"cannot write /b/meta\.properties"):
+        identity(files, "/a", "/b", metadata="/b")
 
 
 def test_copy_of_a_directory_is_refused() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
@@ -8,11 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from kaa.broker.directories import StorageLostError
-from kaa.broker.duties import clean_logs, free_names, persist, run_jobs
+from kaa.broker.duties import clean_logs, free_names, persist, run_jobs, sync_folders
 from kaa.broker.node import Broker, running
 from kaa.client import Admin, NewTopic, Producer
 from kaa.clock import SystemClock
 from kaa.config.definition import ConfigValues
+from kaa.limits import DUTY_RETRY_SECONDS
 from kaa.log.dirs import LogDirectory
 from kaa.log.sim_files import SimFiles
 from tests.support.pace import PATIENCE_SECONDS
@@ -76,18 +78,81 @@ class Names:
             self.freed.set()
 
 
+async def free_all(works: list[Work]) -> None:
+    """Has names freed, in as many rounds as there are works."""
+    names = Names([[work] for work in works])
+    with ThreadPoolExecutor(1) as executor:
+        async with asyncio.TaskGroup() as tasks:
+            duty = free_names(cast("Any", names), names.wanted, SystemClock(), executor)
+            task = tasks.create_task(duty)
+            names.wanted.set()
+            await asyncio.wait_for(names.freed.wait(), PATIENCE_SECONDS)
+            assert not names.wanted.is_set()
+            task.cancel()
+
+
 def test_names_are_freed_after_the_work_and_again_for_those_who_ask_meanwhile() -> None:
     works = [Work(), Work()]
 
+    asyncio.run(free_all(works))
+    assert [work.notes for work in works] == [["run", "done"]] * 2
+
+
+def test_names_that_cannot_be_freed_are_tried_again_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Too many files may be open, and those who need the names ask again at once."""
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    works = [Work(OSError(errno.EMFILE, "")), Work()]
+
+    monkeypatch.setattr("kaa.broker.duties.asyncio.sleep", pause)
+    asyncio.run(free_all(works))
+    assert pauses == [DUTY_RETRY_SECONDS]
+
+
+class Folders:
+    """Replicas with new folders, and their logs; one is made while the others are synced."""
+
+    def __init__(self, works: list[Work]) -> None:
+        self.logs = self
+        self.made = asyncio.Event()
+        self.synced = asyncio.Event()
+        self.rounds: list[int] = []
+        self._works = works
+
+    def sync_folders(self) -> list[Work]:
+        if not self.rounds:
+            self.made.set()
+        return [self._works.pop(0)]
+
+    def folders_synced(self) -> None:
+        self.rounds.append(len(self._works))
+        if not self._works:
+            self.synced.set()
+
+
+def test_new_folders_are_synced_and_again_for_those_made_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kaa.broker.duties.FOLDER_SYNC_DELAY_SECONDS", 0.001)
+    works = [Work(), Work()]
+
     async def main() -> None:
-        names = Names([[work] for work in works])
+        folders = Folders(works.copy())
         with ThreadPoolExecutor(1) as executor:
             async with asyncio.TaskGroup() as tasks:
-                duty = free_names(cast("Any", names), names.wanted, SystemClock(), executor)
+                duty = sync_folders(cast("Any", folders), folders.made, SystemClock(), executor)
                 task = tasks.create_task(duty)
-                names.wanted.set()
-                await asyncio.wait_for(names.freed.wait(), PATIENCE_SECONDS)
-                assert not names.wanted.is_set()
+                folders.made.set()
+                await asyncio.wait_for(folders.synced.wait(), PATIENCE_SECONDS)
+                assert folders.rounds == [1, 0]
+                assert not folders.made.is_set()
                 task.cancel()
 
     asyncio.run(main())
@@ -179,8 +244,8 @@ def test_a_duty_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(persist("counting", duty, reports.append))
     assert turns == [0, 1, 2]
     assert [line.partition(":")[0] for line in reports] == [
-        "counting failed and is begun again",
-        "counting failed and is begun again",
+        "counting failed and is started again",
+        "counting failed and is started again",
     ]
     assert "ZeroDivisionError('by zero') at " in reports[0]
     assert "KeyError('inner') at " in reports[1]
@@ -228,7 +293,7 @@ def test_no_failure_of_a_duty_ends_the_node(monkeypatch: pytest.MonkeyPatch) -> 
 
     for place in PROBES:
         plant(place)
-    for name in ("DUTY_RETRY_SECONDS", "LOG_TICK_SECONDS", "SWEEP_SECONDS"):
+    for name in ("DUTY_RETRY_SECONDS", "LOG_TICK_SECONDS", "NET_SWEEP_SECONDS"):
         monkeypatch.setattr(f"kaa.broker.duties.{name}", 0.01)
     settings = config(
         "replica.lag.time.max.ms=20",
@@ -258,4 +323,4 @@ def test_no_failure_of_a_duty_ends_the_node(monkeypatch: pytest.MonkeyPatch) -> 
                         pytest.fail(str(calls))
 
     asyncio.run(main())
-    assert any("failed and is begun again" in line for line in reports)
+    assert any("failed and is started again" in line for line in reports)

@@ -95,11 +95,11 @@ def failing_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     read, read_into = SimFile.read, SimFile.read_into
 
     def checked_read(self: SimFile, length: int, position: int) -> bytes:
-        check(self._files, self._path)
+        check(self._files, self.path)
         return read(self, length, position)
 
     def checked_read_into(self: SimFile, buffer: bytearray | memoryview, position: int) -> int:
-        check(self._files, self._path)
+        check(self._files, self.path)
         return read_into(self, buffer, position)
 
     monkeypatch.setattr(SimFile, "read", checked_read)
@@ -193,7 +193,7 @@ def filled() -> tuple[SimFiles, set[int]]:
             await admin.create_topics([NewTopic(TOPIC, len(NUMBERS), 1)])
             for number in NUMBERS:
                 found = cast("Partition", node.services.replicas.find(TOPIC, number))
-                log = found.leader_log()
+                log = found.online_log()
                 for turn in range(4):
                     found.append(batch(5, timestamp=STAMP_MS + 5 * turn), now_ms=0)
                     log.roll(0)

@@ -15,6 +15,7 @@ from kaa.controller.port import ControllerRequestContext
 from kaa.log.dirs import LogDirectory
 from kaa.log.files import remove_tree, write_new
 from kaa.log.properties import MetaProperties, read_meta_properties, write_meta_properties
+from kaa.log.sim_files import Fault
 from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -70,7 +71,7 @@ def fill(files: SimFiles, *, waits: bool = True) -> set[int]:
                 found = broker.services.replicas.find("t", number)
                 assert isinstance(found, Partition)
                 found.append(batch(5), now_ms=0)
-                if found.leader_log().directory.path == SECOND:
+                if found.online_log().directory.path == SECOND:
                     second.add(number)
             if waits:
                 await until(lambda: UNASSIGNED not in directories(broker, "t"))
@@ -139,7 +140,7 @@ def test_nothing_of_a_lost_directory_is_made_again(
                 else:
                     assert isinstance(found, Partition)
                     assert found.is_leader
-                    assert found.leader_log().log_end_offset == 5
+                    assert found.online_log().log_end_offset == 5
             partitions = broker.services.image.topics["t"].partitions
             if waits:
                 assert {number for number in lost if partitions[number].leader == -1} == lost
@@ -170,7 +171,7 @@ def test_lost_directory_is_whole_when_it_is_back() -> None:
                 found = broker.services.replicas.find("t", number)
                 assert isinstance(found, Partition)
                 assert found.is_leader
-                assert found.leader_log().log_end_offset == 5
+                assert found.online_log().log_end_offset == 5
 
     asyncio.run(without())
     files.rename("/gone", SECOND)
@@ -197,11 +198,29 @@ def test_log_whose_folder_is_gone_is_not_made_again_until_its_topic_is() -> None
             await create_topic(broker, "t")
             found = broker.services.replicas.find("t", gone)
             assert isinstance(found, Partition)
-            assert found.leader_log().log_end_offset == 0
+            assert found.online_log().log_end_offset == 0
 
     for _ in range(2):
         asyncio.run(start())
     asyncio.run(make_again())
+
+
+def test_folders_are_durable_when_the_controller_knows_of_them() -> None:
+    """Nothing of their logs was flushed, and no checkpoint written."""
+    files = formatted(SETTINGS)
+
+    async def main() -> None:
+        async with running(Broker(SETTINGS, files=files)) as broker:
+            await create_topic(broker, "t")
+            await until(lambda: UNASSIGNED not in directories(broker, "t"))
+            history = list(enumerate(files.history))
+            for path in (FIRST, SECOND):
+                folder = f"{path}/t-"
+                made = [at for at, (_, name) in history if name.startswith(folder)]
+                synced = [at for at, step in history if step == ("sync_directory", path)]
+                assert max(made) < max(synced)
+
+    asyncio.run(main())
 
 
 def failure_of(settings: BrokerConfig, files: SimFiles, *broken: str) -> str:
@@ -336,7 +355,7 @@ def test_a_disk_that_comes_back_after_its_topics_were_made_again(*, clean: bool)
                 found = broker.services.replicas.find("t", number)
                 assert isinstance(found, Partition)
                 assert found.is_leader
-                log = found.leader_log()
+                log = found.online_log()
                 assert (log.topic_id, log.log_end_offset) == (topic.id, 2)
                 assert log.directory.path == FIRST
 
@@ -348,3 +367,26 @@ def test_a_disk_that_comes_back_after_its_topics_were_made_again(*, clean: bool)
     assert sorted(int(name.split(".")[0].removeprefix("t-")) for name in strays) == sorted(lost)
     for name in strays:
         assert any(f"{SECOND}/{name}" in line for line in reports)
+
+
+def test_a_directory_that_fails_while_its_logs_are_loaded_is_let_go_of() -> None:
+    files = formatted(SETTINGS)
+    second = fill(files)
+
+    async def main() -> None:
+        files.faults = [Fault("open", f"{SECOND}/t-{max(second)}/")]
+        async with running(Broker(SETTINGS, files=files)) as broker:
+            assert not files.faults[0].times
+            logs, replicas = broker.services.logs, broker.services.replicas
+            loaded = logs.directories[1].logs
+            assert {key.partition for key in loaded} == second - {max(second)}
+            await until(lambda: all(log.is_closed for log in loaded.values()))
+            for number in range(PARTITIONS):
+                found = replicas.find("t", number)
+                if number in second:
+                    assert found is Errors.KAFKA_STORAGE_ERROR
+                else:
+                    assert isinstance(found, Partition)
+                    assert found.is_leader
+
+    asyncio.run(main())

@@ -90,6 +90,33 @@ def test_each_role_runs_what_it_needs(roles: dict[int, str]) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("voters", [(1,), None], ids=["dynamic", "static"])
+def test_nodes_find_each_other_at_addresses_of_version_six(voters: tuple[int, ...] | None) -> None:
+    async def scenario() -> None:
+        made = Cluster({1: "controller", 2: "controller", 3: "broker"}, first_voters=voters)
+        controllers = [(each, f"[::1]:{made.endpoint(each).port}") for each in (1, 2)]
+        quorum = (
+            "controller.quorum.voters=" + ",".join(f"{each}@{at}" for each, at in controllers)
+            if voters is None
+            else "controller.quorum.bootstrap.servers=" + ",".join(at for _, at in controllers)
+        )
+        for node_id, at in controllers:
+            made.own_settings[node_id] = (f"listeners=CONTROLLER://{at}", quorum)
+        made.own_settings[3] = ("listeners=PLAINTEXT://[::1]:0", quorum)
+        try:
+            await made.start()
+            await create_topic(made, 3, "t")
+            image = made.nodes[3].services.metadata.image
+            assert image.brokers[3].endpoints[0].host == "::1"
+            leader = made.nodes[3].services.quorum.leader_node()
+            assert leader is not None
+            assert leader.host == "::1"
+        finally:
+            await made.stop()
+
+    asyncio.run(scenario())
+
+
 def test_a_broker_talks_to_dedicated_controllers_over_one_kept_connection() -> None:
     async def scenario() -> None:
         async with cluster({1: "controller", 2: "broker"}) as made:
@@ -191,7 +218,7 @@ def test_every_broker_tells_the_same_of_partitions_without_a_leader() -> None:
 def test_a_broker_stops_cleanly_though_no_controller_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kaa.broker.node.LEAVE_SECONDS", 0.2)
+    monkeypatch.setattr("kaa.broker.node.NODE_LEAVE_SECONDS_MAX", 0.2)
 
     async def scenario() -> None:
         made = Cluster({1: "controller", 2: "broker"})

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kaa.broker import node as node_module
+from kaa.broker.assembly import BoundListeners
 from kaa.broker.directories import StartError
+from kaa.broker.lifecycle.controllers import ControllerRegistration
+from kaa.broker.lifecycle.driver import BrokerLifecycle
+from kaa.broker.metadata import NodeMetadata
 from kaa.broker.node import Broker, running
 from kaa.client.connection import Connection, ConnectionSettings
 from kaa.config.topic import topic_default
@@ -98,14 +103,74 @@ def test_node_serves_what_was_written_before_a_clean_stop() -> None:
         async with running(node(settings, files)) as broker:
             found = partition(broker, "t")
             assert found.is_leader
-            assert found.leader_log().log_end_offset == 3
-            assert found.is_replicated(3)
+            assert found.online_log().log_end_offset == 3
+            assert found.online_log().high_watermark >= 3
             return broker.cluster_id
 
     cluster_id = asyncio.run(first())
     assert b"brokerEpoch" in read_whole(files, f"{DATA}/.kafka_cleanshutdown")
     assert asyncio.run(second()) == cluster_id
     assert files.open_handles == 0
+
+
+def noted(
+    monkeypatch: pytest.MonkeyPatch, place: object, name: str, label: str, steps: list[str]
+) -> None:
+    """Has every call of a function note itself, and the listeners that it is about."""
+    whole = getattr(place, name)
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        endpoints = [one for one in arguments[1:2] if isinstance(one, tuple)]
+        steps.append(" ".join([label, *(one.listener for found in endpoints for one in found)]))
+        return whole(*arguments, **named)
+
+    monkeypatch.setattr(place, name, call)
+
+
+def test_a_node_starts_and_stops_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody could be elected before controllers accept; clients come when the broker is unfenced.
+    Leaderships move while it still serves, and the quorum outlives the logs.
+    """
+    settings = config()
+    files, steps = formatted(settings), list[str]()
+    for place, name, label in (
+        (BoundListeners, "bind", "bind"),
+        (BoundListeners, "start", "accept"),
+        (BoundListeners, "drain", "drain"),
+        (NodeMetadata, "open", "recover the metadata log"),
+        (NodeMetadata, "start", "join the quorum"),
+        (NodeMetadata, "stop", "leave the quorum"),
+        (BrokerLifecycle, "registered", "register"),
+        (BrokerLifecycle, "unfenced", "unfence"),
+        (BrokerLifecycle, "leave", "leave the cluster"),
+        (LogManager, "lock", "lock"),
+        (LogManager, "start", "load logs"),
+        (node_module, "close_logs", "close logs"),
+    ):
+        noted(monkeypatch, place, name, label, steps)
+
+    async def main() -> None:
+        async with running(node(settings, files)):
+            steps.append("serve")
+
+    asyncio.run(main())
+    assert steps == [
+        "bind",
+        "lock",
+        "recover the metadata log",
+        "accept CONTROLLER",
+        "join the quorum",
+        "register",
+        "load logs",
+        "unfence",
+        "accept PLAINTEXT",
+        "serve",
+        "leave the cluster",
+        "drain PLAINTEXT",
+        "close logs",
+        "leave the quorum",
+        "drain CONTROLLER",
+    ]
 
 
 def test_node_that_was_killed_recovers_and_reports_its_partitions() -> None:
@@ -123,7 +188,7 @@ def test_node_that_was_killed_recovers_and_reports_its_partitions() -> None:
     async def second() -> None:
         async with running(node(settings, found_by_next[0])) as broker:
             found = partition(broker, "t")
-            assert found.leader_log().log_end_offset == 3
+            assert found.online_log().log_end_offset == 3
             async with asyncio.timeout(10):
                 while found.image.leader_recovery_state:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
@@ -142,7 +207,7 @@ def test_an_unfenced_broker_accepts_whatever_the_controller_leaves_unanswered(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(IsrChanges, "send_next", never)
-    monkeypatch.setattr("kaa.broker.metadata.register_controller", never)
+    monkeypatch.setattr(ControllerRegistration, "_register", never)
 
     async def main() -> None:
         async with asyncio.timeout(10), running(node(config())) as broker:
@@ -181,7 +246,7 @@ def test_start_is_interrupted_while_logs_are_loaded(monkeypatch: pytest.MonkeyPa
 
     async def again() -> None:
         async with running(node(settings, files)) as broker:
-            assert partition(broker, "t").leader_log().log_end_offset == 3
+            assert partition(broker, "t").online_log().log_end_offset == 3
 
     asyncio.run(fill())
     asyncio.run(interrupted())
@@ -248,8 +313,8 @@ def test_group_commit_answers_only_what_is_on_stable_storage() -> None:
             done = asyncio.Event()
             found.wait(done.set)
             found.append(batch(1), now_ms=0)
-            assert not found.is_replicated(1)
+            assert found.online_log().high_watermark < 1
             await asyncio.wait_for(done.wait(), 60)
-            assert found.is_replicated(1)
+            assert found.online_log().high_watermark >= 1
 
     asyncio.run(main())

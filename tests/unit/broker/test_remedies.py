@@ -13,7 +13,7 @@ from kaa.wire.errors import Errors
 @pytest.mark.parametrize(
     ("number", "step"),
     [
-        (errno.ENOSPC, "make room on its disk, then start again"),
+        (errno.ENOSPC, "make room on its disk (see df -h and df -i), then start again"),
         (errno.EACCES, "let the user of this process read and write there, then start again"),
         (errno.EROFS, "mount its disk for writing, then start again"),
         (errno.EMFILE, "allow more open files (ulimit -n), then start again"),

@@ -7,7 +7,7 @@ import pytest
 
 from kaa.config.dynamic import apply_dynamic
 from kaa.config.topic import topic_default
-from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, load_handlers
+from kaa.handlers.registry import BROKER_APIS, CONTROLLER_APIS, LazyHandler, find_handlers
 from kaa.serving.services import NodeServices, Services
 from tests.unit.handlers.support import Node
 
@@ -37,7 +37,8 @@ def test_parts_see_what_is_in_force_now(node: Node) -> None:
 
 def test_handlers_of_controllers_need_no_broker() -> None:
     for apis, kind in ((BROKER_APIS, Services), (CONTROLLER_APIS, NodeServices)):
-        for served in load_handlers(apis).values():
-            wanted = served.handle.__annotations__
+        for served in find_handlers(apis).values():
+            assert isinstance(served.handle, LazyHandler)
+            wanted = served.handle.load().__annotations__
             name = wanted.get("services", wanted.get("_services", kind.__name__))
             assert name in {NodeServices.__name__, kind.__name__}, served.api.key

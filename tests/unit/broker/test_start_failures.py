@@ -84,6 +84,6 @@ def test_a_full_disk_of_a_new_node() -> None:
     (line,) = failures_of(failure.value) or []
     assert line.startswith("cannot use /data/")
     assert line.endswith(
-        "(No space left on device); make room on its disk, then start again, or name another "
-        "directory"
+        "(No space left on device); make room on its disk (see df -h and df -i), then start again, "
+        "or name another directory"
     )

@@ -15,6 +15,7 @@ from kaa.broker.lifecycle.machine import (
     Left,
     LifecycleMachine,
     LifecycleTimes,
+    Outdated,
     Published,
     Ready,
     Refused,
@@ -79,14 +80,23 @@ class BrokerLifecycle:
         published_offset: Callable[[], int],
         offline_directories: Callable[[], list[Uuid]],
         cordoned_directories: Callable[[], list[Uuid] | None] = lambda: None,
+        lacks_directories: Callable[[], bool] = lambda: False,
+        trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`cordoned_directories` are None while the cluster does not know of such a thing."""
+        """`cordoned_directories` are None while the cluster does not know of such a thing;
+        `lacks_directories` says that it knows directories, and none of this broker; `trouble` is
+        what keeps the node from the quorum.
+        """
+        self._trouble = trouble
         self._config = config
         self._controller = controller
         self._identity = identity
         self._published_offset = published_offset
         self._offline_directories = offline_directories
         self._cordoned_directories = cordoned_directories
+        self._lacks_directories = lacks_directories
+        # Whether the broker has registered again to tell of them.
+        self._has_told_directories = False
         session_ms = config.get_int("broker.session.timeout.ms")
         self._timeout_ms = max(1, session_ms // 2)
         times = LifecycleTimes(
@@ -207,14 +217,16 @@ class BrokerLifecycle:
                     self._left.set_result(is_granted)
 
     def _refuse(self, error: Errors) -> None:
+        text = f"the controller refused this broker: {error.message} ({error.name})"
+        remedy = refusal_remedy(error)
+        if error is Errors.REQUEST_TIMED_OUT:
+            text = (
+                "no controller registered this broker within initial.broker.registration.timeout.ms"
+            )
+            remedy = self._trouble() or remedy
         for waiting in (self._registered, self._unfenced):
             if not waiting.done():
-                waiting.set_exception(
-                    StartError(
-                        f"the controller refused this broker: {error.message} "
-                        f"({error.name}); {refusal_remedy(error)}"
-                    )
-                )
+                waiting.set_exception(StartError(f"{text}; {remedy}"))
                 # Only a start that still goes on hears of it.
                 waiting.exception()
         self._left.set_result(False)
@@ -270,3 +282,9 @@ class BrokerLifecycle:
                 tuple(offline),
             )
         )
+        if not self._lacks_directories():
+            self._has_told_directories = False
+        elif not self._has_told_directories:
+            # The metadata.version is newer than the registration.
+            self._has_told_directories = True
+            self._take(Outdated())

@@ -88,6 +88,10 @@ class DirectoriesChanged(NamedTuple):
     """The next heartbeat has something else to say of the broker's directories."""
 
 
+class Outdated(NamedTuple):
+    """The registration lacks what the cluster has come to know of brokers since."""
+
+
 class Published(NamedTuple):
     """This node has followed the metadata up to and including an offset."""
 
@@ -114,6 +118,7 @@ Event = (
     | Beaten
     | DirectoryFailed
     | DirectoriesChanged
+    | Outdated
     | Published
     | Ready
     | Leave
@@ -239,6 +244,11 @@ class LifecycleMachine:
             case DirectoriesChanged():
                 self._has_news = True
                 self._hurry(now_ms)
+            case Outdated():
+                if self.state in {LifecycleState.RECOVERY, LifecycleState.RUNNING}:
+                    self._hurry(now_ms)
+                    self._has_news = True
+                    self._is_registered = False
             case Published(offset):
                 was_behind = self.awaits_metadata
                 self._published_offset = offset

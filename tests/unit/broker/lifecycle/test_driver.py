@@ -16,7 +16,11 @@ ENDPOINT = Endpoint("PLAINTEXT", "127.0.0.1", 9092)
 
 
 def lifecycle(
-    broker: Broker, incarnation: bytes, cluster_id: str, *settings: str
+    broker: Broker,
+    incarnation: bytes,
+    cluster_id: str,
+    *settings: str,
+    trouble: str | None = None,
 ) -> BrokerLifecycle:
     return BrokerLifecycle(
         config(*settings),
@@ -25,6 +29,7 @@ def lifecycle(
         Random(1),
         published_offset=lambda: 0,
         offline_directories=list,
+        trouble=lambda: trouble,
     )
 
 
@@ -55,7 +60,19 @@ def test_second_broker_with_the_same_id_is_refused() -> None:
         async with running(node(config())) as broker:
             short = "initial.broker.registration.timeout.ms=300"
             other = lifecycle(broker, b"o", broker.cluster_id, short)
-            assert "the controller refused this broker" in await refusal(other)
+            said = await refusal(other)
+            assert "no controller registered this broker" in said
+            assert "node.id" in said
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_nobody_took_says_what_keeps_it_from_the_quorum() -> None:
+    async def main() -> None:
+        async with running(node(config())) as broker:
+            short = "initial.broker.registration.timeout.ms=300"
+            other = lifecycle(broker, b"o", broker.cluster_id, short, trouble="it is lost; find it")
+            assert (await refusal(other)).endswith("it is lost; find it")
 
     asyncio.run(main())
 
