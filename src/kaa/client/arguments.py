@@ -16,6 +16,13 @@ INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
 
+def refuse_others(function: str, others: Iterable[str], **ours: str) -> None:
+    """Refuses arguments that clients of other libraries have; `ours` has our names for them."""
+    name = next(iter(others))
+    hint = f"; here it is {ours[name]}" if name in ours else ""
+    raise TypeError(f"{function}() has no argument {name!r}{hint}")
+
+
 def names_of(given: Iterable[str], what: str = "topic") -> list[str]:
     """Names from some of them, or from one."""
     names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
@@ -27,7 +34,8 @@ def names_of(given: Iterable[str], what: str = "topic") -> list[str]:
 
 def partitions_of(given: Iterable[TopicPartition]) -> list[TopicPartition]:
     """Partitions from some of them, or from one."""
-    several = [given] if _is_pair(given) else given
+    is_one = _is_pair(given) or not isinstance(given, Iterable)
+    several = [given] if is_one else given
     return [partition_of(one) for one in several]
 
 
@@ -41,6 +49,12 @@ def partition_of(given: object) -> TopicPartition:
 
 def _is_pair(given: object) -> TypeGuard[tuple[str, object]]:
     return isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str)
+
+
+def broker_ids_of(given: object) -> list[int]:
+    """Ids of brokers from some of them, or from one."""
+    several = given if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    return [whole_number(one, "a broker id", most=INT32_MAX) for one in several]
 
 
 def pairs_of(given: object, what: str) -> Iterable[tuple[Any, Any]]:
@@ -58,7 +72,7 @@ def wait_ms_of(given: object) -> int | None:
         return index(given)  # type: ignore[arg-type]  # What is not a number raises.
     except TypeError:
         raise TypeError(
-            f"timeout_ms is a whole number of milliseconds, not {given!r}; for a second write "
+            f"timeout_ms must be a whole number of milliseconds, not {given!r}; for a second write "
             "timeout_ms=1000"
         ) from None
 
@@ -85,12 +99,14 @@ def whole_number(given: object, what: str, *, least: int = 0, most: int = INT64_
     try:
         number = index(given)  # type: ignore[arg-type]  # What is not a number raises.
     except TypeError:
-        kind = type(given).__name__
-        raise TypeError(f"{what} is a whole number, not a {kind}; round it with int()") from None
-    if number < least < 0:
-        raise ValueError(f"{what} is at least {least}, not {number}")
+        is_fraction = isinstance(given, float)
+        kind = "None" if given is None else f"a {type(given).__name__}"
+        advice = "" if given is None else f"; {'round' if is_fraction else 'convert'} it with int()"
+        raise TypeError(f"{what} must be a whole number, not {kind}{advice}") from None
+    if number < least and least != 0:
+        raise ValueError(f"{what} must be at least {least}, not {number}")
     if number < least:
         raise ValueError(f"{what} cannot be negative, as {number} is")
     if number > most:
-        raise ValueError(f"{what} is at most {most}, not {number}")
+        raise ValueError(f"{what} must be at most {most}, not {number}")
     return number

@@ -26,6 +26,7 @@ from kaa.client.errors import (
     KafkaError,
     RequestTimeoutError,
     UnreachableError,
+    UnsupportedApiError,
     check,
 )
 from kaa.client.leaders import ELECTION_ATTEMPTS, Leaders
@@ -36,6 +37,7 @@ from kaa.clock import SystemClock
 from kaa.config.addresses import parse_host_port
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kaa.wire.messages.k60_describe_cluster import DescribeClusterRequest
 from kaa.wire.primitives import UUID_ZERO
 from kaa.wire.registry import ApiKey
 
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 _BOOTSTRAP_FIRST_ID: Final = -2
 # How often a topic may be missing that is being created, in silence.
 _CREATION_ATTEMPTS: Final = 4
+CONTROLLER_ENDPOINTS: Final = 2
+"""The kind of endpoints that DescribeCluster tells of at controllers."""
 _ELECTING: Final = frozenset({Errors.LEADER_NOT_AVAILABLE, Errors.NOT_LEADER_OR_FOLLOWER})
 
 _log = logging.getLogger(__name__)
@@ -71,11 +75,14 @@ class Cluster:
         self.coordinators = Coordinators(self)
         self.complaints = Complaints(_log, self.clock)
         self.leaders = Leaders(self.metadata, self.clock)
+        # Whether nodes are asked at their listeners for controllers (KIP-919).
+        self.asks_controllers = bool(
+            "bootstrap.controllers" in values and values.get_list("bootstrap.controllers")
+        )
+        name = "bootstrap.controllers" if self.asks_controllers else "bootstrap.servers"
         self._bootstrap = {
-            _BOOTSTRAP_FIRST_ID - index: parse_host_port(
-                "bootstrap.servers", entry, entry, "host:port"
-            )
-            for index, entry in enumerate(values.get_list("bootstrap.servers"))
+            _BOOTSTRAP_FIRST_ID - index: parse_host_port(name, entry, entry, "host:port")
+            for index, entry in enumerate(values.get_list(name))
         }
         self._settings = ConnectionSettings(
             client_id=values.get_string("client.id"),
@@ -285,6 +292,14 @@ class Cluster:
     ) -> Metadata:
         """One metadata request about these topics, or all (None)."""
         connection = await self.any_connection()
+        if self.asks_controllers:
+            return await self._fetch_controllers(connection)
+        if ApiKey.METADATA not in connection.versions:
+            raise UnsupportedApiError(
+                f"{connection.address} is the listener of a controller, which has no topics; name "
+                "a broker with -b, or ask about the quorum with -X "
+                f"bootstrap.controllers={connection.address}"
+            )
         wanted = None
         if topics is not None:
             wanted = [MetadataRequestTopic(topic_id=UUID_ZERO, name=name) for name in topics]
@@ -293,9 +308,23 @@ class Cluster:
         response = await connection.request(request, version=version)
         if response.error_code == Errors.REBOOTSTRAP_REQUIRED and self._rebootstraps:
             self._forget_brokers()
-            raise DisconnectedError(connection.address, "it asks for another bootstrap")
+            raise DisconnectedError(
+                connection.address, "it asks clients to start from bootstrap.servers again"
+            )
         check(response.error_code, "metadata", node=connection.address)
         self.metadata.update(response, is_complete=topics is None)
+        return self.metadata
+
+    async def _fetch_controllers(self, connection: Connection) -> Metadata:
+        request = DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS)
+        response = await connection.request(request)
+        check(
+            response.error_code,
+            "controllers",
+            message=response.error_message,
+            node=connection.address,
+        )
+        self.metadata.update_nodes(response)
         return self.metadata
 
     def _forget_brokers(self) -> None:
@@ -317,8 +346,7 @@ class Cluster:
                 self.complain_of_topics([name], after=_CREATION_ATTEMPTS if create else 1)
                 found = self.metadata.topics.get(name)
             if found is None:
-                error = self.metadata.topic_errors.get(name, Errors.UNKNOWN_TOPIC_OR_PARTITION)
-                raise KafkaError(error, f"topic {name!r}")
+                raise self.metadata.error_of(name)
             return found
 
         topic: Topic = await self.repeat(attempt, f"metadata of topic {name!r}", timeout_ms)
@@ -332,22 +360,24 @@ class Cluster:
         for name in names:
             error = self.metadata.topic_errors.get(name)
             about = ("topic", name)
+            self.leaders.complain_of_topic(name)
+            if self.metadata.is_deleted(name):
+                continue
             if error is None:
-                self.complaints.is_over(about, "topic %r is there", name)
+                self.complaints.is_over(about, "topic %r exists now", name)
             else:
                 # An election is over in a moment, or it is worth a word.
                 needed = max(after, ELECTION_ATTEMPTS) if error in _ELECTING else after
-                self.complaints.warn(
-                    about, "%s", KafkaError(error, f"topic {name!r}"), after=needed
-                )
+                self.complaints.warn(about, "%s", self.metadata.error_of(name), after=needed)
 
     def leader_or_raise(self, topic: str, partition: int) -> int:
         """The leader of a partition; raises a retriable KafkaError if there is none."""
         known = self.metadata.partition(topic, partition)
         what = f"partition {topic}-{partition}"
+        if known is None and topic not in self.metadata.topics:
+            raise self.metadata.error_of(topic, what)
         if known is None:
-            hint = PARTITION_HINT if topic in self.metadata.topics else None
-            raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, what, hint=hint)
+            raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, what, hint=PARTITION_HINT)
         leader = self.metadata.leader_of(topic, partition)
         if leader == NO_NODE:
             raise KafkaError(Errors.LEADER_NOT_AVAILABLE, what)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from kaa.client.arguments import names_of
 from kaa.client.errors import (
     ClientError,
     DisconnectedError,
@@ -161,7 +162,7 @@ async def ask_coordinators(
     `ask` gives an answer or the error of each key; keys whose coordinator moved or is not ready
     are asked for again until the time is up.
     """
-    wanted = list(keys)
+    wanted = names_of(keys, "group" if kind is CoordinatorType.GROUP else "transactional id")
     done: dict[str, Answer | KafkaError] = {}
 
     async def attempt() -> None:

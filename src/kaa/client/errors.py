@@ -114,11 +114,12 @@ HINTS: Final = {
     Errors.UNKNOWN_TOPIC_OR_PARTITION: "create the topic, or check its name (kaa topic list)",
     Errors.UNKNOWN_TOPIC_ID: "the topic was deleted or created again; look it up by name",
     Errors.TOPIC_ALREADY_EXISTS: "choose another name, or use the topic as it is",
-    Errors.BROKER_ID_NOT_REGISTERED: "name a broker that is there (kaa cluster info)",
+    Errors.BROKER_ID_NOT_REGISTERED: "name a broker that exists (kaa cluster info)",
     Errors.OFFSET_OUT_OF_RANGE: "seek to an offset that exists, or set auto.offset.reset",
     Errors.MESSAGE_TOO_LARGE: "send smaller records or raise max.message.bytes of the topic",
     Errors.RECORD_LIST_TOO_LARGE: "lower batch.size or raise segment.bytes of the topic",
-    Errors.INVALID_REPLICATION_FACTOR: "ask for at most as many replicas as there are brokers",
+    Errors.INVALID_REPLICATION_FACTOR: "ask for at most as many replicas as there are brokers "
+    "that take new partitions (kaa cluster brokers, kaa cluster dirs)",
     Errors.INVALID_PARTITIONS: "ask for at least one partition, and for more than there are",
     Errors.INVALID_TOPIC_EXCEPTION: "use letters, digits, '.', '_' and '-', at most 249",
     Errors.NOT_ENOUGH_REPLICAS: "bring replicas back, or lower min.insync.replicas",
@@ -177,11 +178,19 @@ HINTS: Final = {
     "or SSL, or name a listener with SASL",
     Errors.UNSUPPORTED_SASL_MECHANISM: "set sasl.mechanism to one that the listener offers",
     Errors.UNSUPPORTED_VERSION: "use a newer broker, or leave the option out that needs one",
+    Errors.MISMATCHED_ENDPOINT_TYPE: "name brokers with -b, or controllers with -X "
+    "bootstrap.controllers=HOST:PORT",
+    Errors.DUPLICATE_VOTER: "see who votes (kaa cluster quorum)",
+    Errors.VOTER_NOT_FOUND: "see who votes (kaa cluster quorum)",
     Errors.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true on the brokers",
 }
 """What a user can do about an error."""
 
-PARTITION_HINT: Final = "name a partition that is there (kaa topic describe)"
+DELETED: Final = "the topic was deleted meanwhile"
+DELETED_HINT: Final = "create it again (kaa topic create), or stop what uses it"
+"""Of a topic that this client has known."""
+
+PARTITION_HINT: Final = "name a partition that exists (kaa topic describe)"
 """For a partition that is not there, of a topic that is."""
 
 

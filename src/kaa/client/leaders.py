@@ -1,4 +1,4 @@
-"""Warnings about partitions that nobody leads, or that a topic does not have.
+"""Warnings about partitions that nobody leads, or that a topic does not have, or no longer has.
 
 A client waits for them, since an election is over in a moment; when it is not, its user hears which
 partition it is, long before a timeout says so.
@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from kaa.client.complaints import Complaints
-from kaa.client.errors import HINTS
+from kaa.client.errors import DELETED, DELETED_HINT, HINTS
 from kaa.client.metadata import NO_NODE
 from kaa.model.words import count_text
 from kaa.wire.errors import Errors
@@ -46,8 +46,17 @@ class Leaders:
             else:
                 self._complaints.warn(name, "%s", text, after=ELECTION_ATTEMPTS)
 
+    def complain_of_topic(self, name: str) -> None:
+        """The same of a topic that may have been deleted."""
+        if self._metadata.is_deleted(name):
+            self._complaints.warn(("topic", name), "topic %r was deleted; %s", name, DELETED_HINT)
+        else:
+            self._complaints.is_over(("topic", name), "topic %r exists again", name)
+
     def trouble_of(self, name: TopicPartition) -> str | None:
-        """Why nothing can be asked of a partition whose topic is known."""
+        """Why nothing can be asked of a partition whose topic is, or was, known."""
+        if self._metadata.is_deleted(name.topic):
+            return f"{DELETED}; {DELETED_HINT}"
         topic = self._metadata.topics.get(name.topic)
         if topic is not None and name.partition >= len(topic.partitions):
             there = count_text(len(topic.partitions), "partition")

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kaa.client.errors import DELETED, DELETED_HINT, KafkaError
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
     from kaa.wire.messages.k03_metadata import MetadataResponse, MetadataResponseTopic
+    from kaa.wire.messages.k60_describe_cluster import DescribeClusterResponse
     from kaa.wire.primitives import Uuid
 
 NO_NODE = -1
@@ -68,6 +70,8 @@ class Metadata:
         self.topic_names: dict[Uuid, str] = {}
         # Why the last answer held no such topic.
         self.topic_errors: dict[str, Errors] = {}
+        # Names that were answered at some time: a topic that is no longer there was deleted.
+        self._known: set[str] = set()
 
     def update(self, response: MetadataResponse, *, is_complete: bool = False) -> None:
         """Takes an answer in; a complete one names all topics, so that others are gone."""
@@ -90,6 +94,15 @@ class Metadata:
         if is_complete:
             for name in known:
                 self.forget(name)
+
+    def update_nodes(self, response: DescribeClusterResponse) -> None:
+        """Takes in the controllers, which know nothing of topics."""
+        self.cluster_id = response.cluster_id
+        self.controller_id = response.controller_id
+        self.brokers = {
+            node.broker_id: Broker(node.broker_id, node.host, node.port, node.rack)
+            for node in response.brokers
+        }
 
     def _take(self, name: str, answered: MetadataResponseTopic) -> None:
         old = self.topics.get(name)
@@ -114,6 +127,7 @@ class Metadata:
                 )
             )
         self.forget(name)
+        self._known.add(name)
         self.topics[name] = Topic(name, answered.topic_id, answered.is_internal, tuple(partitions))
         if answered.topic_id != UUID_ZERO:
             self.topic_names[answered.topic_id] = name
@@ -142,6 +156,22 @@ class Metadata:
         topic = self.topics.pop(name, None)
         if topic is not None:
             self.topic_names.pop(topic.topic_id, None)
+
+    def error_of(self, name: str, what: str | None = None) -> KafkaError:
+        """Why there is no such topic; `what` was wanted of it."""
+        error = self.topic_errors.get(name, Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        is_deleted = self.is_deleted(name)
+        return KafkaError(
+            error,
+            what or f"topic {name!r}",
+            message=DELETED if is_deleted else None,
+            hint=DELETED_HINT if is_deleted else None,
+        )
+
+    def is_deleted(self, name: str) -> bool:
+        """Whether a topic was known, and the last answer about it had none."""
+        error = self.topic_errors.get(name)
+        return name in self._known and error is Errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def partition(self, topic: str, index: int) -> Partition | None:
         """The partition, if it is known."""

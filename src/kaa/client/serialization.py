@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import inspect
 import struct
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa.client.errors import SerializationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from kaa.config.definition import ConfigValues
     from kaa.records.batch import Buffer
@@ -64,6 +65,7 @@ _JAVA: Final[dict[str, tuple[Function, Function]]] = {
     "String": (str.encode, bytes.decode),
 }
 """Java's serializers and deserializers by the names of their types."""
+_JAVA_PACKAGE: Final = "org.apache.kafka.common.serialization"
 
 
 class Serde:
@@ -114,11 +116,14 @@ def serde_of(name: str, values: ConfigValues, functions: Mapping[str, Function])
         return None
     is_reading = name.endswith("deserializer")
     suffix = "Deserializer" if is_reading else "Serializer"
-    found = _JAVA.get(text.rpartition(".")[2].removesuffix(suffix))
-    if found is None or not text.endswith(suffix):
+    package, _, short = text.rpartition(".")
+    found = _JAVA.get(short.removesuffix(suffix))
+    # A class of that name in another package may write anything.
+    if found is None or not short.endswith(suffix) or package not in {"", _JAVA_PACKAGE}:
         known = ", ".join(f"{one}{suffix}" for one in _JAVA)
         raise SerializationError(
-            f"{name}={text} is unknown here; give a function, or one of {known}"
+            f"{name}={text} is unknown here; give a function, or one of {known}, alone or with "
+            f"their package {_JAVA_PACKAGE}"
         )
     return None if found[0] is _same else Serde(name, found[is_reading])
 
@@ -148,6 +153,8 @@ def to_bytes(data: object, what: str) -> Buffer | None:
 def to_headers(headers: Headers) -> list[Header]:
     """Headers from a mapping or from pairs; values may be text."""
     pairs = headers.items() if hasattr(headers, "items") else headers
+    if not isinstance(pairs, Iterable):
+        pairs = [pairs]
     found: list[Header] = []
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], str):

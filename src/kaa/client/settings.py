@@ -17,7 +17,7 @@ from kaa.config.client_habits import FILES, read_settings, unknown_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kaa.config.client_habits import ClientSettings
+    from kaa.config.client_habits import GivenSettings
     from kaa.config.definition import ConfigDef, ConfigValues
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def client_values(
     return values_of(_with_files(found.texts)), found.callables
 
 
-def _report(found: ClientSettings, definition: ConfigDef) -> None:
+def _report(found: GivenSettings, definition: ConfigDef) -> None:
     for name in found.unknown:
         _log.warning("%s; it is ignored", unknown_text(name))
     if found.foreign:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kaa.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, ShareConsumer
-from kaa.client.arguments import INT32_MAX, names_of, partitions_of, whole_number
+from kaa.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, ShareConsumer, sync
+from kaa.client.arguments import INT32_MAX, names_of, partitions_of, refuse_others, whole_number
 from kaa.client.errors import ClientError, KafkaError, SerializationError
 from kaa.model.kinds import ResourceType
 from kaa.model.topics import TopicPartition
@@ -35,6 +35,24 @@ def test_names() -> None:
             names_of(bad)
 
 
+def test_names_of_other_clients_are_told_from_unknown_ones() -> None:
+    with pytest.raises(
+        TypeError, match=r"send\(\) has no argument 'timestamp'; here it is time_ms"
+    ):
+        refuse_others("send", {"timestamp": 5}, timestamp="time_ms")
+    with pytest.raises(TypeError, match=r"send\(\) has no argument 'value_'$"):
+        refuse_others("send", {"value_": 5}, timestamp="time_ms")
+
+
+@pytest.mark.parametrize("kind", [Producer, sync.Producer])
+def test_a_timestamp_is_in_milliseconds(kind: Any) -> None:
+    async def send() -> None:
+        await kind({"bootstrap.servers": "127.0.0.1:1"}).send("t", b"x", timestamp=5)
+
+    with pytest.raises(TypeError, match="here it is timestamp_ms"):
+        asyncio.run(send())
+
+
 def test_partitions() -> None:
     one = TopicPartition("a", 1)
     given: Any
@@ -45,18 +63,24 @@ def test_partitions() -> None:
     for given in ("a", ["a"], [("a", 1.0)], [("a", "1")], [(1, "a")]):
         with pytest.raises(TypeError):
             partitions_of(given)
-    with pytest.raises(ValueError, match="a partition is at most"):
+    with pytest.raises(ValueError, match="a partition must be at most"):
         partitions_of([TopicPartition("a", INT32_MAX + 1)])
 
 
 def test_whole_numbers() -> None:
     assert whole_number(Whole(), "x") == 7
-    for given in (1.0, 1731000000000.5, "1", None):
-        with pytest.raises(TypeError, match=r"x is a whole number, .* int\(\)"):
+    for given, rest in (
+        (1.0, "not a float; round it with int()"),
+        (1731000000000.5, "not a float; round it with int()"),
+        ("1", "not a str; convert it with int()"),
+        (None, "not None"),
+    ):
+        with pytest.raises(TypeError) as refused:
             whole_number(given, "x")
+        assert str(refused.value) == f"x must be a whole number, {rest}"
     with pytest.raises(ValueError, match="x cannot be negative"):
         whole_number(-1, "x")
-    with pytest.raises(ValueError, match="x is at most"):
+    with pytest.raises(ValueError, match="x must be at most"):
         whole_number(2**63, "x")
 
 
@@ -192,13 +216,13 @@ REFUSED: dict[str, tuple[Callable[[Any], Awaitable[Any]], type[Exception], str]]
     "partitions as text": (
         lambda admin: admin.create_topics([NewTopic("q", partitions="3")]),  # type: ignore[arg-type]
         TypeError,
-        "the number of partitions of 'q' is a whole number",
+        "the number of partitions of 'q' must be a whole number",
     ),
     "a number for a topic": (lambda admin: admin.create_topics([3]), TypeError, "not a topic"),
     "a count as text": (
         lambda admin: admin.create_partitions({"t": "2"}),
         TypeError,
-        "of 't' is a",
+        "of 't' must be a",
     ),
     "a list of counts": (lambda admin: admin.create_partitions(["t"]), TypeError, "a dictionary"),
     "no names": (lambda admin: admin.delete_topics(None), TypeError, "None is not the name of"),
@@ -209,6 +233,94 @@ REFUSED: dict[str, tuple[Callable[[Any], Awaitable[Any]], type[Exception], str]]
     "below everything": (lambda admin: admin.delete_records({ONE: -5}), ValueError, "at least -1"),
     "no resource": (lambda admin: admin.alter_configs("tpic", "t", {}), TypeError, "'topic', "),
     "no change": (lambda admin: admin.alter_configs("topic", "t", ["a=b"]), TypeError, "ConfigCh"),
+    "changes that are none": (
+        lambda admin: admin.alter_configs("topic", "t", None),
+        TypeError,
+        "ConfigCh",
+    ),
+    "no topics": (lambda admin: admin.create_topics(None), TypeError, "None is not a topic"),
+    "no group": (lambda admin: admin.list_group_offsets([]), TypeError, "the name of a group"),
+    "no share group": (
+        lambda admin: admin.list_share_group_offsets({}),
+        TypeError,
+        "the name of a group",
+    ),
+    "no offsets": (lambda admin: admin.alter_group_offsets("g", None), TypeError, "a dictionary"),
+    "no share offsets": (
+        lambda admin: admin.alter_share_group_offsets("g", ["t"]),
+        TypeError,
+        "a dictionary",
+    ),
+    "a share offset as text": (
+        lambda admin: admin.alter_share_group_offsets("g", {ONE: "1"}),
+        TypeError,
+        "an offset must be a whole number",
+    ),
+    "no partitions": (
+        lambda admin: admin.delete_group_offsets("g", None),
+        TypeError,
+        "None is not a partition",
+    ),
+    "no plan": (
+        lambda admin: admin.alter_partition_reassignments(None),
+        TypeError,
+        "give one of partitions and",
+    ),
+    "one replica without a list": (
+        lambda admin: admin.alter_partition_reassignments({ONE: 1}),
+        TypeError,
+        "replicas of t-0 are a list of broker ids, not 1",
+    ),
+    "a replica as text": (
+        lambda admin: admin.alter_partition_reassignments({ONE: ["1"]}),
+        TypeError,
+        "a broker id must be a whole number",
+    ),
+    "a topic's plan": (
+        lambda admin: admin.alter_partition_reassignments({"t": [1]}),
+        TypeError,
+        "TopicPartition",
+    ),
+    "no directory": (
+        lambda admin: admin.alter_replica_log_dirs(None),
+        TypeError,
+        "give one of pairs of a broker id and a partition",
+    ),
+    "a directory of no broker": (
+        lambda admin: admin.alter_replica_log_dirs({ONE: "/d"}),
+        TypeError,
+        "is not a pair of a broker id and a partition",
+    ),
+    "a broker as text": (
+        lambda admin: admin.describe_log_dirs(["a"]),
+        TypeError,
+        "a broker id must be a whole number",
+    ),
+    "no transaction": (
+        lambda admin: admin.abort_transaction(None, 1, 0),
+        TypeError,
+        "None is not a partition",
+    ),
+    "no producers": (
+        lambda admin: admin.list_transactions(producer_ids=["a"]),
+        TypeError,
+        "a producer id must be a whole number",
+    ),
+    "a duration as text": (
+        lambda admin: admin.list_transactions(running_longer_than_ms="1"),
+        TypeError,
+        "running_longer_than_ms must be a whole number",
+    ),
+    "no features": (
+        lambda admin: admin.update_features(None),
+        TypeError,
+        "give one of features and levels",
+    ),
+    "no producer": (
+        lambda admin: admin.abort_transaction(ONE, -1, 0),
+        ValueError,
+        "a producer id cannot be negative",
+    ),
 }
 
 
@@ -235,7 +347,7 @@ def test_errors_that_say_what_to_do_here(broker: Broker) -> None:
             with pytest.raises(KafkaError, match="GROUP_ID_NOT_FOUND"):
                 await admin.group_lag("absent")
         async with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
-            with pytest.raises(KafkaError, match="name a partition that is there"):
+            with pytest.raises(KafkaError, match="name a partition that exists"):
                 await producer.send("c_d", b"x", partition=9)
             for wrong in ({"value": "\udcff"}, {"key": "\udcff"}, {"headers": {"\udcff": b""}}):
                 bad: Any = wrong
@@ -268,5 +380,73 @@ def test_a_pattern_that_is_none_leaves_the_consumer_as_it_was(broker: Broker) ->
             with pytest.raises(ValueError, match=r"'\(' is not a pattern"):
                 consumer.subscribe(pattern="(")
             consumer.assign([ONE])
+
+    asyncio.run(run())
+
+
+CONSUMER_REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "assign": (lambda consumer: consumer.assign(None), "None is not a partition"),
+    "pause": (lambda consumer: consumer.pause(7), "7 is not a partition"),
+    "position": (lambda consumer: consumer.position("t"), "'t' is not a partition"),
+    "high_watermark": (lambda consumer: consumer.high_watermark([]), "is not a partition"),
+    "seek": (lambda consumer: consumer.seek(None, 1), "None is not a partition"),
+    "commit": (lambda consumer: consumer.commit([ONE]), "give one of partitions and offsets"),
+    "times": (lambda consumer: consumer.offsets_for_times([ONE]), "give one of partitions and"),
+    "wait": (
+        lambda consumer: consumer.fetch_batches(ONE, 0, 1, max_wait_ms=None),
+        "max_wait_ms must be a whole number, not None",
+    ),
+    "bytes": (
+        lambda consumer: consumer.fetch_batches(ONE, 0, "1"),
+        "max_bytes must be a whole number",
+    ),
+    "offset": (
+        lambda consumer: consumer.fetch_batches(ONE, None, 1),
+        "an offset must be a whole number",
+    ),
+    "records": (lambda consumer: consumer.poll(10, 1.5), "max_records must be a whole number"),
+}
+
+
+@pytest.mark.parametrize("case", CONSUMER_REFUSED)
+def test_a_consumer_says_what_to_give(broker: Broker, case: str) -> None:
+    call, text = CONSUMER_REFUSED[case]
+
+    async def run() -> None:
+        servers = broker.bootstrap_servers
+        async with Consumer(bootstrap_servers=servers, group_id="g") as consumer:
+            with pytest.raises(TypeError, match=text):
+                await _done(call, consumer)
+
+    asyncio.run(run())
+
+
+async def _done(call: Callable[[Any], Any], consumer: Consumer) -> None:
+    """Some of the calls are done at once."""
+    found = call(consumer)
+    if found is not None:
+        await found
+
+
+def test_a_partition_that_is_not_there_says_which_are(broker: Broker) -> None:
+    async def run() -> None:
+        servers = broker.bootstrap_servers
+        async with Admin(bootstrap_servers=servers) as admin:
+            await admin.create_topics([NewTopic("of-one", 1), NewTopic("of-two", 2)])
+        async with Producer(bootstrap_servers=servers) as producer:
+            for topic, has in (("of-one", "partition 0 alone"), ("of-two", "partitions 0 to 1")):
+                with pytest.raises(KafkaError, match=f"the topic has {has}"):
+                    await producer.send(topic, b"x", partition=2)
+
+    asyncio.run(run())
+
+
+def test_headers_that_are_none(broker: Broker) -> None:
+    async def run() -> None:
+        async with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+            for wrong in (True, 7):
+                bad: Any = wrong
+                with pytest.raises(SerializationError, match="give a dictionary, or pairs"):
+                    await producer.send("headers", b"x", headers=bad)
 
     asyncio.run(run())

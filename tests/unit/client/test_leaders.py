@@ -98,3 +98,26 @@ def test_a_consumer_reads_the_other_partitions_of_its_topic() -> None:
     with Broker() as broker:
         broker.topic("t", partitions=2)
         asyncio.run(run(broker))
+
+
+def test_a_consumer_says_that_its_topic_was_deleted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="kaa.client")
+
+    async def run(broker: Broker) -> None:
+        settings = {"bootstrap.servers": broker.bootstrap_servers, "retry.backoff.ms": 20}
+        async with Consumer(settings) as consumer, Admin(settings) as admin:
+            consumer.assign([TopicPartition("t", 0)])
+            await consumer.poll(timeout_ms=10)
+            await admin.delete_topics(["t"])
+
+            async def is_said() -> bool:
+                await consumer.poll(timeout_ms=10)
+                return bool(warnings_of(caplog))
+
+            await until(is_said)
+        (said,) = warnings_of(caplog)
+        assert said.startswith("topic 't' was deleted; create it again")
+
+    with Broker() as broker:
+        broker.topic("t")
+        asyncio.run(run(broker))

@@ -97,3 +97,20 @@ def test_a_hint_counts_if_it_is_news_of_a_broker_that_is_known() -> None:
     assert metadata.leader_of("t", 0) == 1
     metadata.update(answer(leader_id=2, epoch=6))
     assert metadata.leader_of("t", 0) == 1, "older news"
+
+
+def test_a_topic_that_was_deleted() -> None:
+    metadata = Metadata()
+    unknown = answer(error=Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    metadata.update(unknown)
+    assert "was deleted" not in str(metadata.error_of("t"))
+    metadata.update(answer())
+    assert not metadata.is_deleted("t")
+    metadata.update(unknown)
+    assert metadata.is_deleted("t")
+    found = metadata.error_of("t", "partition t-0")
+    assert found.error is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert str(found).startswith("partition t-0: UNKNOWN_TOPIC_OR_PARTITION (3): the topic was del")
+    assert "kaa topic create" in str(found)
+    metadata.update(answer(topic_id=TWO))
+    assert not metadata.is_deleted("t")

@@ -128,7 +128,10 @@ def test_bytes_need_no_function() -> None:
     assert serde_of("key.serializer", values, {}) is None
 
 
-def test_unknown_names_are_refused() -> None:
-    values = producer_values({**SERVERS, "value.serializer": "AvroSerializer"})
+@pytest.mark.parametrize(
+    "java", ["AvroSerializer", "org.apache.StringSerializer", "StringDeserializer"]
+)
+def test_unknown_names_are_refused(java: str) -> None:
+    values = producer_values({**SERVERS, "value.serializer": java})
     with pytest.raises(SerializationError, match="give a function, or one of ByteArraySerializer"):
         serde_of("value.serializer", values, {})

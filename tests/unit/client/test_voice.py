@@ -85,7 +85,7 @@ def test_a_topic_that_is_not_there(caplog: pytest.LogCaptureFixture, protocol: s
             async with Admin(settings) as admin:
                 await admin.create_topics([NewTopic("ordres", 1, 1)])
             async with asyncio.timeout(30):
-                while "topic 'ordres' is there" not in caplog.messages:
+                while "topic 'ordres' exists now" not in caplog.messages:
                     await consumer.poll(timeout_ms=50)
 
     with Broker(overrides={"auto.create.topics.enable": "false"}) as broker:

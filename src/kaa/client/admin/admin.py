@@ -10,7 +10,7 @@ transactions and the cluster are in the modules `admin_*`, and all are methods o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa.client.admin.base import Outcome, outcome
@@ -20,7 +20,6 @@ from kaa.client.admin.configs import (
     ConfigChange,
     ConfigEntry,
     ConfigOperation,
-    ConfigSource,
 )
 from kaa.client.admin.groups import GroupAdmin
 from kaa.client.admin.replicas import ReplicaAdmin
@@ -44,7 +43,7 @@ from kaa.client.consumer.offsets import (
 )
 from kaa.client.errors import KafkaError, check
 from kaa.config.client_habits import config_text
-from kaa.model.kinds import ResourceType
+from kaa.model.kinds import ConfigSource, ResourceType
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import (
     CreatableReplicaAssignment,
@@ -62,7 +61,7 @@ from kaa.wire.messages.k37_create_partitions import CreatePartitionsRequest, Cre
 from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from kaa.client.consumer.offsets import OffsetAndTimestamp
     from kaa.client.metadata import Topic
@@ -140,12 +139,7 @@ class Admin(
 
         await self.cluster.repeat(attempt, "description of topics", self._timeout_ms)
         metadata = self.cluster.metadata
-        unknown = Errors.UNKNOWN_TOPIC_OR_PARTITION
-        return {
-            name: metadata.topics.get(name)
-            or KafkaError(metadata.topic_errors.get(name, unknown), f"topic {name!r}")
-            for name in wanted
-        }
+        return {name: metadata.topics.get(name) or metadata.error_of(name) for name in wanted}
 
     async def describe_topic(self, name: str) -> Topic:
         """One topic; raises KafkaError if there is no such topic."""
@@ -257,7 +251,7 @@ class Admin(
 def _new_topics(given: Iterable[NewTopic | str] | Mapping[str, int]) -> list[NewTopic]:
     if isinstance(given, Mapping):
         return [NewTopic(name, count) for name, count in given.items()]
-    if isinstance(given, NewTopic | str):
+    if isinstance(given, NewTopic | str) or not isinstance(given, Iterable):
         given = [given]
     return [_new_topic(one) for one in given]
 

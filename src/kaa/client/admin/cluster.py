@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa.client.admin.base import outcome
 from kaa.client.admin.quorum import QuorumAdmin
+from kaa.client.arguments import broker_ids_of, pairs_of, partition_of
+from kaa.client.cluster import CONTROLLER_ENDPOINTS
 from kaa.client.errors import KafkaError, check
 from kaa.client.metadata import Broker
 from kaa.model.topics import TopicPartition
@@ -79,6 +81,8 @@ class ClusterAdmin(QuorumAdmin):
             connection = await self.cluster.any_connection()
             tells_fenced = connection.version_of(ApiKey.DESCRIBE_CLUSTER) >= _FENCED_VERSION
             request = DescribeClusterRequest(include_fenced_brokers=include_fenced and tells_fenced)
+            if self.cluster.asks_controllers:
+                request = DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS)
             return await connection.request(request, timeout_ms=self._timeout_ms)
 
         response = await self.cluster.repeat(attempt, what, self._timeout_ms)
@@ -91,8 +95,9 @@ class ClusterAdmin(QuorumAdmin):
 
     async def describe_log_dirs(self, broker_ids: Iterable[int] | None = None) -> list[LogDir]:
         """The log directories of these brokers, or of all."""
-        cluster = await self.describe_cluster()
-        wanted = [one.node_id for one in cluster.brokers] if broker_ids is None else broker_ids
+        wanted = None if broker_ids is None else broker_ids_of(broker_ids)
+        if wanted is None:
+            wanted = [one.node_id for one in (await self.describe_cluster()).brokers]
         await self.cluster.fetch_metadata([])
         found: list[LogDir] = []
         for broker_id in wanted:
@@ -111,7 +116,8 @@ class ClusterAdmin(QuorumAdmin):
         the directory that a replica is in ends its move.
         """
         by_broker: dict[int, dict[str, dict[str, list[int]]]] = {}
-        for (broker_id, name), path in wanted.items():
+        for pair, path in pairs_of(wanted, "pairs of a broker id and a partition, and paths"):
+            broker_id, name = _replica_of(pair)
             topics = by_broker.setdefault(broker_id, {}).setdefault(path, {})
             topics.setdefault(name.topic, []).append(name.partition)
         await self.cluster.fetch_metadata([])
@@ -174,7 +180,7 @@ class ClusterAdmin(QuorumAdmin):
             timeout_ms=self._timeout_ms,
             feature_updates=[
                 FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=upgrade_type)
-                for name, level in levels.items()
+                for name, level in pairs_of(levels, "features and levels")
             ],
             validate_only=validate_only,
         )
@@ -189,6 +195,13 @@ class ClusterAdmin(QuorumAdmin):
                     message=result.error_message,
                     node=node,
                 )
+
+
+def _replica_of(given: object) -> tuple[int, TopicPartition]:
+    if not isinstance(given, tuple) or len(given) != 2 or isinstance(given, TopicPartition):
+        raise TypeError(f"{given!r} is not a pair of a broker id and a partition")
+    (broker_id,) = broker_ids_of(given[0])
+    return broker_id, partition_of(given[1])
 
 
 def _log_dir(broker_id: int, result: Any) -> LogDir:

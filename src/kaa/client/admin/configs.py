@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,7 @@ from kaa.client.admin.base import AdminBase
 from kaa.client.arguments import names_of, resource_type_of
 from kaa.client.errors import check
 from kaa.config.client_habits import config_text
-from kaa.model.kinds import ResourceType
+from kaa.model.kinds import ConfigSource, ResourceType
 from kaa.wire.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kaa.wire.messages.k44_incremental_alter_configs import (
     AlterableConfig,
@@ -19,21 +19,7 @@ from kaa.wire.messages.k44_incremental_alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from, the strongest first."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
+    from collections.abc import Sequence
 
 
 class ConfigOperation(IntEnum):
@@ -145,16 +131,18 @@ class ConfigAdmin(AdminBase):
             check(result.error_code, what, message=result.error_message)
 
 
-def _changes(given: Iterable[ConfigChange] | Mapping[str, object]) -> list[ConfigChange]:
+def _changes(given: object) -> list[ConfigChange]:
     if isinstance(given, Mapping):
         return [ConfigChange(name, value) for name, value in given.items()]
-    changes: list[ConfigChange] = [given] if isinstance(given, ConfigChange) else list(given)
-    for one in changes:
-        if not isinstance(one, ConfigChange):
-            raise TypeError(
-                f"{one!r} is not a change; give a dictionary, or ConfigChange(name, ...)"
-            )
-    return changes
+    if isinstance(given, ConfigChange) or not isinstance(given, Iterable):
+        given = [given]
+    return [_change(one) for one in given]
+
+
+def _change(given: object) -> ConfigChange:
+    if not isinstance(given, ConfigChange):
+        raise TypeError(f"{given!r} is not a change; give a dictionary, or ConfigChange(name, ...)")
+    return given
 
 
 def _config_node(resource_type: ResourceType, name: str) -> int | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa.client.admin.base import AdminBase
-from kaa.client.errors import ClientError, check
+from kaa.client.errors import ClientError, KafkaError, RequestTimeoutError, check
 from kaa.model.nodes import Endpoint
 from kaa.model.topics import CLUSTER_METADATA
 from kaa.wire.messages.k55_describe_quorum import (
@@ -63,20 +62,35 @@ class QuorumAdmin(AdminBase):
         )
         what = "description of the quorum"
         tries = count()
+        # Brokers that were reached and found no leader to ask.
+        silent: list[str] = []
 
         async def attempt() -> Any:
             connection = await self._connection_to_try(next(tries))
             request = DescribeQuorumRequest(topics=[topic])
             timeout_ms = max(_ATTEMPT_MS_MIN, self._timeout_ms // _ATTEMPTS_MIN)
-            response = await connection.request(request, timeout_ms=timeout_ms)
             node = connection.address
-            check(response.error_code, what, message=response.error_message, node=node)
-            answer = response.topics[0].partitions[0]
-            check(answer.error_code, what, message=answer.error_message, node=node)
+            try:
+                response = await connection.request(request, timeout_ms=timeout_ms)
+                check(response.error_code, what, message=response.error_message, node=node)
+                answer = response.topics[0].partitions[0]
+                check(answer.error_code, what, message=answer.error_message, node=node)
+            except (RequestTimeoutError, KafkaError) as error:
+                if error.retriable:
+                    silent.append(node)
+                raise
             return response
 
         # A controller that has just lost the leadership says so, and another try finds the next.
-        response = await self.cluster.repeat(attempt, what, self._timeout_ms)
+        try:
+            response = await self.cluster.repeat(attempt, what, self._timeout_ms)
+        except ClientError as error:
+            if not error.retriable or not silent:
+                raise
+            raise RequestTimeoutError(
+                f"the quorum has no leader that {silent[-1]} could ask in {self._timeout_ms} ms; "
+                "see that a majority of the controllers runs, and what their logs say"
+            ) from error
         answer = response.topics[0].partitions[0]
         endpoints = {
             node.node_id: tuple(Endpoint(one.name, one.host, one.port) for one in node.listeners)
@@ -94,9 +108,16 @@ class QuorumAdmin(AdminBase):
         """One broker after the other: each passes the question on to the leader it knows of, and
         one that asks a former leader may do so until its own time is up.
         """
+        if self.cluster.asks_controllers:
+            # Only the one that leads can tell.
+            await self.cluster.fetch_metadata([])
+            return await self.cluster.controller_connection()
         if number and not self.cluster.metadata.brokers:
-            with suppress(ClientError):
+            try:
                 await self.cluster.fetch_metadata([])
+            except ClientError as error:
+                if not error.retriable:
+                    raise
         node_ids = sorted(self.cluster.metadata.brokers)
         if number == 0 or not node_ids:
             return await self.cluster.any_connection()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.client.admin.base import AdminBase, outcome
-from kaa.client.arguments import partitions_of
+from kaa.client.arguments import broker_ids_of, pairs_of, partition_of, partitions_of
 from kaa.client.errors import check
 from kaa.model.topics import TopicPartition
 from kaa.wire.messages.k43_elect_leaders import ElectLeadersRequest, TopicPartitions
@@ -41,11 +41,16 @@ class ReplicaAdmin(AdminBase):
     ) -> PartitionOutcome:
         """Moves partitions to these replicas, the first to lead; None takes a move back."""
         topics: dict[str, ReassignableTopic] = {}
-        for (name, number), replicas in wanted.items():
+        for partition, replicas in pairs_of(wanted, "partitions and lists of broker ids"):
+            name, number = partition_of(partition)
+            if isinstance(replicas, int | str):
+                text = f"replicas of {name}-{number} are a list of broker ids, not {replicas!r}"
+                raise TypeError(text)
             topic = topics.setdefault(name, ReassignableTopic(name=name, partitions=[]))
             topic.partitions.append(
                 ReassignablePartition(
-                    partition_index=number, replicas=None if replicas is None else list(replicas)
+                    partition_index=number,
+                    replicas=None if replicas is None else broker_ids_of(replicas),
                 )
             )
         request = AlterPartitionReassignmentsRequest(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaa.client.admin.base import AdminBase
-from kaa.client.arguments import names_of
+from kaa.client.arguments import names_of, pairs_of, partition_of, whole_number
 from kaa.client.coordinator import CoordinatorType, ask_coordinator
 from kaa.client.errors import KafkaError
 from kaa.client.group.consumer_protocol import by_topic
@@ -99,17 +99,21 @@ class ShareAdmin(AdminBase):
         self, group: str, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, KafkaError | None]:
         """Lets a group without members go on at these offsets; raises KafkaError."""
+        wanted = {
+            partition_of(partition): whole_number(offset, "an offset")
+            for partition, offset in pairs_of(offsets, "partitions and offsets")
+        }
         topics = [
             k91.AlterShareGroupOffsetsRequestTopic(
                 topic_name=topic,
                 partitions=[
                     k91.AlterShareGroupOffsetsRequestPartition(
-                        partition_index=number, start_offset=offsets[TopicPartition(topic, number)]
+                        partition_index=number, start_offset=wanted[TopicPartition(topic, number)]
                     )
                     for number in numbers
                 ],
             )
-            for topic, numbers in by_topic(offsets).items()
+            for topic, numbers in by_topic(wanted).items()
         ]
         request = k91.AlterShareGroupOffsetsRequest(group_id=group, topics=topics)
         what = f"cannot alter offsets of share group {group!r}"

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa.client.admin.base import AdminBase
-from kaa.client.arguments import names_of, partitions_of
+from kaa.client.arguments import INT16_MAX, names_of, partition_of, partitions_of, whole_number
 from kaa.client.coordinator import CoordinatorType, ask_coordinator, ask_coordinators
 from kaa.client.errors import KafkaError
 from kaa.client.group.consumer_protocol import by_topic
-from kaa.model.topics import TopicPartition
+from kaa.model.topics import NO_OFFSET, TopicPartition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k22_init_producer_id import InitProducerIdRequest
 from kaa.wire.messages.k27_write_txn_markers import (
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kaa.client.admin.base import Outcome
     from kaa.client.connection import Connection
 
-_NO_OFFSET: Final = -1
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 # The first versions that can filter by age and by pattern, and that know of two-phase commit.
 _LIST_DURATION_VERSION: Final = 1
@@ -102,9 +101,10 @@ class TransactionAdmin(AdminBase):
         pattern: str | None = None,
     ) -> list[TransactionListing]:
         """The transactions of all coordinators by id; states are Kafka's words."""
+        whole_number(running_longer_than_ms, "running_longer_than_ms", least=-1)
         request = ListTransactionsRequest(
             state_filters=names_of(states, "state"),
-            producer_id_filters=list(producer_ids),
+            producer_id_filters=[whole_number(one, "a producer id") for one in producer_ids],
             duration_filter=running_longer_than_ms,
             transactional_id_pattern=pattern,
         )
@@ -247,7 +247,7 @@ class TransactionAdmin(AdminBase):
             for partition, producers in (await self.describe_producers(wanted)).items()
             if not isinstance(producers, KafkaError)
             for producer in producers
-            if producer.transaction_start_offset != _NO_OFFSET
+            if producer.transaction_start_offset != NO_OFFSET
             and now_ms - producer.last_timestamp_ms > max_transaction_timeout_ms
         ]
         if not candidates:
@@ -286,6 +286,9 @@ class TransactionAdmin(AdminBase):
         coordinator_epoch: int = 0,
     ) -> None:
         """Writes an abort marker to one partition, for a transaction that hangs."""
+        partition = partition_of(partition)
+        whole_number(producer_id, "a producer id")
+        whole_number(producer_epoch, "a producer epoch", most=INT16_MAX)
         what = f"cannot abort the transaction of producer {producer_id} in {partition}"
 
         async def attempt() -> None:

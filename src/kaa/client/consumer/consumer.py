@@ -24,7 +24,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from kaa.client.arguments import (
+    INT32_MAX,
     names_of,
+    pairs_of,
     partition_of,
     partitions_of,
     wait_ms_of,
@@ -157,7 +159,7 @@ class Consumer(ClientLife):
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """The next poll hands out the record with this offset, or the first one after it."""
-        self._fetcher.state(partition).seek(whole_number(offset, "an offset"))
+        self._fetcher.state(partition_of(partition)).seek(whole_number(offset, "an offset"))
         self._fetcher.wake()
 
     async def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
@@ -175,7 +177,7 @@ class Consumer(ClientLife):
 
     async def position(self, partition: TopicPartition) -> int:
         """The offset of the next record that a poll or a loop hands out."""
-        state = self._fetcher.state(partition)
+        state = self._fetcher.state(partition_of(partition))
         if state.reached is None:
             await self._fetcher.resolve([partition])
         assert state.reached is not None
@@ -183,7 +185,7 @@ class Consumer(ClientLife):
 
     def high_watermark(self, partition: TopicPartition) -> int:
         """The end of the partition for consumers, as last heard; -1 if nothing was fetched."""
-        return self._fetcher.state(partition).high_watermark
+        return self._fetcher.state(partition_of(partition)).high_watermark
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Polls hand out nothing of these partitions until `resume`; they stay assigned."""
@@ -284,7 +286,7 @@ class Consumer(ClientLife):
         found = await self._fetcher.list_offsets(
             {
                 partition_of(partition): whole_number(time_ms, "a time in milliseconds")
-                for partition, time_ms in times_ms.items()
+                for partition, time_ms in pairs_of(times_ms, "partitions and times")
             }
         )
         return {
@@ -300,7 +302,8 @@ class Consumer(ClientLife):
 
         Raises NotSubscribedError before `subscribe` or `assign`, as there is nothing to wait for.
         """
-        found = await self._poll(wait_ms_of(timeout_ms), max_records or self._poll_records_max)
+        count_max = whole_number(max_records or self._poll_records_max, "max_records")
+        found = await self._poll(wait_ms_of(timeout_ms), count_max)
         if self._key_deserializer is None and self._value_deserializer is None:
             return found
         polled: dict[TopicPartition, list[ConsumerRecord]] = {}
@@ -386,14 +389,22 @@ class Consumer(ClientLife):
     async def fetch_batches(
         self, partition: TopicPartition, offset: int, max_bytes: int, *, max_wait_ms: int = 0
     ) -> FetchedBatches:
-        """One fetch from the leader, undecoded: for readers that decode many batches at once."""
+        """One fetch from the leader, undecoded: for readers that decode many batches at once.
+
+        The leader waits for a record for at most `max_wait_ms`; the default does not wait.
+        """
+        bytes_max = whole_number(max_bytes, "max_bytes", most=INT32_MAX)
         bounds = FetchBounds(
-            partition_bytes_max=max_bytes,
-            bytes_max=max_bytes,
-            wait_ms=max_wait_ms,
+            partition_bytes_max=bytes_max,
+            bytes_max=bytes_max,
+            wait_ms=whole_number(max_wait_ms, "max_wait_ms", most=INT32_MAX),
             isolation_level=self._fetcher.isolation_level,
             rack_id=self.values.get_string("client.rack"),
         )
         return await fetch_batches(
-            self.cluster, partition_of(partition), offset, bounds, self._timeout_ms
+            self.cluster,
+            partition_of(partition),
+            whole_number(offset, "an offset"),
+            bounds,
+            self._timeout_ms,
         )

@@ -342,7 +342,7 @@ class Fetcher(BrokerTasks):
         for name in topics:
             error = self.cluster.metadata.topic_errors.get(name)
             if error is not None and not error.retriable:
-                raise KafkaError(error, f"topic {name!r}")
+                raise self.cluster.metadata.error_of(name)
 
     def _leaders_are_missing(self) -> bool:
         leader_of = self.cluster.metadata.leader_of

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kaa.client.group.consumer_protocol import Subscription
 
 
-class GroupMember(NamedTuple):
+class KnownMember(NamedTuple):
     """A member as the leader knows it."""
 
     member_id: str
@@ -46,7 +46,7 @@ class Assignor(Protocol):
     def user_data(self, owned: Sequence[TopicPartition], generation_id: int) -> bytes | None:
         """What a member tells the leader besides its subscription."""
 
-    def assign(self, partitions: Mapping[str, int], members: Sequence[GroupMember]) -> Assignments:
+    def assign(self, partitions: Mapping[str, int], members: Sequence[KnownMember]) -> Assignments:
         """Decides; `partitions` has the number of partitions of each topic that exists."""
 
 
@@ -59,7 +59,7 @@ class RangeAssignor:
     def user_data(self, owned: Sequence[TopicPartition], generation_id: int) -> bytes | None:
         return None
 
-    def assign(self, partitions: Mapping[str, int], members: Sequence[GroupMember]) -> Assignments:
+    def assign(self, partitions: Mapping[str, int], members: Sequence[KnownMember]) -> Assignments:
         result: Assignments = {member.member_id: [] for member in members}
         for topic, readers in _readers(partitions, members).items():
             each, extra = divmod(partitions[topic], len(readers))
@@ -82,7 +82,7 @@ class RoundRobinAssignor:
     def user_data(self, owned: Sequence[TopicPartition], generation_id: int) -> bytes | None:
         return None
 
-    def assign(self, partitions: Mapping[str, int], members: Sequence[GroupMember]) -> Assignments:
+    def assign(self, partitions: Mapping[str, int], members: Sequence[KnownMember]) -> Assignments:
         result: Assignments = {member.member_id: [] for member in members}
         turns = cycle(ordered(members))
         for topic in sorted(_readers(partitions, members)):
@@ -92,7 +92,7 @@ class RoundRobinAssignor:
         return result
 
 
-def ordered(members: Iterable[GroupMember]) -> list[GroupMember]:
+def ordered(members: Iterable[KnownMember]) -> list[KnownMember]:
     """Those with instance ids first, by these; the others by their member ids."""
     return sorted(
         members,
@@ -105,10 +105,10 @@ def ordered(members: Iterable[GroupMember]) -> list[GroupMember]:
 
 
 def _readers(
-    partitions: Mapping[str, int], members: Sequence[GroupMember]
-) -> dict[str, list[GroupMember]]:
+    partitions: Mapping[str, int], members: Sequence[KnownMember]
+) -> dict[str, list[KnownMember]]:
     """The members that subscribe to each topic that exists."""
-    readers: dict[str, list[GroupMember]] = {}
+    readers: dict[str, list[KnownMember]] = {}
     for member in ordered(members):
         for topic in member.subscription.topics:
             if partitions.get(topic):

@@ -55,7 +55,7 @@ from kaa.wire.primitives import WireError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kaa.client.group.assignors import GroupMember as AssignedMember
+    from kaa.client.group.assignors import KnownMember
     from kaa.client.group.events import Effect
     from kaa.model.topics import TopicPartition
     from kaa.wire.primitives import Uuid
@@ -92,7 +92,7 @@ class ClassicMember(GroupMember):
         self._before: tuple[TopicPartition, ...] = ()
         # Of the leader alone: members that wait to be assigned partitions, and how many partitions
         # the topics that they want (`watched`) had when it assigned them.
-        self._members: list[AssignedMember] | None = None
+        self._members: list[KnownMember] | None = None
         self._known: dict[str, int] | None = None
         self._protocol = ""
         self._retry_at_ms: float | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.client.group.assignors import GroupMember
+from kaa.client.group.assignors import KnownMember
 from kaa.client.group.consumer_protocol import (
     PROTOCOL_TYPE,
     Assignment,
@@ -73,10 +73,10 @@ def join_request(
     )
 
 
-def members_of(response: JoinGroupResponse) -> list[GroupMember]:
+def members_of(response: JoinGroupResponse) -> list[KnownMember]:
     """Who joined, as the leader learns; raises WireError if a member says what nobody can read."""
     return [
-        GroupMember(one.member_id, one.group_instance_id, decode_subscription(bytes(one.metadata)))
+        KnownMember(one.member_id, one.group_instance_id, decode_subscription(bytes(one.metadata)))
         for one in response.members
     ]
 

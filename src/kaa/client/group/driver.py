@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kaa.client.coordinator import CoordinatorType
-from kaa.client.errors import ClientError, KafkaError
+from kaa.client.errors import ClientError
 from kaa.client.group.events import (
     Answered,
     Assign,
@@ -240,7 +240,7 @@ class GroupDriver:
         errors = cluster.metadata.topic_errors
         self._missing = frozenset(name for name in self._missing if name in errors)
         for name in sorted(self._missing):
-            self._tell_failure(KafkaError(errors[name], f"topic {name!r}"))
+            self._tell_failure(cluster.metadata.error_of(name))
 
     def _tell_failure(self, error: ClientError) -> None:
         """The application hears of what does not pass by itself, once until it polls."""
@@ -302,7 +302,7 @@ class GroupDriver:
         self._work.clear()
 
     async def _free_connection(self) -> Connection:
-        """Behind a JoinGroup that waits for others a request would wait as long."""
+        """A request sent after a JoinGroup that waits for others would wait as long."""
         coordinators = self._cluster.coordinators
         if self._is_joining:
             node_id = await coordinators.node(CoordinatorType.GROUP, self._group_id)

@@ -31,6 +31,7 @@ from kaa.client.group.offsets import (
     fetch_offsets,
     send_commit,
 )
+from kaa.limits import CLIENT_PARTITIONS_SHOWN_MAX
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ _NOT_A_MEMBER: Final = frozenset(
     }
 )
 
-
-_SHOWN_MAX: Final = 20
 
 _log = logging.getLogger(__name__)
 
@@ -112,7 +111,7 @@ class Membership:
         self._commit_interval_ms = values.get_int("auto.commit.interval.ms")
         self._commit_at_ms = 0.0
         # Commits that were begun and not answered; a later one must not overtake them.
-        self._committing: set[asyncio.Task[None]] = set()
+        self._committing: dict[asyncio.Task[None], None] = {}
         self._task: asyncio.Task[None] | None = None
         self.is_subscribed = False
 
@@ -262,8 +261,8 @@ class Membership:
     def begin_commit(self, tasks: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
         """Commits while the application goes on."""
         task = tasks.create_task(work)
-        self._committing.add(task)
-        task.add_done_callback(self._committing.discard)
+        self._committing[task] = None
+        task.add_done_callback(self._committing.pop)
 
     async def _commit_quietly(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """What fails now is committed the next time, or by the one who has the partition then."""
@@ -295,7 +294,7 @@ class Membership:
         if not offsets:
             return
         if self._committing:
-            await asyncio.wait(self._committing)
+            await asyncio.wait(tuple(self._committing))
 
         async def attempt() -> None:
             await self.commit_once(offsets)
@@ -359,9 +358,9 @@ class Membership:
 def _names(partitions: Iterable[TopicPartition]) -> str:
     """Partitions in a line of the log, not too many of them."""
     names = [str(one) for one in partitions]
-    rest = len(names) - _SHOWN_MAX
+    rest = len(names) - CLIENT_PARTITIONS_SHOWN_MAX
     more = f" and {rest} more" if rest > 0 else ""
-    return (", ".join(names[:_SHOWN_MAX]) or "no partitions") + more
+    return (", ".join(names[:CLIENT_PARTITIONS_SHOWN_MAX]) or "no partitions") + more
 
 
 def _classic_settings(values: ConfigValues, group_id: str) -> ClassicSettings:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kaa.client.arguments import partition_of, whole_number
+from kaa.client.arguments import pairs_of, partition_of, whole_number
 from kaa.client.coordinator import CoordinatorType, ask_coordinator
 from kaa.client.errors import KafkaError
 from kaa.client.group.consumer_protocol import by_topic
-from kaa.model.topics import TopicPartition
+from kaa.model.topics import NO_OFFSET, TopicPartition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k08_offset_commit import (
     OffsetCommitRequest,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _NAMES_VERSION: Final = 9
 # The first version of OffsetFetch that is about several groups.
 _GROUPS_VERSION: Final = 8
-_NO_OFFSET: Final = -1
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -53,7 +52,7 @@ def offsets_of(
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Offsets to commit from what an application says, which may be numbers alone."""
     found: dict[TopicPartition, OffsetAndMetadata] = {}
-    for partition, offset in given.items():
+    for partition, offset in pairs_of(given, "partitions and offsets"):
         one = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
         if not isinstance(one.metadata, str):
             raise TypeError(f"metadata of an offset is text, not {one.metadata!r}")
@@ -217,7 +216,7 @@ def _offsets(answer: Any, what: str, node: str) -> dict[TopicPartition, OffsetAn
             partition = TopicPartition(topic.name, row.partition_index)
             if row.error_code:
                 raise KafkaError(Errors.of(row.error_code), f"{what} in {partition}", node=node)
-            if row.committed_offset != _NO_OFFSET:
+            if row.committed_offset != NO_OFFSET:
                 found[partition] = OffsetAndMetadata(
                     row.committed_offset, row.metadata or "", row.committed_leader_epoch
                 )

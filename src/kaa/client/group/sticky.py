@@ -15,8 +15,10 @@ generation), since members give everything up before they rejoin. *cooperative-s
 what they have; a partition that moves is first taken from its owner and given to nobody, and only
 in the rebalance after that to its new one, so that it never has two owners.
 
-    sticky user data   array of (topic string, array of int32), generation int32
-    cooperative        generation int32
+| assignor | its user data |
+|---|---|
+| sticky | array of (topic string, array of int32), generation int32 |
+| cooperative-sticky | generation int32 |
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from kaa.model.topics import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kaa.client.group.assignors import Assignments, GroupMember
+    from kaa.client.group.assignors import Assignments, KnownMember
 
 _INT: Final = struct.Struct(">i")
 _SHORT: Final = struct.Struct(">h")
@@ -59,7 +61,7 @@ class StickyAssignor:
             parts += [_INT.pack(number) for number in numbers]
         return b"".join((*parts, _INT.pack(generation_id)))
 
-    def assign(self, partitions: Mapping[str, int], members: Sequence[GroupMember]) -> Assignments:
+    def assign(self, partitions: Mapping[str, int], members: Sequence[KnownMember]) -> Assignments:
         claims = {
             member.member_id: _sticky_claim(member.subscription.user_data) for member in members
         }
@@ -77,7 +79,7 @@ class CooperativeStickyAssignor:
     def user_data(self, owned: Sequence[TopicPartition], generation_id: int) -> bytes | None:
         return _INT.pack(generation_id)
 
-    def assign(self, partitions: Mapping[str, int], members: Sequence[GroupMember]) -> Assignments:
+    def assign(self, partitions: Mapping[str, int], members: Sequence[KnownMember]) -> Assignments:
         claims = {member.member_id: _cooperative_claim(member) for member in members}
         result = assign_sticky(partitions, members, claims)
         owners = {
@@ -119,7 +121,7 @@ def _sticky_claim(data: bytes | None) -> Claim:
     return tuple(claimed), generation_id
 
 
-def _cooperative_claim(member: GroupMember) -> Claim:
+def _cooperative_claim(member: KnownMember) -> Claim:
     subscription = member.subscription
     generation_id = subscription.generation_id
     data = subscription.user_data
@@ -129,7 +131,7 @@ def _cooperative_claim(member: GroupMember) -> Claim:
 
 
 def assign_sticky(
-    partitions: Mapping[str, int], members: Sequence[GroupMember], claims: Mapping[str, Claim]
+    partitions: Mapping[str, int], members: Sequence[KnownMember], claims: Mapping[str, Claim]
 ) -> Assignments:
     """Assigns in the four steps above. `partitions` has the number of each topic, `claims` what
     each member says that it had.

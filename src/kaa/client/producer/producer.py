@@ -19,9 +19,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
-from kaa.client.arguments import INT32_MAX, INT64_MAX, whole_number
+from kaa.client.arguments import INT32_MAX, INT64_MAX, refuse_others, whole_number
 from kaa.client.cluster import Cluster
 from kaa.client.errors import PARTITION_HINT, BufferExhaustedError, ClientError, KafkaError
 from kaa.client.life import ClientLife
@@ -29,11 +29,12 @@ from kaa.client.producer.accumulator import record_bytes_max
 from kaa.client.producer.delivery import Delivery, RecordMetadata
 from kaa.client.producer.partitioner import Partitioner
 from kaa.client.producer.sender import Sender
-from kaa.client.producer.transaction_machine import TransactionMachine, TransactionState
+from kaa.client.producer.transaction_machine import TransactionMachine, TransactionStage
 from kaa.client.serialization import serde_of, to_bytes, to_headers
 from kaa.client.settings import client_values
 from kaa.config.client import PRODUCER, producer_values
 from kaa.model.topics import TopicPartition
+from kaa.model.words import partitions_text
 from kaa.records.batch import HEADER_BYTES
 from kaa.wire.errors import Errors
 
@@ -135,8 +136,8 @@ class Producer(ClientLife):
     async def _abort_open_transaction(self) -> None:
         """Nobody will commit it, and until it ends readers of committed records wait."""
         if self._machine is not None and self._machine.state in {
-            TransactionState.IN_TRANSACTION,
-            TransactionState.ABORTABLE,
+            TransactionStage.IN_TRANSACTION,
+            TransactionStage.ABORTABLE,
         }:
             try:
                 await self.abort_transaction()
@@ -155,12 +156,15 @@ class Producer(ClientLife):
         partition: int | None = None,
         headers: Headers = (),
         timestamp_ms: int | None = None,
+        **others: Never,
     ) -> Delivery:
         """Puts a record into a batch; waits only for metadata and for memory.
 
         Key and value are bytes, text, None, or what the serializers take; headers are a dictionary
         or pairs. Awaiting the result waits until the broker has the record.
         """
+        if others:
+            refuse_others("send", others, timestamp="timestamp_ms")
         encoded = self.encode(topic, value, key, headers)
         known = self.cluster.metadata.topics.get(topic)
         if known is None or self._sender.is_full:
@@ -244,7 +248,7 @@ class Producer(ClientLife):
             raise KafkaError(
                 Errors.UNKNOWN_TOPIC_OR_PARTITION,
                 f"partition {topic.name}-{partition}",
-                message=f"the topic has partitions 0 to {len(topic.partitions) - 1}",
+                message=f"the topic has {partitions_text(len(topic.partitions))}",
                 hint=PARTITION_HINT,
             )
         target = self._partitions.get((topic.name, partition))

@@ -275,7 +275,7 @@ class Sender(BrokerTasks):
         else:
             self.cluster.complaints.warn(
                 ("delivery", batch.partition),
-                "%s to %s are sent again: %s (%s)",
+                "sending %s to %s again: %s (%s)",
                 _counted(batch),
                 batch.partition,
                 error.name,

@@ -45,7 +45,7 @@ _FATAL: Final = frozenset(
 _FENCED: Final = frozenset({Errors.PRODUCER_FENCED, Errors.INVALID_PRODUCER_EPOCH})
 
 
-class TransactionState(Enum):
+class TransactionStage(Enum):
     """Where a transactional producer is between two calls, as the drawing above tells."""
 
     UNINITIALIZED = "not initialised"
@@ -57,7 +57,7 @@ class TransactionState(Enum):
     FATAL = "unusable"
 
 
-_S = TransactionState
+_S = TransactionStage
 LEGAL_TRANSITIONS: Final = {
     _S.UNINITIALIZED: {_S.READY},
     _S.READY: {_S.IN_TRANSACTION},
@@ -102,7 +102,7 @@ class TransactionMachine:
         """Whether there is something to end."""
         return bool(self.added or self.pending or self.has_offsets)
 
-    def _go(self, state: TransactionState, what: str) -> None:
+    def _go(self, state: TransactionStage, what: str) -> None:
         if self.state is _S.FATAL:
             assert self.error is not None
             raise self.error

@@ -19,7 +19,7 @@ from kaa.client.errors import (
     RequestTimeoutError,
 )
 from kaa.client.group.consumer_protocol import by_topic
-from kaa.client.producer.transaction_machine import TransactionState
+from kaa.client.producer.transaction_machine import TransactionStage
 from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k22_init_producer_id import InitProducerIdRequest
@@ -106,7 +106,7 @@ class Transactions:
         """Sends everything, then commits; raises if a record could not be delivered."""
         self._machine.commit()
         await self._sender.flush()
-        if self._machine.state is TransactionState.COMMITTING:
+        if self._machine.state is TransactionStage.COMMITTING:
             await self._end(committed=True)
         else:
             assert self._machine.error is not None

@@ -21,14 +21,14 @@ import re
 import ssl
 import time
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote_plus, unquote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 from kaa.client.errors import AuthenticationError, SecurityConfigError
 from kaa.client.security.tls import trusting_context
-from kaa.limits import CLIENT_TOKEN_BYTES_MAX
+from kaa.limits import CLIENT_TOKEN_ATTEMPTS_MAX, CLIENT_TOKEN_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,19 +40,28 @@ _LIFETIME_SECONDS: Final = 3_600
 _USED_SHARE: Final = 0.8
 _TOKEN: Final = re.compile(r"[-._~+/A-Za-z0-9]+=*")
 _EXTENSION_NAME: Final = re.compile(r"[A-Za-z]+")
-_ATTEMPTS_MAX: Final = 3
 
 
 class Token(NamedTuple):
-    """A token, when it was got and when it ends, in seconds since 1970 (None: it never does)."""
+    """A token, and how long it is used."""
 
     value: str
-    start: float
+    # In seconds since 1970; None if it never ends.
     end: float | None
+    # By a clock that nobody sets: a date that is set back does not make a token good for longer.
+    fresh_until: float
 
-    def is_fresh(self, now: float) -> bool:
-        """Whether it need not be replaced yet, which it is in good time before its end."""
-        return self.end is None or now < self.start + (self.end - self.start) * _USED_SHARE
+    @classmethod
+    def got(cls, value: str, end: float | None, date: float, monotonic: float) -> Self:
+        """One that was asked for at this moment; it is replaced in good time before its end."""
+        lifetime = 0.0 if end is None else end - date
+        return cls(value, end, monotonic + lifetime * _USED_SHARE)
+
+    def is_fresh(self, date: float, monotonic: float) -> bool:
+        """Whether it need not be replaced yet. The date counts too: while a machine sleeps, some
+        clocks that nobody sets stand still.
+        """
+        return self.end is None or (monotonic < self.fresh_until and date < self.end)
 
     def __repr__(self) -> str:
         return "Token([hidden])"
@@ -111,12 +120,12 @@ class TokenSource:
     async def token(self) -> str:
         """A token that is fresh; raises AuthenticationError."""
         async with self._lock:
-            now = time.time()
-            if self._token is None or not self._token.is_fresh(now):
-                value = await self._get(now)
+            date, monotonic = time.time(), time.monotonic()
+            if self._token is None or not self._token.is_fresh(date, monotonic):
+                value = await self._get(date)
                 if _TOKEN.fullmatch(value) is None:
                     raise AuthenticationError("the provider did not give a token")
-                self._token = Token(value, now, expiry_of(value))
+                self._token = Token.got(value, expiry_of(value), date, monotonic)
             return self._token.value
 
     async def _get(self, now: float) -> str:
@@ -129,13 +138,13 @@ class TokenSource:
 
     async def _ask(self, url: str) -> str:
         pause_ms = self._values.get_int("sasl.login.retry.backoff.ms")
-        for attempt in range(1, _ATTEMPTS_MAX + 1):
+        for attempt in range(1, CLIENT_TOKEN_ATTEMPTS_MAX + 1):
             try:
                 return await asyncio.to_thread(self._post, url)
             except HTTPError as error:
                 error.close()
                 # Wrong credentials do not become right.
-                if error.code < 500 or attempt == _ATTEMPTS_MAX:
+                if error.code < 500 or attempt == CLIENT_TOKEN_ATTEMPTS_MAX:
                     raise AuthenticationError(
                         f"{url} gave no token: {error.code} {error.reason}; check client id, "
                         "secret and sasl.oauthbearer.scope"
@@ -147,7 +156,7 @@ class TokenSource:
                         f"{url} gave no token: {reason.verify_message}: its "
                         "certificate is not trusted; set ssl.truststore.location to its issuer's"
                     ) from error
-                if attempt == _ATTEMPTS_MAX:
+                if attempt == CLIENT_TOKEN_ATTEMPTS_MAX:
                     raise AuthenticationError(
                         f"{url} gave no token: {reason}; check "
                         "sasl.oauthbearer.token.endpoint.url and that the provider runs"

@@ -8,10 +8,12 @@ or None when the server has proved itself. User name and password come from `sas
 
 A SCRAM exchange:
 
-    client   n,,n=user,r=NONCE
-    server   r=NONCE+MORE,s=SALT,i=ITERATIONS
-    client   c=biws,r=NONCE+MORE,p=PROOF          proof = key XOR hmac(hash(key), all of the above)
-    server   v=SIGNATURE                          only who knows the password can make it
+| from | message | note |
+|---|---|---|
+| client | `n,,n=user,r=NONCE` | |
+| server | `r=NONCE+MORE,s=SALT,i=ITERATIONS` | |
+| client | `c=biws,r=NONCE+MORE,p=PROOF` | `key XOR hmac(hash(key), all of the above)` |
+| server | `v=SIGNATURE` | only who knows the password can make it |
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from hashlib import pbkdf2_hmac
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kaa.client.errors import SecurityConfigError
+from kaa.limits import CLIENT_SCRAM_ITERATIONS_MAX
 
 if TYPE_CHECKING:
     from kaa.client.security.oauth import TokenSource
@@ -31,9 +34,8 @@ if TYPE_CHECKING:
 
 _OPTION: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-# Kafka accepts no fewer; an upper bound keeps a server from making a client busy for ever.
+# Kafka accepts no fewer.
 _ITERATIONS_MIN: Final = 4096
-_ITERATIONS_MAX: Final = 10_000_000
 _LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -91,9 +93,9 @@ def credentials(values: ConfigValues) -> Credentials | None:
         return Credentials(mechanism, "", "", TokenSource(values, _unescaped(options)))
     if "username" not in options or "password" not in options:
         raise SecurityConfigError(
-            f"sasl.mechanism={mechanism} needs a user; set sasl.jaas.config, for example to "
-            f"{_LOGIN_MODULES[mechanism.partition('-')[0]]} required "
-            'username="me" password="secret";'
+            f"sasl.mechanism={mechanism} needs a user; set sasl.username and sasl.password, or "
+            f"sasl.jaas.config, for example to {_LOGIN_MODULES[mechanism.partition('-')[0]]} "
+            'required username="me" password="secret";'
         )
     unescaped = _unescaped(options)
     return Credentials(mechanism, unescaped["username"], unescaped["password"])
@@ -153,7 +155,7 @@ class Scram:
         nonce, iterations = fields.get("r", ""), int(fields.get("i", "0"))
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise SaslError("the answer of the server belongs to another exchange")
-        if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
+        if not _ITERATIONS_MIN <= iterations <= CLIENT_SCRAM_ITERATIONS_MAX:
             raise SaslError(f"the server asks for {iterations} iterations")
         salt = b64decode(fields.get("s", ""))
         salted = pbkdf2_hmac(self._hash, self._password, salt, iterations)

@@ -38,7 +38,13 @@ from kaa.client.serialization import serde_of
 from kaa.client.settings import client_values
 from kaa.client.share.fetched import ShareRecord, held
 from kaa.client.share.member import ShareMembership
-from kaa.client.share.session import GAP, AcknowledgeType, FetchLimits, NodeSession, has_renewals
+from kaa.client.share.session import (
+    GAP,
+    AcknowledgeType,
+    NodeSession,
+    ShareFetchLimits,
+    has_renewals,
+)
 from kaa.client.waiting import wait_for_event
 from kaa.config.client import CONSUMER, share_consumer_values
 from kaa.model.topics import TopicPartition
@@ -93,7 +99,7 @@ class ShareConsumer(ClientLife):
         rack = values.get_string("client.rack") or None
         self._membership = ShareMembership(self.cluster, self._group_id, self.member_id, rack)
         self._is_explicit = values.get_string("share.acknowledgement.mode").lower() == _EXPLICIT
-        self._limits = FetchLimits(
+        self._limits = ShareFetchLimits(
             values.get_int("fetch.max.wait.ms"),
             values.get_int("fetch.min.bytes"),
             values.get_int("fetch.max.bytes"),

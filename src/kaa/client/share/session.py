@@ -43,7 +43,7 @@ class AcknowledgeType(IntEnum):
 Acknowledged = dict[int, int]
 
 
-class FetchLimits(NamedTuple):
+class ShareFetchLimits(NamedTuple):
     """How much one fetch may bring, and how long it may wait."""
 
     wait_ms: int
@@ -85,7 +85,7 @@ class NodeSession:
         self._epoch = 1 if self._epoch == _EPOCH_MAX else self._epoch + 1
 
     def fetch(
-        self, wanted: Iterable[PartitionId], limits: FetchLimits
+        self, wanted: Iterable[PartitionId], limits: ShareFetchLimits
     ) -> tuple[k78.ShareFetchRequest, dict[PartitionId, Acknowledged]]:
         """The next request, and what it acknowledges. Nothing may be pending that is renewed."""
         sent, self.pending = self.pending, {}

@@ -6,9 +6,9 @@ import asyncio
 import concurrent.futures
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 
-from kaa.client.arguments import names_of, partitions_of
+from kaa.client.arguments import names_of, partitions_of, refuse_others
 from kaa.client.consumer import consumer as asynchronous_consumer
 from kaa.client.errors import ClosedError
 from kaa.client.group.membership import RebalanceListener
@@ -54,8 +54,11 @@ class Producer(ClientThread[asynchronous_producer.Producer]):
         partition: int | None = None,
         headers: Headers = (),
         timestamp_ms: int | None = None,
+        **others: Never,
     ) -> concurrent.futures.Future[RecordMetadata]:
         """Hands a record over; the result of the future waits for the broker."""
+        if others:
+            refuse_others("send", others, timestamp="timestamp_ms")
         twin = self.asynchronous
         # Now, while what was given is as it is: the caller may change it before it is sent.
         value, key, found = twin.encode(topic, value, key, headers)

@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaa.client.errors import ClientError
-from kaa.client.group.assignors import GroupMember, RangeAssignor, RoundRobinAssignor, assignors_of
+from kaa.client.group.assignors import KnownMember, RangeAssignor, RoundRobinAssignor, assignors_of
 from kaa.client.group.consumer_protocol import Subscription
 from kaa.model.topics import TopicPartition
 
 ALL = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 
 
-def a_member(name: str, *topics: str, instance: str | None = None) -> GroupMember:
-    return GroupMember(name, instance, Subscription(topics))
+def a_member(name: str, *topics: str, instance: str | None = None) -> KnownMember:
+    return KnownMember(name, instance, Subscription(topics))
 
 
 def numbers(assigned: list[TopicPartition]) -> list[str]:

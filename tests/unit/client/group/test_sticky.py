@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaa.client.group.assignors import Assignments, GroupMember
+from kaa.client.group.assignors import Assignments, KnownMember
 from kaa.client.group.consumer_protocol import Subscription
 from kaa.client.group.sticky import CooperativeStickyAssignor, StickyAssignor
 from kaa.model.topics import TopicPartition
@@ -17,16 +17,16 @@ def partitions(topic: str, *numbers: int) -> tuple[TopicPartition, ...]:
 
 def eager(
     name: str, owned: tuple[TopicPartition, ...], generation: int, *topics: str
-) -> GroupMember:
+) -> KnownMember:
     data = STICKY.user_data(owned, generation)
-    return GroupMember(name, None, Subscription(topics, data, (), generation))
+    return KnownMember(name, None, Subscription(topics, data, (), generation))
 
 
 def cooperative(
     name: str, owned: tuple[TopicPartition, ...], generation: int, *topics: str
-) -> GroupMember:
+) -> KnownMember:
     data = COOPERATIVE.user_data(owned, generation)
-    return GroupMember(name, None, Subscription(topics, data, owned, generation))
+    return KnownMember(name, None, Subscription(topics, data, owned, generation))
 
 
 def test_members_keep_their_share() -> None:
@@ -76,7 +76,7 @@ def test_what_moves_is_given_up_first() -> None:
 
 def test_bytes_that_cannot_be_read_are_no_claim() -> None:
     for data in (b"\0", b"\0\0\0\x01\0\x03t", b"\0\0\0\x01\0\x01\xff\0\0\0\0"):
-        member = GroupMember("m", None, Subscription(("t",), data))
+        member = KnownMember("m", None, Subscription(("t",), data))
         assert STICKY.assign({"t": 1}, [member]) == {"m": list(partitions("t", 0))}
     assert STICKY.user_data((), -1) is None
     assert COOPERATIVE.user_data((), 5) == b"\0\0\0\x05"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.client.errors import KafkaError, ProducerFencedError, RequestTimeoutError
-from kaa.client.producer.transaction_machine import TransactionMachine, TransactionState
+from kaa.client.producer.transaction_machine import TransactionMachine, TransactionStage
 from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
 
@@ -30,7 +30,7 @@ def test_partitions_are_added_by_the_coordinator_first() -> None:
     machine.commit()
     assert machine.may_send(T0)
     machine.ended()
-    assert machine.state is TransactionState.READY
+    assert machine.state is TransactionStage.READY
     assert not machine.may_send(T0)
     assert not machine.is_begun_at_the_coordinator
 
@@ -53,7 +53,7 @@ def test_nothing_is_added_to_a_transaction_that_ends() -> None:
 def test_error_of_a_batch_makes_an_abort_necessary() -> None:
     machine = begun(2)
     machine.batch_failed(RequestTimeoutError("too late"))
-    assert machine.state is TransactionState.ABORTABLE
+    assert machine.state is TransactionStage.ABORTABLE
     for step in (machine.commit, lambda: machine.check_open("send")):
         with pytest.raises(RequestTimeoutError):
             step()
@@ -67,20 +67,20 @@ def test_error_of_a_batch_makes_an_abort_necessary() -> None:
 @pytest.mark.parametrize(
     ("error", "is_of_coordinator", "state"),
     [
-        (Errors.INVALID_PRODUCER_EPOCH, False, TransactionState.ABORTABLE),
-        (Errors.INVALID_PRODUCER_EPOCH, True, TransactionState.FATAL),
-        (Errors.PRODUCER_FENCED, False, TransactionState.FATAL),
-        (Errors.TRANSACTION_ABORTABLE, True, TransactionState.ABORTABLE),
-        (Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, True, TransactionState.FATAL),
+        (Errors.INVALID_PRODUCER_EPOCH, False, TransactionStage.ABORTABLE),
+        (Errors.INVALID_PRODUCER_EPOCH, True, TransactionStage.FATAL),
+        (Errors.PRODUCER_FENCED, False, TransactionStage.FATAL),
+        (Errors.TRANSACTION_ABORTABLE, True, TransactionStage.ABORTABLE),
+        (Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, True, TransactionStage.FATAL),
     ],
 )
-def test_meaning_of_errors(error: Errors, is_of_coordinator: bool, state: TransactionState) -> None:
+def test_meaning_of_errors(error: Errors, is_of_coordinator: bool, state: TransactionStage) -> None:
     machine = begun(2)
     told = machine.failed(KafkaError(error, "it"), is_of_coordinator=is_of_coordinator)
     assert machine.state is state
     if error is Errors.PRODUCER_FENCED:
         assert isinstance(told, ProducerFencedError)
-    if state is TransactionState.FATAL:
+    if state is TransactionStage.FATAL:
         with pytest.raises(KafkaError):
             machine.abort()
 

@@ -49,11 +49,18 @@ def test_unsecured_token_has_the_claims_of_the_options() -> None:
 
 
 def test_token_is_used_for_most_of_its_time() -> None:
-    token = Token("secret", 100.0, 200.0)
-    assert token.is_fresh(179.0)
-    assert not token.is_fresh(180.0)
-    assert Token("x", 0.0, None).is_fresh(1e12)
+    token = Token.got("secret", 200.0, 100.0, 7.0)
+    assert token.is_fresh(179.0, 86.9)
+    assert not token.is_fresh(180.0, 87.0)
+    assert Token.got("x", None, 0.0, 0.0).is_fresh(1e12, 1e12)
     assert "secret" not in repr(token)
+
+
+def test_token_has_its_time_whatever_becomes_of_the_date() -> None:
+    """Set back by an hour, or asleep while the other clock stands still."""
+    token = Token.got("secret", 200.0, 100.0, 7.0)
+    assert not token.is_fresh(180.0 - 3600.0, 87.0)
+    assert not token.is_fresh(200.0, 8.0)
 
 
 def test_settings_that_cannot_be() -> None:

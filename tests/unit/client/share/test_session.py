@@ -1,10 +1,16 @@
 from __future__ import annotations
 
-from kaa.client.share.session import AcknowledgeType, FetchLimits, NodeSession, has_renewals, ranges
+from kaa.client.share.session import (
+    AcknowledgeType,
+    NodeSession,
+    ShareFetchLimits,
+    has_renewals,
+    ranges,
+)
 from kaa.wire.primitives import PartitionId
 from tests.support.ids import uuid
 
-LIMITS = FetchLimits(500, 1, 1_000, 10, is_record_limit=True)
+LIMITS = ShareFetchLimits(500, 1, 1_000, 10, is_record_limit=True)
 ONE, TWO = PartitionId(uuid(1), 0), PartitionId(uuid(1), 1)
 
 
