@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,11 +19,21 @@ from tests.oracle.environment import wait_until
 from tests.spark.copying import Copy
 from tests.spark.programs import Program, shell
 from tests.support.broker_process import BrokerProcess
+from tests.support.broker_thread import broker_thread
+from tests.support.tiered import ONE_REPLICA, QUICK, fill, make_topic, wait_until_tiered
 
 pytestmark = [pytest.mark.xdist_group("spark cluster"), pytest.mark.timeout(600)]
 
 SPARK_HOME = Path(pyspark.__file__).parent
 LOOPBACK = "127.0.0.1"
+KAA = [sys.executable, "-c", "from kaa.cli import main; main()"]
+SMALL = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+}
+HISTORY_RECORDS = 1_500
 
 
 class Daemon:
@@ -64,14 +76,19 @@ class Daemon:
         self.process.wait(60)
 
 
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """The address of a master with one worker."""
-    master = Daemon(tmp_path, "master")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def master(folder: Path) -> Iterator[str]:
+    """The address of a master with one worker, which keeps a folder for each application."""
+    master = Daemon(folder, "master")
     try:
         address = master.wait_for(r"Starting Spark master at (spark://\S+)")
-        work = str(tmp_path / "work")
-        worker = Daemon(tmp_path, "worker", "-c", "2", "-m", "1g", "-d", work, address)
+        work = str(folder / "work")
+        worker = Daemon(folder, "worker", "-c", "2", "-m", "1g", "-d", work, address)
         try:
             worker.wait_for(r"(Successfully registered with master)")
             yield address
@@ -85,13 +102,46 @@ def test_a_task_that_fails_is_tried_again_and_its_rows_are_there_once(
     master: str, kaa_node: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
     copy = Copy(kaa_node.bootstrap_servers, topic, tmp_path)
-    folder = tmp_path / "attempts"
-    folder.mkdir()
-    program = Program("cluster", tmp_path, master, copy.servers, topic, copy.out, str(folder))
+    attempted = tmp_path / "attempts"
+    attempted.mkdir()
+    program = Program("cluster", tmp_path, master, copy.servers, topic, copy.out, str(attempted))
     program.end()
     # Two batches, in each of which the first attempt failed and the second did not.
-    attempts = sorted(path.name for path in folder.iterdir() if path.is_file())
+    attempts = sorted(path.name for path in attempted.iterdir() if path.is_file())
     assert attempts == ["0-0", "0-1", "1-0", "1-1"], program.output
     copy.check()
     # The rows of the attempts that failed were written as well, and aborted.
     assert copy.written() > 1_000
+
+
+def run_kaa(*arguments: str) -> str:
+    """What a command prints that is started from a shell."""
+    done = subprocess.run(
+        [*KAA, *arguments, "-o", "json"], env=shell(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_jobs_over_the_tier(master: str, folder: Path, tmp_path: Path) -> None:
+    def applications() -> int:
+        return len(list((folder / "work").glob("app-*")))
+
+    before = applications()
+    store = (tmp_path / "store").as_uri()
+    conf = [word for name, value in SMALL.items() for word in ("--conf", f"{name}={value}")]
+    table = ["--warehouse", str(tmp_path / "tables"), "--layout", "parquet"]
+    settings = (*QUICK, *ONE_REPLICA, f"rsm.config.url={store}")
+    with broker_thread(tmp_path / "data", *settings) as node:
+        servers = node.bootstrap_servers
+        make_topic(servers, "history")
+        fill(servers, "history", HISTORY_RECORDS)
+        end = wait_until_tiered(servers, "history")
+        job = ["history", "-b", servers, "--store", store, "--master", master, *conf]
+        audited = json.loads(run_kaa("tier", "audit", *job))
+        (partition,) = audited["partitions"]
+        assert (partition["records"], audited["findings"]) == (end, [])
+        run_kaa("tier", "convert", *job, *table, "--yes")
+        landed = json.loads(run_kaa("lake", "status", "history", "-b", servers, *table))
+        assert landed["rows"] == landed["partitions"][0]["offset"] == end
+    assert applications() == before + 2

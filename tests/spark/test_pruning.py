@@ -66,7 +66,7 @@ def test_partitions_offsets_times_and_columns(
         "  columns: value, offset",
         "  filtered by Spark: offset > 17",
     ]
-    with pytest.raises(OptionError, match="say it by topic, where and columns"):
+    with pytest.raises(OptionError, match="use topic, where and columns"):
         kaa.spark.plan_read(spark, topic, {**options, "startingOffsets": "earliest"})
 
 

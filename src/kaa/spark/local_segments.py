@@ -11,18 +11,23 @@ What makes it safe:
 - Nothing is read at or above the end that the broker gives for the isolation level of the query:
   the high watermark, or the last stable offset. Batches never lie across it.
 - Aborted transactions are those of the segment's own index and of those after it, since a
-  transaction is listed where its marker is. An entry of `.txnindex` has 34 bytes:
-
-      0  2  version    2  8  producer id    10  8  first offset    18  8  offset of the marker
-      26 8  last stable offset
-
+  transaction is listed where its marker is.
 - An entry is dropped only when the data is gone, so log and index must be of the same state. Both
   are opened, then the name of the log must still lead to the file that was opened: compaction and
   deletion rename the log first.
 - A file that is not there, or no longer the same, ends local reading, and the rest is fetched.
 
 An entry of the offset index `.index` has 8 bytes: the offset less the segment's base, and the
-position in the log; the last one at or before an offset is where to begin looking.
+position in the log; the last one at or before an offset is where to begin looking. An entry of
+`.txnindex` has 34:
+
+| offset | bytes | field |
+|---|---|---|
+| 0 | 2 | version |
+| 2 | 8 | producer id |
+| 10 | 8 | first offset |
+| 18 | 8 | offset of the marker |
+| 26 | 8 | last stable offset |
 """
 
 from __future__ import annotations

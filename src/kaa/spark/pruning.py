@@ -120,7 +120,7 @@ def plan_read(
     given = {name.lower(): str(value) for name, value in options.items()}
     for name in _ELSEWHERE:
         if name in given:
-            raise OptionError(f"option {name}: say it by topic, where and columns")
+            raise OptionError(f"option {name} is not allowed here: use topic, where and columns")
     expressions = tuple(columns or ())
     bounds = bounds_of(where or "", _zone(spark))
     lookup = Lookup(source_options({**given, "subscribe": topic}, is_stream=False))

@@ -48,7 +48,7 @@ _RUN_LETTERS = 8
 
 
 @dataclass(frozen=True)
-class Written(WriterCommitMessage):
+class TaskWritten(WriterCommitMessage):
     """What a task tells the driver."""
 
     row_count: int
@@ -70,15 +70,15 @@ class _Rows:
         self.options = options
         self._version = kaa.__version__
 
-    def write(self, batches: Iterator[pa.RecordBatch], names: TaskNames | None) -> Written:
+    def write(self, batches: Iterator[pa.RecordBatch], names: TaskNames | None) -> TaskWritten:
         """Runs in a task; with names the rows are a transaction."""
         check_version(self._version)
         if names is not None:
             row_count, entry = write_transaction(self.options, names, batches)
-            return Written(row_count, names.query_id, entry)
+            return TaskWritten(row_count, names.query_id, entry)
         writer = RowWriter(self.options)
         writer.write(batches)
-        return Written(writer.row_count)
+        return TaskWritten(writer.row_count)
 
     def commit(self, messages: Messages, batch_id: int) -> None:
         """Runs on the driver, when all tasks are done."""
@@ -109,7 +109,7 @@ class _Rows:
 
 
 def _entries(messages: Messages) -> tuple[str, Sequence[Entry]]:
-    written = [message for message in messages if isinstance(message, Written)]
+    written = [message for message in messages if isinstance(message, TaskWritten)]
     entries = [message.entry for message in written if message.entry is not None]
     return next((message.query_id for message in written), ""), entries
 

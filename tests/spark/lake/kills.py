@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from kaa.spark.lake.driver import open_table
+from kaa.spark.lake.iceberg.catalog import IcebergLake
 from kaa.spark.lake.settings import LakeSettings, lake_settings
 from kaa.spark.lake.store import path_of
 from kaa.spark.lake.table_state import open_existing, plan_read, read_file
@@ -104,16 +105,19 @@ def compare(topic: Topic, settings: LakeSettings) -> None:
     plan = plan_read(*open_existing(options))
     rows = [row for file in plan.files for one in read_file(plan, file) for row in one.to_pylist()]
     assert sorted((row["partition"], row["offset"], row["n"]) for row in rows) == sorted(good)
-    letters = _dead_letters(settings)
+    letters = dead_letters(settings)
     found = [(row["partition"], row["offset"], row["value"]) for row in letters]
     assert sorted(found) == sorted(bad)
 
 
-def _dead_letters(settings: LakeSettings) -> list[dict[str, Any]]:
+def dead_letters(settings: LakeSettings) -> list[dict[str, Any]]:
+    return letters_of(open_table(settings))
+
+
+def letters_of(table: Any) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
-    table: Any = open_table(settings)
-    if settings.layout == "iceberg":
+    if isinstance(table, IcebergLake):
         return list(table.dead.handle.scan().to_arrow().to_pylist())
     files = [path_of(one.url) for one in table.dead_letters()]
     return [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import obstore
 import pytest
 
 from kaa.spark.lake.compaction import compact, plan_compaction
@@ -176,3 +177,20 @@ def test_tables_that_are_not_there(tmp_path: Path, layout: str) -> None:
         plan_read(settings, table)
     with pytest.raises(LakeError, match="name the table"):
         open_existing({})
+
+
+def test_a_manifest_that_a_client_sends_twice_is_no_conflict(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the answer of a store got lost; the files of the compaction are the table's then."""
+    _, settings, table = filled(broker, tmp_path, "parquet")
+    typed: Any = obstore
+    put = typed.put
+
+    def put_twice(*given: Any, **named: Any) -> Any:
+        put(*given, **named)
+        return put(*given, **named)
+
+    monkeypatch.setattr(obstore, "put", put_twice)
+    assert compact(table, plan_compaction(table)) == 1
+    assert values(settings) == ALL

@@ -40,6 +40,7 @@ SEED = 2_107
 KEYS = 20_000
 CHANGED = 100
 STEPS = 16
+DELETES_MAX = 3
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +103,7 @@ def delete_as_a_stranger(settings: LakeSettings, keys: set[bytes]) -> None:
             positions: Any = {file.handle.file_path: pa.array(at, pa.int64())}
             deletes.append(write_deletes(positions, file.part, lake.terms, place, "stranger"))
     files = [delete_file(table, one) for one in deletes]
-    staged = snapshots.stage(table, snapshots.Change("delete", added_deletes=files))
+    staged = snapshots.stage(table, snapshots.SnapshotChange("delete", added_deletes=files))
     lake._publisher.publish([staged])
 
 
@@ -283,6 +284,45 @@ def test_a_committer_looks_after_its_table(
     assert care.look() == []
 
 
+def test_many_small_rounds_rewrite_deletes_and_not_the_table(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither merging nor care touches the rows of a table for the sake of a few deleted ones."""
+    monkeypatch.setattr("kaa.spark.lake.caring.LAKE_CARE_FILES_MAX", 2)
+    monkeypatch.setattr("kaa.spark.lake.upsert.LAKE_BUCKET_DELETES_MAX", DELETES_MAX)
+    topic = broker.topic(partitions=1)
+    settings = settings_of(broker, topic, tmp_path, buckets=1)
+    # Values that make the first file large beside those of later rounds.
+    chance = random.Random(SEED)
+    expected = {b"k%05d" % one: chance.randbytes(50) for one in range(KEYS)}
+    records = list(expected.items())
+    for at in range(0, KEYS, 5_000):
+        topic.seed(records[at : at + 5_000])
+    land(settings)
+    (first,) = open_table(settings).files()
+    counts = []
+    for number in range(2 * DELETES_MAX + 3):
+        changed = {f"k{7 * one + number:05}": f"new {number}" for one in range(3)}
+        topic.seed(list(changed.items()))
+        land(settings)
+        expected |= {key.encode(): value.encode() for key, value in changed.items()}
+        files = {one.url: one for one in open_table(settings).files()}
+        assert first.url in files
+        counts.append(len(files[first.url].deletes))
+    assert max(counts) == DELETES_MAX + 1
+    assert counts[-1] <= DELETES_MAX
+    assert by_us(settings) == by_pyiceberg(settings) == expected
+    # Deletes of a stranger are among those that are written together.
+    delete_as_a_stranger(settings, {b"k19999"})
+    del expected[b"k19999"]
+    for number in range(DELETES_MAX + 1):
+        topic.seed([("k00000", f"last {number}")])
+        land(settings)
+    expected[b"k00000"] = b"last %d" % number
+    assert by_us(settings) == by_pyiceberg(settings) == expected
+    assert first.url in {one.url for one in open_table(settings).files()}
+
+
 def test_manifests_are_written_together(broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic(partitions=1)
     settings = settings_of(broker, topic, tmp_path, mode="append", partitionBy="key")
@@ -319,7 +359,7 @@ def test_equality_deletes_are_refused_by_name(broker: Broker, tmp_path: Path) ->
     written = write_deletes(positions, (0,), lake.terms, place, "stranger")
     file = delete_file(table, written)
     file[0] = DataFileContent.EQUALITY_DELETES
-    change = snapshots.Change("delete", added_deletes=[file])
+    change = snapshots.SnapshotChange("delete", added_deletes=[file])
     lake._publisher.publish([snapshots.stage(table, change)])
     topic.seed([("k", "w")])
     for work in (lambda: land(settings), lambda: by_us(settings)):

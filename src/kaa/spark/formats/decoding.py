@@ -19,7 +19,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kaa.limits import FORMAT_REASON_CHARACTERS_MAX
+from kaa.limits import FORMAT_DECODERS_CACHED_MAX, FORMAT_REASON_CHARACTERS_MAX
 from kaa.spark.formats.avro import AvroCodec, frame_ids
 from kaa.spark.formats.codec import Decoded, SchemaError
 from kaa.spark.formats.conform import conform
@@ -51,7 +51,7 @@ class _Reader(NamedTuple):
     defaults: Mapping[tuple[str, ...], object]
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=FORMAT_DECODERS_CACHED_MAX)
 def codec(
     kind: str,
     schema: str | bytes,
@@ -68,7 +68,7 @@ def codec(
     return ProtobufCodec(schema, dict(references), message or FIRST_MESSAGE)
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=FORMAT_DECODERS_CACHED_MAX)
 def inferred_codec(kind: StructType) -> InferredJsonCodec:
     """The codec of JSON with just these columns."""
     return InferredJsonCodec(kind)

@@ -239,11 +239,11 @@ def _plain(value: Any, kind: DataType) -> Any:
         return None
     if pa.types.is_struct(kind):
         if not isinstance(value, dict):
-            raise ValueError("something else where an object belongs")
+            raise ValueError("expected an object, found another kind of value")
         return {field.name: _plain(value.get(field.name), field.type) for field in kind}
     if pa.types.is_list(kind):
         if not isinstance(value, list):
-            raise ValueError("something else where an array belongs")
+            raise ValueError("expected an array, found another kind of value")
         return [_plain(item, kind.value_type) for item in value]
     if pa.types.is_string(kind):
         return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

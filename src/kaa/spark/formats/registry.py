@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import ssl
 import threading
 import time
@@ -63,8 +64,10 @@ class RegistrySettings:
 class RegistryClient:
     """Asks one registry; several addresses are the same registry. May be used by many threads."""
 
-    def __init__(self, settings: RegistrySettings) -> None:
+    def __init__(self, settings: RegistrySettings, seconds_max: float = math.inf) -> None:
+        """`seconds_max` is for one question with all its attempts."""
         self.settings = settings
+        self._seconds_max = seconds_max
         self._by_id: dict[int, RegisteredSchema] = {}
         self._latest: dict[tuple[str, str], tuple[float, RegisteredSchema]] = {}
         self._lock = threading.Lock()
@@ -124,10 +127,14 @@ class RegistryClient:
 
     def _get(self, path: str) -> dict[str, Any]:
         problem: Exception | None = None
+        deadline = time.monotonic() + self._seconds_max
         for attempt in range(REGISTRY_ATTEMPTS_MAX):
+            left = min(deadline - time.monotonic(), REGISTRY_ANSWER_SECONDS_MAX)
+            if left <= 0:
+                break
             url = self.settings.urls[attempt % len(self.settings.urls)].rstrip("/") + path
             try:
-                return self._ask(url)
+                return self._ask(url, left)
             except urllib.error.HTTPError as error:
                 with error:
                     said = _message(error.read(REGISTRY_ANSWER_BYTES_MAX))
@@ -141,7 +148,7 @@ class RegistryClient:
                 problem = error
         raise RegistryError(f"the registry does not answer for {path}: {problem}") from problem
 
-    def _ask(self, url: str) -> dict[str, Any]:
+    def _ask(self, url: str, seconds_max: float) -> dict[str, Any]:
         if not url.startswith(("http://", "https://")):
             raise RegistryError(f"the address of a registry begins with http:// or https://: {url}")
         request = urllib.request.Request(url, headers=self._headers())  # noqa: S310 Checked above.
@@ -149,7 +156,7 @@ class RegistryClient:
         if url.startswith("https:"):
             context = ssl.create_default_context(cafile=self.settings.ca_file)
         with urllib.request.urlopen(  # noqa: S310 Checked above.
-            request, timeout=REGISTRY_ANSWER_SECONDS_MAX, context=context
+            request, timeout=seconds_max, context=context
         ) as answer:
             body = answer.read(REGISTRY_ANSWER_BYTES_MAX + 1)
         if len(body) > REGISTRY_ANSWER_BYTES_MAX:

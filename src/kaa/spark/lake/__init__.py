@@ -27,7 +27,7 @@ table between rounds and during them.
 | `maintenance` | expiry, removal of orphans, manifests written together, each with a plan first |
 | `caring` | all of these between the rounds of a committer, by the policy of the table |
 | `altering` | changes of what a table keeps |
-| `resuming` | where a table goes on that was rolled back |
+| `resuming` | where a table that was rolled back goes on |
 | `table_state` | a table as it is, as it was at an offset, and with the live tail of its topic |
 | `increments` | what a stream reads of a table, and how far it is; pure |
 | `kaa_table` | the format `kaa_table` of Spark |

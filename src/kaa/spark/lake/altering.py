@@ -38,7 +38,7 @@ ALTERABLE: Final = ("partitionBy", "columns", *FREE, *_SCHEMAS, "schemaRegistry.
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """One setting that becomes another."""
 
     name: str
@@ -46,7 +46,7 @@ class Change:
     after: str
 
 
-def plan_alter(table: LakeTable, wanted: Mapping[str, str]) -> list[Change]:
+def plan_alter(table: LakeTable, wanted: Mapping[str, str]) -> list[SettingChange]:
     """What would change; raises LakeError for what cannot be."""
     stored = kept(table.settings)
     if "partitionBy" in stored:
@@ -70,7 +70,7 @@ def plan_alter(table: LakeTable, wanted: Mapping[str, str]) -> list[Change]:
             after = _columns(table, after)
         before = stored.get(name, "")
         if before != after:
-            changes.append(Change(name, before, after))
+            changes.append(SettingChange(name, before, after))
     return changes
 
 
@@ -94,7 +94,7 @@ def _columns(table: LakeTable, text: str) -> str:
     return ",".join(wanted)
 
 
-def alter(table: LakeTable, changes: list[Change]) -> None:
+def alter(table: LakeTable, changes: list[SettingChange]) -> None:
     """Makes the changes, in one commit."""
     after = {one.name: one.after for one in changes}
     given = {**kept(table.settings), **table.settings.given}

@@ -6,9 +6,12 @@ that stops when it has read all, and does what is due:
 | when | what is done |
 |---|---|
 | more than 100 manifests | they are written together |
-| more than 100 small files, or any with deleted rows | they are compacted, some groups at a time |
+| more than 100 files, or files with deletes | small ones and those with deletes are compacted |
 | versions older than a week | they are forgotten, except the last ten |
 | a day after it began, and then each day | orphans are deleted |
+
+Tables with one row per key are not compacted: each round keeps the buckets that it touches from
+falling to pieces (`upsert` says how), and a few deleted rows are no reason to write all again.
 
 Whether there is so much is seen in the summary of the newest snapshot, which costs nothing. All of
 it takes at most a fifth of the time. It is never a reason to stop: what fails is left to the next
@@ -82,8 +85,8 @@ class Caretaker:
 
     def _care(self, now: float) -> list[str]:
         table, done = self._table, []
-        files, deletes = count_files(table)
-        if files > LAKE_CARE_FILES_MAX or deletes > LAKE_CARE_FILES_MAX:
+        is_keyed = table.settings.mode == "upsert"
+        if not is_keyed and max(count_files(table)) > LAKE_CARE_FILES_MAX:
             plan = plan_compaction(table)[:LAKE_COMMIT_GROUPS]
             if compact(table, plan, self._runner):
                 done.append("compact")

@@ -8,9 +8,11 @@ offset, by the key where there is one row per key, or by columns that the user n
 
 Groups are committed together, some at a time, so that little is lost when the work is broken off.
 The commit *replaces*: it changes no rows and leaves the offsets as they are, so streams skip it. If
-somebody commits meanwhile, the same files are committed on top of that, and not written again. A
-group is given up if one of its files is gone or has new deletes: its rows are others now. Files of
-deletes that concern no file any more are dropped with it.
+somebody commits meanwhile, the same files are committed on top of that, and not written again; so
+they are where no answer came and the table shows that the commit was not taken. A group is given up
+if one of its files is gone or has new deletes: its rows are others now. What was written for it is
+deleted then, unless a commit without an answer may have made it part of the table. Files of deletes
+that concern no file any more are dropped with it.
 """
 
 from __future__ import annotations
@@ -27,12 +29,13 @@ from kaa.limits import (
 from kaa.spark.formats.untyped import pa
 from kaa.spark.lake.files import read_all
 from kaa.spark.lake.partitioning import divide
-from kaa.spark.lake.running import LocalRunner
+from kaa.spark.lake.running import LocalRunner, pause, reason_of
 from kaa.spark.lake.table import (
     ConflictError,
     LakeError,
     StaleRoundError,
     TableCommit,
+    UnknownOutcomeError,
     needless_deletes,
 )
 from kaa.spark.lake.writing import RowsPlace, delete_files, write_rows
@@ -125,7 +128,12 @@ def compact(
         commit_id = os.urandom(8).hex()
         place = table.prepare(table.schema())
         tasks = [_task(table, one, place, commit_id, sort_by) for one in some]
-        made = runner.map(rewrite, tasks)
+        try:
+            made = runner.map(rewrite, tasks)
+        except Exception as error:
+            if (reason := reason_of(error)) is None:
+                raise
+            raise LakeError(f"files could not be written together: {reason}") from error
         done += _replace(table, dict(zip(some, made, strict=True)), place, commit_id)
     return done
 
@@ -173,15 +181,21 @@ def _replace(
     commit_id: str,
 ) -> int:
     """Replaces the files of groups that nobody else has changed; returns how many."""
-    for _ in range(LAKE_ATTEMPTS_MAX):
+    doubt: UnknownOutcomeError | None = None
+    done = 0
+    for attempt in range(LAKE_ATTEMPTS_MAX):
         state = table.load()
         files = table.files(state)
         present = {one.url: one for one in files}
         for group in list(made):
             if not all(_is_same(present.get(one.url), one) for one in group.files):
-                delete_files(place, [one.url for one in made.pop(group)])
+                written = [one.url for one in made.pop(group)]
+                if doubt is None:
+                    delete_files(place, written)
+                else:
+                    done += all(one in present for one in written)
         if not made:
-            return 0
+            return done
         removed = [present[one.url] for group in made for one in group.files]
         commit = TableCommit(
             commit_id=commit_id,
@@ -197,13 +211,18 @@ def _replace(
             table.commit(state.version, commit)
         except ConflictError:
             continue
+        except UnknownOutcomeError as error:
+            doubt = error
+            pause(attempt + 1)
+            continue
         except StaleRoundError:
-            break
-        return len(made)
-    else:
-        raise LakeError("other writers commit too often for a compaction to succeed")
-    delete_files(place, [one.url for some in made.values() for one in some])
-    return 0
+            if doubt is None:
+                delete_files(place, [one.url for some in made.values() for one in some])
+            return done
+        return done + len(made)
+    if doubt is not None:
+        raise doubt
+    raise LakeError("other writers commit too often for a compaction to succeed")
 
 
 def _is_same(now: DataFileInfo | None, planned: DataFileInfo) -> bool:

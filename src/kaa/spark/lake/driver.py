@@ -10,20 +10,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import kaa
-from kaa.client.errors import ClientError
 from kaa.limits import LAKE_TASK_ROWS_MIN
 from kaa.spark import formats
-from kaa.spark.errors import SparkSourceError
 from kaa.spark.formats.conform import list_of, struct_of
 from kaa.spark.formats.untyped import pa
 from kaa.spark.lake import machine
 from kaa.spark.lake.caring import Caretaker
 from kaa.spark.lake.inferring import InferredColumns, first_columns
 from kaa.spark.lake.plan import round_ends, round_ranges, sharing
+from kaa.spark.lake.running import pause, reason_of
 from kaa.spark.lake.table import (
     ConflictError,
     LakeError,
+    NoTableError,
     StaleRoundError,
+    TableAwayError,
     TableCommit,
     TableState,
     UnknownOutcomeError,
@@ -112,6 +113,17 @@ def open_table(asked: LakeSettings) -> LakeTable:
     return folder.FolderLake(settings, table_schema(settings, plan), dead_letter_schema())
 
 
+def open_known(asked: LakeSettings) -> LakeTable:
+    """A table that is there, to be looked at or after; raises NoTableError, and makes none."""
+    table = open_table(asked)
+    if not table.exists():
+        raise NoTableError(
+            f"there is no table {table.settings.table} in {table.settings.store.url}; kaa lake run "
+            "makes it, and --table and --warehouse name others"
+        )
+    return table
+
+
 class LakeDriver:
     """Keeps one table up to date with its topic."""
 
@@ -180,10 +192,16 @@ class LakeDriver:
             case machine.Wait():
                 self._stop.wait(self._settings.interval_seconds)
                 return machine.Waited()
+            case machine.BackOff():
+                pause(effect.failures, self._stop)
+                return None
         raise TypeError(f"no effect: {effect!r}")
 
-    def _load(self) -> machine.Loaded:
-        state = self._table.load().trusted()
+    def _load(self) -> machine.Loaded | machine.LoadFailed:
+        try:
+            state = self._table.load().trusted()
+        except (TableAwayError, ConflictError, OSError) as error:
+            return machine.LoadFailed(str(error))
         found = self._lookup.partitions()
         self._topic_id = found.topic_ids.get(self._settings.topic)
         if state.topic_id is not None and state.topic_id != self._topic_id:
@@ -222,9 +240,9 @@ class LakeDriver:
                 self._columns.add(more)
                 done = self._map(effect, looks_for_more=False)
                 files = [file for one in done if not isinstance(one, Grown) for file in one]
-            return machine.Written(files)
+            return machine.RoundWritten(files)
         except Exception as error:
-            reason = _reason(error)
+            reason = reason_of(error)
             if reason is None:
                 raise
             return machine.WriteFailed(reason)
@@ -277,7 +295,7 @@ class LakeDriver:
             try:
                 merged = self._merge(effect)
             except Exception as error:
-                reason = _reason(error)
+                reason = reason_of(error)
                 drop_news(self._place, effect.files)
                 if reason is None:
                     raise
@@ -299,14 +317,12 @@ class LakeDriver:
                 # Merged files are for one version of the table; the next attempt merges again.
                 delete_files(self._place, merged.urls)
             return machine.Conflict()
-        except UnknownOutcomeError:
-            return machine.OutcomeUnknown()
+        except (UnknownOutcomeError, TableAwayError, OSError) as error:
+            return machine.OutcomeUnknown(str(error))
         except StaleRoundError as error:
-            if self._place is not None:
-                merged_urls = [] if merged is None else merged.urls
-                urls = [one.url for one in effect.files or ()]
-                delete_files(self._place, [*urls, *merged_urls])
-            return machine.WriteFailed(str(error))
+            if merged is not None:
+                delete_files(self._place, merged.urls)
+            return machine.RoundStale(str(error))
         if self._settings.mode == "upsert" and effect.files:
             drop_news(self._place, effect.files)
         return machine.Committed()
@@ -331,21 +347,3 @@ class LakeDriver:
                 ends=self._ends,
             )
         )
-
-
-def _reason(error: Exception) -> str | None:
-    """Why tasks failed, if trying again may help."""
-    if isinstance(error, ClientError | SparkSourceError | OSError | RuntimeError):
-        return str(error)
-    # What Spark raises has no base of its own that would not need Spark to name it.
-    if type(error).__module__.startswith(("py4j", "pyspark")):
-        return _last_line(str(error))
-    return None
-
-
-def _last_line(text: str) -> str:
-    """Of a trace, the line that says what went wrong."""
-    lines = [
-        line.strip() for line in text.splitlines() if "Error: " in line or "Exception: " in line
-    ]
-    return lines[-1] if lines else text[:500]

@@ -26,7 +26,7 @@ from kaa.spark.lake.iceberg.deletes import deleted_positions
 from kaa.spark.lake.store import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kaa.spark.formats.untyped import Array, DataType, Field, RecordBatch, Schema, Table
     from kaa.spark.lake.store import Store
@@ -125,6 +125,13 @@ class IcebergReader:
                 at = pa.array(range(first, first + batch.num_rows), pa.int64())
                 first += batch.num_rows
                 yield shaped(rows.filter(pc.invert(pc.is_in(at, gone))), schema)
+
+    def deleted(self, file: DataFileInfo, deletes: Sequence[Any]) -> Array:
+        """The positions of a file that some of its files with deletes name."""
+        from pyiceberg.io import load_file_io
+
+        io = load_file_io(dict(self.properties), file.url)
+        return deleted_positions(io, deletes, file.handle.file_path)
 
     def find(self, file: DataFileInfo, schema: Schema, key: str, keys: list[bytes]) -> FoundRows:
         """The rows of a file that have one of the keys, which are sorted, in columns of a schema.

@@ -23,6 +23,9 @@ committers that want to be n, one is, and the others see a conflict. Nothing is 
 | added | `{"path", "rows", "bytes", "part", "dead"}` each; paths are relative to the table |
 | removed | paths of files that no longer belong to the table |
 
+Expiry makes numbers free again. A committer that slept for so long may take one of them: it looks
+afterwards whether its manifest is in the unbroken run up to the newest, which alone counts.
+
 The files of version n are those of the newest full manifest up to n, and what was added and removed
 since. Rows are there once for readers that go by the manifests; one that reads every file of the
 folder may see files of a failed round, or both sides of a compaction.
@@ -50,6 +53,7 @@ from kaa.spark.lake.table import (
     TableState,
     UnknownOutcomeError,
     WritePlace,
+    check_old_files,
 )
 
 if TYPE_CHECKING:
@@ -92,6 +96,9 @@ class FolderLake:
         self._schema = schema
         self._dead_schema = dead_schema
 
+    def exists(self) -> bool:
+        return bool(self._numbers())
+
     def load(self) -> TableState:
         number, manifest = self._newest()
         if manifest is None:
@@ -119,6 +126,7 @@ class FolderLake:
         )
 
     def commit(self, version: str, commit: TableCommit) -> None:
+        check_old_files(self.store, commit.added)
         number = int(version) + 1
         added = [
             {
@@ -156,12 +164,26 @@ class FolderLake:
             "added": added,
             "removed": [] if is_full else removed,
         }
+        self._create(number, json.dumps(manifest).encode())
+
+    def _create(self, number: int, data: bytes) -> None:
+        """Writes a manifest, if its number is the next one."""
         try:
-            self.store.create(_name(number), json.dumps(manifest).encode())
+            self.store.create(_name(number), data)
+            present = _present(self.store)
         except ExistsError as error:
-            raise ConflictError(version) from error
+            # The client of a store repeats what got no answer, and may meet itself.
+            if self.store.read(_name(number)) != data:
+                raise ConflictError(f"another commit has written {_name(number)}") from error
+            return
         except OSError as error:
             raise UnknownOutcomeError(str(error)) from error
+        if number in _unbroken(present):
+            return
+        if number not in present:
+            raise UnknownOutcomeError(f"{_name(number)} was forgotten at once")
+        self.store.delete([_name(number)])
+        raise ConflictError(f"{_name(number)} was forgotten long ago")
 
     def files(self, offset_state: TableState | None = None) -> list[DataFileInfo]:
         return self._infos(offset_state, is_dead=False)
@@ -202,7 +224,7 @@ class FolderLake:
     def forget_before(self, number: int) -> list[str]:
         """The manifests that are no longer needed when versions from `number` on are to be read."""
         kept = self._full_before(number)
-        return [_name(one) for one in self._numbers() if one < kept]
+        return [_name(one) for one in _present(self.store) if one < kept]
 
     def files_since(self, number: int) -> set[str]:
         """Every file, as a relative path, that a version from `number` on names."""
@@ -252,8 +274,23 @@ def newest_manifest(store: Store) -> tuple[int, dict[str, Any] | None]:
 
 
 def _numbers(store: Store) -> list[int]:
+    return _unbroken(_present(store))
+
+
+def _present(store: Store) -> list[int]:
     names = [one.path.rpartition("/")[2] for one in store.list(MANIFESTS)]
     return sorted(int(name[:-5]) for name in names if name[:-5].isdecimal())
+
+
+def _unbroken(numbers: list[int]) -> list[int]:
+    """Those without a gap up to the newest, from a full manifest on, as expiry leaves them.
+
+    What is before is of a committer that came far too late, or of an expiry that was broken off.
+    """
+    gaps = [at for at in range(1, len(numbers)) if numbers[at] != numbers[at - 1] + 1]
+    run = numbers[gaps[-1] :] if gaps else numbers
+    full = [at for at, one in enumerate(run) if one % LAKE_FULL_MANIFEST_VERSIONS == 0]
+    return run[full[0] :] if full else run
 
 
 def _read(store: Store, number: int) -> dict[str, Any]:

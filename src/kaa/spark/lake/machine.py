@@ -2,7 +2,8 @@
 
 One round:
 
-    LoadTable -> Loaded -> FindEnds -> EndsFound -> WriteRound -> Written -> Commit -> Committed
+    LoadTable -> Loaded -> FindEnds -> EndsFound
+        -> WriteRound -> RoundWritten -> Commit -> Committed
 
 A commit names the version of the table that the round was planned on; the table takes it only if
 it is still at that version. The machine never commits the same files twice without having looked:
@@ -14,10 +15,13 @@ it is still at that version. The machine never commits the same files twice with
   were committed under our commit id, it was our commit that came through. Otherwise as above; but
   files whose commit is in doubt are never deleted here, since a commit that is still on its way
   could make them part of the table. Maintenance removes them when they are a day old.
+- *Stale* (the table was changed so that the files no longer fit): they are dropped, unless a commit
+  of theirs is in doubt, and the round is planned again.
 - *A crash* leaves files that no commit names, and nothing else.
 
 A round that could not be written is planned again, a limited number of times in a row; so is a
-commit without an answer repeated.
+commit without an answer repeated. A table that cannot be looked at is looked at again after a
+pause, with the round as it was.
 
 A committer that keeps running rests after a round that has read all there was, so that what comes
 in meanwhile is one commit and not many. While there is more to read it does not.
@@ -51,6 +55,13 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadFailed:
+    """The table could not be looked at."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class EndsFound:
     """How far each partition may be read, and where those begin that the table does not know."""
 
@@ -59,7 +70,7 @@ class EndsFound:
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Generic[Files]):
+class RoundWritten(Generic[Files]):
     """The files of the round are in place."""
 
     files: Files
@@ -85,6 +96,15 @@ class Conflict:
 @dataclass(frozen=True, slots=True)
 class OutcomeUnknown:
     """Whether the commit was taken is not known."""
+
+    reason: str = "no answer came"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStale:
+    """The files cannot be committed to the table as it is now; this commit was not sent."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +156,13 @@ class DropFiles(Generic[Files]):
 @dataclass(frozen=True, slots=True)
 class Wait:
     """There is nothing to do for now."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackOff:
+    """Something failed; the longer, the more often in a row."""
+
+    failures: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +221,15 @@ class Committer(Generic[Files]):
                 return self._loaded(event)
             case EndsFound():
                 return self._ends_found(event)
-            case Written():
+            case RoundWritten():
                 assert self._round is not None, "files of no round"
                 now = self._round
                 self._round = _Round(now.commit_id, now.before, now.after, event.files)
                 return [self._commit(self._round)]
             case WriteFailed():
                 return self._failed(event.reason)
+            case RoundStale():
+                return [*self._dropped(), *self._failed(event.reason)]
             case Committed():
                 return self._committed()
             case Conflict():
@@ -213,10 +242,13 @@ class Committer(Generic[Files]):
                 )
                 self._failures += 1
                 if self._failures >= LAKE_ATTEMPTS_MAX:
-                    return [Stop("it is not known whether a round was committed: no answer came")]
+                    unknown = "it is not known whether a round was committed"
+                    return [Stop(f"{unknown}: {event.reason}")]
                 return [LoadTable()]
             case Waited():
                 return [LoadTable()]
+            case LoadFailed():
+                return self._not_loaded(event.reason)
         raise TypeError(f"no event: {event!r}")
 
     def _loaded(self, table: Loaded) -> list[object]:
@@ -234,11 +266,16 @@ class Committer(Generic[Files]):
             # Maintenance came between, or the commit got lost on its way: it is safe to repeat,
             # since the version lets only one of both through.
             return [self._commit(now)]
+        dropped = self._dropped()
         self._round = None
-        dropped: list[object] = []
-        if now.files is not None and not now.is_in_doubt:
-            dropped.append(DropFiles(now.files))
         return [*dropped, FindEnds(self._offsets)]
+
+    def _dropped(self) -> list[object]:
+        """The files of the round under way are deleted, if no commit can still name them."""
+        now = self._round
+        if now is None or now.files is None or now.is_in_doubt:
+            return []
+        return [DropFiles(now.files)]
 
     def _ends_found(self, found: EndsFound) -> list[object]:
         before = {**found.starts, **self._offsets}
@@ -274,6 +311,13 @@ class Committer(Generic[Files]):
         self._rests_next = self._reads_all and not self._is_once
         self.rounds_committed += 1
         return [LoadTable()]
+
+    def _not_loaded(self, reason: str) -> list[object]:
+        """A round under way stays: whether it was committed is seen by the load that succeeds."""
+        self._failures += 1
+        if self._failures >= LAKE_ATTEMPTS_MAX:
+            return [Stop(f"the table cannot be looked at: {reason}")]
+        return [BackOff(self._failures), LoadTable()]
 
     def _failed(self, reason: str) -> list[object]:
         self._round = None

@@ -64,12 +64,11 @@ def expire(table: LakeTable, versions: list[str]) -> int:
     if not versions:
         return 0
     if isinstance(table, IcebergLake):
-        ids = [int(one) for one in versions]
-        table.data.handle.maintenance.expire_snapshots().by_ids(ids).commit()
-        return len(ids)
+        return table.data.forget([int(one) for one in versions])
     assert isinstance(table, FolderLake)
-    # A version needs the manifests down to the last full one before it.
-    return table.store.delete(table.forget_before(int(versions[-1]) + 1))
+    # A version needs the manifests down to the last full one before it. The newest goes first, so
+    # that the others can be read, should this be broken off.
+    return table.store.delete(reversed(table.forget_before(int(versions[-1]) + 1)))
 
 
 # --- orphans
@@ -146,21 +145,19 @@ def _as_listed(orphan: Orphan) -> Iterator[tuple[str, Orphan]]:
 def _folders(table: LakeTable) -> list[tuple[Store, tuple[str, ...]]]:
     """Places of the table, and the folders of its files there."""
     if isinstance(table, IcebergLake):
-        return [(one.store, ("data", "metadata")) for one in (table.data, table.dead)]
+        return [(one.store, ("data", "metadata")) for one in table.tables]
     assert isinstance(table, FolderLake)
     return [(table.store, (DATA, DEAD_LETTERS))]
 
 
 def _namings(table: LakeTable) -> list[Naming]:
     if isinstance(table, IcebergLake):
-        return [
-            task
-            for one in (table.data, table.dead)
-            for task in (
-                Naming(names=tuple(one.named_by_metadata())),
-                *(Naming(manifest=manifest, io=one.io) for manifest in one.manifests()),
-            )
-        ]
+        tasks = []
+        for one in table.tables:
+            found = one.named_by_metadata()
+            tasks.append(Naming(names=tuple(found.paths)))
+            tasks += [Naming(manifest=manifest, io=found.io) for manifest in found.manifests]
+        return tasks
     assert isinstance(table, FolderLake)
     history = table.history()
     names = table.files_since(int(history[0].version)) if history else set()
@@ -191,4 +188,4 @@ def rewrite_manifests(table: LakeTable) -> bool:
             return table.rewrite_manifests()
         except ConflictError:
             continue
-    raise LakeError("others commit so often that no manifests can be written together")
+    raise LakeError("other writers commit so often that the manifests cannot be merged")

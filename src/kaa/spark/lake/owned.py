@@ -112,6 +112,11 @@ def to_properties(stored: Mapping[str, str]) -> dict[str, str]:
     return {VERSION_PROPERTY: VERSION, **named}
 
 
+def is_of_query(properties: Mapping[str, str]) -> bool:
+    """Whether a query fills the table; it keeps settings then, and no topic."""
+    return VERSION_PROPERTY in properties and PREFIX + "topic" not in properties
+
+
 def from_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Out of the properties of an Iceberg table, without the partitioning."""
     version = properties.get(VERSION_PROPERTY, VERSION)

@@ -75,7 +75,7 @@ def parse_terms(text: str) -> tuple[Term, ...]:
         transform, buckets, inner, plain = match.groups()
         transform = (transform or "identity").lower()
         if transform not in TRANSFORMS:
-            raise PartitionError(f"{transform!r} is none of {', '.join(TRANSFORMS)}")
+            raise PartitionError(f"{transform!r} is not one of {', '.join(TRANSFORMS)}")
         if (transform == "bucket") != (buckets is not None):
             raise PartitionError("bucket takes a number and a column, the others a column")
         terms.append(Term(transform, inner or plain, int(buckets or 0)))

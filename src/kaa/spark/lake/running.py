@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from kaa.client.errors import ClientError
+from kaa.limits import LAKE_PAUSE_SECONDS
+from kaa.spark.errors import SparkSourceError
 from kaa.spark.formats.untyped import pa
+from kaa.spark.lake.table import ConflictError, TableAwayError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -115,3 +120,28 @@ class LocalRunner:
         names = {name for one in right_tasks for name, _ in right(one)}
         found = (pair for one in left_tasks for pair in left(one))
         return [value for name, value in found if name not in names]
+
+
+def pause(failures: int, stop: threading.Event | None = None) -> None:
+    """Waits before the next attempt, the longer, the more have failed in a row."""
+    (stop or threading.Event()).wait(LAKE_PAUSE_SECONDS * 2 ** (failures - 1))
+
+
+def reason_of(error: Exception) -> str | None:
+    """Why tasks failed, if trying again may help."""
+    if isinstance(error, ConflictError | TableAwayError):
+        return str(error)
+    if isinstance(error, ClientError | SparkSourceError | OSError | RuntimeError):
+        return str(error)
+    # What Spark raises has no base of its own that would not need Spark to name it.
+    if type(error).__module__.startswith(("py4j", "pyspark")):
+        return _last_line(str(error))
+    return None
+
+
+def _last_line(text: str) -> str:
+    """Of a trace, the line that says what went wrong."""
+    lines = [
+        line.strip() for line in text.splitlines() if "Error: " in line or "Exception: " in line
+    ]
+    return lines[-1] if lines else text[:500]

@@ -112,7 +112,7 @@ def lake_settings(options: Mapping[str, Any], *, has_topic: bool = True) -> Lake
         and not name.startswith(("kafka.", "catalog.", "store.", STORE_PREFIX))
     ]
     if unknown:
-        raise LakeError(f"no option of a table: {', '.join(sorted(unknown))}")
+        raise LakeError(f"unknown options of a table: {', '.join(sorted(unknown))}")
     topic = given.get("topic") or (_missing("topic") if has_topic else given.get("table", ""))
     layout = _choice(given, "layout", ("iceberg", "parquet"))
     mode = _choice(given, "mode", ("append", "upsert"))

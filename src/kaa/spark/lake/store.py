@@ -18,6 +18,7 @@ must not be overwritten, lists and deletions go through obstore.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -135,7 +136,8 @@ class Store:
         import obstore
 
         try:
-            obstore.put(self.objects(), path, data, mode="create")
+            with _answering():
+                obstore.put(self.objects(), path, data, mode="create")
         except obstore.exceptions.AlreadyExistsError as error:
             raise ExistsError(self.join(path)) from error
 
@@ -143,15 +145,19 @@ class Store:
         """A whole object."""
         import obstore
 
-        return bytes(obstore.get(self.objects(), path).bytes())
+        with _answering():
+            return bytes(obstore.get(self.objects(), path).bytes())
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Every object below, or below a folder."""
         import obstore
 
-        for chunk in obstore.list(self.objects(), prefix=prefix or None):
-            for meta in chunk:
-                yield ObjectInfo(meta["path"], meta["size"], meta["last_modified"].timestamp())
+        if self.is_local and not Path(path_of(self.url)).exists():
+            return  # A look makes no folder.
+        with _answering():
+            for chunk in obstore.list(self.objects(), prefix=prefix or None):
+                for meta in chunk:
+                    yield ObjectInfo(meta["path"], meta["size"], meta["last_modified"].timestamp())
 
     def delete(self, paths: Iterable[str]) -> int:
         """Deletes objects; those that are not there do not matter. Returns how many it tried."""
@@ -161,7 +167,8 @@ class Store:
         for path in paths:
             count += 1
             try:
-                obstore.delete(objects, path)
+                with _answering():
+                    obstore.delete(objects, path)
             except FileNotFoundError:
                 continue
         return count
@@ -173,6 +180,19 @@ class Store:
         if not normal.startswith(base):
             raise PlaceError(f"{url} does not lie in {self.url}")
         return normal.removeprefix(base)
+
+
+@contextlib.contextmanager
+def _answering() -> Iterator[None]:
+    """What obstore says of a disk or a service that fails is an OSError for everyone else."""
+    import obstore
+
+    try:
+        yield
+    except (obstore.exceptions.AlreadyExistsError, FileNotFoundError):
+        raise
+    except obstore.exceptions.BaseError as error:
+        raise OSError(str(error).partition("\n")[0]) from error
 
 
 def normal_url(place: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kaa.limits import LAKE_ORPHAN_AGE_SECONDS
 from kaa.spark.formats.untyped import pa
+from kaa.spark.lake.store import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +21,17 @@ if TYPE_CHECKING:
 
 class LakeError(Exception):
     """Something about a table that a user should read."""
+
+
+class NoTableError(LakeError):
+    """There is no such table."""
+
+
+class TableAwayError(LakeError):
+    """The catalog or the store did not do what it was asked; trying again may help.
+
+    It was not asked for a commit of rows: what came of that is then an unknown outcome.
+    """
 
 
 class ConflictError(Exception):
@@ -48,6 +62,8 @@ class WrittenFile:
     # The number of the partitioning that `part` belongs to.
     spec: int = 0
     footer: bytes = field(default=b"", repr=False)  # pyarrow's FileMetaData, pickled.
+    # In seconds since 1970, by the clock of the task.
+    written_at: float = field(default_factory=time.time, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +93,23 @@ class DataFileInfo:
     deletes: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     # Whether its part is one of the partitioning that the table has now.
     is_current: bool = True
+
+
+def check_old_files(store: Store, files: Sequence[WrittenFile]) -> None:
+    """Whether files are still there that were written so long ago that they may count as orphans.
+
+    Raises StaleRoundError.
+    """
+    limit = time.time() - LAKE_ORPHAN_AGE_SECONDS / 2
+    old = [path_of(one.url) for one in files if one.written_at < limit]
+    if not old:
+        return
+    for info in store.filesystem().get_file_info(old):
+        if not info.is_file:
+            raise StaleRoundError(
+                f"{info.path} was removed as an orphan: it was written more than "
+                f"{LAKE_ORPHAN_AGE_SECONDS / 3600:.0f} hours before its commit"
+            )
 
 
 def needless_deletes(files: Sequence[DataFileInfo], removed: Sequence[DataFileInfo]) -> list[str]:
@@ -171,6 +204,9 @@ class LakeTable(Protocol):
 
     def sources(self) -> dict[str, str]:
         """What records call those columns that have another name."""
+
+    def exists(self) -> bool:
+        """Whether there is such a table."""
 
     def load(self) -> TableState:
         """The state of the table, which is made if it is not there."""

@@ -17,7 +17,8 @@ that changed, not the size of the table. A bucket is kept from falling to pieces
 - when more than a quarter of its rows is deleted, its files with deleted rows are rewritten;
 - when it has more than eight files, the small ones are written together, up to one that is more
   than four times as large as all before it. So a row is written again about as often as the bucket
-  grew by that factor.
+  grew by that factor;
+- when it has more than eight files with deleted positions, they become one.
 
 A folder of Parquet files has no deleted positions: there the touched buckets are rewritten.
 
@@ -35,7 +36,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.limits import LAKE_BUCKET_FILES_MAX, LAKE_BUCKET_GROWTH_FACTOR, LAKE_DELETED_SHARE_MAX
+from kaa.limits import (
+    LAKE_BUCKET_DELETES_MAX,
+    LAKE_BUCKET_FILES_MAX,
+    LAKE_BUCKET_GROWTH_FACTOR,
+    LAKE_DELETED_SHARE_MAX,
+)
 from kaa.spark.formats.untyped import pa, pc
 from kaa.spark.lake.files import POSITION, FolderReader, IcebergReader, read_all
 from kaa.spark.lake.iceberg.deletes import write_deletes
@@ -88,6 +94,8 @@ class BucketTask:
     old: tuple[DataFileInfo, ...]
     # Those of the old ones that are rewritten.
     rewritten: frozenset[str]
+    # Files with deleted positions that become one with those of this round.
+    folded: frozenset[str]
     reader: FileReader = field(repr=False)
     where: RowsPlace
     commit_id: str
@@ -126,7 +134,9 @@ def merge(
         + [file for one in done for file in one.added],
         [one.deletes for one in done if one.deletes is not None],
         removed,
-        needless_deletes(files, removed),
+        sorted(
+            {*needless_deletes(files, removed), *(path for one in tasks for path in one.folded)}
+        ),
         sum(one.read_bytes for one in done),
     )
 
@@ -146,7 +156,7 @@ def _tasks(
     existing: dict[Part, list[DataFileInfo]] = {}
     for known in files:
         existing.setdefault(known.part, []).append(known)
-    reader, settings = table.reader(), table.settings
+    reader, settings, shared = table.reader(), table.settings, _shared_deletes(files)
     key = next(name for name in place.schema.names if place.source_of(name) == "key")
     tasks = []
     for part, fresh in news.items():
@@ -163,7 +173,8 @@ def _tasks(
             key=key,
         )
         gone = frozenset(one.url for one in rewritten)
-        tasks.append(BucketTask(tuple(fresh), old, gone, reader, where, commit_id))
+        folded = worth_folding([one for one in old if one.url not in gone], shared)
+        tasks.append(BucketTask(tuple(fresh), old, gone, folded, reader, where, commit_id))
     return tasks
 
 
@@ -184,6 +195,27 @@ def worth_rewriting(files: Sequence[DataFileInfo]) -> list[DataFileInfo]:
     return chosen
 
 
+def worth_folding(kept: Sequence[DataFileInfo], shared: frozenset[str]) -> frozenset[str]:
+    """Which files with deleted positions of a bucket a round writes together: all or none.
+
+    `kept` are the data files of the bucket that stay. Those that concern several buckets, as
+    another engine may write them, are left alone.
+    """
+    found = {delete.file_path for one in kept for delete in one.deletes} - shared
+    return frozenset(found if len(found) > LAKE_BUCKET_DELETES_MAX else ())
+
+
+def _shared_deletes(files: Sequence[DataFileInfo]) -> frozenset[str]:
+    """Files with deleted positions that concern data files of several parts."""
+    parts: dict[str, Part] = {}
+    found = set()
+    for file in files:
+        for one in file.deletes:
+            if parts.setdefault(one.file_path, file.part) != file.part:
+                found.add(one.file_path)
+    return frozenset(found)
+
+
 def merge_bucket(task: BucketTask) -> BucketMerge:
     """Runs in a task."""
     place = task.where.place
@@ -200,11 +232,28 @@ def merge_bucket(task: BucketTask) -> BucketMerge:
     rows = latest_per_key(old, winners) if rewritten else _without_tombstones(winners)
     rows = rows.sort_by([("key", "ascending")])
     added = write_rows(_by_table(rows, place), task.where)
+    for number, at in _folded(task, kept).items():
+        size += sum(one.file_size_in_bytes for one in kept[number].deletes)
+        now = positions.get(number, pa.array([], pa.int64()))
+        positions[number] = pc.unique(pa.concat_arrays([at, now]))
     deletes = None
     if positions:
         paths = {kept[number].handle.file_path: at for number, at in positions.items()}
         deletes = write_deletes(paths, task.where.part, task.where.terms, place, task.commit_id)
     return BucketMerge(added, deletes, size)
+
+
+def _folded(task: BucketTask, kept: Sequence[DataFileInfo]) -> dict[int, Array]:
+    """The positions in each file that were deleted before, as far as they are written again."""
+    if not task.folded:
+        return {}
+    assert isinstance(task.reader, IcebergReader), "folders have no deleted positions"
+    found = {}
+    for number, file in enumerate(kept):
+        mine = [one for one in file.deletes if one.file_path in task.folded]
+        if mine:
+            found[number] = task.reader.deleted(file, mine)
+    return found
 
 
 def _look_up(task: BucketTask, files: list[DataFileInfo], news: Table) -> tuple[Table, int]:

@@ -1,9 +1,14 @@
 """The topic of decisions: one compacted topic, a key per query, compressed JSON as values.
 
-    key    the id of the query
-    value  {"batch": 7, "done": false, "transactions": GROUP, "swept": GROUP}
-    GROUP  {"prefix": what all names begin with, "names": the rest of each,
-            "ids": the producer ids, each as the distance from the one before, "epochs": [...]}
+The key is the id of the query, the value `{"batch": 7, "done": false, "transactions": GROUP,
+"swept": GROUP}`, where a GROUP has:
+
+| field | what it is |
+|---|---|
+| `prefix` | what all names begin with |
+| `names` | the rest of each |
+| `ids` | the producer ids, each as the distance from the one before |
+| `epochs` | the epoch of each |
 
 `batch` is -1 where nothing is decided yet and something is swept. Names and ids of one batch are
 much alike, so that a transaction takes some 5 bytes: a record of a megabyte holds the decision

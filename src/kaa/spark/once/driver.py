@@ -22,11 +22,11 @@ from kaa.spark.once.machine import (
     End,
     Entry,
     Fence,
+    KnownTransaction,
     ListOpen,
     MarkDone,
     Pause,
     ReadDecision,
-    TransactionState,
 )
 from kaa.spark.once.transactions import ONGOING, end_transaction
 from kaa.spark.writing import sink_values
@@ -89,11 +89,11 @@ class Driver:
             case Pause():
                 return await asyncio.sleep(SPARK_KILLED_TASKS_PAUSE_MS / 1000)
 
-    async def _describe(self, entries: Sequence[Entry]) -> dict[str, TransactionState]:
+    async def _describe(self, entries: Sequence[Entry]) -> dict[str, KnownTransaction]:
         names = [entry.transactional_id for entry in entries]
         found = await self._brokers.admin.describe_transactions(names)
         return {
-            name: TransactionState(state.state == ONGOING, state.producer_id, state.producer_epoch)
+            name: KnownTransaction(state.state == ONGOING, state.producer_id, state.producer_epoch)
             for name, state in found.items()
             if not isinstance(state, KafkaError)
         }

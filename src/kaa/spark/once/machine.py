@@ -64,7 +64,7 @@ class Entry(NamedTuple):
     producer_epoch: int
 
 
-class TransactionState(NamedTuple):
+class KnownTransaction(NamedTuple):
     """What a coordinator knows of a transaction."""
 
     is_ongoing: bool

@@ -98,7 +98,7 @@ def _check_whole(brokers: Brokers, entry: Entry, written: set[TopicPartition]) -
     if found.state != ONGOING or known != entry or not written <= set(found.partitions):
         raise LostTransactionError(
             f"transaction {name} was aborted while its task was at work: it timed out, or another "
-            "run of the query is there"
+            "run of the query took its place"
         )
 
 

@@ -18,10 +18,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from crc32c import crc32c
-
 from kaa.limits import SPARK_TIER_SMALL_SEGMENT_BYTES, SPARK_TIER_TASK_BYTES
 from kaa.records.batch import RecordBatch
+from kaa.records.checksum import crc32c
 from kaa.records.errors import RecordsError
 from kaa.records.legacy import iter_any_batches
 from kaa.spark.brokers import loop_of_process
@@ -30,7 +29,12 @@ from kaa.spark.tier.remote_segments import Scan
 from kaa.spark.tier.stores import store_of
 from kaa.tier.store.layout import Part, object_name
 from kaa.tier.store.objects import ObjectMissingError, StoreError
-from kaa.tier.store.segments import DamagedObjectError, RemoteSegments, Written, decode_written
+from kaa.tier.store.segments import (
+    DamagedObjectError,
+    RemoteSegments,
+    WrittenObject,
+    decode_written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -125,7 +129,7 @@ class _SegmentAudit:
         self._batches = self._records = self._absent = 0
         self._size = self._crc = 0
         self._positions: set[int] = set()
-        # Behind the last batch.
+        # After the last batch.
         self._next_offset: int | None = None
 
     def report(self) -> SegmentReport:
@@ -164,7 +168,7 @@ class _SegmentAudit:
         except (StoreError, RecordsError) as error:
             self._add("damaged", f"{name}: {error}")
             return
-        found = Written(self._size, self._crc)
+        found = WrittenObject(self._size, self._crc)
         expected = decode_written(segment.custom_metadata).get(Part.LOG, found)
         if found != expected:
             self._add("damaged", f"{name} has checksum {found.crc:08x}, not {expected.crc:08x}")

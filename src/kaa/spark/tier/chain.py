@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.client.errors import KafkaError
-from kaa.model.topics import TopicPartition
+from kaa.model.topics import NO_EPOCH, TopicPartition
 from kaa.spark.tier.plan import ChainEpoch
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k23_offset_for_leader_epoch import (
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kaa.client.cluster import Cluster
 
 _CONSUMER: Final = -1
-_NO_EPOCH: Final = -1
 # The epoch that is answered, and where it ends.
 _Ends = dict[TopicPartition, dict[int, tuple[int, int]]]
 
@@ -66,7 +65,7 @@ async def leader_chains(
 
 def _leader_epoch(cluster: Cluster, partition: TopicPartition) -> int:
     known = cluster.metadata.partition(*partition)
-    return _NO_EPOCH if known is None else known.leader_epoch
+    return NO_EPOCH if known is None else known.leader_epoch
 
 
 async def _ask(
@@ -113,6 +112,6 @@ def chain_of(epochs: Collection[int], ends: Mapping[int, tuple[int, int]]) -> li
         found, end = ends[epoch]
         if found != epoch:
             continue
-        _, start = ends.get(epoch - 1, (_NO_EPOCH, 0))
+        _, start = ends.get(epoch - 1, (NO_EPOCH, 0))
         chain.append(ChainEpoch(epoch, max(0, start), end))
     return chain

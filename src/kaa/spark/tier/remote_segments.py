@@ -110,7 +110,7 @@ class Scan:
         self._segments = segments
         self._pieces = pieces
         self._aborted = aborted
-        # Behind the last batch that was given out.
+        # After the last batch that was given out.
         self._position = pieces[0].start
 
     def chunks(self) -> Iterator[Chunk]:
@@ -222,7 +222,7 @@ class _Batches(NamedTuple):
 def _size_of(data: bytes | memoryview, place: int = 0) -> int:
     size = LOG_OVERHEAD_BYTES + int(LOG_OVERHEAD.unpack_from(data, place)[1])
     if size < BASE_TIMESTAMP_POSITION:
-        raise DamagedObjectError(f"something else than a batch follows, of {size} bytes")
+        raise DamagedObjectError(f"the {size} bytes that follow are not a batch")
     return size
 
 

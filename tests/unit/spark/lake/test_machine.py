@@ -35,6 +35,7 @@ class World:
     unknowns: int = 1
     maintenance: int = 1
     failures: int = 1
+    stales: int = 0
 
     def key(self) -> Any:
         return (
@@ -45,7 +46,7 @@ class World:
             self.stored,
             self.flying,
             tuple(one.key() for one in self.committers),
-            (self.crashes, self.unknowns, self.maintenance, self.failures),
+            (self.crashes, self.unknowns, self.maintenance, self.failures, self.stales),
         )
 
     def apply(self, version: str, commit_id: str, files: tuple[File, ...], offset: int) -> bool:
@@ -143,6 +144,14 @@ def step(fork: Any, world: World, index: int, effect: Any) -> None:
             offsets = {} if world.offset is None else {0: world.offset}
             loaded = machine.Loaded(str(world.version), offsets, world.commit_id)
             answer(fork(), index, loaded)
+            if world.failures:
+                after = fork()
+                after.failures -= 1
+                answer(after, index, machine.LoadFailed("the catalog is away"))
+        case machine.BackOff():
+            after = fork()
+            after.committers[index] = after.committers[index].twin()
+            del after.committers[index].waiting[0]
         case machine.FindEnds():
             starts = {} if effect.offsets else {0: 0}
             answer(fork(), index, machine.EndsFound(starts, {0: END}))
@@ -150,7 +159,7 @@ def step(fork: Any, world: World, index: int, effect: Any) -> None:
             after = fork()
             file = (effect.starts[0], effect.ends[0], effect.commit_id)
             after.stored |= {file}
-            answer(after, index, machine.Written((file,)))
+            answer(after, index, machine.RoundWritten((file,)))
             if world.failures:
                 after = fork()
                 after.failures -= 1
@@ -181,6 +190,10 @@ def step_commit(fork: Any, world: World, index: int, effect: Any) -> None:
             elif outcome == "late":
                 after.flying += (sent,)
             answer(after, index, machine.OutcomeUnknown())
+    if world.stales:
+        after = fork()
+        after.stales -= 1
+        answer(after, index, machine.RoundStale("the partitioning was changed"))
 
 
 def check(world: World) -> None:
@@ -190,15 +203,19 @@ def check(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("committers", "crashes", "maintenance", "failures"),
-    [(1, 2, 1, 1), (2, 0, 1, 0), (2, 1, 0, 0)],  # Together they would be too many worlds.
+    ("committers", "crashes", "maintenance", "failures", "stales"),
+    # Together they would be too many worlds.
+    [(1, 2, 1, 1, 0), (1, 1, 1, 0, 1), (2, 0, 1, 0, 0), (2, 1, 0, 0, 0)],
 )
-def test_every_interleaving(committers: int, crashes: int, maintenance: int, failures: int) -> None:
+def test_every_interleaving(
+    committers: int, crashes: int, maintenance: int, failures: int, stales: int
+) -> None:
     world = World(
         committers=[Process(name) for name in "ab"[:committers]],
         crashes=crashes,
         maintenance=maintenance,
         failures=failures,
+        stales=stales,
     )
     seen = {world.key()}
     waiting = [world]
@@ -230,6 +247,24 @@ def test_it_gives_up_after_too_many_failures() -> None:
     assert "the disk is full" in str(effects[0].reason)
 
 
+def test_a_table_that_cannot_be_looked_at_is_looked_at_again() -> None:
+    away: Committer[None] = Committer(lambda _, ends: ends, lambda: "x", is_once=True)
+    away.handle(machine.Loaded("1", {0: 0}, "before"))
+    away.handle(machine.EndsFound({}, {0: 8}))
+    away.handle(machine.RoundWritten(None))
+    assert away.handle(machine.OutcomeUnknown()) == [machine.LoadTable()]
+    effects = away.handle(machine.LoadFailed("gone"))
+    assert effects == [machine.BackOff(2), machine.LoadTable()]
+    # The round that was in doubt is still known.
+    assert away.handle(machine.Loaded("2", {0: 8}, "x")) == [machine.LoadTable()]
+    for number in range(1, LAKE_ATTEMPTS_MAX):
+        effects = away.handle(machine.LoadFailed("gone"))
+        assert effects == [machine.BackOff(number), machine.LoadTable()]
+    (stop,) = away.handle(machine.LoadFailed("gone"))
+    assert isinstance(stop, machine.Stop)
+    assert "gone" in str(stop.reason)
+
+
 def test_where_a_new_table_begins_is_committed_at_once() -> None:
     process = Process("a")
     process.machine.handle(machine.Loaded("0", {}, ""))
@@ -258,11 +293,11 @@ def test_it_rests_when_all_is_read_and_only_then() -> None:
     running: Committer[None] = Committer(half, lambda: "x", is_once=False)
     running.handle(machine.Loaded("1", {0: 0}, "before"))
     running.handle(machine.EndsFound({}, {0: 8}))
-    running.handle(machine.Written(None))
+    running.handle(machine.RoundWritten(None))
     assert running.handle(machine.Committed()) == [machine.LoadTable()]
     assert running.handle(machine.Loaded("2", {0: 5}, "x")) == [machine.FindEnds({0: 5})]
     running.handle(machine.EndsFound({}, {0: 8}))
-    running.handle(machine.Written(None))
+    running.handle(machine.RoundWritten(None))
     running.handle(machine.Committed())
     assert running.handle(machine.Loaded("3", {0: 8}, "x")) == [machine.Wait()]
     running.handle(machine.Waited())
@@ -273,7 +308,7 @@ def test_it_gives_up_when_no_commit_is_answered() -> None:
     silent: Committer[None] = Committer(lambda _, ends: ends, lambda: "x", is_once=True)
     silent.handle(machine.Loaded("1", {0: 0}, "before"))
     silent.handle(machine.EndsFound({}, {0: 8}))
-    effects = silent.handle(machine.Written(None))
+    effects = silent.handle(machine.RoundWritten(None))
     for _ in range(LAKE_ATTEMPTS_MAX - 1):
         assert effects == [machine.Commit("1", "x", None, {0: 8})]
         assert silent.handle(machine.OutcomeUnknown()) == [machine.LoadTable()]

@@ -71,7 +71,7 @@ def test_upserts_rest_longer() -> None:
         ({"topic": None}, "needs the option topic"),
         ({"kafka.bootstrap.servers": None}, "needs the option kafka.bootstrap.servers"),
         ({"layout": "orc"}, "layout is iceberg or parquet"),
-        ({"colour": "red"}, "no option of a table: colour"),
+        ({"colour": "red"}, "unknown options of a table: colour"),
         ({"columns": "price"}, "no column of a record: price"),
         ({"mode": "upsert", "partitionBy": "topic"}, "partitionBy cannot be chosen"),
         ({"buckets": "none"}, "a number above 0"),

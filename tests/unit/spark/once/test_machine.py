@@ -28,13 +28,13 @@ from kaa.spark.once.machine import (
     End,
     Entry,
     Fence,
+    KnownTransaction,
     ListOpen,
     MarkDone,
     Outcome,
     Pause,
     Protocol,
     ReadDecision,
-    TransactionState,
     abort_batch,
     commit_batch,
 )
@@ -100,7 +100,7 @@ class World:
                 return self.decisions[-1] if self.decisions else None
             case Describe(entries):
                 return {
-                    entry.transactional_id: TransactionState(
+                    entry.transactional_id: KnownTransaction(
                         found.state == "Ongoing", found.producer_id, found.epoch
                     )
                     for entry in entries

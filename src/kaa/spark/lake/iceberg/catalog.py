@@ -15,15 +15,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.exceptions import NoSuchTableError, NotInstalledError, RESTError
+from pyiceberg.exceptions import NotInstalledError, RESTError
 
 from kaa.spark.formats.conform import nullable
 from kaa.spark.formats.untyped import pa
 from kaa.spark.lake.iceberg.spec import terms_of
 from kaa.spark.lake.iceberg.table import IcebergTable
 from kaa.spark.lake.iceberg.together import Publisher, no_answer
-from kaa.spark.lake.owned import adopted, from_properties, kept, to_properties
-from kaa.spark.lake.table import LakeError, StaleRoundError, WritePlace
+from kaa.spark.lake.owned import adopted, from_properties, is_of_query, kept, to_properties
+from kaa.spark.lake.table import (
+    LakeError,
+    NoTableError,
+    StaleRoundError,
+    WritePlace,
+    check_old_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,10 +73,10 @@ def open_catalog(settings: LakeSettings) -> Any:
 
 def own_settings(settings: LakeSettings) -> LakeSettings:
     """The settings with what the table keeps, if it is there already; raises LakeError."""
-    catalog = open_catalog(settings)
+    data = IcebergTable(open_catalog(settings), settings.namespace, settings.name, settings.store)
     try:
-        table = catalog.load_table((settings.namespace, settings.name))
-    except NoSuchTableError:
+        table = data.handle
+    except NoTableError:
         return settings
     return _own(settings, table)
 
@@ -79,9 +85,10 @@ def own_columns(settings: LakeSettings) -> Schema | None:
     """The columns of the table, by the names that records know, if it is there already."""
     data = IcebergTable(open_catalog(settings), settings.namespace, settings.name, settings.store)
     try:
-        schema, names = data.write_schema(), data.sources()
-    except LakeError:
+        table = data.handle
+    except NoTableError:
         return None
+    schema, names = data.write_schema(table), data.sources(table)
     return pa.schema([one.with_name(names.get(one.name, one.name)) for one in schema])
 
 
@@ -116,45 +123,51 @@ class IcebergLake:
             self._catalog, settings.namespace, settings.name + DEAD_SUFFIX, settings.store
         )
 
+    def exists(self) -> bool:
+        return self._data.exists()
+
     def load(self) -> TableState:
         properties = to_properties(kept(self.settings))
         table = self._data.ensure(self._first_schema, self.settings.terms, properties)
         _own(self.settings, table)
         self.terms = terms_of(table)
-        return self.state()
+        return self._state(table)
 
     def state(self) -> TableState:
-        return self._data.state(self.settings.topic if self.settings.has_topic else None)
+        return self._state(self._data.handle)
+
+    def _state(self, table: Any) -> TableState:
+        return self._data.state(self.settings.topic if self.settings.has_topic else None, table)
 
     def sources(self) -> dict[str, str]:
         """What records call those columns that have another name."""
         return self._data.sources()
 
     def prepare(self, schema: Schema) -> WritePlace:
-        data = self._data.evolve(schema)
-        table = self._data.handle
+        table = self._data.evolve(schema)
         self.terms = terms_of(table)
         place = WritePlace(
             store=self.settings.store,
             data_url=f"{table.location()}/data",
             dead_url="",
-            schema=data,
+            schema=self._data.write_schema(table),
             dead_schema=self._dead_schema,
             dead_from={},
             spec=table.metadata.default_spec_id,
-            sources=self._data.sources(),
+            sources=self._data.sources(table),
         )
-        if not len(self._dead_schema):
+        if not len(self._dead_schema) or is_of_query(table.properties):
             return place  # Rows of a query are never bad, so there is no second table.
-        self._dead.ensure(self._dead_schema, (), {})
+        dead = self._dead.ensure(self._dead_schema, (), {})
         return replace(
             place,
-            dead_url=f"{self._dead.handle.location()}/data",
-            dead_schema=self._dead.write_schema(),
-            dead_from=self._dead.state().offsets,
+            dead_url=f"{dead.location()}/data",
+            dead_schema=self._dead.write_schema(dead),
+            dead_from=self._dead.state(None, dead).offsets,
         )
 
     def commit(self, version: str, commit: TableCommit) -> None:
+        check_old_files(self.settings.store, commit.added)
         letters = [one for one in commit.added if one.is_dead_letters]
         data = [one for one in commit.added if not one.is_dead_letters]
         dead_version = self._dead_version(commit, letters) if letters else None
@@ -202,6 +215,11 @@ class IcebergLake:
     @property
     def dead(self) -> IcebergTable:
         return self._dead
+
+    @property
+    def tables(self) -> list[IcebergTable]:
+        """The table, and that of its dead letters if there is one."""
+        return [self._data, self._dead] if self._dead.exists() else [self._data]
 
 
 def _unusable() -> tuple[type[Exception], ...]:

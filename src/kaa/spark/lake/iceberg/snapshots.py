@@ -57,7 +57,7 @@ _DELETES_FORMAT_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SnapshotChange:
     """What a snapshot changes: pyiceberg's files, and paths of removed ones."""
 
     operation: str
@@ -71,7 +71,7 @@ class Change:
 
 def stage(
     table: Any,
-    change: Change,
+    change: SnapshotChange,
     table_properties: Callable[[int, int], Mapping[str, str]] = lambda *_: {},
 ) -> Staged:
     """A snapshot on top of the current one.
@@ -113,7 +113,7 @@ class _Staging:
         )
 
     def stage(
-        self, change: Change, table_properties: Callable[[int, int], Mapping[str, str]]
+        self, change: SnapshotChange, table_properties: Callable[[int, int], Mapping[str, str]]
     ) -> Staged:
         manifests = []
         for content, files in (
@@ -129,7 +129,7 @@ class _Staging:
         properties = table_properties(self._id, self._sequence)
         return self._staged([*manifests, *kept], summary, properties)
 
-    def _existing(self, change: Change) -> tuple[list[Any], list[Any]]:
+    def _existing(self, change: SnapshotChange) -> tuple[list[Any], list[Any]]:
         """The manifests of the parent without removed files, and these."""
         kept: list[Any] = []
         gone: dict[tuple[Any, int], list[Any]] = {}
@@ -184,7 +184,7 @@ class _Staging:
             for kind, packs in groups.items()
             for pack in packs
         ]
-        change = Change(Operation.REPLACE.value)
+        change = SnapshotChange(Operation.REPLACE.value)
         return self._staged(kept, self._summary(change, []), {})
 
     def _together(self, content: ManifestContent, spec: int, manifests: list[Any]) -> Any:
@@ -237,7 +237,7 @@ class _Staging:
         self._paths.append(path)
         return self._table.io.new_output(path)
 
-    def _summary(self, change: Change, removed: Sequence[Any]) -> Summary:
+    def _summary(self, change: SnapshotChange, removed: Sequence[Any]) -> Summary:
         collector = SnapshotSummaryCollector()
         schema, specs = self._metadata.schema(), self._metadata.specs()
         for one in (*change.added, *change.added_deletes):

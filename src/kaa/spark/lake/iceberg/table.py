@@ -23,7 +23,7 @@ import contextlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -49,7 +49,7 @@ from kaa.spark.lake.iceberg.columns import (
 from kaa.spark.lake.iceberg.files import data_file, delete_file
 from kaa.spark.lake.iceberg.progress import Ancestor, Progress, read_progress
 from kaa.spark.lake.iceberg.spec import part_of, terms_of, transform_of
-from kaa.spark.lake.iceberg.together import no_answer
+from kaa.spark.lake.iceberg.together import first_line, no_answer
 from kaa.spark.lake.increments import Version
 from kaa.spark.lake.owned import VERSION_PROPERTY, to_properties
 from kaa.spark.lake.partitioning import check_terms
@@ -57,13 +57,15 @@ from kaa.spark.lake.table import (
     ConflictError,
     DataFileInfo,
     LakeError,
+    NoTableError,
     StaleRoundError,
+    TableAwayError,
     TableState,
     UnknownOutcomeError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kaa.spark.formats.untyped import Schema
     from kaa.spark.lake.files import IcebergReader
@@ -85,8 +87,21 @@ _PROPERTIES: Final = {
 }
 
 
+class Named(NamedTuple):
+    """Files that metadata names itself, and the manifests that name the others."""
+
+    paths: set[str]
+    manifests: list[Any]
+    # What they are read with.
+    io: Any
+
+
 class IcebergTable:
-    """One table of a catalog."""
+    """One table of a catalog.
+
+    Each look asks the catalog, and reads all metadata of the table. What belongs together takes
+    `known`, the table as one look has found it: it is faster, and of one moment.
+    """
 
     def __init__(self, catalog: Any, namespace: str, name: str, store: Store) -> None:
         self._catalog = catalog
@@ -98,16 +113,40 @@ class IcebergTable:
     @property
     def handle(self) -> Any:
         """Pyiceberg's table as it is now."""
-        try:
+        with self._asking():
             self._loaded = self._catalog.load_table(self._identifier)
-        except NoSuchTableError as error:
-            raise LakeError(f"there is no table {'.'.join(self._identifier)}") from error
         return self._loaded
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Around what asks the catalog or the store; errors say which table was meant."""
+        name = ".".join(self._identifier)
+        try:
+            yield
+        except NoSuchTableError as error:
+            raise NoTableError(f"there is no table {name}") from error
+        except CommitFailedException as error:
+            raise ConflictError(f"{name}: {error}") from error
+        except no_answer() as error:
+            raise TableAwayError(f"{name}: {first_line(error)}") from error
+
+    def exists(self) -> bool:
+        """Whether the catalog has it."""
+        with self._asking():
+            return bool(self._catalog.table_exists(self._identifier))
 
     def ensure(self, schema: Schema, terms: tuple[Term, ...], properties: Mapping[str, str]) -> Any:
         """Pyiceberg's table, which is created if it is not there; several may try at once."""
-        if self._catalog.table_exists(self._identifier):
-            return self._with_properties(properties)
+        with self._asking():
+            try:
+                return self._with_properties(self.handle, properties)
+            except NoTableError:
+                self._create(schema, terms, properties)
+        return self.handle
+
+    def _create(
+        self, schema: Schema, terms: tuple[Term, ...], properties: Mapping[str, str]
+    ) -> None:
         check_terms(terms, schema)
         with contextlib.suppress(NamespaceAlreadyExistsError):
             self._catalog.create_namespace(self._namespace)
@@ -122,11 +161,9 @@ class IcebergTable:
         except (TableAlreadyExistsError, CommitFailedException):
             # Somebody else made it; load_table tells if that is not so.
             self._catalog.load_table(self._identifier)
-        return self.handle
 
-    def _with_properties(self, properties: Mapping[str, str]) -> Any:
+    def _with_properties(self, table: Any, properties: Mapping[str, str]) -> Any:
         """A table that another engine made gets what ours have."""
-        table = self.handle
         self._check_format(table)
         wanted: dict[str, str] = {}
         if table.properties.get("commit.retry.num-retries") != "0":
@@ -150,7 +187,7 @@ class IcebergTable:
     def alter(self, settings: Mapping[str, str], terms: tuple[Term, ...] | None) -> None:
         """Keeps other settings, and divides new files by other terms, if there are any given."""
         table = self.handle
-        with table.transaction() as transaction:
+        with self._asking(), table.transaction() as transaction:
             if terms is not None:
                 now = terms_of(table)
                 with transaction.update_spec() as spec:
@@ -164,12 +201,12 @@ class IcebergTable:
 
     # --- state
 
-    def state(self, topic: str | None = None) -> TableState:
-        """How far the table is; a problem is named in it.
+    def state(self, topic: str | None = None, known: Any = None) -> TableState:
+        """How far the table is, or was when it was last asked for; a problem is named in it.
 
         A table without a topic may have rows of nameless writes, and no progress yet.
         """
-        table = self.handle
+        table = self.handle if known is None else known
         version, name = _version(table), ".".join(self._identifier)
         head = table.current_snapshot()
         text = table.properties.get(progress.PROPERTY)
@@ -245,7 +282,8 @@ class IcebergTable:
             return []
         scan = table.scan(snapshot_id=None if version is None else int(version))
         try:
-            tasks = list(scan.plan_files())
+            with self._asking():
+                tasks = list(scan.plan_files())
         except ValueError as error:
             if "equality deletes" not in str(error):
                 raise
@@ -321,12 +359,10 @@ class IcebergTable:
         """The folder of the table."""
         return self._store.at(self.handle.location())
 
-    @property
-    def io(self) -> Any:
-        return self.handle.io
-
-    def named_by_metadata(self) -> set[str]:
-        """Every file that the metadata names itself: metadata, statistics, lists, manifests."""
+    def named_by_metadata(self) -> Named:
+        """Every file that the metadata names itself: metadata, statistics, lists, manifests; and
+        the manifests of all snapshots, each once, which name the others.
+        """
         table = self.handle
         metadata = table.metadata
         named = {table.metadata_location}
@@ -334,17 +370,12 @@ class IcebergTable:
         for some in (metadata.statistics, metadata.partition_statistics):
             named |= {one.statistics_path for one in some}
         named |= {one.manifest_list for one in metadata.snapshots}
-        return named | {one.manifest_path for one in self.manifests()}
-
-    def manifests(self) -> list[Any]:
-        """The manifests of all snapshots, each once."""
-        table = self.handle
-        found = {
+        manifests = {
             one.manifest_path: one
-            for snapshot in table.metadata.snapshots
+            for snapshot in metadata.snapshots
             for one in snapshot.manifests(table.io)
         }
-        return list(found.values())
+        return Named(named | manifests.keys(), list(manifests.values()), table.io)
 
     def count_files(self) -> tuple[int, int]:
         """How many data files and files with deletes the newest snapshot has, as it says."""
@@ -358,11 +389,31 @@ class IcebergTable:
         snapshot = table.current_snapshot()
         return 0 if snapshot is None else len(snapshot.manifests(table.io))
 
+    def forget(self, snapshots: Sequence[int]) -> int:
+        """Forgets snapshots, as far as they are there and no branch or tag names them."""
+        table = self.handle
+        named = {one.snapshot_id for one in table.metadata.refs.values()}
+        known = {one.snapshot_id for one in table.metadata.snapshots} - named
+        wanted = [one for one in snapshots if one in known]
+        if wanted:
+            with self._asking():
+                table.maintenance.expire_snapshots().by_ids(wanted).commit()
+        return len(wanted)
+
     # --- columns
 
-    def evolve(self, schema: Schema) -> Schema:
-        """Adds columns and widens types; a change that cannot be made is left out."""
+    def evolve(self, schema: Schema) -> Any:
+        """Adds columns and widens types; a change that cannot be made is left out.
+
+        Returns pyiceberg's table as it is then.
+        """
         table = self.handle
+        with self._asking():
+            self._evolve(table, schema)
+            self._keep_fields(table, schema.names)
+        return table
+
+    def _evolve(self, table: Any, schema: Schema) -> None:
         fields = known_fields(table.properties)
         for one in schema:
             name = wanted_name(table.schema(), fields, one.name)
@@ -371,31 +422,30 @@ class IcebergTable:
             try:
                 with table.update_schema() as update:
                     update.union_by_name(pa.schema([one.with_name(name)]))
-            except CommitFailedException:
-                table = self.handle  # Another committer changed it; the next round looks again.
             except Exception as error:
+                # Not for want of an answer: rows would be written without the column.
+                if isinstance(error, (CommitFailedException, *no_answer())):
+                    raise
                 # The name of what pyiceberg raises here differs from rule to rule.
                 if type(error).__module__.startswith("pyiceberg") or isinstance(error, ValueError):
                     continue
                 raise
-        self._keep_fields(schema.names)
-        return self.write_schema()
 
-    def _keep_fields(self, names: Sequence[str]) -> None:
-        table = self.handle
+    def _keep_fields(self, table: Any, names: Sequence[str]) -> None:
         fields = all_fields(table.schema(), table.properties, names)
         if fields != known_fields(table.properties):
             with table.transaction() as transaction:
                 transaction.set_properties({FIELDS: json.dumps(fields)})
 
-    def sources(self) -> dict[str, str]:
+    def sources(self, known: Any = None) -> dict[str, str]:
         """What records call those columns that have another name."""
-        table = self.handle
+        table = self.handle if known is None else known
         return sources(table.schema(), known_fields(table.properties))
 
-    def write_schema(self) -> Schema:
+    def write_schema(self, known: Any = None) -> Schema:
         """The columns of the table with their field ids."""
-        return pa.schema([arrow_field(one) for one in self.handle.schema().fields])
+        table = self.handle if known is None else known
+        return pa.schema([arrow_field(one) for one in table.schema().fields])
 
     # --- commits
 
@@ -468,7 +518,7 @@ def _change(
     commit: TableCommit,
     files: Sequence[WrittenFile],
     removed: Sequence[DataFileInfo],
-) -> snapshots.Change:
+) -> snapshots.SnapshotChange:
     properties = {COMMIT_ID: commit.commit_id}
     if commit.offsets is not None:
         properties[DIGEST] = progress.digest(commit.offsets)
@@ -476,7 +526,7 @@ def _change(
         operation = Operation.REPLACE
     else:
         operation = Operation.OVERWRITE if removed or commit.deletes else Operation.APPEND
-    return snapshots.Change(
+    return snapshots.SnapshotChange(
         operation.value,
         [data_file(table, one) for one in files],
         [delete_file(table, one) for one in commit.deletes],

@@ -16,7 +16,8 @@ the catalog changes both of its entries at once:
 - *A conflict* is for certain: nothing was changed, and what was staged is deleted. The clients of
   some catalogs repeat a request whose answer was lost, and then hear of a conflict with
   themselves. So the catalog is asked for the staged snapshots first, by their own ids, since
-  maintenance repeats the commit id of the table.
+  maintenance repeats the commit id of the table. If it has none and the table is still as the
+  commit requires it, the first request may be under way yet: that counts as no answer.
 - *No answer*: nothing is deleted, since the commit may have been made, or may still be.
 - *A crash* before the commit leaves files that no version names, which the removal of orphans
   finds; a crash within leaves a transaction that the database rolls back.
@@ -37,6 +38,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.exceptions import (
@@ -70,6 +72,14 @@ class DeleteManifestWriter(ManifestWriterV2):
         return {**super()._meta, "content": "deletes"}
 
 
+class Fate(Enum):
+    """What became of a snapshot whose commit was refused."""
+
+    TAKEN = "the catalog has it after all"
+    REFUSED = "the table has changed, so that it can never be taken"
+    OPEN = "the table is as it was, so that it may still be taken"
+
+
 @dataclass(frozen=True, slots=True)
 class Staged:
     """A snapshot that is written, and that no catalog knows yet."""
@@ -93,13 +103,17 @@ class Staged:
         divided = AssertDefaultSpecId(**{"default-spec-id": metadata.default_spec_id})
         return (*self.expected, same, divided)
 
-    def is_in(self, catalog: Any) -> bool:
-        """Whether its snapshot has reached the catalog, for a commit whose answer was lost."""
+    def fate(self, catalog: Any) -> Fate:
+        """What became of its snapshot, for a commit that was refused."""
         try:
             metadata = catalog.load_table(self.identifier).metadata
-        except NoSuchTableError:
-            return False
-        return metadata.snapshot_by_id(self.snapshot_id) is not None
+            if metadata.snapshot_by_id(self.snapshot_id) is not None:
+                return Fate.TAKEN
+            for one in self.requirements:
+                one.validate(metadata)
+        except (CommitFailedException, NoSuchTableError):
+            return Fate.REFUSED
+        return Fate.OPEN
 
     def discard(self) -> None:
         """Deletes the manifests."""
@@ -128,11 +142,26 @@ class Publisher:
         except no_answer() as error:
             raise UnknownOutcomeError(str(error)) from error
         except (CommitFailedException, NoSuchTableError) as error:
-            missing = self._discard_missing(staged)
-            if len(missing) == len(staged):
-                raise ConflictError(str(error)) from error
-            if missing:
-                raise UnknownOutcomeError("one table was committed to, another was not") from error
+            self._refused(staged, error)
+
+    def _refused(self, staged: Sequence[Staged], error: Exception) -> None:
+        """After a refusal: whether it counts, by what became of each; then its manifests go."""
+        try:
+            fates = [one.fate(self._catalog) for one in staged]
+        except no_answer() as unknown:
+            raise UnknownOutcomeError(str(unknown)) from error
+        # One at a time, the others were not sent yet when the first was refused.
+        counting = fates if self._way is not None else fates[:1]
+        is_conflict = Fate.REFUSED in counting and Fate.TAKEN not in fates
+        for one, fate in zip(staged, fates, strict=True):
+            if is_conflict or fate is Fate.REFUSED:
+                one.discard()
+        if is_conflict:
+            raise ConflictError(str(error)) from error
+        if Fate.OPEN in fates:
+            raise UnknownOutcomeError(str(error)) from error
+        if Fate.REFUSED in fates:
+            raise UnknownOutcomeError("one table was committed to, another was not") from error
 
     def _commit(self, one: Staged) -> None:
         done = self._catalog.commit_table(one.table, one.requirements, one.updates)
@@ -149,16 +178,6 @@ class Publisher:
             self._way = None
             return False
         return True
-
-    def _discard_missing(self, staged: Sequence[Staged]) -> list[Staged]:
-        """Those that the catalog has not, after all; what was staged of them is deleted."""
-        try:
-            missing = [one for one in staged if not one.is_in(self._catalog)]
-        except no_answer() as error:
-            raise UnknownOutcomeError(str(error)) from error
-        for one in missing:
-            one.discard()
-        return missing
 
 
 def no_answer() -> tuple[type[Exception], ...]:
@@ -179,6 +198,11 @@ def no_answer() -> tuple[type[Exception], ...]:
         if module in sys.modules:
             errors.append(getattr(sys.modules[module], name))
     return tuple(errors)
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without the advice that some libraries add."""
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 class _NotOfferedError(Exception):

@@ -32,8 +32,16 @@ from kaa.limits import LAKE_ATTEMPTS_MAX
 from kaa.model.topics import TopicPartition
 from kaa.spark.formats.conform import nullable
 from kaa.spark.formats.untyped import pa
+from kaa.spark.lake.running import pause
 from kaa.spark.lake.settings import lake_settings
-from kaa.spark.lake.table import ConflictError, LakeError, TableCommit, UnknownOutcomeError
+from kaa.spark.lake.table import (
+    ConflictError,
+    LakeError,
+    StaleRoundError,
+    TableAwayError,
+    TableCommit,
+    UnknownOutcomeError,
+)
 from kaa.spark.lake.writing import WriteTask, delete_files, write_batches
 from kaa.spark.option_names import TABLE, check_names
 from kaa.spark.plan import OffsetRange
@@ -62,6 +70,18 @@ class WrittenFiles(WriterCommitMessage):
 
     query_id: str
     files: list[WrittenFile] = field(repr=False)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Files on their way into the table."""
+
+    query_id: str
+    number: int
+    files: list[WrittenFile]
+    commit_id: str = field(default_factory=lambda: uuid4().hex)
+    # Whether they belong to the table, or a commit may still make them so: nobody deletes them.
+    is_in_doubt: bool = False
 
 
 class TableRows:
@@ -127,32 +147,58 @@ class TableRows:
         query_id, files = _written(messages)
         if not query_id and not files and not self._is_overwrite:
             return
-        table = self._open()
-        commit_id = uuid4().hex
-        for _ in range(LAKE_ATTEMPTS_MAX):
-            state = table.load()
-            if self._is_done(state, query_id, batch_id):
+        batch = _Batch(query_id, batch_id, files)
+        try:
+            self._add(self._open(), batch)
+        finally:
+            if not batch.is_in_doubt:
                 delete_files(self._place, [one.url for one in files])
-                return
-            removed = table.files() if self._is_overwrite else []
-            commit = TableCommit(
-                commit_id=commit_id,
-                offsets={_SEQUENCE: batch_id + 1} if query_id else None,
-                topic_id=query_id or None,
-                mode="append",
-                added=files,
-                removed=removed,
-            )
+
+    def _add(self, table: LakeTable, batch: _Batch) -> None:
+        """Adds the files, unless another commit has brought this batch."""
+        problem: Exception | None = None
+        for attempt in range(LAKE_ATTEMPTS_MAX):
+            if problem is not None:
+                pause(attempt)
             try:
-                table.commit(state.version, commit)
-            except ConflictError:
-                continue
-            except UnknownOutcomeError:
-                if any(one.commit_id == commit_id for one in table.history()):
+                state = table.load()
+                if batch.is_in_doubt and _is_in(table, batch):
                     return
-                continue
-            return
-        raise LakeError(f"{self._settings.table} was committed to by others again and again")
+                if self._is_done(state, batch.query_id, batch.number):
+                    return
+                self._send(table, state, batch)
+            except ConflictError:
+                problem = None
+            except (UnknownOutcomeError, TableAwayError, OSError) as error:
+                problem = error
+            else:
+                return
+        name = self._settings.table
+        if batch.is_in_doubt:
+            raise LakeError(
+                f"it is not known whether rows got into {name}: {problem or 'no answer came'}; "
+                "look at the table before they are written again"
+            )
+        if problem is not None:
+            raise LakeError(f"{name} cannot be written to: {problem}")
+        raise LakeError(f"{name} was committed to by others again and again")
+
+    def _send(self, table: LakeTable, state: TableState, batch: _Batch) -> None:
+        commit = TableCommit(
+            commit_id=batch.commit_id,
+            offsets={_SEQUENCE: batch.number + 1} if batch.query_id else None,
+            topic_id=batch.query_id or None,
+            mode="append",
+            added=batch.files,
+            removed=table.files() if self._is_overwrite else [],
+        )
+        before, batch.is_in_doubt = batch.is_in_doubt, True
+        try:
+            table.commit(state.version, commit)
+        except (ConflictError, StaleRoundError):
+            # This one was not taken; an earlier one may still be.
+            batch.is_in_doubt = before
+            raise
 
     def _is_done(self, state: TableState, query_id: str, batch_id: int) -> bool:
         if not query_id:
@@ -166,12 +212,20 @@ class TableRows:
         return state.offsets.get(_SEQUENCE, 0) > batch_id
 
     def abort(self, messages: Messages) -> None:
-        """Runs on the driver, after a task or the commit failed: also after a commit that came
-        through, whose files are the table's.
+        """Runs on the driver, after a task or the commit failed.
+
+        Where all tasks are done, the commit was tried: it has deleted the files if it knows that
+        they belong to nobody. Others are the table's, or may be, if the commit comes late; if not,
+        the removal of orphans finds them.
         """
+        if all(one is not None for one in messages):
+            return
         _, files = _written(messages)
-        kept = {one.url for one in self._open().files()}
-        delete_files(self._place, [one.url for one in files if one.url not in kept])
+        delete_files(self._place, [one.url for one in files])
+
+
+def _is_in(table: LakeTable, batch: _Batch) -> bool:
+    return any(one.commit_id == batch.commit_id for one in table.history())
 
 
 def _own_settings(asked: LakeSettings) -> LakeSettings:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.exceptions import CommitFailedException
 from sqlalchemy.exc import OperationalError
 
 from kaa.spark.lake.maintenance import plan_orphans, remove_orphans
@@ -277,5 +278,54 @@ def test_files_of_the_first_table_stay_when_the_second_refuses(tmp_path: Path) -
     lake._publisher.publish = publish
     assert offsets(open_lake(tmp_path)) == ([], [1])
     assert staged_files_left(lake) == []
+    lake.commit(lake.load().version, commit)
+    assert offsets(open_lake(tmp_path)) == ([0], [1])
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_refusal_that_nothing_explains_is_no_conflict(tmp_path: Path, is_made: bool) -> None:
+    """Glue refuses a request that its client repeats while the first one is still under way."""
+    lake = open_lake(tmp_path)
+    lake._publisher._way = None
+    version, commit = write_round(lake, 0, "round 0")
+    rows = [one for one in commit.added if not one.is_dead_letters]
+    commit_table, flying = lake._catalog.commit_table, []
+
+    def refuse(*given: Any) -> None:
+        flying.append(given)
+        raise CommitFailedException("two processes are trying to modify a resource")
+
+    lake._catalog.commit_table = refuse
+    with pytest.raises(UnknownOutcomeError, match="two processes"):
+        lake.commit(version, TableCommit("round 0", {0: 2}, None, "append", rows))
+    lake._catalog.commit_table = commit_table
+    if is_made:
+        commit_table(*flying[0])
+        assert lake.load().commit_id == "round 0"
+    else:
+        lake.commit(lake.load().version, TableCommit("round 0", {0: 2}, None, "append", rows))
+    assert offsets(open_lake(tmp_path)) == ([0], [])
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_dead_letters_that_may_still_come_are_kept(tmp_path: Path, is_made: bool) -> None:
+    """The rows were not sent yet, and their table moved: that says nothing of the letters."""
+    lake = open_lake(tmp_path)
+    lake._publisher._way = None
+    version, commit = write_round(lake, 0, "round 0")
+    commit_table, flying = lake._catalog.commit_table, []
+
+    def refuse(*given: Any) -> None:
+        flying.append(given)
+        lake._catalog.commit_table = commit_table
+        move(open_lake(tmp_path), "data")
+        raise CommitFailedException("two processes are trying to modify a resource")
+
+    lake._catalog.commit_table = refuse
+    with pytest.raises(UnknownOutcomeError, match="two processes"):
+        lake.commit(version, commit)
+    if is_made:
+        commit_table(*flying[0])
+        assert offsets(open_lake(tmp_path)) == ([], [1])
     lake.commit(lake.load().version, commit)
     assert offsets(open_lake(tmp_path)) == ([0], [1])
