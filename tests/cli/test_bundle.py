@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kaa.cli.bundle import files_of, machine
+from kaa.cli.bundle import files_of, machine, settings_text
 from kaa.cli.root import root
 from tests.support.broker_process import BrokerProcess
 from tests.support.ports import LOOPBACK, free_port
+
+# One looks for what the others have under way.
+pytestmark = pytest.mark.xdist_group("bundle")
 
 SECRET = "s3cret"
 
@@ -82,6 +85,49 @@ def test_without_a_cluster_the_rest_is_there(tmp_path: Path) -> None:
     refused = CliRunner().invoke(root, ["debug", "bundle", "--to", str(tmp_path / "no" / "x")])
     assert refused.exit_code == 1
     assert "cannot write" in refused.stderr
+
+
+def test_settings_in_every_spelling_of_properties_lose_their_secrets() -> None:
+    text = settings_text(
+        b"# not for others: s3cret\n"
+        b"ssl.truststore.password s3cret\n"
+        b"ssl.key.passwor\\u0064=s3cret\n"
+        b"ssl.keystore.pass\\\n    word = s3\\\n  cret s3cret\n"
+        b"ssl.keystore.key=-----BEGIN PRIVATE KEY----- s3cret\n"
+        b"node.id 1\n"
+        b"ssl.keystore.certificate.chain=x\\n-----END PRIVATE KEY-----\n"
+        b"log.dirs : /a\n"
+    )
+    assert text.splitlines() == [
+        "ssl.truststore.password=[hidden]",
+        "ssl.key.password=[hidden]",
+        "ssl.keystore.password=[hidden]",
+        "ssl.keystore.key=[hidden]",
+        "node.id=1",
+        "ssl.keystore.certificate.chain=[hidden]",
+        "log.dirs=/a",
+    ]
+
+
+def test_a_settings_file_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(f"ssl.key.password={SECRET}\nx=\\u12\n")
+    target = tmp_path / "out.tar.gz"
+    call = ["debug", "bundle", "--to", str(target), "-c", str(config), "-o", "json"]
+    answer = CliRunner().invoke(root, [*call, "-b", f"{LOOPBACK}:{free_port()}"])
+    problems = {part["name"]: part["problem"] for part in json.loads(answer.stdout)}
+    assert "Line 2" in problems["node/settings.properties"]
+    assert "doctor.json" in content(target)
+
+
+def test_a_bundle_that_cannot_be_written_names_the_path(tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    before = full.stat().st_mode
+    call = ["debug", "bundle", "--to", str(full), "-b", f"{LOOPBACK}:{free_port()}"]
+    refused = CliRunner().invoke(root, call)
+    assert refused.exit_code == 1
+    assert "cannot write /dev/full: No space left on device" in refused.stderr
+    assert full.stat().st_mode == before
 
 
 def test_files_and_machine(tmp_path: Path) -> None:

@@ -71,3 +71,10 @@ def test_bytes_have_units(text: str, count: int) -> None:
 def test_what_is_no_number_of_bytes_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="write 50000000, 50MB or 50MiB"):
         ByteCount().convert(text, None, None)
+
+
+@pytest.mark.parametrize("text", ["0", "0MB", "0.1"])
+def test_no_bytes_at_all_are_refused_with_what_to_do_instead(text: str) -> None:
+    told = f"^'{text}' is less than one byte; write 50000000, 50MB or 50MiB, or rest$"
+    with pytest.raises(click.BadParameter, match=told):
+        ByteCount("rest").convert(text, None, None)

@@ -56,6 +56,6 @@ def test_a_broker_that_is_not_there(bootstrap: str) -> None:
     ):
         answer = kaa(bootstrap, "config", *call)
         assert answer.exit_code == EXIT_NOT_FOUND, answer.output
-        assert "broker 7777: the cluster has broker 1" in answer.stderr
+        assert "broker 7777: the brokers of the cluster are 1" in answer.stderr
         assert "kaa cluster info" in answer.stderr
     assert time.monotonic() - begun < NOT_WAITED_SECONDS

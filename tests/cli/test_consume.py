@@ -7,8 +7,9 @@ import subprocess
 import pytest
 from click.testing import CliRunner, Result
 
-from kaa.cli.client import EXIT_NOT_FOUND, EXIT_USAGE
+from kaa.cli.client import EXIT_NOT_FOUND, EXIT_PARTLY, EXIT_USAGE
 from kaa.cli.root import EXIT_INTERRUPTED, root
+from kaa.testing import Broker
 from tests.support.broker_process import kaa_command
 from tests.support.children import running
 from tests.support.pace import PATIENCE_SECONDS
@@ -20,7 +21,9 @@ def kaa(bootstrap: str, *arguments: str, stdin: str | None = None) -> Result:
 
 @pytest.fixture
 def filled(bootstrap: str, topic_name: str) -> str:
-    """A topic with ten records, one each second of 2020 in UTC."""
+    """A topic with ten records, one each second of 2020 in UTC, which retention leaves alone."""
+    made = kaa(bootstrap, "topic", "create", topic_name, "-p", "1", "-c", "retention.ms=-1")
+    assert made.exit_code == 0, made.output
     lines = [
         json.dumps({"key": None, "value": str(n), "timestamp_ms": 1_577_836_800_000 + n * 1000})
         for n in range(10)
@@ -100,6 +103,20 @@ def test_wrong_use(bootstrap: str, filled: str) -> None:
     absent = kaa(bootstrap, "consume", f"{filled}-absent", "--timeout", "0.5")
     assert absent.exit_code == EXIT_NOT_FOUND
     assert "UNKNOWN_TOPIC_OR_PARTITION" in absent.stderr
+
+
+def test_a_partition_that_gives_nothing_does_not_hold_it() -> None:
+    """Its leader goes while it is read, and the end that is waited for never comes."""
+    with Broker() as broker:
+        topic = broker.topic(partitions=2)
+        topic.seed(
+            {"value": value, "partition": at} for value, at in (("a", 0), ("b", 1), ("c", 1))
+        )
+        broker.on("Fetch", topic=topic, partition=1).fail("KAFKA_STORAGE_ERROR")
+        answer = kaa(broker.bootstrap_servers, "consume", topic.name, "-e", "--timeout", "1")
+    assert answer.exit_code == EXIT_PARTLY, answer.output
+    assert answer.stdout == "a\n"
+    assert f"{topic.name}-1 was read up to 0, and ends at 2" in answer.stderr
 
 
 def test_who_interrupts_it_is_told_how_to_go_on(bootstrap: str, filled: str) -> None:

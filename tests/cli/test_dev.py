@@ -8,12 +8,13 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from kaa.cli.dev import GROUP
 from kaa.cli.root import root
 from kaa.cli.samples import CUSTOMERS, TOPICS
-from kaa.cli.supervisor import CONTROLLER_PORT_DISTANCE
+from kaa.cli.supervisor import CONTROLLER_PORT_DISTANCE, format_cluster, plan_cluster
 from tests.support.broker_process import kaa_command
 from tests.support.pace import PATIENCE_SECONDS
 from tests.support.ports import free_cluster_port
@@ -87,7 +88,27 @@ def test_a_port_of_a_controller_that_is_taken() -> None:
     assert "kaa dev --brokers N --port 19092" in answer.stderr
 
 
+@pytest.mark.parametrize(("brokers", "shift"), [(2, 1), (3, 0)])
+def test_a_kept_cluster_has_its_ports_and_its_nodes(
+    tmp_path: Path, brokers: int, shift: int
+) -> None:
+    port = free_cluster_port(4)
+    format_cluster(plan_cluster(tmp_path, 2, port), 0)
+    words = ["dev", "--brokers", str(brokers), "--port", str(port + shift)]
+    answer = CliRunner().invoke(root, [*words, "--data-dir", str(tmp_path)])
+    assert answer.exit_code == 1
+    made = f"--brokers 2 --port {port}"
+    assert f"{tmp_path} keeps a cluster that was made with {made}" in answer.stderr
+    assert f"kaa dev {made}" in answer.stderr
+
+
 def test_ports_of_controllers_that_do_not_exist() -> None:
-    answer = CliRunner().invoke(root, ["dev", "--brokers", "2", "--port", "60000"])
+    """What is wrong with the arguments is said first, also where somebody has these ports."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = max(taken.getsockname()[1], 60_000)
+        answer = CliRunner().invoke(root, ["dev", "--brokers", "2", "--port", str(port)])
     assert answer.exit_code == 1
     assert "take --port 55534 or less" in answer.stderr

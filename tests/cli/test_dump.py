@@ -56,7 +56,7 @@ def test_batches_and_records(tmp_path: Path) -> None:
     ("damage", "error"),
     [
         (lambda data: data[:-1], "cut short"),
-        (lambda data: data[:-1] + b"\xff", "the checksum does not fit"),
+        (lambda data: data[:-1] + b"\xff", "the checksum does not match"),
         (lambda data: data[:16] + b"\1" + data[17:], "the format before Kafka 0.11"),
         (lambda data: data[:20], "cut short|cannot hold"),
     ],

@@ -67,6 +67,21 @@ def test_a_table_from_the_command_line(broker: Broker, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("layout", ["iceberg", "parquet"])
+@pytest.mark.parametrize("name", ["status", "compact", "manifests", "expire", "orphans", "alter"])
+def test_a_table_that_is_not_there_is_not_made(
+    broker: Broker, tmp_path: Path, name: str, layout: str
+) -> None:
+    bootstrap, topic_name = broker.bootstrap_servers, broker.name()
+    kaa(bootstrap, "topic", "create", topic_name, "-p", "1")
+    place = ["--warehouse", str(tmp_path), "--layout", layout]
+    more = ["--option", "compression=snappy"] if name == "alter" else []
+    answer = kaa(bootstrap, "lake", name, topic_name, *place, *more)
+    assert answer.exit_code == EXIT_NOT_FOUND, answer.output
+    assert "there is no table" in answer.stderr
+    assert [one for one in tmp_path.rglob("*") if one.name != "catalog.db"] == []
+
+
 def test_wrong_use(broker: Broker, tmp_path: Path) -> None:
     bootstrap, topic_name = broker.bootstrap_servers, broker.name()
     place = ["--warehouse", str(tmp_path)]
@@ -75,6 +90,6 @@ def test_wrong_use(broker: Broker, tmp_path: Path) -> None:
     kaa(bootstrap, "topic", "create", topic_name, "-p", "1")
     wrong = kaa(bootstrap, "lake", "status", topic_name, *place, "--partition-by", "week(x)")
     assert wrong.exit_code == EXIT_FAILED
-    assert "none of year" in wrong.stderr
+    assert "not one of year" in wrong.stderr
     unknown = kaa(bootstrap, "lake", "status", topic_name, *place, "--option", "colour=red")
-    assert "no option of a table: colour" in unknown.stderr
+    assert "unknown options of a table: colour" in unknown.stderr

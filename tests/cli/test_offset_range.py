@@ -31,7 +31,7 @@ def test_grammar(text: str, expected: Range) -> None:
     assert parse_range(text, NOW_MS) == expected
 
 
-@pytest.mark.parametrize("text", ["", ":", "x", "1:", "@", "@soon", "@5", "--1"])
+@pytest.mark.parametrize("text", ["", ":", "x", "1:", "@", "@soon", "@5", "--1", "@" + "9" * 20])
 def test_what_is_no_offset(text: str) -> None:
     with pytest.raises(ValueError, match="is not an offset"):
         parse_range(text, NOW_MS)

@@ -29,7 +29,8 @@ def test_topics_and_times() -> None:
 
 
 def test_offsets_at_a_time(bootstrap: str, topic_name: str) -> None:
-    assert kaa(bootstrap, "topic", "create", topic_name, "-p", "2").exit_code == 0
+    settings = ("-p", "2", "-c", "retention.ms=-1")
+    assert kaa(bootstrap, "topic", "create", topic_name, *settings).exit_code == 0
     lines = [
         json.dumps({"value": "x", "partition": 1, "timestamp_ms": FIRST_MS + n * 1000})
         for n in range(4)

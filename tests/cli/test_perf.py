@@ -9,7 +9,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kaa.cli.client import EXIT_USAGE, Session, load_settings
-from kaa.cli.perf import Run, _read, _there_and_back, histogram, percentile, summary
+from kaa.cli.perf import (
+    Run,
+    _read,
+    _there_and_back,
+    histogram,
+    histogram_lines,
+    percentile,
+    summary,
+)
 from kaa.cli.root import root
 from kaa.client.consumer.records import ConsumerRecord
 from kaa.client.errors import RequestTimeoutError
@@ -41,6 +49,13 @@ def test_percentiles() -> None:
 
 def test_histogram() -> None:
     assert histogram([0.1, 0.2, 3.0, 4.0, 4.1]) == [(0.125, 1), (0.25, 1), (4.0, 2), (8.0, 1)]
+
+
+def test_bars_fit_the_terminal() -> None:
+    bins = [(0.125, 1), (4.0, 200)]
+    assert histogram_lines([], 79) == []
+    assert [len(line) for line in histogram_lines(bins, 79)] == [28, 67]
+    assert [len(line) for line in histogram_lines(bins, 39)] == [28, 39]
 
 
 def test_runs(bootstrap: str, topic_name: str) -> None:

@@ -84,3 +84,12 @@ def test_a_profile_in_use_that_is_gone_is_not_in_use() -> None:
 def test_names(name: str) -> None:
     with pytest.raises(ProfileError, match="cannot name a profile"):
         check_name(name)
+
+
+def test_a_file_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KAA_CONFIG_DIR", str(tmp_path / "file"))
+    with pytest.raises(ProfileError, match=r"cannot write .*file.*; set KAA_CONFIG_DIR"):
+        write_profiles(Profiles(None, {}))

@@ -70,6 +70,39 @@ def test_a_partition_without_a_leader_keeps_nobody_from_the_others() -> None:
             assert (moved.exit_code, moved.stdout) == (EXIT_PARTLY, "1\n")
 
 
+def test_what_can_be_done_of_a_topic_without_one_of_its_leaders() -> None:
+    with Broker() as broker:
+        servers = broker.bootstrap_servers
+        broker.topic("t", partitions=2)
+        assert kaa(servers, "produce", "t", "x", "-p", "1").exit_code == 0
+        assert kaa(servers, "produce", "t", "y", "-p", "1").exit_code == 0
+        topic = asyncio.run(_described(servers, "t"))
+        fast = ("-X", "retry.backoff.ms=10")
+        with without_leader(broker, topic, {0}):
+            found = kaa(servers, "topic", "describe", "t", "-o", "json", *fast)
+            assert found.exit_code == EXIT_PARTLY
+            (described,) = json.loads(found.stdout)
+            ends = [one["end_offset"] for one in described["partitions"]]
+            assert ends == [None, 2]
+            assert "error: partition t-0: " in found.stderr
+            for arguments in ((), ("--yes",)):
+                cut = kaa(
+                    servers, "topic", "trim", "t", "--before", "1", "-o", "jsonl", *fast, *arguments
+                )
+                assert cut.exit_code == EXIT_PARTLY, cut.output
+                row = json.loads(cut.stdout)
+                assert (row["partition"], row["new_first_offset"]) == (1, 1)
+                assert "error: partition t-0: " in cut.stderr
+            moved = kaa(
+                servers, "share", "reset", "s", "-t", "t", "--to", "end", "--execute",
+                "-o", "jsonl", *fast,
+            )  # fmt: skip
+            assert moved.exit_code == EXIT_PARTLY, moved.output
+            row = json.loads(moved.stdout)
+            assert (row["partition"], row["start_offset"]) == (1, 2)
+            assert "error: partition t-0: " in moved.stderr
+
+
 async def _described(servers: str, name: str) -> Topic:
     async with Admin(bootstrap_servers=servers) as admin:
         return await admin.describe_topic(name)

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import io
 import json
-from typing import Any
+import socket
+import time
+from typing import TYPE_CHECKING, Any
 
 import fastavro
 import pytest
@@ -16,6 +19,9 @@ from kaa.spark.formats.registry import RegistryClient, RegistrySettings
 from kaa.testing.registry import Registry
 from tests.support.broker_process import BrokerProcess
 from tests.support.ports import LOOPBACK, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ORDER: dict[str, Any] = {
     "type": "record",
@@ -109,6 +115,36 @@ def test_a_registry_that_is_not_there_or_refuses() -> None:
         assert trusted.decoded(framed) == b"1"
 
 
+@pytest.fixture
+def silent_url() -> Iterator[str]:
+    """Somebody who accepts connections and never answers."""
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        yield f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+
+
+FRAMED = ConsumerRecord("t", 0, 0, 0, None, b"\0\0\0\0\x01")
+
+
+def test_a_registry_that_never_answers_has_the_time_of_the_command(silent_url: str) -> None:
+    impatient = decoder_of({}, silent_url, "300")
+    assert impatient is not None
+    with pytest.raises(RegistryFailedError, match="does not answer for /schemas/ids/1: timed out"):
+        asyncio.run(impatient.decode([FRAMED]))
+
+
+def test_a_command_ends_while_a_registry_does_not_answer(silent_url: str) -> None:
+    patient = decoder_of({}, silent_url)
+    assert patient is not None
+    started = time.monotonic()
+
+    async def interrupted() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(patient.decode([FRAMED]), 0.2)
+
+    asyncio.run(interrupted())
+    assert time.monotonic() - started < 20
+
+
 def test_nothing_is_decoded_unless_asked() -> None:
     assert decoder_of({}, None) is None
     answer = CliRunner().invoke(root, ["consume", "x", "--registry", "localhost:8081"])
@@ -149,8 +185,6 @@ def test_consume_and_tail_show_what_was_written(kaa_node: BrokerProcess, topic_n
 
 
 def write(servers: str, topic: str, value: bytes) -> None:
-    import asyncio
-
     async def send() -> None:
         async with Producer({"bootstrap.servers": servers}) as producer:
             await producer.send(topic, value, key=b"plain")

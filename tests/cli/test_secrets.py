@@ -15,6 +15,9 @@ from kaa.cli.secrets import HIDDEN, without_secrets
         '{"name": "sasl.jaas.config", "password": "s3cret"}',
         '{"ssl.keystore.password": "s3\\"s3cret"}',
         "KAFKA_SSL_KEY_PASSWORD=s3cret",
+        "KAFKA_KEYSTORE_PASS=s3cret",
+        "KAA_REGISTRY_PW=s3cret",
+        "db.pwd: s3cret",
         "started with --password=s3cret and more",
         "-X basic.auth.user.info=user:s3cret",
         "Authorization: Bearer s3cret.s3cret-s3cret",
@@ -64,6 +67,7 @@ def test_secrets_go(text: str) -> None:
         "ssl.keystore.location=/etc/store.pem",
         "[1] INFO a = b, http://host:80/x@y",
         "see kaa topic --help",
+        "compass=1, bypass: 2",
     ],
 )
 def test_all_else_stays(text: str) -> None:

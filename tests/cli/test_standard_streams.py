@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kaa.cli.client import EXIT_USAGE
 from kaa.cli.root import EXIT_FAILED
+from tests.support.broker_process import BrokerProcess
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["version"], ["doctor"], ["topic", "-h"]])
@@ -31,3 +33,23 @@ def test_streams_that_are_closed_take_everything() -> None:
             f"{program} {closed}", shell=True, capture_output=True, check=False, timeout=60
         )
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b""), closed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["version", "-o", "json"], 0), (["topci"], EXIT_USAGE), (["produce", "t", "x"], 0)],
+)
+def test_what_is_done_counts_where_standard_error_is_full(
+    kaa_node: BrokerProcess, arguments: list[str], code: int
+) -> None:
+    if arguments[0] == "produce":
+        arguments = [*arguments, "-b", kaa_node.bootstrap_servers]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", "from kaa.cli import main; main()", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            check=False,
+            timeout=60,
+        )
+    assert ended.returncode == code

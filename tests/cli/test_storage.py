@@ -49,8 +49,8 @@ def test_format_and_info(tmp_path: Path) -> None:
     answer = formatting(path)
     assert (answer.exit_code, answer.stderr) == (0, "")
     assert answer.output.splitlines() == [
-        f"Formatting metadata directory {tmp_path}/a with metadata.version 4.3-IV0.",
         f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.",
+        f"Formatting metadata directory {tmp_path}/a with metadata.version 4.3-IV0.",
     ]
     info = storage("info", "-c", path, "-o", "json")
     assert info.exit_code == 0
@@ -111,7 +111,7 @@ def test_initial_controllers(tmp_path: Path) -> None:
     twice = f"1@127.0.0.1:9093:{directory},1@127.0.0.1:9094:{directory}"
     refused = formatting(path, "--initial-controllers", twice)
     assert refused.exit_code == 1
-    assert "two voters have the same id, of 1, 1." in refused.stderr
+    assert "two of the voters 1, 1 have the same id." in refused.stderr
     for wrong in ("1", "1@host", "x@host:1:JEXY6aqzQY-32P5TStzaFg", "1@host:1:short"):
         assert "id@host:port:directory" in formatting(path, "-I", wrong).stderr
     several = f"1@127.0.0.1:9093:{directory},2@127.0.0.1:9094:AAAAAAAAAAAAAAAAAAAAZA"

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from kaa.cli.supervisor import format_cluster, plan_cluster
@@ -57,6 +60,10 @@ def test_three_brokers_in_one_command(tmp_path: Path) -> None:
         ready = [line for line in lines if "| ready" in line]
         assert sorted(line[0] for line in ready) == ["1", "2", "3"]
         assert any(line.startswith("cluster    3 nodes") for line in lines)
+        # One that is paused is not waited for until somebody lets it go on.
+        nodes = [one for one in psutil.Process(process.pid).children() if "broker" in one.cmdline()]
+        assert len(nodes) == 3
+        nodes[1].suspend()
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
         assert process.wait(PATIENCE_SECONDS) == 0, rest
@@ -65,3 +72,33 @@ def test_three_brokers_in_one_command(tmp_path: Path) -> None:
         process.kill()
         process.communicate()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_nodes_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
+    port = free_cluster_port(2)
+    process = subprocess.Popen(
+        kaa_command("dev", "--brokers", "2", "--port", str(port), "--data-dir", str(tmp_path)),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        lines: list[str] = []
+        while sum("| ready" in line for line in lines) < 2:
+            lines.append(process.stderr.readline())
+            assert lines[-1], lines
+    finally:
+        process.kill()
+        process.communicate()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    listening = {plan.port for plan in plan_cluster(tmp_path, 2, port)}
+    while listening:
+        assert time.monotonic() < deadline, f"still there: {listening}"
+        time.sleep(0.1)  # noqa: TID251  Nobody tells of processes of others that end.
+        listening = {each for each in listening if is_listening(each)}
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -14,7 +14,9 @@
 | `debug` | `kaa debug`: files of a node and frames of the protocol |
 | `dev` | `kaa dev`: a playground: a broker, sample topics, and records that keep coming |
 | `directories` | `kaa cluster dirs`, `balance-dirs` and `kaa topic move`: the disks of brokers |
+| `directory_choice` | which replicas `kaa topic move` is about, and why there may be none |
 | `directory_plan` | the plan of `kaa cluster balance-dirs` |
+| `directory_rates` | how fast replicas move to directories |
 | `doctor` | `kaa doctor`: what this installation has, what it lacks, and how to get it |
 | `doctor_migrate` | `kaa doctor migrate`: what a node of Apache Kafka would miss as Kaa |
 | `dump` | what stands in the files of a partition: rows for `kaa debug` |

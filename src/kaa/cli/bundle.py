@@ -2,16 +2,18 @@
 
 What is in it, each part a file of its own:
 
-    manifest.json              when, which versions, and how each part was got
-    cluster/*.json             what the commands of this program print about the cluster
-    node/settings.properties   the file given by --config
-    node/files.txt             the files of its log directories with size and time
-    node/<n>/...               small text files there: meta.properties, checkpoints, quorum-state
-    node/logs/...              the ends of the files given by --log
-    machine.json               limits, memory, disks, and the environment of KAA_* and KAFKA_*
+| file | what is in it |
+|---|---|
+| `manifest.json` | when, which versions, and how each part was got |
+| `cluster/*.json` | what the commands of this program print about the cluster |
+| `node/settings.properties` | the file given by --config |
+| `node/files.txt` | the files of its log directories with size and time |
+| `node/<n>/...` | small text files there: meta.properties, checkpoints, quorum-state |
+| `node/logs/...` | the ends of the files given by --log |
+| `machine.json` | limits, memory, disks, and the environment of KAA_* and KAFKA_* |
 
 Records are never read. Every part passes `without_secrets` on its way into the file, which is the
-only way in. A part that cannot be got says why in the manifest and does not stop the others.
+only way in. A part that fails says why in the manifest and does not stop the others.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import os
 import platform
 import resource
 import shutil
+import stat
 import subprocess
 import sys
 import tarfile
@@ -37,6 +40,7 @@ from kaa.cli.command import Verb
 from kaa.cli.output import show
 from kaa.cli.progress import Progress
 from kaa.cli.secrets import without_secrets
+from kaa.limits import CLI_BUNDLE_FILES_MAX, CLI_BUNDLE_LOG_BYTES_MAX, CLI_BUNDLE_PART_SECONDS_MAX
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:
@@ -68,9 +72,6 @@ _TEXT_FILES: Final = (
     "__cluster_metadata-0/quorum-state",
 )
 _PROGRAM: Final = "from kaa.cli import main; main()"
-_PART_SECONDS_MAX: Final = 120
-_LOG_BYTES_MAX: Final = 20 * 1024 * 1024
-_FILES_MAX: Final = 200_000
 
 
 class Bundle:
@@ -78,7 +79,9 @@ class Bundle:
 
     def __init__(self, path: Path) -> None:
         self._name = path.name.removesuffix(".tar.gz")
-        self._tar = tarfile.open(path, "w:gz")  # noqa: SIM115 - closed by `close`.
+        # For its owner alone from the first byte; a device keeps the mode that it has.
+        self._file = open(path, "wb", opener=_for_the_owner)  # noqa: SIM115 - `close`.
+        self._tar = tarfile.open(fileobj=self._file, mode="w:gz")  # noqa: SIM115 - `close`.
         self._time = int(time.time())
         self.parts: list[dict[str, Any]] = []
 
@@ -91,7 +94,7 @@ class Bundle:
         self.parts.append({"name": name, "size_bytes": len(data), "problem": problem})
 
     def fail(self, name: str, problem: str) -> None:
-        """Notes a part that could not be got."""
+        """Notes a part that failed."""
         self.parts.append({"name": name, "size_bytes": 0, "problem": without_secrets(problem)})
 
     def close(self) -> None:
@@ -105,6 +108,14 @@ class Bundle:
         }
         self.add("manifest.json", json.dumps(manifest, indent=2))
         self._tar.close()
+        self._file.close()
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.fchmod(descriptor, 0o600)
+    return descriptor
 
 
 @click.command("bundle", cls=Verb)
@@ -135,7 +146,7 @@ def bundle(
 
     The state of the cluster, of this installation and of this machine, and with --config also the
     settings and the list of files of a node. Records and secrets are left out; still look into the
-    file before it leaves your hands.
+    file before you share it.
 
     \b
     Examples:
@@ -148,17 +159,16 @@ def bundle(
     async def work() -> int:
         try:
             made = Bundle(path)
+            _collect(made, session, config, logs)
+            made.close()
         except OSError as error:
             complain(f"cannot write {path}: {error.strerror}")
             return 1
-        path.chmod(0o600)
-        _collect(made, session, config, logs)
-        made.close()
         show(session.output, ["name", "size_bytes", "problem"], made.parts)
         failed = sum(part["problem"] is not None for part in made.parts)
         if failed:
-            say(f"{count_text(failed, 'part')} could not be got whole; the others are there")
-        say(f"{path} is written; look into it before it leaves your hands")
+            say(f"{count_text(failed, 'part')} missing or incomplete; the manifest says why")
+        say(f"wrote {path}; look through it before you share it")
         return 0
 
     run(session, work)
@@ -185,9 +195,18 @@ def _collect(made: Bundle, session: Session, config: Path | None, logs: Sequence
     if config is not None:
         _add_node(made, config)
     for log in logs:
-        with log.open("rb") as stream:
-            stream.seek(max(0, log.stat().st_size - _LOG_BYTES_MAX))
-            made.add(f"node/logs/{log.name}", stream.read().decode(errors="replace"))
+        try:
+            text = _end_of(log)
+        except OSError as error:
+            made.fail(f"node/logs/{log.name}", f"cannot read {log}: {error.strerror}")
+        else:
+            made.add(f"node/logs/{log.name}", text)
+
+
+def _end_of(log: Path) -> str:
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - CLI_BUNDLE_LOG_BYTES_MAX))
+        return stream.read().decode(errors="replace")
 
 
 class _connection:  # noqa: N801 - used as a function.
@@ -218,12 +237,12 @@ def _add_command(made: Bundle, name: str, words: Sequence[str]) -> Any:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_PART_SECONDS_MAX,
+            timeout=CLI_BUNDLE_PART_SECONDS_MAX,
             stdin=subprocess.DEVNULL,
             env=environment,
         )
     except subprocess.TimeoutExpired:
-        made.fail(name, f"no answer within {_PART_SECONDS_MAX} s")
+        made.fail(name, f"no answer within {CLI_BUNDLE_PART_SECONDS_MAX} s")
         return None
     problem = None
     if answer.returncode:
@@ -239,11 +258,16 @@ def _add_command(made: Bundle, name: str, words: Sequence[str]) -> Any:
 
 
 def _add_node(made: Bundle, config: Path) -> None:
-    from kaa.config.properties import decode_properties
+    from kaa.config.properties import as_mapping, decode_properties
+    from kaa.config.values import ConfigError
 
-    data = config.read_bytes()
-    made.add("node/settings.properties", data.decode(errors="replace"))
-    settings = {entry.name: entry.value for entry in decode_properties(data)}
+    try:
+        data = config.read_bytes()
+        settings = as_mapping(decode_properties(data))
+    except (OSError, ConfigError) as error:
+        made.fail("node/settings.properties", f"cannot read {config}: {error}")
+        return
+    made.add("node/settings.properties", settings_text(data))
     folders = settings.get("log.dirs") or settings.get("log.dir") or "/tmp/kafka-logs"  # noqa: S108
     listed: list[str] = []
     for number, folder in enumerate(Path(one.strip()) for one in folders.split(",")):
@@ -257,10 +281,25 @@ def _add_node(made: Bundle, config: Path) -> None:
     made.add("node/files.txt", "\n".join(listed) + "\n")
 
 
+def settings_text(data: bytes) -> str:
+    """A line for each setting of a file, without comments and secrets.
+
+    The file's own text will not do: properties may be spelt with blanks for `=`, with escapes and
+    over several lines, where the name that makes a value a secret is not to be found.
+    """
+    from kaa.config.properties import decode_properties
+
+    lines = [
+        without_secrets(f"{entry.name}={entry.value}".replace("\n", "\\n"))
+        for entry in decode_properties(data)
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def files_of(folder: Path) -> Iterator[str]:
     """A line for each file below: size, time and path."""
     for count, path in enumerate(sorted(folder.rglob("*"))):
-        if count >= _FILES_MAX:
+        if count >= CLI_BUNDLE_FILES_MAX:
             yield "and more"
             return
         try:

@@ -49,6 +49,18 @@ SERVERS_KEY: Final = "kaa.servers"
 
 # What to do about an error of which nothing better is known.
 _PASSES: Final = "try again: it passes by itself"
+_PASSES_UNLESS: Final = {
+    "REQUEST_TIMED_OUT": (
+        "try again; if it stays, see whether the quorum has a leader (kaa cluster health)"
+    ),
+    "CORRUPT_MESSAGE": (
+        "if it stays, records are damaged where they are stored: see what the broker says of it in "
+        "its own log, or read on after them (kaa consume --from)"
+    ),
+    "KAFKA_STORAGE_ERROR": (
+        "see which disk it is (kaa cluster dirs), and what the broker says of it in its own log"
+    ),
+}
 _STAYS: Final = "see what the broker says of it in its own log"
 
 _NOT_FOUND: Final = frozenset(
@@ -103,7 +115,7 @@ _output = click.option(
     help="How the result is printed; template={name} fills in keys of the JSON.",
 )
 _verbose = _flag(VERBOSE_KEY, "-v", "--verbose", text="Show where an error came from.")
-_quiet = _flag(QUIET_KEY, "-q", "--quiet", text="Print the result and errors alone.")
+_quiet = _flag(QUIET_KEY, "-q", "--quiet", text="Print only the result and errors.")
 _no_color = _flag(NO_COLOR_KEY, "--no-color", text="No colours, as with NO_COLOR.")
 _no_progress = _flag(NO_PROGRESS_KEY, "--no-progress", text="No line that shows progress.")
 
@@ -175,7 +187,7 @@ def client_options(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         settings = load_settings(servers, properties, command_config, timeout_s, profile)
         meta = click.get_current_context().meta
-        meta[SERVERS_KEY] = settings["bootstrap.servers"]
+        meta[SERVERS_KEY] = settings.get("bootstrap.controllers") or settings["bootstrap.servers"]
         is_verbose = meta.get(VERBOSE_KEY, False)
         registry = {name: settings.pop(name) for name in PROPERTIES if name in settings}
         command(session=Session(settings, output, is_verbose, registry), **rest)
@@ -196,7 +208,8 @@ def load_settings(
     """The client properties of a command, the strongest source last."""
     from kaa.cli.profiles import ProfileError, settings_of
 
-    settings = {"client.id": "kaa-cli", "bootstrap.servers": DEFAULT_SERVERS}
+    name = "bootstrap.servers"
+    settings = {"client.id": "kaa-cli", name: DEFAULT_SERVERS}
     settings["default.api.timeout.ms"] = str(DEFAULT_TIMEOUT_MS)
     try:
         settings.update(settings_of(profile))
@@ -205,7 +218,7 @@ def load_settings(
     if command_config is not None:
         settings.update(read_properties(command_config))
     if servers is not None:
-        settings["bootstrap.servers"] = servers
+        settings[name] = servers
     if timeout_s is not None:
         if timeout_s <= 0:
             raise click.UsageError("--timeout must be above 0")
@@ -215,6 +228,9 @@ def load_settings(
     given = pairs(properties, "-X")
     warn_of_unknown(given)
     settings |= given
+    if settings.get("bootstrap.controllers") and servers is None and name not in given:
+        # The brokers of a profile, or the default, are not what was asked for.
+        del settings[name]
     if timeout_s is not None:
         bound_delivery(settings)
     return settings
@@ -388,7 +404,8 @@ def story_of(error: Exception) -> Story:
 
     if isinstance(error, KafkaError):
         name = f"{error.error.name} ({error.error.value})"
-        hint = error.hint or (_PASSES if error.retriable else _STAYS)
+        known = _PASSES_UNLESS.get(error.error.name, _PASSES)
+        hint = error.hint or (known if error.retriable else _STAYS)
         return Story(f"{error.what}: {error.message}", name, error.node, hint)
     # What Java's client calls the things that happen on the way.
     names = {

@@ -86,9 +86,14 @@ class Noun(Suggesting):
 
 
 class ByteCount(NumberType):
-    """A number of bytes, as 50000000, 50MB (of 1000) or 50MiB (of 1024)."""
+    """A number of bytes, as 50000000, 50MB (of 1000) or 50MiB (of 1024), and never 0: `otherwise`
+    says what to do for what may have been meant by that.
+    """
 
     name = "bytes"
+
+    def __init__(self, otherwise: str | None = None) -> None:
+        self._otherwise = otherwise
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
@@ -97,11 +102,16 @@ class ByteCount(NumberType):
         unit = text.lstrip("0123456789.").strip()
         factor = _BYTE_UNITS.get(unit.lower())
         try:
-            count = int(float(text.removesuffix(unit)) * (factor or 0))
+            number = float(text.removesuffix(unit)) if factor else None
         except ValueError:
-            count = 0
-        if count < 1:
+            number = None
+        if factor is None or number is None:
             text = f"{value!r} is not a number of bytes; write 50000000, 50MB or 50MiB"
+            self.fail(text, param, ctx)
+        count = int(number * factor)
+        if count < 1:
+            step = f", or {self._otherwise}" if self._otherwise else ""
+            text = f"{value!r} is less than one byte; write 50000000, 50MB or 50MiB{step}"
             self.fail(text, param, ctx)
         return count
 

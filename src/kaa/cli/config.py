@@ -55,7 +55,7 @@ async def _check_broker(admin: Admin, resource: ResourceType, name: str) -> None
         raise KafkaError(
             Errors.BROKER_ID_NOT_REGISTERED,
             f"broker {name}",
-            message=f"the cluster has broker {', '.join(map(str, found))}",
+            message=f"the brokers of the cluster are {', '.join(map(str, found))}",
         )
 
 

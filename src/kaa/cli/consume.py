@@ -25,6 +25,7 @@ from kaa.cli.reading import (
 )
 from kaa.cli.record_format import RecordWriter
 from kaa.cli.registry import decoder_of, registry_option
+from kaa.limits import CLI_POLLED_RECORDS_MAX
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from kaa.model.topics import TopicPartition
 
 _POLL_MS = 200
-_POLLED_MAX = 1000
 
 
 @click.command(cls=Verb)
@@ -100,7 +100,7 @@ def command(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     is_wanted = record_filter(grep)
-    decoder = decoder_of(session.registry, registry)
+    decoder = decoder_of(session.registry, registry, session.settings["default.api.timeout.ms"])
 
     async def work() -> int:
         from kaa.client.consumer.consumer import Consumer
@@ -119,13 +119,13 @@ def command(
                 found = list(consumer.assignment)
             sys.stdout.buffer.write(writer.head(session.output) if format_ is None else b"")
             try:
-                await _consume(consumer, spans, count, is_wanted, writer, decoder)
+                is_whole = await _consume(consumer, spans, count, is_wanted, writer, decoder)
             except asyncio.CancelledError:
                 await _say_how_to_go_on(consumer, spans, writer.written, group)
                 raise
             finally:
                 _finish(writer, decoder)
-        return EXIT_PARTLY if len(spans) < len(found) else 0
+        return 0 if is_whole and len(spans) == len(found) else EXIT_PARTLY
 
     run(session, work)
 
@@ -141,7 +141,7 @@ def _check_groups(group: str | None, share: str | None, has_start: bool, has_oth
     if (group or share) and has_start:
         raise click.UsageError("a group knows where to start; leave out --from and --partition")
     if share and has_others:
-        raise click.UsageError("--share goes with topics, --count and --format alone")
+        raise click.UsageError("--share goes only with topics, --count and --format")
 
 
 def _settings(session: Session, group: str | None) -> Mapping[str, object]:
@@ -158,19 +158,33 @@ async def _consume(
     is_wanted: Callable[[ConsumerRecord], bool] | None,
     writer: RecordWriter,
     decoder: RegistryDecoder | None,
-) -> None:
+) -> bool:
+    """Writes records until all are there. False if the end is known and was not reached, since for
+    the time that a command waits for an answer nothing came of any partition.
+    """
     left = sys.maxsize if count is None else count
     open_names = set(spans)
     out = sys.stdout.buffer
+    patience = consumer.values.get_int("default.api.timeout.ms") / 1000
+    heard = time.monotonic()
+    reached: dict[TopicPartition, int] = {}
     with Progress("reading", "records", _total(spans, count, is_wanted)) as progress:
         # Records on a terminal are progress enough.
         progress.is_shown &= not sys.stdout.isatty()
         while left > 0:
-            await _close_finished(consumer, spans, open_names)
+            before, reached = reached, await _close_finished(consumer, spans, open_names)
             if not open_names:
                 break
+            # Offsets without a record to show are progress too.
+            if reached != before:
+                heard = time.monotonic()
+            elif time.monotonic() > heard + patience and open_names == reached.keys():
+                await _say_what_is_unread(consumer, spans, open_names)
+                return False
             # What a group has read is what was polled, so no more than is wanted.
-            polled = await consumer.poll(timeout_ms=_POLL_MS, max_records=min(left, _POLLED_MAX))
+            polled = await consumer.poll(
+                timeout_ms=_POLL_MS, max_records=min(left, CLI_POLLED_RECORDS_MAX)
+            )
             for name, records in polled.items():
                 # A group may hand over partitions on the way.
                 stop = spans[name].stop if name in spans else None
@@ -179,14 +193,23 @@ async def _consume(
                     chosen = [one for one in records if one.offset < stop]
                 progress.advance(len(chosen))
                 if decoder is not None:
-                    # A registry is asked in a thread, so that a group does not lose its member.
-                    chosen = await asyncio.to_thread(decoder.records, chosen)
+                    chosen = await decoder.decode(chosen)
                 if is_wanted is not None:
                     chosen = [one for one in chosen if is_wanted(one)]
                 for record in chosen[:left]:
                     out.write(writer.write(name.topic, name.partition, record))
                 left -= len(chosen[:left])
             out.flush()
+    return True
+
+
+async def _say_what_is_unread(
+    consumer: Consumer, spans: dict[TopicPartition, Span], names: set[TopicPartition]
+) -> None:
+    for name in sorted(names):
+        position = await consumer.position(name)
+        say(f"{name} was read up to {position}, and ends at {spans[name].stop}: nothing came of it")
+    say("next: kaa topic describe tells whether they have a leader; --timeout waits longer")
 
 
 async def _say_how_to_go_on(
@@ -215,9 +238,17 @@ def _total(
 
 async def _close_finished(
     consumer: Consumer, spans: dict[TopicPartition, Span], open_names: set[TopicPartition]
-) -> None:
+) -> dict[TopicPartition, int]:
+    """Pauses the partitions whose end is reached; where the others are of which it is known."""
+    reached = {}
     for name in list(open_names):
         stop = spans[name].stop
-        if stop is not None and await consumer.position(name) >= stop:
+        if stop is None:
+            continue
+        position = await consumer.position(name)
+        if position >= stop:
             open_names.discard(name)
             consumer.pause([name])
+        else:
+            reached[name] = position
+    return reached

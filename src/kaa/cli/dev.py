@@ -23,6 +23,7 @@ from kaa.cli.samples import TOPICS, customers, next_samples
 
 if TYPE_CHECKING:
     from kaa.broker import Broker
+    from kaa.cli.supervisor import NodePlan
     from kaa.client.producer.producer import Producer
 
 GROUP: Final = "billing"
@@ -79,6 +80,8 @@ def command(
       kaa dev --data-dir playground --rate 0
     """
     started = time.monotonic()
+    if brokers > 1:
+        _refuse_ports_without_room(port, brokers)
     for place in range(brokers):
         _refuse_busy_port(port + place)
     listener = f"listeners=PLAINTEXT://127.0.0.1:{port}"
@@ -100,32 +103,54 @@ def command(
 def _run_cluster(
     folder: Path, count: int, port: int, overrides: tuple[str, ...], rate: float, random: Random
 ) -> int:
-    from kaa.cli.supervisor import (
-        CONTROLLER_PORT_DISTANCE,
-        HOST,
-        Supervisor,
-        format_cluster,
-        plan_cluster,
-    )
+    from kaa.cli.supervisor import HOST, Supervisor, format_cluster, plan_cluster
 
-    if port == 0:
-        complain("several brokers need a port to count from; leave --port out, or name one")
-        return EXIT_FAILED
-    port_max = _PORT_MAX - CONTROLLER_PORT_DISTANCE - (count - 1)
-    if port > port_max:
-        place = f"{CONTROLLER_PORT_DISTANCE:,} above their brokers"
-        complain(f"controllers listen {place}; take --port {port_max} or less")
-        return EXIT_FAILED
     plans = plan_cluster(folder, count, port, overrides)
     for plan in plans:
         _refuse_busy_port(plan.controller_port, "of a controller ")
-    format_cluster(plans, time.time_ns() // 1_000_000)
+    if not format_cluster(plans, time.time_ns() // 1_000_000):
+        _refuse_other_cluster(folder, plans)
     servers = ",".join(f"{HOST}:{plan.port}" for plan in plans)
 
     async def run() -> int:
         return await Supervisor(plans).run(lambda: _play(servers, rate, random))
 
     return asyncio.run(run())
+
+
+def _refuse_other_cluster(folder: Path, plans: list[NodePlan]) -> None:
+    """Voters find each other at the ports of the first start, and none may be left out."""
+    from kaa.cli.supervisor import CONTROLLER_PORT_DISTANCE, voters_of_cluster
+
+    kept = list(folder.glob("node-*/meta.properties"))
+    ports = {
+        voter.key.id: voter.endpoints[0].port
+        for voter in voters_of_cluster(str(kept[0].parent)).voters
+        if voter.endpoints
+    }
+    is_whole = len(kept) == len(plans)
+    if is_whole and ports.items() <= {plan.node_id: plan.controller_port for plan in plans}.items():
+        return
+    made = f"--brokers {len(kept)}"
+    for node_id, port in list(ports.items())[:1]:
+        made += f" --port {port - CONTROLLER_PORT_DISTANCE - (node_id - 1)}"
+    complain(f"{folder} keeps a cluster that was made with {made}")
+    click.echo(f"  next         take those (kaa dev {made} ...), or another --data-dir", err=True)
+    sys.exit(EXIT_FAILED)
+
+
+def _refuse_ports_without_room(port: int, count: int) -> None:
+    """Looks at the arguments alone, before anything looks at who has these ports."""
+    from kaa.cli.supervisor import CONTROLLER_PORT_DISTANCE
+
+    if port == 0:
+        complain("several brokers need a port to count from; leave --port out, or name one")
+        sys.exit(EXIT_FAILED)
+    port_max = _PORT_MAX - CONTROLLER_PORT_DISTANCE - (count - 1)
+    if port > port_max:
+        place = f"{CONTROLLER_PORT_DISTANCE:,} above their brokers"
+        complain(f"controllers listen {place}; take --port {port_max} or less")
+        sys.exit(EXIT_FAILED)
 
 
 def _refuse_busy_port(port: int, whose: str = "") -> None:

@@ -26,6 +26,7 @@ from kaa.cli.command import Noun
 from kaa.cli.doctor_migrate import migrate
 from kaa.cli.output import show, size_text
 from kaa.interpreter import build
+from kaa.limits import CLI_PROBE_SECONDS_MAX
 from kaa.spark.java import JAVA_MAJOR_VERSION_MIN, find_java
 from kaa.spark.sessions import problems
 from kaa.twins import compiled
@@ -54,7 +55,6 @@ CORE_PACKAGES = {
 DEFAULT_PORT = 9092
 DISK_FREE_BYTES_MIN = 1 << 30
 DESCRIPTORS_MIN = 4096
-_PROBE_SECONDS_MAX = 10
 
 KERNELS = ("kaa.records._kernel", "kaa.wire._kernel", "kaa.spark.formats._avro")
 """The compiled modules, each of which has a twin in pure Python."""
@@ -110,7 +110,7 @@ def _is_optimised(program: str) -> bool:
             [path, "-IS", interpreter.__file__],
             capture_output=True,
             check=False,
-            timeout=_PROBE_SECONDS_MAX,
+            timeout=CLI_PROBE_SECONDS_MAX,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False

@@ -133,7 +133,7 @@ def _row(path: Path, batch: RecordBatch) -> dict[str, Any]:
         "timestamp_type": TimestampType(batch.timestamp_type).name.lower(),
         "crc": batch.crc,
         "file": path.name,
-        "error": error or (None if is_valid else "the checksum does not fit"),
+        "error": error or (None if is_valid else "the checksum does not match"),
     }
 
 

@@ -32,6 +32,7 @@ import click
 
 from kaa.cli.broker import EXIT_FAILED, load_config, say
 from kaa.cli.command import Noun
+from kaa.limits import CLI_BROKERS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from kaa.model.nodes import Endpoint
 
 NODE_ID_DISTANCE: Final = 1_000
-_BROKERS_MAX: Final = 256
 
 
 class HostNode(NamedTuple):
@@ -71,7 +71,7 @@ def command() -> None:
 @click.argument("config_file", type=click.Path(path_type=Path))
 @click.option(
     "--brokers",
-    type=click.IntRange(1, _BROKERS_MAX),
+    type=click.IntRange(1, CLI_BROKERS_MAX),
     default=lambda: os.cpu_count() or 1,
     show_default="as many as there are cores",
     help="How many brokers the host runs.",

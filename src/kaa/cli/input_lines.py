@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from io import BufferedReader
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from kaa.limits import CLI_INPUT_PIECE_BYTES, CLI_INPUT_PIECES_AHEAD_MAX
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-
-_PIECE_BYTES: Final = 64 * 1024
-_PIECES_AHEAD_MAX: Final = 4
 
 
 class Stream(Protocol):
@@ -34,7 +33,7 @@ async def pieces_of(stream: Stream) -> AsyncIterator[list[bytes]]:
     """Whole lines, without their ends, in pieces as they arrive; the last needs no end."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[bytes | OSError] = asyncio.Queue()
-    room = threading.Semaphore(_PIECES_AHEAD_MAX)
+    room = threading.Semaphore(CLI_INPUT_PIECES_AHEAD_MAX)
     read_some = _reader(stream)
 
     def read() -> None:
@@ -42,7 +41,7 @@ async def pieces_of(stream: Stream) -> AsyncIterator[list[bytes]]:
         while piece and not isinstance(piece, OSError):
             room.acquire()
             try:
-                piece = read_some(_PIECE_BYTES) or b""
+                piece = read_some(CLI_INPUT_PIECE_BYTES) or b""
             except OSError as error:
                 piece = error
             try:

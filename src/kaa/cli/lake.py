@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kaa.cli.client import EXIT_FAILED, client_options, complain, exit_code, pairs, say, tell
+from kaa.cli.client import (
+    EXIT_FAILED,
+    EXIT_NOT_FOUND,
+    client_options,
+    complain,
+    exit_code,
+    pairs,
+    say,
+    tell,
+)
 from kaa.cli.extras import needs
 from kaa.cli.output import show
+from kaa.cli.spark_run import run_configured, spark_options
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:
@@ -69,24 +79,6 @@ def table_options(function: Callable[..., None]) -> Callable[..., None]:
     return client_options(function)
 
 
-def spark_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that say where the tasks run."""
-    for option in reversed(
-        (
-            click.option("--master", metavar="URL", help="The Spark master.  [default: local[*]]"),
-            click.option(
-                "--conf",
-                multiple=True,
-                metavar="NAME=VALUE",
-                help="A setting of Spark: spark.executor.memory=2g.",
-            ),
-            click.option("--no-spark", is_flag=True, help="Work in this process, without Spark."),
-        )
-    ):
-        function = option(function)
-    return function
-
-
 def _on_runner(
     name: str, given: dict[str, Any], work: Callable[[Runner, threading.Event], None]
 ) -> None:
@@ -99,16 +91,7 @@ def _on_runner(
             signal.signal(number, lambda *_: stop.set())
         work(LocalRunner(), stop)
         return
-    from kaa.cli.spark_run import run_on_spark
-    from kaa.spark.quiet import StandardErrorAside, quiet_config
-    from kaa.spark.sessions import session as spark_session
-
-    config = {**quiet_config(), **pairs(given["conf"], "--conf")}
-    with StandardErrorAside():
-        run_on_spark(
-            lambda: spark_session(given["master"], app_name=name, config=config),
-            lambda spark, stop: work(SparkRunner(spark), stop),
-        )
+    run_configured(name, given, lambda spark, stop: work(SparkRunner(spark), stop))
 
 
 def lake_settings_of(
@@ -144,15 +127,26 @@ def guarded(work: Callable[[], None]) -> None:
     except Exception as error:
         from kaa.client.errors import ClientError
         from kaa.spark.errors import SparkSourceError
-        from kaa.spark.lake.table import ConflictError, LakeError
+        from kaa.spark.lake.table import (
+            ConflictError,
+            LakeError,
+            NoTableError,
+            UnknownOutcomeError,
+        )
 
         if isinstance(error, ConflictError):
             complain("another writer committed to the table meanwhile; try again")
             sys.exit(EXIT_FAILED)
+        if isinstance(error, UnknownOutcomeError):
+            complain(f"it is not known whether the table was changed: {error}; look and try again")
+            sys.exit(EXIT_FAILED)
+        if isinstance(error, NoTableError):
+            complain(str(error))
+            sys.exit(EXIT_NOT_FOUND)
         if isinstance(error, ClientError):
             tell(error)
             sys.exit(exit_code(error))
-        if isinstance(error, LakeError | SparkSourceError | ValueError):
+        if isinstance(error, LakeError | SparkSourceError | ValueError | OSError):
             complain(str(error))
             sys.exit(EXIT_FAILED)
         raise
@@ -227,11 +221,11 @@ def status(session: Session, topic: str, **given: Any) -> None:
     """
 
     def work() -> None:
-        from kaa.spark.lake.driver import open_table
+        from kaa.spark.lake.driver import open_known
         from kaa.spark.lake.status import table_status
 
         settings = lake_settings_of(session, topic, given)
-        found = table_status(open_table(settings))
+        found = table_status(open_known(settings))
         rows = [
             {
                 "partition": one.partition,
@@ -311,9 +305,9 @@ def _maintenance(
 )
 def _compact(settings: LakeSettings, runner: Runner, given: dict[str, Any], *, yes: bool) -> Rows:
     from kaa.spark.lake.compaction import compact, plan_compaction
-    from kaa.spark.lake.driver import open_table
+    from kaa.spark.lake.driver import open_known
 
-    table = open_table(settings)
+    table = open_known(settings)
     table.load()
     plan = plan_compaction(table)
     if yes:
@@ -333,11 +327,11 @@ def _compact(settings: LakeSettings, runner: Runner, given: dict[str, Any], *, y
     "manifests", "Write small manifests together.", "kaa lake manifests orders"
 )  # fmt: skip
 def _manifests(settings: LakeSettings, runner: Runner, given: dict[str, Any], *, yes: bool) -> Rows:
-    from kaa.spark.lake.driver import open_table
+    from kaa.spark.lake.driver import open_known
     from kaa.spark.lake.maintenance import count_manifests, rewrite_manifests
 
     del runner, given
-    table = open_table(settings)
+    table = open_known(settings)
     table.load()
     before = count_manifests(table)
     if yes:
@@ -348,11 +342,11 @@ def _manifests(settings: LakeSettings, runner: Runner, given: dict[str, Any], *,
 @_maintenance("expire", "Forget versions older than a week.", "kaa lake expire orders")
 def _expire(settings: LakeSettings, runner: Runner, given: dict[str, Any], *, yes: bool) -> Rows:
     from kaa.limits import LAKE_KEEP_SECONDS, LAKE_KEEP_VERSIONS
-    from kaa.spark.lake.driver import open_table
+    from kaa.spark.lake.driver import open_known
     from kaa.spark.lake.maintenance import expire, plan_expiry
 
     del runner, given
-    table = open_table(settings)
+    table = open_known(settings)
     table.load()
     versions = plan_expiry(table, keep=LAKE_KEEP_VERSIONS, older_than_seconds=LAKE_KEEP_SECONDS)
     if yes:
@@ -371,7 +365,7 @@ def _expire(settings: LakeSettings, runner: Runner, given: dict[str, Any], *, ye
 )
 @click.option("--yes", is_flag=True, help="Do it; otherwise only the plan is shown.")
 def resume(session: Session, topic: str, start: str, yes: bool, **given: Any) -> None:
-    """Say where a table goes on that was rolled back.
+    """Say where a table that was rolled back goes on.
 
     \b
     Examples:
@@ -381,9 +375,9 @@ def resume(session: Session, topic: str, start: str, yes: bool, **given: Any) ->
 
     def work() -> None:
         from kaa.spark.lake import resuming
-        from kaa.spark.lake.driver import open_table
+        from kaa.spark.lake.driver import open_known
 
-        table = open_table(lake_settings_of(session, topic, given))
+        table = open_known(lake_settings_of(session, topic, given))
         offsets = resuming.resume_offsets(table, start)
         before = table.load().offsets
         rows = [
@@ -413,7 +407,7 @@ def alter(session: Session, topic: str, yes: bool, **given: Any) -> None:
 
     def work() -> None:
         from kaa.spark.lake import altering
-        from kaa.spark.lake.driver import open_table
+        from kaa.spark.lake.driver import open_known
 
         options = pairs(given["options"], "--option")
         place = {name for name in options if name.startswith(("catalog.", "store."))}
@@ -423,7 +417,7 @@ def alter(session: Session, topic: str, yes: bool, **given: Any) -> None:
         }
         unsaid = {**given, "partition_by": None, "mode": None}
         unsaid["options"] = tuple(f"{name}={options[name]}" for name in place)
-        table = open_table(lake_settings_of(session, topic, unsaid))
+        table = open_known(lake_settings_of(session, topic, unsaid))
         table.load()
         changes = altering.plan_alter(table, wanted)
         if yes and changes:
@@ -438,13 +432,12 @@ def alter(session: Session, topic: str, yes: bool, **given: Any) -> None:
 
 @_maintenance("orphans", "Delete files that no version names.", "kaa lake orphans orders")
 def _orphans(settings: LakeSettings, runner: Runner, given: dict[str, Any], *, yes: bool) -> Rows:
-    from kaa.spark.lake.driver import open_table
+    from kaa.spark.lake.driver import open_known
     from kaa.spark.lake.maintenance import plan_orphans, remove_orphans
 
     del given
-    table = open_table(settings)
+    table = open_known(settings)
     table.load()
-    table.prepare(table.schema())
     plan = plan_orphans(table, runner=runner)
     if yes:
         remove_orphans(table, plan, runner)

@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kaa.limits import CLI_COMPLETED_NAMES_MAX
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -25,7 +27,6 @@ _WAIT_SECONDS: Final = 1.5
 _LEFT_OVER_SECONDS: Final = 600.0
 _REFRESH_TIMEOUT_SECONDS: Final = 5
 _ASKING: Final = frozenset({"_KAA_COMPLETE", "COMP_WORDS", "COMP_CWORD"})
-_NAMES_MAX: Final = 10_000
 
 
 def cache_folder() -> Path:
@@ -87,7 +88,7 @@ def _cached(kind: str, connection: list[str]) -> list[str]:
     else:
         if not 0 <= age_seconds < _FRESH_SECONDS:
             _refresh(kind, connection, path, 0)
-    return path.read_text("utf-8").splitlines()[:_NAMES_MAX]
+    return path.read_text("utf-8").splitlines()[:CLI_COMPLETED_NAMES_MAX]
 
 
 def _refresh(kind: str, connection: list[str], path: Path, wait_seconds: float) -> None:

@@ -1,15 +1,27 @@
 """The offset grammar: where to start reading, and where to stop.
 
-    POINT   start        the first record              end    after the last one
-            N            offset N                      +N     N records after the first
-            -N           N records before the end
-            @TIME        the first record at or after a time
-    TIME    1700000000000              milliseconds since 1970
-            2026-01-31, 2026-01-31T10:00:00, 2026-01-31T10:00:00+02:00   (UTC without a zone)
-            -10m                       that long ago: s, m, h or d
-            today, yesterday           the start of that day in UTC
-    RANGE   POINT        from there on                 POINT:POINT   up to, without the second
-            :POINT       from the first                @TIME:TIME    between two times
+| POINT | where |
+|---|---|
+| `start` | the first record |
+| `end` | after the last one |
+| `N` | offset N |
+| `+N` | N records after the first |
+| `-N` | N records before the end |
+| `@TIME` | the first record at or after a time |
+
+| TIME | when |
+|---|---|
+| `1700000000000` | milliseconds since 1970 |
+| `2026-01-31`, `2026-01-31T10:00:00`, `2026-01-31T10:00:00+02:00` | UTC without a zone |
+| `-10m` | that long ago: s, m, h or d |
+| `today`, `yesterday` | the start of that day in UTC |
+
+| RANGE | what |
+|---|---|
+| `POINT` | from there on |
+| `POINT:POINT` | up to, without the second |
+| `:POINT` | from the first |
+| `@TIME:TIME` | between two times |
 
 Times hold colons themselves; a range is cut at the first colon that leaves two valid points.
 """
@@ -24,6 +36,8 @@ _ADDED: Final = re.compile(r"\+\d+")
 _FROM_END: Final = re.compile(r"-\d+")
 _AGO: Final = re.compile(r"-(\d+)([smhd])")
 _UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+# The wire has no room for a later time.
+_INT64_LAST: Final = 2**63 - 1
 _DAYS_BACK: Final = {"today": 0, "yesterday": 1}
 
 
@@ -94,7 +108,7 @@ def _parse_point(text: str, now_ms: int) -> Point | None:
 
 def _parse_time(text: str, now_ms: int) -> int | None:
     if text.isdecimal() and len(text) > 8:
-        return int(text)
+        return int(text) if int(text) <= _INT64_LAST else None
     ago = _AGO.fullmatch(text)
     if ago is not None:
         return max(0, now_ms - int(ago[1]) * _UNIT_MS[ago[2]])

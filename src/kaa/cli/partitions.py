@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kaa.limits import CLI_PARTITIONS_NAMED_MAX
+from kaa.model.words import partitions_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,11 +65,10 @@ def _absence(topic: str, number: int, count: int) -> KafkaError:
     from kaa.client.errors import KafkaError
     from kaa.wire.errors import Errors
 
-    has = "partition 0 alone" if count == 1 else f"partitions 0 to {count - 1}"
     error = KafkaError(
         Errors.UNKNOWN_TOPIC_OR_PARTITION,
         f"partition {topic}-{number}",
-        message=f"the topic has {has}",
+        message=f"the topic has {partitions_text(count)}",
     )
     error.hint = f"name partitions that it has (kaa topic describe {topic})"
     return error

@@ -10,6 +10,7 @@ answer of the cluster (`--timeout`).
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from contextlib import asynccontextmanager
 from functools import partial
@@ -21,7 +22,8 @@ import click
 from kaa.cli.client import bound_delivery, client_options, run, say
 from kaa.cli.command import TOPIC, Noun
 from kaa.cli.output import show_one
-from kaa.cli.progress import Progress
+from kaa.cli.progress import Progress, columns_of
+from kaa.limits import CLI_PERF_RECORDS_PER_TURN
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 
 _PERCENTILES = (50, 90, 99, 99.9)
 _BAR_COLUMNS = 40
-# Records sent before the loop gets a turn, so that answers are seen while sending.
-_SENT_PER_TURN = 100
 
 
 @click.group(cls=Noun, name="perf")
@@ -134,6 +134,17 @@ class Run:
         _report(self._session, self.count, self.bytes, seconds, self.latencies_ms)
 
 
+def histogram_lines(bins: Sequence[tuple[float, int]], columns: int) -> list[str]:
+    """A line with a bar for each bin, none of them longer than the terminal is wide."""
+    most = max((number for _, number in bins), default=0)
+    heads = [f"  <= {edge:>9g} ms {number:>8} " for edge, number in bins]
+    room = min([_BAR_COLUMNS, *(columns - len(head) for head in heads)])
+    return [
+        head + "█" * max(1, number * room // most)
+        for head, (_, number) in zip(heads, bins, strict=True)
+    ]
+
+
 def _report(
     session: Session, count: int, size: int, seconds: float, latencies_ms: Sequence[float]
 ) -> None:
@@ -156,10 +167,8 @@ def _report(
         if latencies_ms:
             parts = [f"{name} {value:.2f}" for name, value in result["latency_ms"].items()]
             click.echo(f"latency in ms: {', '.join(parts)}")
-        most = max((number for _, number in bins), default=0)
-        for edge, number in bins:
-            bar = "█" * max(1, number * _BAR_COLUMNS // most)
-            click.echo(f"  <= {edge:>9g} ms {number:>8} {bar}")
+        for line in histogram_lines(bins, columns_of(sys.stdout)):
+            click.echo(line)
 
     show_one(session.output, result, "records_per_second", text)
 
@@ -211,7 +220,7 @@ async def _send(producer: Producer, topic: str, count: int, rate: float | None, 
             delivery = await producer.send(topic, value)
             delivery.add_done_callback(partial(run_.settle, sent=time.perf_counter()))
             progress.advance()
-            if number % _SENT_PER_TURN == 0 or rate is not None:
+            if number % CLI_PERF_RECORDS_PER_TURN == 0 or rate is not None:
                 await asyncio.sleep(0)
                 run_.check()
         await producer.flush()

@@ -244,7 +244,7 @@ def run(output: str, file: Path, once: bool, master: str | None) -> None:
         with _Screen() as screen:
             run_on_spark(start, go)
         if any(one.state == "stopped" for one in parts):
-            say("stopped; the same command goes on from there")
+            say("stopped; run the same command to continue")
         if output != "table":
             from kaa.spark.pipeline.progress import table_rows
 

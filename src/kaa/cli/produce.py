@@ -25,6 +25,7 @@ from kaa.cli.command import TOPIC, Verb
 from kaa.cli.input_lines import pieces_of
 from kaa.cli.output import show
 from kaa.cli.progress import Progress
+from kaa.limits import CLI_DELIVERIES_AWAITED_MAX
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from kaa.client.errors import ClientError, KafkaError
     from kaa.client.producer.producer import Delivery, Producer
 
-# Records whose delivery is awaited together; enough to fill requests, and few in memory.
-_AWAITED_TOGETHER = 10_000
 _COLUMNS = ("topic", "partition", "offset", "timestamp_ms")
 # Forms without a beginning and an end.
 _STREAMED = ("jsonl", "name")
@@ -282,7 +281,7 @@ class Sending:
     @property
     def is_full(self) -> bool:
         """Whether enough are on their way."""
-        return len(self._deliveries) >= _AWAITED_TOGETHER
+        return len(self._deliveries) >= CLI_DELIVERIES_AWAITED_MAX
 
     async def settle(self, producer: Producer) -> None:
         """Waits for all that is on its way."""

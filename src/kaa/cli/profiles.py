@@ -30,12 +30,12 @@ from typing import Any, Final, NamedTuple
 import click
 
 from kaa.cli.secrets import HIDDEN, without_secrets
+from kaa.limits import CLI_PROFILE_COMMAND_SECONDS_MAX
 
 NO_PROFILE: Final = "none"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _REFERENCE: Final = re.compile(r"\$\{(env|file|command):([^}]*)\}")
-_COMMAND_SECONDS_MAX: Final = 30
 _SECRET: Final = re.compile(r"password|jaas|\.key$|secret|user\.info|auth\.token")
 _OTHERS: Final = 0o077
 
@@ -109,12 +109,17 @@ def profiles_text(profiles: Profiles) -> str:
 def write_profiles(profiles: Profiles) -> None:
     """Replaces the file; only its owner may read it."""
     path = profiles_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123 - with a mode from the start.
-        file.write(profiles_text(profiles))
-    fresh.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.unlink(missing_ok=True)
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123 - with a mode from the start.
+            file.write(profiles_text(profiles))
+        fresh.replace(path)
+    except OSError as error:
+        raise ProfileError(
+            f"cannot write {path}: {error.strerror}; set KAA_CONFIG_DIR to a folder where you may"
+        ) from error
 
 
 def check_name(name: str) -> None:
@@ -160,7 +165,7 @@ def resolve(key: str, value: str) -> str:
                 shell=True,
                 check=True,
                 stdout=subprocess.PIPE,
-                timeout=_COMMAND_SECONDS_MAX,
+                timeout=CLI_PROFILE_COMMAND_SECONDS_MAX,
             )
             return answer.stdout.decode().strip()
         except KeyError:

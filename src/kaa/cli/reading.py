@@ -57,40 +57,46 @@ async def partitions_of(
     return names
 
 
-class Bounds(NamedTuple):
+class LogBounds(NamedTuple):
     """The first offsets and the ends of those partitions that could be asked."""
 
     first: dict[TopicPartition, int]
     end: dict[TopicPartition, int]
 
 
-async def bounds_of(client: Consumer | Admin, names: Iterable[TopicPartition]) -> Bounds:
-    """Tells of partitions that cannot be asked, such as those without a leader, and leaves them
-    out; raises a ClientError if nothing is left.
+async def bounds_of(client: Consumer | Admin, names: Iterable[TopicPartition]) -> LogBounds:
+    """Of the partitions that can be asked; as `offsets_at`."""
+    from kaa.client.consumer.offsets import EARLIEST, LATEST
+
+    return LogBounds(*await offsets_at(client, names, (EARLIEST, LATEST)))
+
+
+async def offsets_at(
+    client: Consumer | Admin, names: Iterable[TopicPartition], times: Iterable[int]
+) -> list[dict[TopicPartition, int]]:
+    """The offsets of each time, all of the same partitions.
+
+    Tells of those that cannot be asked, such as those without a leader, and leaves them out;
+    raises a ClientError if nothing is left.
     """
     from kaa.client.consumer.consumer import Consumer
-    from kaa.client.consumer.offsets import (
-        EARLIEST,
-        LATEST,
-        READ_COMMITTED,
-        READ_UNCOMMITTED,
-        find_offsets,
-    )
+    from kaa.client.consumer.offsets import READ_COMMITTED, READ_UNCOMMITTED, find_offsets
 
     values, level = client.values, READ_UNCOMMITTED
     if isinstance(client, Consumer):
         is_committed = values.get_string("isolation.level").lower() == "read_committed"
         level = READ_COMMITTED if is_committed else level
     found: list[dict[TopicPartition, int]] = []
-    for time in (EARLIEST, LATEST):
-        wanted = dict.fromkeys(found[0] if found else names, time)
+    left = list(names)
+    for time in times:
         timeout_ms = values.get_int("default.api.timeout.ms")
+        wanted = dict.fromkeys(left, time)
         offsets, failures = await find_offsets(client.cluster, wanted, timeout_ms, level)
         for error in failures.values():
             tell(error)
-        found.append({name: offsets[name].offset for name in wanted if name in offsets})
-    first, end = found
-    return Bounds({name: first[name] for name in end}, end)
+        left = [name for name in left if name in offsets]
+        found.append({name: offsets[name].offset for name in left})
+    return [{name: offsets[name] for name in left} for offsets in found]
 
 
 async def spans_of(

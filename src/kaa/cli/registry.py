@@ -13,7 +13,9 @@ is counted, with the first reason.
 from __future__ import annotations
 
 import json
+import math
 from base64 import b64encode
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -67,6 +69,35 @@ class RegistryDecoder:
             record._replace(key=self.decoded(record.key), value=self.decoded(record.value))
             for record in records
         ]
+
+    async def decode(self, records: Sequence[ConsumerRecord]) -> list[ConsumerRecord]:
+        """The same beside the loop, so that a group does not lose its member. The thread is one
+        that nobody waits for: Ctrl-C ends a command also while the registry does not answer.
+        """
+        import asyncio
+        import threading
+
+        loop = asyncio.get_running_loop()
+        decoded: asyncio.Future[list[ConsumerRecord]] = loop.create_future()
+
+        def settle(result: list[ConsumerRecord] | Exception) -> None:
+            if decoded.cancelled():
+                return
+            if isinstance(result, Exception):
+                decoded.set_exception(result)
+            else:
+                decoded.set_result(result)
+
+        def work() -> None:
+            try:
+                result: list[ConsumerRecord] | Exception = self.records(records)
+            except Exception as error:  # noqa: BLE001 - It is raised where it is waited for.
+                result = error
+            with suppress(RuntimeError):  # The command has ended.
+                loop.call_soon_threadsafe(settle, result)
+
+        threading.Thread(target=work, name="registry", daemon=True).start()
+        return await decoded
 
     def decoded(self, data: bytes | None) -> bytes | None:
         """JSON text of framed bytes, and all others as they are."""
@@ -180,8 +211,10 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def decoder_of(settings: Mapping[str, str], url: str | None) -> RegistryDecoder | None:
-    """The decoder that `--registry` or the settings ask for."""
+def decoder_of(
+    settings: Mapping[str, str], url: str | None, timeout_ms: str = ""
+) -> RegistryDecoder | None:
+    """The decoder that `--registry` or the settings ask for; each schema has to come in time."""
     urls = url or settings.get(URL)
     if not urls:
         return None
@@ -194,7 +227,9 @@ def decoder_of(settings: Mapping[str, str], url: str | None) -> RegistryDecoder 
         RegistryClient(
             RegistrySettings(
                 addresses, settings.get(_BASIC), settings.get(_BEARER), settings.get(_CA)
-            )
+            ),
+            # The client of the brokers complains of what is not a number.
+            int(timeout_ms) / 1000 if timeout_ms.isdecimal() else math.inf,
         )
     )
 

@@ -1,11 +1,11 @@
 """Takes secrets out of text that is handed to others: settings, JAAS lines, addresses, JSON, logs.
 
 What a setting is called decides: a name with `password`, `secret`, `token`, `credential`, `jaas`,
-`user.info`, `signature`, `license` and the like, and names that end in `.key` or hold
-`certificate.chain`, which are keys as text. Its value goes wherever the name stands, in the middle
-of a line too: after a sign of assignment, as the next item of a list, as the `value` beside a
-`name`, or as the next word of a command line. What begins a line goes up to its end, and so does
-JAAS, whose values hold blanks.
+`user.info`, `signature`, `license` and the like, names whose last word is `pw`, `pwd` or `pass`,
+and names that end in `.key` or hold `certificate.chain`, which are keys as text. Its value goes
+wherever the name stands, in the middle of a line too: after a sign of assignment, as the next item
+of a list, as the `value` beside a `name`, or as the next word of a command line. What begins a line
+goes up to its end, and so does JAAS, whose values hold blanks.
 User and password in an address go too, PEM blocks of keys, and what stands after `Bearer` or
 `Basic`. It rather takes too much: a bundle is for looking at faults.
 """
@@ -20,7 +20,8 @@ HIDDEN: Final = "[hidden]"
 _NAME: Final = (
     r"[\w.-]*(?:password|passwd|passphrase|secret|token|credential|jaas|user[._-]?info|"
     r"basic[._-]?auth|api[._-]?key|account[._-]?key|access[._-]?key|signature|license)[\w.-]*|"
-    r"[\w.-]*(?:keystore\.key|private\.key|certificate\.chain)"
+    r"[\w.-]*(?:keystore\.key|private\.key|certificate\.chain)|"
+    r"(?:[\w.-]*[._-])?(?:pw|pwd|pass|psw)"
 )
 # A text in quotes of either kind, which may be escaped as a whole inside another text.
 _QUOTED: Final = r"\\*([\"'])(?:\\.|(?!\2).)*?\2"

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kaa.cli.client import client_options, outcome_code, run, say, show_outcome
+from kaa.cli.client import (
+    EXIT_PARTLY,
+    client_options,
+    outcome_code,
+    run,
+    say,
+    show_outcome,
+)
 from kaa.cli.command import GROUP, TOPIC, Noun
 from kaa.cli.output import show
 from kaa.model.words import count_text
@@ -15,6 +22,7 @@ from kaa.model.words import count_text
 if TYPE_CHECKING:
     from kaa.cli.client import Session
     from kaa.client.admin.admin import Admin
+    from kaa.model.topics import TopicPartition
 
 _MEMBER_COLUMNS = ("client_id", "host", "member_id", "partitions")
 
@@ -151,7 +159,7 @@ def reset(session: Session, name: str, target: str, topics: tuple[str, ...], exe
         from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
-            plan = await _plan(admin, name, target, topics)
+            plan, is_whole = await _plan(admin, name, target, topics)
             failures: dict[str, Exception | None] = {}
             if execute:
                 wanted = {one: offset for one, (offset, _) in plan.items()}
@@ -169,17 +177,18 @@ def reset(session: Session, name: str, target: str, topics: tuple[str, ...], exe
         show(session.output, ["topic", "partition", "start_offset", "lag"], rows, "start_offset")
         if not execute:
             say("nothing was changed; add --execute to do it")
-        return outcome_code(failures)
+        code = outcome_code(failures)
+        return code if is_whole else code or EXIT_PARTLY
 
     run(session, work)
 
 
 async def _plan(
     admin: Admin, name: str, target: str, topics: tuple[str, ...]
-) -> dict[Any, tuple[int, int]]:
-    """By partition, where the group goes, and the end."""
+) -> tuple[dict[TopicPartition, tuple[int, int]], bool]:
+    """By partition that can be asked, where the group goes, and the end; whether these are all."""
     from kaa.cli.group.seek import SeekError, parse_target
-    from kaa.client.consumer.offsets import EARLIEST, LATEST
+    from kaa.cli.reading import bounds_of
     from kaa.model.topics import TopicPartition
 
     try:
@@ -195,18 +204,16 @@ async def _plan(
         wanted = sorted(await admin.list_share_group_offsets(name))
     if not wanted:
         raise click.UsageError(f"group {name} has read nothing; name topics with -t")
-    first = await admin.list_offsets(dict.fromkeys(wanted, EARLIEST))
-    end = await admin.list_offsets(dict.fromkeys(wanted, LATEST))
+    first, end = await bounds_of(admin, wanted)
     times = {}
     if point.kind == "time":
-        times = await admin.list_offsets(dict.fromkeys(wanted, point.value))
+        times = await admin.list_offsets(dict.fromkeys(end, point.value))
     plan = {}
-    for one in wanted:
+    for one, last in end.items():
         # A broker answers -1 where no record is so new.
         at_time = times[one].offset if one in times and times[one].offset >= 0 else None
-        last = end[one].offset
-        plan[one] = (point.offset(first[one].offset, last, at_time), last)
-    return plan
+        plan[one] = (point.offset(first[one], last, at_time), last)
+    return plan, len(plan) == len(wanted)
 
 
 @command.command()

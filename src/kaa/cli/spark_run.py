@@ -1,13 +1,15 @@
-"""Work on Spark that a signal brings to an end."""
+"""Work on Spark: the options that say where, and a signal that brings it to an end."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+from kaa.cli.client import pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +18,36 @@ if TYPE_CHECKING:
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _LOOK_SECONDS: Final = 0.2
+
+
+def spark_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that say where the tasks run."""
+    for option in reversed(
+        (
+            click.option("--master", metavar="URL", help="The Spark master.  [default: local[*]]"),
+            click.option(
+                "--conf",
+                multiple=True,
+                metavar="NAME=VALUE",
+                help="A setting of Spark: spark.executor.memory=2g.",
+            ),
+            click.option("--no-spark", is_flag=True, help="Work in this process, without Spark."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def run_configured(
+    name: str, given: dict[str, Any], work: Callable[[SparkSession, threading.Event], None]
+) -> None:
+    """Runs the work on the master and with the settings that the options of a command give."""
+    from kaa.spark.quiet import StandardErrorAside, quiet_config
+    from kaa.spark.sessions import session
+
+    config = {**quiet_config(), **pairs(given["conf"], "--conf")}
+    with StandardErrorAside():
+        run_on_spark(lambda: session(given["master"], app_name=name, config=config), work)
 
 
 def run_on_spark(

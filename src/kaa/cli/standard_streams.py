@@ -1,7 +1,8 @@
 """The standard streams of the program, when the shell closed them or cannot take what is written.
 
 An error of the system does not say which file it is about. So standard output writes through a file
-that turns its own errors into `OutputError`.
+that turns its own errors into `OutputError`. What is said on standard error is lost where nobody
+can take it, and the command goes on: what it did counts, and its exit code tells of it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,23 @@ class _Output(FileIO):
             raise OutputError(error.errno, error.strerror) from error
 
 
+class _Errors(FileIO):
+    # Whether the reader of a pipe is gone. That is said once: what could not be written is tried
+    # again when the program ends.
+    _is_broken = False
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            if not self._is_broken:
+                self._is_broken = True
+                raise
+            return memoryview(data).nbytes
+        except OSError:
+            return memoryview(data).nbytes
+
+
 def open_streams() -> None:
     """A stream that the caller closed (`>&-`) takes everything and gives nothing. Its number is
     taken too, so that no connection gets it.
@@ -35,11 +53,13 @@ def open_streams() -> None:
         if getattr(sys, name) is None:
             stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  For good.
             setattr(sys, name, stream)
-    plain = sys.stdout
-    if plain is sys.__stdout__ and isinstance(plain, TextIOWrapper):
-        sys.stdout = TextIOWrapper(
-            BufferedWriter(_Output(plain.fileno(), "wb", closefd=False)),
-            encoding=plain.encoding,
-            errors=plain.errors,
-            line_buffering=plain.line_buffering,
-        )
+    for name, file in (("stdout", _Output), ("stderr", _Errors)):
+        plain = getattr(sys, name)
+        if plain is getattr(sys, f"__{name}__") and isinstance(plain, TextIOWrapper):
+            stream = TextIOWrapper(
+                BufferedWriter(file(plain.fileno(), "wb", closefd=False)),
+                encoding=plain.encoding,
+                errors=plain.errors,
+                line_buffering=plain.line_buffering,
+            )
+            setattr(sys, name, stream)

@@ -235,26 +235,26 @@ def _initial_controllers(config: BrokerConfig, text: str) -> VoterSet:
     from kaa.quorum.voters import VoterSet
 
     listener = config.get_list("controller.listener.names")[0]
-    voters = [parse_voter(listener, entry) for entry in text.split(",")]
+    voters = [parse_voter("--initial-controllers", listener, entry) for entry in text.split(",")]
     try:
         return VoterSet.of(voters)
     except ValueError as error:
         raise click.ClickException(f"--initial-controllers: {error}.") from error
 
 
-def parse_voter(listener: str, entry: str) -> VoterNode:
-    """A controller as id@host:port:directory."""
+def parse_voter(name: str, listener: str, entry: str) -> VoterNode:
+    """A controller as id@host:port:directory; `name` says where it is written."""
     from kaa.quorum.voters import KRAFT_VERSIONS, ReplicaKey, VoterNode
 
     form = "id@host:port:directory"
     node_id, _, rest = entry.partition("@")
     address, _, directory = rest.rpartition(":")
     try:
-        host, port = parse_host_port("--initial-controllers", entry, address, form)
+        host, port = parse_host_port(name, entry, address, form)
         key = ReplicaKey(int(node_id), Uuid.parse(directory))
     except (ConfigError, ValueError) as error:
         raise click.ClickException(
-            f"cannot read {entry}: a voter is written {form} ({error})."
+            f"cannot read {entry}: a voter is written {form} ({str(error).rstrip('.')})."
         ) from error
     return VoterNode(key, (Endpoint(listener, host, port),), KRAFT_VERSIONS)
 

@@ -2,11 +2,12 @@
 
 Each node is a process of its own (`kaa broker start`), since one broker uses one core. The
 supervisor passes on what the nodes say, with the number of the node before each line. When it is
-asked to stop, it passes that on and waits; asked again, it ends them at once. What it does about a
-node that ends by itself is the caller's to say (`OnExit`): a cluster that is only for trying things
-out should not limp, and ends as a whole; on a host that serves, the node is started again, after a
-pause that doubles while it keeps failing. SIGHUP restarts the nodes one after the other, each when
-the one before is ready.
+asked to stop, it passes that on and waits; asked again, it ends them at once. Nodes end with it
+however it ends: each holds a pipe that nobody writes to, and stops when its other side is gone
+(`run_supervised`). What it does about a node that ends by itself is the caller's to say (`OnExit`):
+a cluster that is only for trying things out should not limp, and ends as a whole; on a host that
+serves, the node is started again, after a pause that doubles while it keeps failing. SIGHUP
+restarts the nodes one after the other, each when the one before is ready.
 
 The nodes of a cluster to try out (`plan_cluster`) are broker and controller both, and all of them
 vote. Ports follow from the first one, so that a cluster whose data is kept finds its voters again:
@@ -16,8 +17,10 @@ brokers listen on port, port + 1 and so on, controllers 10,000 above.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
+import threading
 from enum import Enum
 from functools import partial
 from random import SystemRandom
@@ -31,10 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
+    from kaa.quorum.voters import VoterSet
+
 HOST: Final = "127.0.0.1"
 CONTROLLER_PORT_DISTANCE: Final = 10_000
 _REPLICAS_MAX: Final = 3
-_PROGRAM: Final = "from kaa.cli import main; main()"
+_PROGRAM: Final = "from kaa.cli.supervisor import run_supervised; run_supervised()"
 
 
 class OnExit(Enum):
@@ -155,6 +160,38 @@ def format_cluster(plans: Sequence[NodePlan], now_ms: int) -> bool:
     return True
 
 
+def voters_of_cluster(folder: str) -> VoterSet:
+    """Who votes by what a node has kept, with the addresses of that time."""
+    from kaa.log.dirs import LogDirectory
+    from kaa.log.files import RealFiles
+    from kaa.quorum.control_state import ControlState
+    from kaa.quorum.metadata_log import MetadataLogConfig, open_metadata_log
+    from kaa.quorum.voters import VoterSet
+
+    directory = LogDirectory(RealFiles(), folder)
+    opened = open_metadata_log(directory, MetadataLogConfig(), 0, SystemRandom())
+    try:
+        control = ControlState(VoterSet())
+        control.read(opened)
+    finally:
+        opened.log.abandon()
+    return control.voters.last()
+
+
+def run_supervised() -> None:
+    """The program of a node: `kaa`, until standard input ends with the supervisor."""
+    from kaa.cli import main
+
+    threading.Thread(target=_stop_with_supervisor, args=(os.dup(0),), daemon=True).start()
+    main()
+
+
+def _stop_with_supervisor(descriptor: int) -> None:
+    while os.read(descriptor, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 class Supervisor:
     """Starts and watches the processes of several nodes. `run` it once; it gives the exit code when
     all of them have ended.
@@ -189,6 +226,8 @@ class Supervisor:
                 for guest in guests:
                     guest.cancel()
                 self._signal(signal.SIGTERM)
+                # One that somebody has paused hears nothing until it goes on.
+                self._signal(signal.SIGCONT)
                 codes = await asyncio.gather(*keepers)
         finally:
             self._signal(signal.SIGKILL)
@@ -270,6 +309,8 @@ class Supervisor:
             "-c",
             _PROGRAM,
             *plan.arguments,
+            # Ends with this process, which is how the node learns of it.
+            stdin=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             # Ctrl-C at a terminal goes to the supervisor alone, which tells the nodes.
             start_new_session=True,

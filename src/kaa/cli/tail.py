@@ -22,6 +22,7 @@ from kaa.cli.reading import partitions_of, record_filter, spans_of, topics_of
 from kaa.cli.record_format import RecordWriter, iso_time
 from kaa.cli.registry import decoder_of, registry_option
 from kaa.cli.visible import visible
+from kaa.limits import CLI_TAIL_VALUE_COLUMNS_MAX
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from kaa.client.consumer.records import ConsumerRecord
 
 _POLL_MS: Final = 200
-_VALUE_COLUMNS_MAX: Final = 2_000
 _COLORS: Final = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
 
 
@@ -128,7 +128,7 @@ def command(
     is_plain = session.output == "table" and format_ is None
     write = _colored if is_plain else writer.write
     is_wanted = record_filter(grep)
-    decoder = decoder_of(session.registry, registry)
+    decoder = decoder_of(session.registry, registry, session.settings["default.api.timeout.ms"])
 
     async def work() -> None:
         from kaa.client.consumer.consumer import Consumer
@@ -170,7 +170,7 @@ async def _watch(
                     throttle.left_out_untold = 0
                 for name, records in polled.items():
                     if decoder is not None:
-                        records = await asyncio.to_thread(decoder.records, records)
+                        records = await decoder.decode(records)
                     for record in records:
                         if is_wanted is not None and not is_wanted(record):
                             continue
@@ -193,8 +193,8 @@ def _colored(topic: str, partition: int, record: ConsumerRecord) -> bytes:
     key = "-" if record.key is None else _in_one_line(record.key)
     when = iso_time(record.timestamp)
     place = f"{topic}-{partition}@{record.offset}"
-    if len(value) > _VALUE_COLUMNS_MAX:
-        value = f"{value[:_VALUE_COLUMNS_MAX]}... ({len(value)} characters)"
+    if len(value) > CLI_TAIL_VALUE_COLUMNS_MAX:
+        value = f"{value[:CLI_TAIL_VALUE_COLUMNS_MAX]}... ({len(value)} characters)"
     if shows_colors(sys.stdout):
         when = click.style(when, dim=True)
         place = click.style(place, fg=_COLORS[sum(topic.encode()) % len(_COLORS)])

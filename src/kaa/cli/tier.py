@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kaa.cli.client import EXIT_UNHEALTHY, client_options, pairs, run, say
+from kaa.cli.client import EXIT_PARTLY, EXIT_UNHEALTHY, client_options, pairs, run, say
 from kaa.cli.command import TOPIC, Noun
 from kaa.cli.output import show
 from kaa.cli.tier_jobs import audit, convert
@@ -54,7 +54,7 @@ def verify(
       kaa tier verify orders --store file:///var/tier --deep
     """
 
-    async def work() -> int | None:
+    async def work() -> int:
         from kaa.client.admin.admin import Admin
         from kaa.tier.store.places import AddressError, open_store
         from kaa.tier.verify import verify as compare
@@ -67,8 +67,8 @@ def verify(
             found = await tiered_partitions(session, admin, topics)
             bounds = await bounds_of(admin, list(found))
         rows = []
-        for partition, cache in found.items():
-            start, local_start, *_ = bounds[partition]
+        for partition, (start, local_start, *_) in bounds.items():
+            cache = found[partition]
             place = {"topic": partition.topic, "partition": partition.partition}
             findings = compare(
                 store, partition, cache, start=start, local_start=local_start, deep=deep
@@ -77,9 +77,9 @@ def verify(
         show(session.output, ["topic", "partition", "kind", "what"], rows)
         if rows:
             return EXIT_UNHEALTHY
-        checked = count_text(sum(len(cache) for cache in found.values()), "remote segment")
-        say(f"{checked} checked, and all is as it should be")
-        return None
+        checked = count_text(sum(len(found[one]) for one in bounds), "remote segment")
+        say(f"{checked} checked, no problem found")
+        return 0 if len(bounds) == len(found) else EXIT_PARTLY
 
     run(session, work)
 

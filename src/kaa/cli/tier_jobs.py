@@ -12,6 +12,7 @@ from kaa.cli.command import TOPIC, Verb
 from kaa.cli.extras import needs
 from kaa.cli.output import show
 from kaa.cli.progress import Progress
+from kaa.cli.spark_run import run_configured, spark_options
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from kaa.tier.metadata.model import SegmentMetadata
 
 
-def store_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that say where the store is; executors get them, so no secret may be among."""
+def job_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that say where the store is and where the tasks run; executors get those of the
+    store, so no secret may be among them.
+    """
     for option in reversed(
         (
             click.option("--store", "address", metavar="URL", help="As in rsm.config.url."),
@@ -40,12 +43,10 @@ def store_options(function: Callable[..., None]) -> Callable[..., None]:
                 metavar="NAME=VALUE",
                 help="A setting of the store, named as after rsm.config.; no secrets.",
             ),
-            click.option("--master", metavar="URL", help="The Spark master.  [default: local[*]]"),
-            click.option("--no-spark", is_flag=True, help="Work in this process alone."),
         )
     ):
         function = option(function)
-    return function
+    return spark_options(function)
 
 
 def _reference(address: str | None, file: str | None, options: tuple[str, ...]) -> StoreReference:
@@ -69,7 +70,7 @@ def _reference(address: str | None, file: str | None, options: tuple[str, ...]) 
 
 @click.command(cls=Verb, name="audit")
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", type=TOPIC)
-@store_options
+@job_options
 @client_options
 def audit(
     session: Session,
@@ -77,8 +78,7 @@ def audit(
     address: str | None,
     store_file: str | None,
     options: tuple[str, ...],
-    master: str | None,
-    no_spark: bool,
+    **spark: Any,
 ) -> None:
     """Read every object of topics in remote storage, and judge every batch.
 
@@ -104,7 +104,7 @@ def audit(
         size = sum(one.size_bytes for one in segments)
         found = count_text(len(segments), "segment")
         say(f"{found} of {size / 2**20:,.1f} MiB in {count_text(len(tasks), 'task')}")
-        _report(session, _audited(tasks, size, master, no_spark))
+        _report(session, _audited(tasks, size, spark))
 
     guarded(work)
 
@@ -131,9 +131,7 @@ def _report(session: Session, reports: Sequence[SegmentReport]) -> None:
         sys.exit(EXIT_UNHEALTHY)
 
 
-def _audited(
-    tasks: list[AuditTask], size: int, master: str | None, no_spark: bool
-) -> list[SegmentReport]:
+def _audited(tasks: list[AuditTask], size: int, given: dict[str, Any]) -> list[SegmentReport]:
     from kaa.spark.tier.audit import run_tasks
 
     reports: list[SegmentReport] = []
@@ -147,23 +145,11 @@ def _audited(
 
             run_tasks(tasks, spark, advance)
 
-    if no_spark or not tasks:
+    if given["no_spark"] or not tasks:
         work(None)
     else:
-        _on_spark("kaa tier audit", master, work)
+        run_configured("kaa tier audit", given, lambda spark, _stop: work(spark))
     return reports
-
-
-def _on_spark(name: str, master: str | None, work: Callable[[Any], None]) -> None:
-    from kaa.cli.spark_run import run_on_spark
-    from kaa.spark.quiet import StandardErrorAside, quiet_config
-    from kaa.spark.sessions import session as spark_session
-
-    with StandardErrorAside():
-        run_on_spark(
-            lambda: spark_session(master, app_name=name, config=quiet_config()),
-            lambda spark, _stop: work(spark),
-        )
 
 
 def _summary(
@@ -201,7 +187,7 @@ def _advise(rows: Sequence[dict[str, Any]]) -> None:
 
 @click.command(cls=Verb, name="convert")
 @click.argument("topic", type=TOPIC)
-@store_options
+@job_options
 @click.option("--table", metavar="[NAMESPACE.]NAME", help="Default: like the topic.")
 @click.option("--warehouse", metavar="FOLDER|URL", help="As in kaa lake run.")
 @click.option("--layout", type=click.Choice(["iceberg", "parquet"]), default="iceberg")
@@ -221,8 +207,6 @@ def convert(
     address: str | None,
     store_file: str | None,
     options: tuple[str, ...],
-    master: str | None,
-    no_spark: bool,
     yes: bool,
     **given: Any,
 ) -> None:
@@ -256,8 +240,7 @@ def convert(
         if not yes:
             say("nothing was done; --yes does it")
             return
-        spark = {"master": master, "conf": (), "no_spark": no_spark}
-        land(f"kaa tier convert {settings.table}", table, spark, is_once=True)
+        land(f"kaa tier convert {settings.table}", table, given, is_once=True)
         say(f"{settings.table} has what is in remote storage; kaa lake run goes on from there")
 
     guarded(work)

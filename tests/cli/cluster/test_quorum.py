@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from kaa.cli.cluster.quorum import problems
 from kaa.cli.root import root
 from kaa.client.admin.quorum import QuorumDescription, QuorumReplica
 from kaa.testing import Cluster
+from kaa.wire.primitives import Uuid
+from tests.support.terminal import typed_into
 
 
 def kaa(bootstrap: str, *arguments: str) -> Result:
@@ -32,13 +35,18 @@ def test_the_quorum_is_shown(bootstrap: str) -> None:
     assert "LAST-FETCH" in kaa(bootstrap, "-o", "wide").stdout
 
 
-def test_a_voter_goes_and_comes_back(cluster: Cluster) -> None:
-    servers = cluster.bootstrap_servers
-    voter = 1 if cluster.controller != 1 else 2
+def named(servers: str, voter: int) -> str:
+    """A voter as `add` takes it."""
     rows = json.loads(kaa(servers, "-o", "json").stdout)["replicas"]
     (row,) = [one for one in rows if one["id"] == voter]
     address = row["endpoints"][0].partition("://")[2]
-    written = f"{voter}@{address}:{row['directory_id']}"
+    return f"{voter}@{address}:{row['directory_id']}"
+
+
+def test_a_voter_goes_and_comes_back(cluster: Cluster) -> None:
+    servers = cluster.bootstrap_servers
+    voter = 1 if cluster.controller != 1 else 2
+    written = named(servers, voter)
 
     plan = kaa(servers, "remove", str(voter), "-o", "json")
     (change,) = json.loads(plan.stdout)
@@ -61,7 +69,82 @@ def test_a_voter_goes_and_comes_back(cluster: Cluster) -> None:
     assert "voters: 1, 2, 3" in back.stderr
     twice = kaa(servers, "add", written, "--yes")
     assert twice.exit_code != 0
-    assert "DUPLICATE_VOTER" in twice.output
+    assert f"controller {voter} is a voter already" in twice.stderr
+    assert not twice.stdout
+    other = kaa(servers, "add", f"{written.rpartition(':')[0]}:{Uuid(b'o' * 16)}", "--yes")
+    assert "if that directory is gone, remove it first" in other.stderr
+    wrong = kaa(servers, "remove", str(voter), "--directory-id", str(Uuid(b"o" * 16)), "--yes")
+    assert f"the directory id of controller {voter} is" in wrong.stderr
+    unreadable = kaa(servers, "add", "9@host")
+    assert "the controller to add" in unreadable.output
+    assert ".)" not in unreadable.output
+
+
+def test_a_quorum_without_a_leader_is_named() -> None:
+    with Cluster() as cluster:
+        servers = cluster.bootstrap_servers.split(",")[0]
+        for node_id in (2, 3):
+            cluster.kill(node_id)
+        words = ("-b", servers, "--timeout", "4")
+        told = "the quorum has no leader: a majority of the controllers must run"
+        for _ in range(5):
+            started = time.monotonic()
+            shown = CliRunner().invoke(root, ["cluster", "health", *words])
+            assert time.monotonic() - started < 8, "no more than a part of it twice"
+            assert shown.exit_code == 7, shown.output
+            if told in shown.stdout:
+                break
+        else:
+            # A leader that has lost the others leads for a while yet, and answers.
+            pytest.fail("health found nothing wrong with the quorum")
+        for verb in ((), ("remove", "2")):
+            shown = kaa(servers, *verb, "--timeout", "2")
+            assert shown.exit_code == 6, shown.output
+            assert "the quorum has no leader that" in shown.stderr
+            assert "see that a majority of the controllers runs" in shown.stderr
+
+
+def test_controllers_may_be_asked(cluster: Cluster) -> None:
+    servers = cluster.bootstrap_servers
+    leader = json.loads(kaa(servers, "-o", "json").stdout)["leader_id"]
+    for voter in (1, 2, 3):
+        address = named(servers, voter).partition("@")[2].rpartition(":")[0]
+        words = ["-X", f"bootstrap.controllers={address}"]
+        for verb in ("quorum", "controllers", "features", "api-versions"):
+            shown = CliRunner().invoke(root, ["cluster", verb, *words, "-o", "json"])
+            assert shown.exit_code == 0, (verb, shown.output)
+        shown = CliRunner().invoke(root, ["cluster", "quorum", *words, "-o", "json"])
+        assert json.loads(shown.stdout)["leader_id"] == leader
+        removed = voter if voter != leader else 1 + leader % 3
+        planned = CliRunner().invoke(root, ["cluster", "quorum", "remove", str(removed), *words])
+        assert planned.exit_code == 0, planned.output
+        # As if it were a broker.
+        for noun, verb in (("topic", "list"), ("cluster", "controllers")):
+            shown = CliRunner().invoke(root, [noun, verb, "-b", address])
+            assert shown.exit_code == 1
+            assert "-X bootstrap.controllers=" in shown.stderr
+
+
+def test_a_person_is_asked_first(cluster: Cluster) -> None:
+    servers = cluster.bootstrap_servers
+    voter = 1 if cluster.controller != 1 else 2
+
+    written = named(servers, voter)
+
+    def voters() -> list[int]:
+        rows = json.loads(kaa(servers, "-o", "json").stdout)["replicas"]
+        return sorted(row["id"] for row in rows if row["role"] != "observer")
+
+    command = ["cluster", "quorum", "remove", str(voter), "-b", servers]
+    refused = typed_into(command, ["n"])
+    assert "VOTERS-AFTER" in refused
+    assert f"remove controller {voter}? [y/N]: n" in refused
+    assert voters() == [1, 2, 3]
+    assert f"controller {voter} is no longer a voter" in typed_into(command, ["y"])
+    assert voters() == sorted({1, 2, 3} - {voter})
+    command = ["cluster", "quorum", "add", written, "-b", servers]
+    assert f"add controller {voter}? [y/N]: y" in typed_into(command, ["y"])
+    assert voters() == [1, 2, 3]
 
 
 def test_the_new_voter_may_be_named_by_its_configuration(cluster: Cluster, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from kaa.cli.client import EXIT_FAILED, EXIT_PARTLY, EXIT_UNHEALTHY, EXIT_USAGE
 from kaa.cli.root import root
-from kaa.cli.topic.apply import Change, FileError, Present, Wanted, plan, read_wanted
+from kaa.cli.topic.apply import FileError, Present, TopicChange, Wanted, plan, read_wanted
 
 
 def kaa(bootstrap: str, *arguments: str, stdin: str | None = None) -> Result:
@@ -19,23 +19,24 @@ def test_plans() -> None:
     present = {"a": Present(3, 1, {"x": "1", "y": "2"})}
     same = [Wanted("a", 3, 1, {"x": "1"})]
     assert plan(same, present, is_strict=False) == []
-    assert plan(same, present, is_strict=True) == [Change("a", "unset", "y", "2", None)]
+    assert plan(same, present, is_strict=True) == [TopicChange("a", "unset", "y", "2", None)]
     assert plan([Wanted("a", None, None, {})], present, is_strict=False) == []
     more = [Wanted("a", 4, None, {"x": "9", "z": "3"})]
     assert plan(more, present, is_strict=False) == [
-        Change("a", "add", "partitions", "3", "4"),
-        Change("a", "set", "x", "1", "9"),
-        Change("a", "set", "z", None, "3"),
+        TopicChange("a", "add", "partitions", "3", "4"),
+        TopicChange("a", "set", "x", "1", "9"),
+        TopicChange("a", "set", "z", None, "3"),
     ]
     less = [Wanted("a", 2, 3, {})]
     assert [(one.action, one.what) for one in plan(less, present, is_strict=False)] == [
         ("conflict", "partitions"),
         ("conflict", "replication_factor"),
     ]
-    new = [Wanted("b", None, None, {"x": "1"})]
+    new = [Wanted("b", None, 3, {"x": "1"})]
     assert plan(new, present, is_strict=True) == [
-        Change("b", "create", "partitions", None, None),
-        Change("b", "create", "x", None, "1"),
+        TopicChange("b", "create", "partitions", None, None),
+        TopicChange("b", "create", "replication_factor", None, "3"),
+        TopicChange("b", "create", "x", None, "1"),
     ]
 
 
@@ -57,6 +58,8 @@ WANTED = [Wanted("a", 2, None, {"x.y": "1", "b": "true", "c": "u,v"})]
             "t.json",
             '[{"name": "a", "partitions": 2, "configs": {"x.y": 1, "b": true, "c": ["u", "v"]}}]',
         ),
+        ("t", '[{"name": "a", "partitions": 2, "configs": {"x.y": 1, "b": true, "c": "u,v"}}]'),
+        ("t.txt", "- {name: a, partitions: 2, configs: {x.y: 1, b: true, c: [u, v]}}\n"),
     ],
 )
 def test_files(tmp_path: Path, name: str, text: str) -> None:
@@ -69,19 +72,33 @@ def test_files(tmp_path: Path, name: str, text: str) -> None:
     ("text", "why"),
     [
         ("{}", "no list of topics"),
-        ("nonsense", "Expecting value"),
+        ("nonsense", "it is not JSON: Expecting value"),
+        ("\udcff", "it is not UTF-8: "),
         ('[{"partitions": 1}]', "it needs a name"),
         ('[{"name": "a", "partition": 1}]', "has partition; there are configs, name, partitions"),
         ('[{"name": "a", "partitions": 0}]', "not a number above 0"),
-        ('[{"name": "a", "configs": []}, {"name": "a"}]', "is there twice"),
+        ('[{"name": "a", "configs": []}, {"name": "a"}]', "is listed twice"),
         ('[{"name": "a", "configs": [1]}]', "not names with values"),
     ],
 )
 def test_what_is_no_list_of_topics(tmp_path: Path, text: str, why: str) -> None:
     path = tmp_path / "t.json"
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
     with pytest.raises(FileError, match=why):
         read_wanted(path)
+
+
+@pytest.mark.parametrize("text", ["", "nonsense"])
+def test_standard_input_that_is_no_list_of_topics(text: str) -> None:
+    answer = CliRunner().invoke(root, ["topic", "apply", "-"], input=text)
+    assert answer.exit_code == EXIT_USAGE
+    assert "there is no list of topics" in answer.stderr
+
+
+def test_yaml_at_standard_input(bootstrap: str, topic_name: str) -> None:
+    answer = kaa(bootstrap, "topic", "apply", "-", stdin=f"topics:\n- name: {topic_name}\n")
+    assert answer.exit_code == 0, answer.output
+    assert topic_name in answer.stdout
 
 
 def test_from_plan_to_sameness(bootstrap: str, topic_name: str, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from kaa.model.words import count_text
 if TYPE_CHECKING:
     from kaa.cli.client import Session
     from kaa.client.admin.admin import Admin
+    from kaa.client.metadata import Broker
 
 
 @click.group(cls=Noun, name="cluster")
@@ -84,13 +85,20 @@ def health(session: Session) -> None:
     """
 
     async def work() -> int:
+        import asyncio
+
         from kaa.client.admin.admin import Admin
 
         async with Admin(session.settings) as admin:
+            seconds = admin.values.get_int("default.api.timeout.ms") / 1000
+            deadline = asyncio.get_running_loop().time() + seconds
             topics = await admin.list_topics(internal=True)
-            minima = await min_insync_replicas(admin, topics)
-            broken = await _broken_brokers(admin)
-            others = await _others(admin)
+            # At once: each may take all the time there is while a part of the cluster is down.
+            minima, broken, others = await asyncio.gather(
+                min_insync_replicas(admin, topics),
+                _broken_brokers(admin, deadline),
+                _others(admin, deadline),
+            )
         rows: list[dict[str, Any]] = [
             {
                 "topic": topic.name,
@@ -136,44 +144,52 @@ def health(session: Session) -> None:
     run(session, work)
 
 
-async def _others(admin: Admin) -> list[str]:
+async def _others(admin: Admin, deadline: float) -> list[str]:
     """What is wrong with brokers and controllers, for those who may see it."""
-    from kaa.client.errors import KafkaError
+    import asyncio
+
+    from kaa.client.errors import KafkaError, RequestTimeoutError
     from kaa.wire.errors import Errors
 
     cluster = await admin.describe_cluster(include_fenced=True)
     found = [f"broker {one.node_id} is fenced" for one in cluster.brokers if one.is_fenced]
     try:
-        return found + quorum.problems(await admin.describe_quorum())
+        async with asyncio.timeout_at(deadline):
+            return found + quorum.problems(await admin.describe_quorum())
+    except (RequestTimeoutError, TimeoutError):
+        return [*found, "the quorum has no leader: a majority of the controllers must run"]
     except KafkaError as error:
         if error.error in {Errors.CLUSTER_AUTHORIZATION_FAILED, Errors.UNSUPPORTED_VERSION}:
             return found
         raise
 
 
-async def _broken_brokers(admin: Admin) -> list[str]:
+async def _broken_brokers(admin: Admin, deadline: float) -> list[str]:
     """What is wrong with brokers and their log directories, for those who may see them."""
+    import asyncio
+
     from kaa.client.errors import ClientError, KafkaError
     from kaa.wire.errors import Errors
 
-    problems: list[str] = []
-    for broker in (await admin.describe_cluster()).brokers:
+    async def problems_of(broker: Broker) -> list[str]:
         try:
-            dirs = await admin.describe_log_dirs([broker.node_id])
+            async with asyncio.timeout_at(deadline):
+                dirs = await admin.describe_log_dirs([broker.node_id])
         except KafkaError as error:
             if error.error is not Errors.CLUSTER_AUTHORIZATION_FAILED:
                 raise
             return []
-        except ClientError:
+        except (ClientError, TimeoutError):
             # Still registered, since its session has not ended yet, or not reachable from here.
-            problems.append(f"broker {broker.node_id} at {broker.address} does not answer")
-            continue
-        problems += [
+            return [f"broker {broker.node_id} at {broker.address} does not answer"]
+        return [
             f"log directory {one.path} of broker {one.broker_id}: {one.error.name}"
             for one in dirs
             if one.error
         ]
-    return problems
+
+    brokers = (await admin.describe_cluster()).brokers
+    return [text for found in await asyncio.gather(*map(problems_of, brokers)) for text in found]
 
 
 @command.command("api-versions")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kaa.cli.client import EXIT_NOT_FOUND, client_options, complain, run, say
+from kaa.cli.client import EXIT_FAILED, EXIT_NOT_FOUND, client_options, complain, run, say
+from kaa.cli.cluster.quorum_plan import refusal_to_add, refusal_to_remove, warnings_of_removal
+from kaa.cli.cluster.quorum_plan import voter as voter_of
 from kaa.cli.command import Noun, Verb
 from kaa.cli.output import print_rows, show
 from kaa.cli.record_format import iso_time
@@ -170,6 +172,10 @@ def add(session: Session, controller: str | None, config_file: Path | None, yes:
             else:
                 assert controller is not None
                 voter = _voter_of_text(found, controller)
+            refusal = refusal_to_add(found, voter.id, voter.directory_id)
+            if refusal is not None:
+                complain(refusal)
+                return EXIT_FAILED
             planned = sorted({*(one.node_id for one in found.voters), voter.id})
             if voter.id not in {one.node_id for one in found.observers}:
                 say(f"controller {voter.id} does not follow the quorum yet: is it running?")
@@ -203,12 +209,18 @@ def remove(session: Session, controller_id: int, directory_id: str | None, yes: 
 
         async with Admin(session.settings) as admin:
             found = await admin.describe_quorum()
-            known = next((one for one in found.voters if one.node_id == controller_id), None)
+            known = voter_of(found, controller_id)
             if known is None:
                 voters = _names(one.node_id for one in found.voters)
                 complain(f"{controller_id} is not a voter; voters: {voters}")
                 return EXIT_NOT_FOUND
             key = known.directory_id if directory_id is None else _uuid(directory_id)
+            refusal = refusal_to_remove(found, known, key)
+            if refusal is not None:
+                complain(refusal)
+                return EXIT_FAILED
+            for text in await warnings_of_removal(admin, found, controller_id):
+                say(f"warning: {text}")
             voter = _Voter(controller_id, key, known.endpoints)
             planned = sorted({one.node_id for one in found.voters} - {controller_id})
             if not _is_wanted(session, "remove", voter, found, planned, yes=yes):
@@ -259,7 +271,7 @@ def _voter_of_text(found: QuorumDescription, text: str) -> _Voter:
 
     leader = next((one for one in found.voters if one.node_id == found.leader_id), None)
     listener = leader.endpoints[0].listener if leader and leader.endpoints else "CONTROLLER"
-    voter = parse_voter(listener, text)
+    voter = parse_voter("the controller to add", listener, text)
     assert voter.key.directory_id is not None
     return _Voter(voter.key.id, voter.key.directory_id, voter.endpoints)
 

@@ -53,7 +53,10 @@ _yes = click.option(
 )
 _wait = click.option("--wait", is_flag=True, help="Wait until everything has moved.")
 _throttle = click.option(
-    "--throttle", type=ByteCount(), metavar="BYTES", help="Copy at most this much per second: 50MB."
+    "--throttle",
+    type=ByteCount("lift throttles: kaa cluster reassign --unthrottle"),
+    metavar="BYTES",
+    help="Copy at most this much per second: 50MB.",
 )
 
 

@@ -5,11 +5,12 @@
 | offline | nobody leads it: no reads, no writes |
 | under min ISR | fewer replicas are in sync than `min.insync.replicas`: no writes with acks=all |
 | under-replicated | a replica is not in sync: one more failure may stop it |
+| not served | its leader answers with an error, such as that the log is gone: ask it to know |
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     from kaa.client.admin.admin import Admin
     from kaa.client.metadata import Partition, Topic
 
+NOT_SERVED: Final = "not served"
 _MIN_ISR = "min.insync.replicas"
 
 
 def problem_of(partition: Partition, min_insync_replicas: int) -> str | None:
-    """One of the kinds above; None if all replicas are in sync."""
+    """One of the kinds above that metadata tell; None if all replicas are in sync."""
     from kaa.client.metadata import NO_NODE
 
     if partition.leader_id == NO_NODE:

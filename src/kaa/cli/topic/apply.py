@@ -64,7 +64,7 @@ class Present(NamedTuple):
     configs: dict[str, str]
 
 
-class Change(NamedTuple):
+class TopicChange(NamedTuple):
     """One line of the plan; `before` and `after` are None where there is nothing."""
 
     name: str
@@ -80,32 +80,37 @@ class FileError(Exception):
 
 def plan(
     wanted: Sequence[Wanted], present: Mapping[str, Present], *, is_strict: bool
-) -> list[Change]:
+) -> list[TopicChange]:
     """What has to be done so that the cluster is as wanted; pure."""
-    changes: list[Change] = []
+    changes: list[TopicChange] = []
     for topic in wanted:
         found = present.get(topic.name)
         if found is None:
             count = None if topic.partitions is None else str(topic.partitions)
-            changes.append(Change(topic.name, "create", "partitions", None, count))
+            changes.append(TopicChange(topic.name, "create", "partitions", None, count))
+            if topic.replicas is not None:
+                factor = str(topic.replicas)
+                changes.append(
+                    TopicChange(topic.name, "create", "replication_factor", None, factor)
+                )
             changes += [
-                Change(topic.name, "create", name, None, value)
+                TopicChange(topic.name, "create", name, None, value)
                 for name, value in topic.configs.items()
             ]
             continue
         if topic.partitions is not None and topic.partitions != found.partitions:
             action = "add" if topic.partitions > found.partitions else "conflict"
             before, after = str(found.partitions), str(topic.partitions)
-            changes.append(Change(topic.name, action, "partitions", before, after))
+            changes.append(TopicChange(topic.name, action, "partitions", before, after))
         if topic.replicas is not None and topic.replicas != found.replicas:
             before, after = str(found.replicas), str(topic.replicas)
-            changes.append(Change(topic.name, "conflict", "replication_factor", before, after))
+            changes.append(TopicChange(topic.name, "conflict", "replication_factor", before, after))
         for name, value in topic.configs.items():
             if found.configs.get(name) != value:
-                changes.append(Change(topic.name, "set", name, found.configs.get(name), value))
+                changes.append(TopicChange(topic.name, "set", name, found.configs.get(name), value))
         if is_strict:
             changes += [
-                Change(topic.name, "unset", name, value, None)
+                TopicChange(topic.name, "unset", name, value, None)
                 for name, value in found.configs.items()
                 if name not in topic.configs
             ]
@@ -122,7 +127,7 @@ def read_wanted(path: Path) -> list[Wanted]:
     names = [topic.name for topic in found]
     for name in names:
         if names.count(name) > 1:
-            raise FileError(f"topic {name} is there twice")
+            raise FileError(f"topic {name} is listed twice")
     return found
 
 
@@ -131,13 +136,19 @@ def _parse(path: Path) -> Any:
         text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
         if path.suffix == ".toml":
             return tomllib.loads(text)
-        if path.suffix in {".yaml", ".yml"}:
-            return _parse_yaml(text)
-        return json.loads(text)
+        if path.suffix == ".json":
+            return json.loads(text)
     except OSError as error:
         raise FileError(f"it cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"it is not UTF-8: {error.reason} at byte {error.start}") from error
     except ValueError as error:
-        raise FileError(str(error)) from error
+        raise FileError(f"it is not {path.suffix[1:].upper()}: {error}") from error
+    try:
+        # Most of JSON is YAML too, but it needs no package.
+        return json.loads(text)
+    except ValueError:
+        return _parse_yaml(text)
 
 
 def _parse_yaml(text: str) -> Any:
@@ -148,7 +159,7 @@ def _parse_yaml(text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise FileError(str(error)) from error
+        raise FileError(f"it is not YAML: {error}") from error
 
 
 def _wanted(item: Any) -> Wanted:
@@ -211,7 +222,7 @@ def apply(session: Session, file: Path, strict: bool, check: bool, yes: bool) ->
         async with Admin(session.settings) as admin:
             present = await _present(admin, [topic.name for topic in wanted])
             changes = plan(wanted, present, is_strict=strict)
-            columns = Change._fields
+            columns = TopicChange._fields
             show(session.output, columns, [one._asdict() for one in changes])
             conflicts = [one for one in changes if one.action == "conflict"]
             for one in conflicts:
@@ -219,7 +230,7 @@ def apply(session: Session, file: Path, strict: bool, check: bool, yes: bool) ->
             if conflicts:
                 return EXIT_FAILED
             if not changes:
-                say(f"{count_text(len(wanted), 'topic')} as wanted")
+                say(f"{count_text(len(wanted), 'topic')} already as wanted")
                 return 0
             if check:
                 return EXIT_UNHEALTHY
@@ -261,7 +272,7 @@ async def _carry_out(
     admin: Admin,
     wanted: Sequence[Wanted],
     present: Mapping[str, Present],
-    changes: Sequence[Change],
+    changes: Sequence[TopicChange],
 ) -> dict[str, Exception | None]:
     """Does what the plan says, and gives for each topic of it how that went."""
     from kaa.client.admin.admin import ConfigChange, ConfigOperation, NewTopic

@@ -8,6 +8,7 @@ import click
 
 from kaa.cli.client import (
     EXIT_NOT_FOUND,
+    EXIT_PARTLY,
     EXIT_USAGE,
     client_options,
     complain,
@@ -23,9 +24,12 @@ from kaa.cli.topic.names import matcher
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kaa.cli.client import Session
+    from kaa.client.admin.admin import Admin
+    from kaa.client.errors import ClientError
+    from kaa.model.topics import TopicPartition
 
 _NOTHING_TO_DELETE = "see which topics there are (kaa topic list); this one is gone already"
 
@@ -112,44 +116,60 @@ def trim(session: Session, name: str, before: str, partitions: tuple[int, ...], 
         raise click.UsageError("--before takes an offset or 'end'")
 
     async def work() -> int:
+        from kaa.cli.reading import bounds_of
         from kaa.client.admin.admin import Admin
-        from kaa.client.consumer.offsets import EARLIEST, LATEST
         from kaa.model.topics import TopicPartition
 
+        failures: dict[TopicPartition, ClientError] = {}
         async with Admin(session.settings) as admin:
             topic = await admin.describe_topic(name)
             refuse_absent(name, partitions, len(topic.partitions))
             wanted = partitions or range(len(topic.partitions))
-            names = [TopicPartition(name, partition) for partition in wanted]
-            first = await admin.list_offsets(dict.fromkeys(names, EARLIEST))
-            end = await admin.list_offsets(dict.fromkeys(names, LATEST))
-            target = {one: end[one].offset if before == "end" else int(before) for one in names}
-            for one in names:
+            first, end = await bounds_of(admin, [TopicPartition(name, one) for one in wanted])
+            target = {one: last if before == "end" else int(before) for one, last in end.items()}
+            for one, last in end.items():
                 # Nothing is there that could be deleted by mistake.
-                if first[one].offset == end[one].offset:
-                    target[one] = min(target[one], end[one].offset)
-            if beyond := [one for one in names if target[one] > end[one].offset]:
+                if first[one] == last:
+                    target[one] = min(target[one], last)
+            if beyond := [one for one, last in end.items() if target[one] > last]:
                 # A digit too many must not empty the topic.
                 for one in beyond:
-                    complain(f"{one} ends at {end[one].offset}, before {target[one]}")
+                    complain(f"{one} ends at {end[one]}, before {target[one]}")
                 step = "give a lower offset, 'end' for all records, or name partitions with -p"
                 click.echo(f"  next         {step}", err=True)
                 return EXIT_USAGE
             if yes:
-                target = await admin.delete_records(target)
+                target, failures = await _trim(admin, target)
         rows = [
             {
                 "partition": one.partition,
-                "first_offset": first[one].offset,
-                "new_first_offset": max(first[one].offset, target[one]),
-                "end_offset": end[one].offset,
+                "first_offset": first[one],
+                "new_first_offset": max(first[one], offset),
+                "end_offset": end[one],
             }
-            for one in names
+            for one, offset in target.items()
         ]
         columns = ["partition", "first_offset", "new_first_offset", "end_offset"]
         show(session.output, columns, rows, "partition")
         if not yes:
             say("nothing was deleted; add --yes to do it")
-        return 0
+        code = outcome_code({str(one): failures.get(one) for one in end})
+        return code if len(end) == len(wanted) else code or EXIT_PARTLY
 
     run(session, work)
+
+
+async def _trim(
+    admin: Admin, target: Mapping[TopicPartition, int]
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ClientError]]:
+    """The new first offsets, and why other partitions were left as they are."""
+    from kaa.client.errors import ClientError
+
+    done: dict[TopicPartition, int] = {}
+    failures: dict[TopicPartition, ClientError] = {}
+    for one, offset in target.items():
+        try:
+            done |= await admin.delete_records({one: offset})
+        except ClientError as error:
+            failures[one] = error
+    return done, failures

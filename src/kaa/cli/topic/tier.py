@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from kaa.cli.client import client_options, run, say
+from kaa.cli.client import EXIT_PARTLY, client_options, run, say
 from kaa.cli.command import TOPIC, Verb
 from kaa.cli.output import show
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _EARLIEST, _LATEST, _EARLIEST_LOCAL, _LATEST_TIERED = -2, -1, -4, -5
 
 
-class Bounds(NamedTuple):
+class TierBounds(NamedTuple):
     """The offsets of a tiered log."""
 
     start: int
@@ -33,16 +33,17 @@ class Bounds(NamedTuple):
 
 async def bounds_of(
     admin: Admin, partitions: list[TopicIdPartition]
-) -> dict[TopicIdPartition, Bounds]:
-    """Where partitions start and end, on disk and in remote storage."""
+) -> dict[TopicIdPartition, TierBounds]:
+    """Where partitions start and end, on disk and in remote storage. Tells of those that cannot
+    be asked, and leaves them out.
+    """
+    from kaa.cli.reading import offsets_at
     from kaa.model.topics import TopicPartition
 
-    names = {one: TopicPartition(one.topic, one.partition) for one in partitions}
-    found = [
-        await admin.list_offsets(dict.fromkeys(names.values(), time))
-        for time in (_EARLIEST, _EARLIEST_LOCAL, _LATEST_TIERED, _LATEST)
-    ]
-    return {one: Bounds(*(each[name].offset for each in found)) for one, name in names.items()}
+    names = {TopicPartition(one.topic, one.partition): one for one in partitions}
+    times = (_EARLIEST, _EARLIEST_LOCAL, _LATEST_TIERED, _LATEST)
+    found = await offsets_at(admin, names, times)
+    return {names[name]: TierBounds(*(each[name] for each in found)) for name in found[0]}
 
 
 async def tiered_partitions(
@@ -83,7 +84,7 @@ def tier(session: Session, topics: tuple[str, ...]) -> None:
       kaa topic tier orders payments -o json
     """
 
-    async def work() -> None:
+    async def work() -> int:
         from kaa.client.admin.admin import Admin
         from kaa.tier.verify import readable
 
@@ -92,8 +93,9 @@ def tier(session: Session, topics: tuple[str, ...]) -> None:
             bounds = await bounds_of(admin, list(found))
             local = await _local_bytes(admin)
         rows = []
-        for partition, cache in found.items():
-            segments, offsets = readable(cache), bounds[partition]
+        for partition, offsets in bounds.items():
+            cache = found[partition]
+            segments = readable(cache)
             rows.append(
                 {
                     "topic": partition.topic,
@@ -121,6 +123,7 @@ def tier(session: Session, topics: tuple[str, ...]) -> None:
         ]
         show(session.output, columns, rows, wide=["tiered_offset", "end_offset", "unfinished"])
         if not any(row["segments"] for row in rows):
-            say("nothing of this is in remote storage")
+            say("none of it is in remote storage")
+        return 0 if len(bounds) == len(found) else EXIT_PARTLY
 
     run(session, work)

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kaa.cli.client import (
+    EXIT_PARTLY,
     client_options,
     outcome_code,
     pairs,
     run,
     say,
     show_outcome,
+    tell,
 )
-from kaa.cli.cluster.replica_health import min_insync_replicas, problem_of
+from kaa.cli.cluster.replica_health import NOT_SERVED, min_insync_replicas, problem_of
 from kaa.cli.command import TOPIC, TOPIC_SETTING, Noun
 from kaa.cli.directories import move
 from kaa.cli.output import print_rows, show, styled
@@ -26,6 +28,7 @@ from kaa.model.words import count_text
 
 if TYPE_CHECKING:
     from kaa.cli.client import Session
+    from kaa.cli.reading import LogBounds
     from kaa.client.admin.admin import Admin, ConfigEntry
     from kaa.client.metadata import Topic
 
@@ -116,7 +119,7 @@ async def _sizes(admin: Admin) -> dict[str, int] | None:
     metavar="NAME=VALUE",
     help="A setting.",
 )
-@click.option("--if-not-exists", is_flag=True, help="A topic that is there already is fine.")
+@click.option("--if-not-exists", is_flag=True, help="A topic that already exists is fine.")
 @click.option("--dry-run", is_flag=True, help="Let the cluster check it and create nothing.")
 @client_options
 def create(
@@ -149,7 +152,7 @@ def create(
         for name, error in outcome.items():
             if error is not None and if_not_exists and error.error.name == "TOPIC_ALREADY_EXISTS":
                 outcome[name] = None
-                say(f"{name} is there already")
+                say(f"{name} already exists")
         done = "would be created" if dry_run else "created"
         show_outcome(session, outcome, done)
         return outcome_code(outcome)
@@ -180,6 +183,9 @@ def describe(session: Session, names: tuple[str, ...]) -> None:
             described = [
                 await _describe(admin, topic, minima.get(topic.name, 1)) for topic in topics
             ]
+        is_whole = all(
+            part["end_offset"] is not None for one in described for part in one["partitions"]
+        )
         rows = [{"name": one["name"], **part} for one in described for part in one["partitions"]]
         show(
             session.output,
@@ -188,9 +194,10 @@ def describe(session: Session, names: tuple[str, ...]) -> None:
             document=described,
             text=lambda: _print_topics(described),
         )
-        return outcome_code(
+        code = outcome_code(
             {name: None if isinstance(one, Topic) else one for name, one in found.items()}
         )
+        return code if is_whole else code or EXIT_PARTLY
 
     run(session, work)
 
@@ -210,18 +217,11 @@ _PARTITION_COLUMNS = (
 
 async def _describe(admin: Admin, topic: Topic, minimum: int) -> dict[str, Any]:
     from kaa.client.admin.admin import ConfigSource
-    from kaa.client.consumer.offsets import EARLIEST, LATEST
     from kaa.client.metadata import NO_NODE
     from kaa.model.kinds import ResourceType
     from kaa.model.topics import TopicPartition
 
-    led = [
-        TopicPartition(topic.name, one.partition)
-        for one in topic.partitions
-        if one.leader_id != NO_NODE
-    ]
-    first = await admin.list_offsets(dict.fromkeys(led, EARLIEST))
-    end = await admin.list_offsets(dict.fromkeys(led, LATEST))
+    first, end = await _bounds(admin, topic)
     entries: list[ConfigEntry] = await admin.describe_configs(ResourceType.TOPIC, topic.name)
     partitions = []
     for one in topic.partitions:
@@ -234,9 +234,9 @@ async def _describe(admin: Admin, topic: Topic, minimum: int) -> dict[str, Any]:
                 "replicas": list(one.replicas),
                 "isr": list(one.isr),
                 "offline": list(one.offline_replicas),
-                "first_offset": first[name].offset if name in first else None,
-                "end_offset": end[name].offset if name in end else None,
-                "problem": problem_of(one, minimum),
+                "first_offset": first.get(name),
+                "end_offset": end.get(name),
+                "problem": problem_of(one, minimum) or (None if name in end else NOT_SERVED),
             }
         )
     return {
@@ -250,6 +250,28 @@ async def _describe(admin: Admin, topic: Topic, minimum: int) -> dict[str, Any]:
             if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
         },
     }
+
+
+async def _bounds(admin: Admin, topic: Topic) -> LogBounds:
+    """Of the partitions that can be asked: what else is known of a topic is shown all the same."""
+    from kaa.cli.reading import LogBounds, bounds_of
+    from kaa.client.errors import ClientError, KafkaError
+    from kaa.client.metadata import NO_NODE
+    from kaa.model.topics import TopicPartition
+    from kaa.wire.errors import Errors
+
+    led = []
+    for one in topic.partitions:
+        name = TopicPartition(topic.name, one.partition)
+        if one.leader_id == NO_NODE:
+            tell(KafkaError(Errors.LEADER_NOT_AVAILABLE, f"partition {name}"))
+        else:
+            led.append(name)
+    try:
+        return await bounds_of(admin, led)
+    except ClientError as error:
+        tell(error)
+        return LogBounds({}, {})
 
 
 def _print_topics(topics: list[dict[str, Any]]) -> None:
