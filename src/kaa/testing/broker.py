@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from kaa import limits
-from kaa.client.arguments import names_of
+from kaa.client.arguments import INT32_MAX, names_of, whole_number
 from kaa.config.definition import ConfigProblem, InvalidConfigError
 from kaa.config.server import hint_for_unknown, is_unknown
 from kaa.testing.client import Client, RefusedError, check, setting_text
@@ -20,7 +20,6 @@ from kaa.testing.faults import Faults, On, api_key
 from kaa.testing.group import AnyGroup, Group
 from kaa.testing.process_node import ForeignCluster, ProcessNode
 from kaa.testing.remote import RemoteFaults
-from kaa.testing.share_group import ShareGroup
 from kaa.testing.thread_node import ThreadNode
 from kaa.testing.topic import Topic
 from kaa.wire.errors import Errors
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from kaa.testing.clock import Clock
+    from kaa.testing.share_group import ShareGroup
     from kaa.wire.registry import ApiKey
 
 Answer = TypeVar("Answer")
@@ -190,6 +190,7 @@ class Broker:
         (`cleanup_policy="compact"`).
         """
         full = self.name(name)
+        partitions = whole_number(partitions, "partitions", least=-1, most=INT32_MAX)
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(
@@ -212,11 +213,13 @@ class Broker:
         return topic
 
     def existing_topic(self, name: str) -> Topic:
-        """A topic that is there already, or will be, by its whole name."""
+        """A topic that exists already, or will, by its whole name."""
         return Topic(name, self._connected, self.wait_for)
 
     def name(self, name: str | None = None) -> str:
         """A name of this test's own, for a topic that is not made yet or for a group."""
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"{name!r} is not a name; names are text")
         return f"{self.prefix}{name or f'topic-{next(self._numbers)}'}"
 
     def topic_names(self) -> list[str]:
@@ -256,6 +259,8 @@ class Broker:
 
     def existing_share_group(self, group_id: str) -> ShareGroup:
         """A share group by its whole id."""
+        from kaa.testing.share_group import ShareGroup
+
         return ShareGroup(
             group_id,
             self._connected,
@@ -483,7 +488,8 @@ def _settings(overrides: Mapping[str, object]) -> list[str]:
     A broker of one's own ignores such a name with a warning, as Kafka does. In a test it is a slip
     that would let the test prove something else.
     """
-    unknown = [name for name in overrides if is_unknown(name)]
+    names = names_of(overrides, "setting")
+    unknown = [name for name in names if is_unknown(name)]
     if unknown:
         raise InvalidConfigError(
             ConfigProblem(name, f"No broker has a setting {name}.{hint_for_unknown(name)}")

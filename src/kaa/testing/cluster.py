@@ -25,6 +25,7 @@ from __future__ import annotations
 import socket
 import tempfile
 import threading
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _REPLICAS_MAX = 3
+# Below those that Linux, macOS and Windows give to outgoing connections.
+_PORTS = range(20_000, 32_000)
 
 
 class Cluster:
@@ -63,6 +66,8 @@ class Cluster:
         overrides: Mapping[str, object] | None = None,
         process: bool = False,
     ) -> None:
+        if nodes < 1:
+            raise ValueError(f"a cluster has at least one node, not {nodes}")
         self._count = nodes
         self._overrides = [f"{name}={value}" for name, value in (overrides or {}).items()]
         self._is_process = process
@@ -82,7 +87,9 @@ class Cluster:
 
     def start(self) -> None:
         """Starts every node; all of them serve when this returns."""
-        self._nodes = {node_id: self._made(node_id) for node_id in range(1, self._count + 1)}
+        ports = iter(_free_ports(2 * self._count))
+        pairs = enumerate(zip(ports, ports, strict=True), start=1)
+        self._nodes = {node_id: self._made(node_id, pair) for node_id, pair in pairs}
         self._format()
         try:
             self._launch(self._nodes.values())
@@ -155,8 +162,7 @@ class Cluster:
 
     # --- the nodes
 
-    def _made(self, node_id: int) -> ClusterNode:
-        ports = _free_ports()
+    def _made(self, node_id: int, ports: tuple[int, int]) -> ClusterNode:
         if not self._is_process:
             return MemoryNode(node_id, ports)
         if self._folder is None:
@@ -164,8 +170,14 @@ class Cluster:
         return ChildNode(node_id, ports, Path(self._folder.name, f"node-{node_id}"))
 
     def _launch(self, nodes: Iterable[ClusterNode]) -> None:
-        for ready in [node.launch(self._settings(node)) for node in nodes]:
-            ready.result(limits.TESTING_START_SECONDS_MAX)
+        for node, ready in [(node, node.launch(self._settings(node))) for node in nodes]:
+            try:
+                ready.result(limits.TESTING_START_SECONDS_MAX)
+            except TimeoutError:
+                raise TimeoutError(
+                    f"node {node.id} was not ready in {limits.TESTING_START_SECONDS_MAX:g} s, and "
+                    f"goes on starting: a majority of all {self._count} must run for that"
+                ) from None
 
     def _node(self, node_id: int) -> ClusterNode:
         node = self._nodes.get(node_id)
@@ -238,7 +250,16 @@ class Cluster:
                 pass
 
 
-def _free_ports() -> tuple[int, int]:
-    """Two ports that nobody has now; both are taken at the same time, so that they differ."""
-    with socket.create_server((LOOPBACK, 0)) as one, socket.create_server((LOOPBACK, 0)) as other:
-        return one.getsockname()[1], other.getsockname()[1]
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody has now. No system gives them to those who ask for any port, so that the
+    port of a node that is not up, or down for a while, stays free for it.
+    """
+    found: list[int] = []
+    with ExitStack() as held:
+        for port in SystemRandom().sample(_PORTS, len(_PORTS)):
+            with suppress(OSError):
+                held.enter_context(socket.create_server((LOOPBACK, port)))
+                found.append(port)
+            if len(found) == count:
+                return found
+    raise OSError(f"{LOOPBACK} has no {count} free ports in {_PORTS.start} to {_PORTS.stop - 1}")

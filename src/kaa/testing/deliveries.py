@@ -16,8 +16,9 @@ from kaa.testing.fault_actions import then
 
 if TYPE_CHECKING:
     from kaa.broker import Broker
-    from kaa.testing.fault_actions import Handle
+    from kaa.handlers.context import Answer, Handle, RequestContext
     from kaa.wire.primitives import Uuid
+    from kaa.wire.schema import Response
 
 
 class Handed(NamedTuple):
@@ -50,8 +51,8 @@ class Deliveries:
     def watching(self, handle: Handle) -> Handle:
         """The handler of ShareFetch, with what it hands out noted."""
 
-        def look_after(services: Any, request: Any, context: Any) -> Any:
-            def note(answer: Any) -> Any:
+        def look_after(services: Any, request: Any, context: RequestContext) -> Answer[Response]:
+            def note(answer: Response | None) -> Response | None:
                 self._note(request, answer)
                 return answer
 

@@ -1,7 +1,7 @@
 """What the verbs of a rule do with a request, in front of the handler that would have served it.
 
-An action gets the rule, the handler, and what the handler would get; it returns what a handler may
-return: a response, None, an awaitable or `Pending`.
+An action gets the rule, the handler, and what the handler would get; it gives an `Answer`, as a
+handler does.
 """
 
 from __future__ import annotations
@@ -9,22 +9,24 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from kaa.handlers.context import settled
+from kaa.handlers.context import response_of
 from kaa.net.pending import Hold, Pending
 from kaa.testing.refusals import OWN_ERROR, WRITTEN_OVER, merge, refuse, write_over
 from kaa.testing.share_refusals import SESSION_APIS, Refused
+from kaa.wire.frames import EncodedResponse
 from kaa.wire.registry import ApiKey, api
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, Handle, RequestContext
     from kaa.testing.faults import Fault
+    from kaa.wire.schema import Response
 
-    Handle = Callable[[Any, Any, RequestContext], Any]
 
-
-def fail(fault: Fault, handle: Handle, services: Any, request: Any, context: Any) -> Any:
+def fail(
+    fault: Fault, handle: Handle, services: Any, request: Any, context: RequestContext
+) -> Answer[Response]:
     """An error, for all of the request or for the parts of it that are meant."""
     on, error = fault.on, fault.verb.error
 
@@ -40,10 +42,11 @@ def fail(fault: Fault, handle: Handle, services: Any, request: Any, context: Any
             return answer
 
         return then(handle(services, request, context), written_over)
-    response: Any = api(on.key).response
+    response: type[Any] = api(on.key).response
     if on.key in OWN_ERROR and not on.is_partial:
         fault.acted()
-        return response(error_code=int(error))
+        refused_whole: Response = response(error_code=int(error))
+        return refused_whole
     if on.key in SESSION_APIS:
         failed = Refused(services, request, error, matches)
         if not failed.rows:
@@ -56,7 +59,8 @@ def fail(fault: Fault, handle: Handle, services: Any, request: Any, context: Any
     fault.acted()
     if rest is None and getattr(request, "acks", None) == 0:
         # A client that wants no answer learns of a failure by losing the connection, as with Kafka.
-        return context.connection.close("a produce without answer failed")
+        context.connection.close("a produce without answer failed")
+        return None
     if rest is None:
         return refused
     return then(
@@ -65,29 +69,35 @@ def fail(fault: Fault, handle: Handle, services: Any, request: Any, context: Any
     )
 
 
-def delay(fault: Fault, handle: Handle, services: Any, request: Any, context: Any) -> Any:
+def delay(
+    fault: Fault, handle: Handle, services: Any, request: Any, context: RequestContext
+) -> Answer[Response]:
     """The request is handled at once, and its answer held back."""
     fault.acted()
     result = handle(services, request, context)
     return then(result, lambda answer: answer, fault.verb.seconds)
 
 
-def drop(fault: Fault, handle: Handle, services: Any, request: Any, context: Any) -> Any:
+def drop(
+    fault: Fault, handle: Handle, services: Any, request: Any, context: RequestContext
+) -> Answer[Response]:
     """The connection is closed, before or after the request takes effect."""
     fault.acted()
     result = handle(services, request, context) if fault.verb.after else None
 
-    def close(_: Any) -> None:
+    def close(_: Response | None) -> None:
         context.connection.close("dropped by a test")
 
     return then(result, close)
 
 
-def answer(fault: Fault, handle: Handle, services: Any, request: Any, context: Any) -> Any:
+def answer(
+    fault: Fault, handle: Handle, services: Any, request: Any, context: RequestContext
+) -> Answer[Response]:
     """A function answers, or leaves it to the node; one in another process answers later."""
     given = fault.ask(kept(request, context), context.api_version)
 
-    def decide(given: Any) -> Any:
+    def decide(given: Any) -> Answer[Response]:
         if given is None:
             return handle(services, request, context)
         fault.acted()
@@ -99,7 +109,7 @@ def answer(fault: Fault, handle: Handle, services: Any, request: Any, context: A
     if not hasattr(given, "__await__"):
         return decide(given)
 
-    async def later() -> Any:
+    async def later() -> Answer[Response]:
         return decide(await given)
 
     return Pending(later(), Hold.FRAME)
@@ -115,15 +125,24 @@ def kept(request: Any, context: RequestContext) -> Any:
     return type(request).decode(request.encode(version), version)
 
 
-def then(result: Any, change: Callable[[Any], Any], seconds: float = 0.0) -> Any:
-    """What a handler returned, with its answer changed when it is known, and perhaps later."""
+def then(
+    result: Answer[Response],
+    change: Callable[[Response | None], Response | None],
+    seconds: float = 0.0,
+) -> Answer[Response]:
+    """What a handler gave, with its response changed when it is known, and perhaps later."""
 
-    async def later() -> Any:
-        response = await settled(result)
+    async def later() -> Response | None:
+        response = await response_of(result)
         if seconds:
             await asyncio.sleep(seconds)
-        return change(response)
+        return change(_readable(response))
 
     if isinstance(result, Pending):
         return Pending(later(), result.hold)
-    return later() if seconds or hasattr(result, "__await__") else change(result)
+    return Pending(later()) if seconds else change(_readable(result))
+
+
+def _readable(response: Response | None) -> Response | None:
+    """With fields that can be looked at and changed, where the handler had it encoded before."""
+    return response.decoded() if isinstance(response, EncodedResponse) else response

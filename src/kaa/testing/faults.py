@@ -27,6 +27,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaa import limits
+from kaa.client.arguments import whole_number
 from kaa.handlers.registry import advertised_versions
 from kaa.serving.share.persister import ShareStatePersister
 from kaa.testing.client import CLIENT_ID
@@ -45,21 +46,30 @@ if TYPE_CHECKING:
     from typing import Self
 
     from kaa.broker import Broker
-    from kaa.handlers.context import RequestContext
+    from kaa.handlers.context import Answer, Handle, RequestContext
     from kaa.handlers.registry import Router, Served
-    from kaa.testing.fault_actions import Handle
     from kaa.wire.schema import Response
 
 
 def api_key(name: ApiKey | str | int) -> ApiKey:
     """An API by its key, its number, or its name: `PRODUCE`, `OffsetCommit`."""
-    if isinstance(name, int):
-        return ApiKey(name)
-    plain = name.replace("_", "").lower()
+    if not isinstance(name, int | str):
+        raise TypeError(f"{name!r} is not an API; give an ApiKey, or its name as 'Produce'")
+    plain = name.replace("_", "").lower() if isinstance(name, str) else None
     for key in ApiKey:
-        if key.name.replace("_", "").lower() == plain:
+        if name == key or key.name.replace("_", "").lower() == plain:
             return key
     raise ValueError(f"there is no API {name!r}; their names are those of kaa.testing.ApiKey")
+
+
+def error_of(given: Errors | str | int) -> Errors:
+    """An error by its name or its number."""
+    for error in Errors:
+        if given in (error, error.name):
+            return error
+    near = get_close_matches(given, Errors.__members__, 1) if isinstance(given, str) else []
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ValueError(f"Kafka has no error {given!r}{hint}")
 
 
 class Verb(NamedTuple):
@@ -163,14 +173,9 @@ class On:
         """Whether it is about a part of a request."""
         return self.topic is not None or self.partition is not None
 
-    def fail(self, error: Errors | str, times: int | None = None) -> Fault:
+    def fail(self, error: Errors | str | int, times: int | None = None) -> Fault:
         """Answers with an error; Fetch and Metadata with it in every row that matches."""
-        if isinstance(error, str) and error not in Errors.__members__:
-            near = get_close_matches(error, Errors.__members__, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ValueError(f"Kafka has no error {error!r}{hint}")
-        code = error if isinstance(error, Errors) else Errors[error]
-        return self._add(Verb("fail", error=code), times)
+        return self._add(Verb("fail", error=error_of(error)), times)
 
     def delay(self, seconds: float, times: int | None = None) -> Fault:
         """Holds the answer back; the request itself is handled at once."""
@@ -193,6 +198,9 @@ class On:
     def _add(
         self, verb: Verb, times: int | None, function: Callable[[Any], Any] | None = None
     ) -> Fault:
+        if times is not None:
+            # A rule that never acts would let the test prove something else.
+            times = whole_number(times, "times", least=1)
         return self._owner.add(Fault(self._owner, self, verb, times, function))
 
     # --- which requests
@@ -319,7 +327,7 @@ class Faults:
             broker.services.api_versions[endpoint.listener] = rows
 
     def _wrapped(self, key: ApiKey, handle: Handle) -> Handle:
-        def look_first(services: Any, request: Any, context: RequestContext) -> Any:
+        def look_first(services: Any, request: Any, context: RequestContext) -> Answer[Response]:
             if context.client_id == CLIENT_ID:
                 return handle(services, request, context)
             seen = Seen(key, context.api_version, context.client_id, description(services, request))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from operator import eq
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from kaa.model.topics import NO_OFFSET
 from kaa.testing.client import RefusedError, check
 from kaa.testing.topic import EARLIEST, LATEST, Topic
 from kaa.wire.errors import Errors
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from kaa.testing.client import Client
     from kaa.wire.schema import Request
-
-_NO_OFFSET: Final = -1
 
 
 class Figure(NamedTuple):
@@ -92,7 +91,7 @@ class Group(AnyGroup):
             (topic.name, row.partition_index): row.committed_offset
             for topic in answer.topics
             for row in topic.partitions
-            if row.committed_offset != _NO_OFFSET
+            if row.committed_offset != NO_OFFSET
         }
 
     def lag(self) -> int | None:

@@ -22,13 +22,17 @@ arguments, and names in `overrides` that no broker knows, are refused.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import re
 import sys
+from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 import pytest
+
+from kaa.limits import TESTING_NAME_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -41,7 +45,6 @@ if TYPE_CHECKING:
     from kaa.testing.broker import Broker
     from kaa.testing.cluster import Cluster
 
-_NAME_CHARACTERS_MAX = 100
 _MARKER = (
     "kafka(fresh=False, overrides=None, process=None, api_versions=None, topics=None): the broker "
     "that the fixtures kafka and kaa_broker give this test, one of its own if any of the first "
@@ -238,6 +241,8 @@ def _check(
     if not is_meant or (isinstance(value, bool) and bool not in kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds[:2])
         _refuse(f"wants {wanted} for {name}, not {value!r}")
+    if name == "brokers" and isinstance(value, int) and value < 1:
+        _refuse(f"wants at least 1 for brokers, not {value}")
 
 
 def _refuse(what: str) -> None:
@@ -250,7 +255,8 @@ def _new_broker(
     overrides: dict[str, object] | None = None,
     process: bool | None = None,
 ) -> Broker:
-    from kaa.testing.broker import Broker
+    with _no_collection():
+        from kaa.testing.broker import Broker
 
     servers = _servers(config)
     if servers and overrides:
@@ -260,11 +266,29 @@ def _new_broker(
     return Broker(overrides=overrides, process=bool(process), bootstrap_servers=servers)
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Has the collector rest: it would look for nothing through what an import makes, all of which
+    stays, and through what the tests and their libraries have.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if gc.get_freeze_count() == 0:
+            # Makes everything old at once; otherwise the next object would make up for the rest.
+            gc.freeze()
+            gc.unfreeze()
+        if was_enabled:
+            gc.enable()
+
+
 def _prefix(test: str) -> str:
     """A prefix that no other test has, and that tells its test."""
     import os
 
-    plain = re.sub(r"[^a-zA-Z0-9]+", "-", test)[:_NAME_CHARACTERS_MAX].strip("-")
+    plain = re.sub(r"[^a-zA-Z0-9]+", "-", test)[:TESTING_NAME_CHARACTERS_MAX].strip("-")
     return f"{plain}-{os.getpid()}-{next(_numbers)}-"
 
 

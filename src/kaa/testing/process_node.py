@@ -131,6 +131,8 @@ class ProcessNode:
         if not self.is_running or self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
+        # A test may have paused it by a signal of its own.
+        self._process.send_signal(signal.SIGCONT)
         try:
             self._process.wait(limits.TESTING_STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:

@@ -175,7 +175,7 @@ class ShareGroup(AnyGroup):
         found = topic if isinstance(topic, Topic) else self._topic(topic)
         if isinstance(to, str):
             if to not in _POSITIONS:
-                raise ValueError(f"{to!r} is no place: say earliest, latest or an offset")
+                raise ValueError(f"{to!r} is not a position: say earliest, latest or an offset")
             offsets = found.offsets(_POSITIONS[to])
         elif isinstance(to, int):
             offsets = dict.fromkeys(range(found.partition_count()), to)

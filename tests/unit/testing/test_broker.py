@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,12 @@ def test_settings_of_the_broker_and_of_topics() -> None:
         with pytest.raises(RefusedError, match=r"retention\.ms") as refused:
             broker.topic("other", retention_ms="soon")
         assert refused.value.error is Errors.INVALID_CONFIG
+
+
+def test_a_number_of_partitions_that_is_none_is_refused() -> None:
+    number: Any = "3"
+    with Broker() as broker, pytest.raises(TypeError, match="partitions must be a whole number"):
+        broker.topic("x", partitions=number)
 
 
 def test_a_setting_that_cannot_be_is_told_at_start() -> None:
@@ -251,3 +258,16 @@ def _own_threads() -> set[threading.Thread]:
     """Threads of brokers; another test of this process may keep one for itself."""
     gc.collect()
     return {thread for thread in threading.enumerate() if thread.name.startswith("kaa")}
+
+
+def test_names_that_are_none() -> None:
+    bad: Any
+    for bad in ({1: 1}, {None: 1}):
+        with pytest.raises(TypeError, match="is not the name of a setting"):
+            Broker(overrides=bad)
+    with Broker() as broker:
+        for bad in (5, b"orders", ["orders"]):
+            with pytest.raises(TypeError, match="is not a name; names are text"):
+                broker.topic(bad)
+            with pytest.raises(TypeError, match="is not a name; names are text"):
+                broker.group(bad)

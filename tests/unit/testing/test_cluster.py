@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kaa import limits
 from kaa.client.sync import Consumer, Producer
 from kaa.client.sync.admin import Admin
 from kaa.testing import Cluster
@@ -44,6 +45,17 @@ def test_a_cluster_outlives_its_controller() -> None:
                 for records in consumer.poll(5_000).values():
                     values += [record.value for record in records]
             assert sorted(map(bytes_of, values)) == [b"0", b"1", b"2", b"3", b"4", b"after"]
+
+
+def test_a_node_that_cannot_get_ready_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Cluster() as cluster:
+        for node_id in (1, 2, 3):
+            cluster.kill(node_id)
+        monkeypatch.setattr(limits, "TESTING_START_SECONDS_MAX", 0.5)
+        with pytest.raises(TimeoutError, match="a majority of all 3 must run for that"):
+            cluster.restart(3)
+        monkeypatch.undo()
+        cluster.restart(1)
 
 
 def test_nodes_that_are_not_there() -> None:
@@ -98,3 +110,9 @@ def test_nodes_as_processes() -> None:
         cluster.restart(victim)
         wait_until(lambda: brokers(cluster) == 3)
         assert any("ready on" in line for line in cluster.reports(victim))
+
+
+@pytest.mark.parametrize("count", [0, -2])
+def test_a_cluster_has_a_node(count: int) -> None:
+    with pytest.raises(ValueError, match=f"at least one node, not {count}"):
+        Cluster(count)

@@ -6,6 +6,8 @@ from typing import Any
 
 from kaa.coordinators.share.batches import StateBatch
 from kaa.coordinators.share.state import SharePartitionKey
+from kaa.handlers.context import response_of
+from kaa.net.pending import Pending
 from kaa.serving.share.in_flight import RecordState
 from kaa.serving.share.machine import SharePartition, ShareSettings
 from kaa.testing.deliveries import Deliveries, Handed, held
@@ -31,14 +33,14 @@ ANSWER = k78.ShareFetchResponse(
 def test_what_is_handed_out_is_noted_when_it_is_answered() -> None:
     deliveries = Deliveries()
 
-    async def handle(*_: Any) -> k78.ShareFetchResponse:
+    async def answer() -> k78.ShareFetchResponse:
         await asyncio.sleep(0)
         assert deliveries.of_group("g") == []
         return ANSWER
 
     context: Any = None
-    found = asyncio.run(deliveries.watching(handle)(None, REQUEST, context))
-    assert found is ANSWER
+    found = deliveries.watching(lambda *_: Pending(answer()))(None, REQUEST, context)
+    assert asyncio.run(response_of(found)) is ANSWER
     assert deliveries.of_group("g") == [Handed(ID, 1, 3, 5, "m", 2)]
     assert deliveries.of_group("h") == []
     deliveries.clear()

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from kaa.handlers.context import settled
+from kaa.handlers.context import response_of
 from kaa.net.pending import Hold, Pending
-from kaa.testing.fault_actions import ACTIONS
+from kaa.testing.fault_actions import ACTIONS, then
 from kaa.testing.faults import Fault, Faults, On, Verb
 from kaa.wire.errors import Errors
+from kaa.wire.frames import EncodedResponse
 from kaa.wire.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kaa.wire.registry import ApiKey
 
@@ -40,7 +41,7 @@ async def _parked_soon() -> Pending[HeartbeatResponse]:
 
 KINDS: dict[str, Callable[[], Any]] = {
     "response": lambda: ANSWER,
-    "awaitable": _soon,
+    "pending": lambda: Pending(_soon()),
     "parked": _parked,
     "keeps frame": lambda: Pending(_soon(), Hold.FRAME),
     "keeps frame, then parked": lambda: Pending(_parked_soon(), Hold.FRAME),
@@ -55,7 +56,7 @@ class Scene:
         self.handled = 0
         self.closed: list[str] = []
         connection = SimpleNamespace(close=self.closed.append)
-        self.context = SimpleNamespace(api_version=4, client_id="c", connection=connection)
+        self.context: Any = SimpleNamespace(api_version=4, client_id="c", connection=connection)
 
     def handle(self, services: Any, request: Any, context: Any) -> Any:
         self.handled += 1
@@ -66,7 +67,7 @@ class Scene:
         fault = Fault(faults, On(faults, ApiKey.HEARTBEAT), verb, 1, function)
 
         async def run() -> Any:
-            return await settled(
+            return await response_of(
                 ACTIONS[verb.name](fault, self.handle, None, REQUEST, self.context)
             )
 
@@ -96,6 +97,19 @@ def test_fail() -> None:
     answer, fault = scene.act(Verb("fail", error=Errors.ILLEGAL_GENERATION))
     assert answer.error_code == Errors.ILLEGAL_GENERATION
     assert (fault.count, scene.handled) == (1, 0)
+
+
+def test_an_answer_that_was_encoded_before_can_be_changed() -> None:
+    codec = HeartbeatResponse.codec(4)
+    encoded = EncodedResponse(codec, codec.encode(ANSWER))
+
+    def change(answer: Any) -> Any:
+        answer.error_code = Errors.ILLEGAL_GENERATION
+        return answer
+
+    changed: Any = then(encoded, change)
+    assert (changed.error_code, changed.throttle_time_ms) == (Errors.ILLEGAL_GENERATION, 7)
+    assert encoded.decoded() == ANSWER
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -260,3 +260,34 @@ def test_an_answer_of_the_wrong_kind_costs_only_its_client(process: bool) -> Non
 def test_an_error_that_kafka_does_not_have() -> None:
     with Broker() as broker, pytest.raises(ValueError, match="did you mean NOT_ENOUGH_REPLICAS"):
         broker.on("Produce").fail("NOT_ENOUGH_REPLICA")
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (lambda broker: broker.on(None), TypeError, "None is not an API"),
+        (lambda broker: broker.on(9_999), ValueError, "there is no API 9999"),
+        (lambda broker: broker.on("Produce").fail(99_999), ValueError, "has no error 99999"),
+        (lambda broker: broker.on("Produce").fail(None), ValueError, "has no error None"),
+        (lambda broker: broker.on("Produce").drop(times=0), ValueError, "times must be at least 1"),
+        (
+            lambda broker: broker.on("Produce").drop(times=-1),
+            ValueError,
+            "times must be at least 1",
+        ),
+        (lambda broker: broker.on("Produce").drop(times="2"), TypeError, "times must be a whole"),
+    ],
+)
+def test_a_rule_that_could_never_hold(
+    broker: Broker, call: Any, kind: type[Exception], text: str
+) -> None:
+    """It would be in nobody's way, and let the test prove something else."""
+    with pytest.raises(kind, match=text):
+        call(broker)
+
+
+def test_an_error_by_its_number(broker: Broker) -> None:
+    number: Any = int(Errors.NOT_ENOUGH_REPLICAS)
+    rule = broker.on("Produce").fail(number)
+    assert rule.verb.error is Errors.NOT_ENOUGH_REPLICAS
+    rule.remove()

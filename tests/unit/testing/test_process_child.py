@@ -15,6 +15,7 @@ from kaa.testing.process_child import Child
 from kaa.testing.remote import Rule
 from kaa.wire.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kaa.wire.registry import ApiKey
+from tests.support.children import running
 
 REQUEST = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 ON = {"key": ApiKey.HEARTBEAT, "topic": None, "partition": None, "client_id": None, "group_id": "g"}
@@ -104,21 +105,21 @@ def test_a_child_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
         "import sys; from kaa.testing.process_child import main; main(*map(int, sys.argv[1:]))"
     )
     descriptors = (commands.fileno(), theirs.fileno())
-    process = subprocess.Popen(
+    with running(
         [sys.executable, "-c", program, *map(str, descriptors)],
         pass_fds=descriptors,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    commands.close()
-    theirs.close()
-    listeners = "listeners=PLAINTEXT://127.0.0.1:0"
-    ours.send((os.fspath(tmp_path / "data"), [listeners], [], {}, 0, frozenset()))
-    assert events.poll(60)
-    kind, address = events.recv()
-    assert kind == "ready"
-    ours.close()
-    _, said = process.communicate(timeout=60)
-    events.close()
+    ) as process:
+        commands.close()
+        theirs.close()
+        listeners = "listeners=PLAINTEXT://127.0.0.1:0"
+        ours.send((os.fspath(tmp_path / "data"), [listeners], [], {}, 0, frozenset()))
+        assert events.poll(60)
+        kind, address = events.recv()
+        assert kind == "ready"
+        ours.close()
+        _, said = process.communicate(timeout=60)
+        events.close()
     assert process.returncode == 0
     assert said.splitlines()[0] == f"ready on {address}"

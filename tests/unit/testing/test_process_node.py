@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from kaa import limits
 from kaa.testing import Broker
 from kaa.testing.process_node import ForeignCluster, ProcessNode
 from kaa.testing.remote import RemoteFaults
@@ -33,6 +35,14 @@ def test_a_child_serves_survives_a_kill_and_leaves_no_folder(
     assert pids[0] not in {None, os.getpid()}
     assert pids[1] is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_child_that_was_paused_by_a_signal_stops_at_once() -> None:
+    with Broker(process=True) as broker:
+        assert broker.pid is not None
+        os.kill(broker.pid, signal.SIGSTOP)
+        began = time.monotonic()
+    assert time.monotonic() - began < limits.TESTING_STOP_SECONDS_MAX
 
 
 def test_rules_and_time_outlive_a_real_kill() -> None:

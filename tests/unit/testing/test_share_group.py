@@ -159,7 +159,7 @@ def test_a_group_is_reset(broker: Broker) -> None:
     assert group.reset(topic.name, "latest") == {0: 2}
     assert group.reset(topic, 1) == {0: 1}
     assert group.reset(topic, {0: 1}) == {0: 1}
-    with pytest.raises(ValueError, match="is no place"):
+    with pytest.raises(ValueError, match="is not a position"):
         group.reset(topic, "somewhere")
     with member(broker, group, topic) as consumer:
         (record,) = taken(consumer, 1)
