@@ -17,6 +17,7 @@ from tests.simulation.controllers.scenario import Plan, Result, Scenario
 
 _HASH_SEED = "0"
 LAST_LINES = 60
+PROGRESS_SEEDS = 50
 
 
 def say(text: str) -> None:
@@ -58,7 +59,7 @@ def replay(seed: int, *, is_traced: bool) -> int:
 
 def soak(first: int, count: int, seconds: float, jobs: int) -> int:
     """Seeds until there are enough or time is up; the number that failed decides the code."""
-    deadline = time.monotonic() + seconds
+    started = time.monotonic()
     failed, done = 0, 0
     totals: Counter[str] = Counter()
     with Pool(jobs) as pool:
@@ -70,7 +71,10 @@ def soak(first: int, count: int, seconds: float, jobs: int) -> int:
             else:
                 totals += result.counts
                 totals["sets of voters"] += result.changes
-            if time.monotonic() > deadline:
+            taken = time.monotonic() - started
+            if done % PROGRESS_SEEDS == 0:
+                say(f"{done} seeds, {failed} failed, {taken:.0f} s")
+            if taken > seconds:
                 pool.terminate()
                 break
     say(", ".join(f"{name} {count}" for name, count in sorted(totals.items())))

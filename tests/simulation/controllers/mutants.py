@@ -50,7 +50,7 @@ def two_changes_at_once() -> Iterator[None]:
 def nothing_is_synced() -> Iterator[None]:
     """Writes count as soon as they are in the page cache."""
 
-    def wrote(self: SharedSync, write_id: int, *, needs_sync: bool) -> None:
+    def wrote(self: SharedSync, write_id: int, **_: bool) -> None:
         self._loop.call_soon(self._written, LogWritten(write_id, self._log.end().offset))
 
     with patch.object(SharedSync, "wrote", wrote):
@@ -111,22 +111,26 @@ class Mutant(NamedTuple):
     # What goes wrong meanwhile, where it takes that.
     kinds: tuple[Kind, ...] = ()
     budget: int = 12
+    snapshot_bytes: int = 1_500
 
     def plans(self) -> Iterator[Plan]:
         for seed in self.seeds:
-            yield Plan(seed, 25.0, self.budget if self.kinds else 0, self.kinds)
+            budget = self.budget if self.kinds else 0
+            yield Plan(seed, 25.0, budget, self.kinds, self.snapshot_bytes)
 
 
 MUTANTS = (
     Mutant(
         a_snapshot_has_the_newest_voters,
         "voters",
-        (12, 5, 6, 7, 8, 9, 10, 11),
+        (31, 10, 12, 5, 6, 7, 8, 9),
         ("kill", "slow link", "slow disk", "restart"),
         16,
+        # Often enough for one between a change of the voters and its commit.
+        200,
     ),
     Mutant(two_changes_at_once, "one-change", (0, 1, 2)),
-    Mutant(nothing_is_synced, "prefix", (2, 3, 4), ("power cut",)),
+    Mutant(nothing_is_synced, "prefix", (7, 2, 3, 4), ("power cut",)),
     Mutant(a_removed_leader_stays, "stranger", (0, 1, 2)),
-    Mutant(a_node_joins_twice, "steps", (24, 11, 3, 4, 5), ("kill", "restart"), 6),
+    Mutant(a_node_joins_twice, "steps", (64, 24, 11, 3, 4), ("kill", "restart"), 6),
 )

@@ -17,6 +17,7 @@ from kaa.records.batch import iter_batches
 from kaa.records.control import ControlRecordType, read_end_transaction_marker
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k26_end_txn import EndTxnRequest
+from kaa.wire.messages.k65_describe_transactions import DescribeTransactionsRequest
 from tests.unit.handlers.support import Node
 from tests.unit.handlers.transaction_requests import NAME, TOPIC, TransactionalProducer
 
@@ -84,7 +85,7 @@ def end_until_killed(
 
 
 def markers(node: Node, number: int) -> list[ControlRecordType]:
-    log = node.partition(TOPIC, number).leader_log()
+    log = node.partition(TOPIC, number).online_log()
     found, offset = [], 0
     while offset < log.log_end_offset:
         read = log.read(offset, bytes_max=1 << 20)
@@ -112,8 +113,10 @@ def check_after_restart(files: SimFiles, end: End, *, is_told: bool) -> bool:
     with Node(files=files) as node:
         node.load_transactions()
         node.run(node.markers_written())
-        found = node.services.transactions.describe(NAME, lambda refusal: pytest.fail(str(refusal)))
-        state = found.result().transaction_state
+        request = DescribeTransactionsRequest(transactional_ids=[NAME])
+        (found,) = node.ask(request).transaction_states
+        assert found.error_code == Errors.NONE
+        state: str = found.transaction_state
         is_decided = state != "Ongoing"
         assert is_decided or not is_told, "what was acknowledged is forgotten"
         if is_decided:
@@ -124,7 +127,7 @@ def check_after_restart(files: SimFiles, end: End, *, is_told: bool) -> bool:
         wanted = ControlRecordType.COMMIT if is_committed else ControlRecordType.ABORT
         for number in range(PARTITIONS):
             assert set(markers(node, number)) == {wanted}
-            log = node.partition(TOPIC, number).leader_log()
+            log = node.partition(TOPIC, number).online_log()
             assert log.last_stable_offset == log.high_watermark == log.log_end_offset
         assert committed_offset(node) == (OFFSET if is_committed else None)
         assert producer.produce() is Errors.NONE

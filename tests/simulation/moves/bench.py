@@ -10,10 +10,12 @@ every operation on the log as well, and afterwards the two are compared.
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from kaa.broker.duties import sync_folders
 from kaa.controller.directories import UNASSIGNED
 from kaa.controller.image import ClusterImage
 from kaa.handlers.k34_alter_replica_log_dirs import handle
@@ -22,11 +24,13 @@ from kaa.log.manager import LogManager
 from kaa.log.names import LOCK_FILE
 from kaa.log.sim_files import SimFiles
 from kaa.model.topics import TopicPartition
+from kaa.net.pending import Pending
 from kaa.replication.follower.fetcher import FetcherSettings
-from kaa.replication.follower.link import FetchBounds
+from kaa.replication.follower.link import ReplicaFetchBounds
 from kaa.replication.manager import ReplicaManager
 from kaa.replication.moves import UNLIMITED, LogDirectoryMoves, MoveSettings
 from kaa.replication.partition import Partition
+from kaa.serving.shared_flush import SharedFlush
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k34_alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -108,8 +112,17 @@ class Broker:
         self.logs.exclude(dict.fromkeys(gone, "gone"))
         for _ in self.logs.start(bench.wall_ms()):
             pass
+        made = asyncio.Event()
+        shared = SharedFlush(self.loop, self.executor, bench.wall_ms)
         self.replicas = ReplicaManager(
-            NODE, self.logs, lambda _: TOPIC_CONFIG, bench.wall_ms, assigned=self._assigned
+            NODE,
+            self.logs,
+            lambda _: TOPIC_CONFIG,
+            bench.wall_ms,
+            assigned=self._assigned,
+            # The twin, to which nothing happens, need not wait for its disk.
+            request_flush=shared.request if bench.is_group_committed and len(paths) > 1 else None,
+            sync_folders=made.set,
         )
         self.moves = self.replicas.moves = LogDirectoryMoves(
             self.logs,
@@ -128,9 +141,10 @@ class Broker:
         for _ in self.replicas.start(self.image):
             pass
         self.loop.create_task(self.moves.run())
+        self.loop.create_task(sync_folders(self.replicas, made, bench, self.executor))
 
     def _settings(self) -> MoveSettings:
-        bounds = FetchBounds(500, 0, PIECE_BYTES)
+        bounds = ReplicaFetchBounds(500, 0, PIECE_BYTES)
         return MoveSettings(
             FetcherSettings(bounds, 200, PIECE_BYTES), 1, self.bench.bytes_per_second
         )
@@ -159,9 +173,9 @@ class Broker:
         return found
 
     def log(self) -> UnifiedLog:
-        log = self.partition().leader_log()
+        log = self.partition().online_log()
         log.settle()
-        return self.partition().leader_log()
+        return self.partition().online_log()
 
     def flush_rolled(self) -> None:
         """Closed segments are flushed soon after they are closed."""
@@ -170,6 +184,7 @@ class Broker:
             log = self.log()
             if log.recovery_point < log.segments.active.base_offset:
                 log.flush(self.bench.wall_ms())
+                found.flushed()
 
     def run(self, work: Coroutine[Any, Any, Any]) -> None:
         """Carries out what the broker does beside its moves."""
@@ -186,6 +201,8 @@ class Bench:
 
     def __init__(self, seed: int) -> None:
         self.kernel = Kernel(seed)
+        # Whether appends count when they are on stable storage, and not before.
+        self.is_group_committed = self.kernel.random.random() < 0.4
         self.bytes_per_second = UNLIMITED
         self._records: list[MetadataRecord] = []
         self._assignment: tuple[Uuid, Uuid] | None = None
@@ -264,17 +281,29 @@ class Bench:
             dirs=[AlterReplicaLogDir(path=path, topics=topics) for path in paths]
         )
         services = SimpleNamespace(replicas=self.broker.replicas)
-        response = cast("AlterReplicaLogDirsResponse", handle(cast("Any", services), request, None))  # type: ignore[arg-type]
+        answer: Any = handle(cast("Any", services), request, None)  # type: ignore[arg-type]
+        while isinstance(answer, Pending):
+            # There is no loop, and nothing that it would wait for.
+            try:
+                cast("Any", answer.response).send(None)
+            except StopIteration as done:
+                answer = done.value
+        response = cast("AlterReplicaLogDirsResponse", answer)
         ((result,),) = [topic.partitions for topic in response.results]
         return Errors.of(result.error_code)
 
     # --- disks
 
     def restart(self, mode: CrashMode, *, gone: Sequence[str] = ()) -> None:
-        """A new process on what the crash left, without the disks that are gone."""
+        """A new process on what the crash left, without the disks that are gone. Only disks that
+        failed may leave two logs.
+        """
         self._assignment = None
         self.broker.loop.kill()
         self.files = self.files.restart(mode, seed=self.kernel.random.randrange(2**31))
+        plain = [folder for folder in self.folders() if folder.endswith(f"/{KEY}")]
+        have_failed = any(not each.is_online for each in self.broker.logs.directories)
+        assert len(plain) <= 1 or have_failed, f"a crash left two logs: {plain}"
         self.broker = Broker(self, self.files, PATHS, self._records, gone=gone)
 
     def renew_twin(self) -> None:

@@ -19,6 +19,7 @@ from kaa.log.append import prepare_follower_append
 from kaa.log.config import LogConfig
 from kaa.log.futures import FutureLogs
 from kaa.log.log import UnifiedLog
+from kaa.log.manager import LogManager
 from kaa.log.recovery import create_log
 from kaa.model.topics import TopicPartition
 from kaa.replication import partition as partition_module
@@ -28,8 +29,9 @@ from kaa.replication.manager import ReplicaManager
 from kaa.replication.moves import LogDirectoryMoves
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k01_fetch import FetchResponse
+from kaa.wire.messages.k34_alter_replica_log_dirs import AlterReplicaLogDirPartitionResult
 
-Fault = Callable[[], AbstractContextManager[None]]
+PlantedFault = Callable[[], AbstractContextManager[None]]
 
 
 @contextmanager
@@ -123,12 +125,12 @@ def m6_truncation_is_not_followed() -> Iterator[None]:
         self: LocalLeader, key: Any, log: UnifiedLog, position: Any
     ) -> memoryview | None:
         if position.fetch_offset >= log.log_end_offset:
-            await self._sources.caught_up(key)
+            await self._sources.advance(key)
             return None
         return await records(self, key, log, position)
 
     with (
-        patch.object(LocalLeader, "_is_cut", lambda *_: False),
+        patch.object(LocalLeader, "_follow_cut", lambda *_: False),
         patch.object(local_module, "_diverging", lambda *_: None),
         patch.object(LocalLeader, "_records", complete),
     ):
@@ -226,9 +228,19 @@ def m10_first_listed_directory_counts() -> Iterator[None]:
             return key, replicas.moves.alter(key, path, replicas.find(*key))
 
         def finish(results: Any) -> Any:
-            return handler._response(list(dict(results).items()))
+            return handler._response(
+                [
+                    (
+                        key,
+                        AlterReplicaLogDirPartitionResult(
+                            partition_index=key.partition, error_code=error
+                        ),
+                    )
+                    for key, error in dict(results).items()
+                ]
+            )
 
-        return in_slices(services, context, wanted, alter, finish, slice_max=1000)
+        return in_slices(wanted, alter, finish, slice_max=1000)
 
     with patch("tests.simulation.moves.bench.handle", handle):
         yield
@@ -248,20 +260,88 @@ def m11_move_under_way_is_a_failed_disk() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def records_are_deleted_in_the_middle_of_a_swap() -> Iterator[None]:
+    """Where the log starts is written in the directory that it leaves."""
+
+    def hasty(self: LogManager, partition: TopicPartition, offset: int) -> Any:
+        log = self.logs[partition]
+        return log.directory if log.increment_log_start_offset(offset) else None
+
+    with patch.object(LogManager, "delete_records", hasty):
+        yield
+
+
+@contextmanager
+def copy_is_given_up_with_its_source() -> Iterator[None]:
+    def careless(self: LogDirectoryMoves, move: Any) -> None:
+        self._end(move)
+        self._logs.futures.drop(move.future.partition, 0)
+
+    def fragile(self: Any) -> Iterator[Any]:
+        source, future = self._source, self._future
+        yield from self._rename_durably(source, f"t-0.{'0' * 32}-delete")
+        yield from self._rename_durably(future, "t-0")
+
+    with (
+        patch.object(LogDirectoryMoves, "_give_up", careless),
+        patch.object(futures_module._Swap, "_rename", fragile),
+    ):
+        yield
+
+
+@contextmanager
+def source_gets_its_name_back_in_memory_alone() -> Iterator[None]:
+    durably = futures_module._Swap._rename_durably
+
+    def forgetful(self: Any, log: UnifiedLog, name: str) -> Iterator[Any]:
+        if log is self._source and name == "t-0":
+            futures_module.rename_folder(log, name)
+            return
+        yield from durably(self, log, name)
+
+    with patch.object(futures_module._Swap, "_rename_durably", forgetful):
+        yield
+
+
+@contextmanager
+def failed_source_is_not_told() -> Iterator[None]:
+    """The controller has the target, and believes the replica to be well."""
+    tell = ReplicaManager._report_directory
+
+    def silent(self: ReplicaManager, partition: Any) -> None:
+        partition.failed_directory = None
+        tell(self, partition)
+
+    with patch.object(ReplicaManager, "_report_directory", silent):
+        yield
+
+
 # With the seed of a story that finds it. W-M7 takes a crash at the one moment at which the copy is
 # all there is, and is found by crashes everywhere.
-FAULTS: Final[tuple[tuple[Fault, int], ...]] = (
+FAULTS: Final[tuple[tuple[PlantedFault, int], ...]] = (
     (m1_copy_begins_at_zero, 3),
     (m2_gaps_are_refused, 9),
     (m3_moves_cannot_be_cancelled, 1),
-    (m4_wake_up_is_lost, 12),
+    (m4_wake_up_is_lost, 103),
     (m5_move_that_ended_stays_known, 1),
     (m6_truncation_is_not_followed, 17),
-    (m8_target_gets_its_name_first, 276),
     (m8_swap_is_not_made_durable, 13),
     (m9_copy_has_the_settings_of_the_broker, 0),
-    (m9_move_is_not_throttled, 32),
+    (m9_move_is_not_throttled, 134),
     (m9_move_that_was_given_up_leaves_its_folder, 3),
     (m10_first_listed_directory_counts, 1),
     (m11_move_under_way_is_a_failed_disk, 1),
+)
+
+# Found by disks that fail at each step of a swap.
+SWAP_FAULTS: Final[tuple[PlantedFault, ...]] = (
+    copy_is_given_up_with_its_source,
+    source_gets_its_name_back_in_memory_alone,
+)
+
+# Found by crashes at each moment of a swap.
+MOMENT_FAULTS: Final[tuple[PlantedFault, ...]] = (
+    m8_target_gets_its_name_first,
+    records_are_deleted_in_the_middle_of_a_swap,
 )

@@ -19,7 +19,10 @@ import sys
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
 
+from kaa.controller.directories import UNASSIGNED
+from kaa.log.append import AppendSource
 from kaa.log.errors import LogError, StorageError
 from kaa.log.log import FetchIsolation
 from kaa.log.lookup import MAX_TIMESTAMP
@@ -27,6 +30,7 @@ from kaa.log.producer_snapshots import encode_producer_snapshot
 from kaa.log.sim_files import CrashError, Fault
 from kaa.model.kinds import AppendOrigin
 from kaa.records.batch import iter_batches
+from kaa.replication.follower import fetcher
 from kaa.replication.moves import UNLIMITED
 from kaa.wire.errors import Errors
 from tests.simulation.moves.bench import (
@@ -76,6 +80,8 @@ class Story:
         self._used: set[int] = set()
         # When a throttled move began, and how much it has to copy at least at that rate.
         self._slow: tuple[float, int] | None = None
+        # Where the log starts, as DeleteRecords was answered.
+        self._trimmed = 0
 
     def run(self, events: int = EVENTS) -> None:
         kinds: list[tuple[Callable[[], None], int]] = [
@@ -127,7 +133,7 @@ class Story:
             content, origin = self._content(producer)
             self.on_both(
                 lambda broker, content=content, origin=origin: broker.partition().append(  # type: ignore[misc]
-                    bytearray(content), now_ms=self.bench.wall_ms(), origin=origin
+                    bytearray(content), now_ms=self.bench.wall_ms(), source=AppendSource(origin)
                 )
             )
 
@@ -167,16 +173,22 @@ class Story:
     def trim(self) -> None:
         """DeleteRecords."""
         self._slow = None
-        share = self.random.random() ** 2
+        found = self.bench.broker.find()
+        if isinstance(found, Errors):
+            return
+        # As it is, also in the middle of a swap.
+        log = found.online_log()
+        length = log.high_watermark - log.log_start_offset
+        offset = log.log_start_offset + int(self.random.random() ** 2 * length)
 
         def change(broker: Broker) -> None:
-            log = broker.log()
-            offset = log.log_start_offset + int(share * (log.high_watermark - log.log_start_offset))
             directory = broker.logs.delete_records(KEY, offset)
             if directory is not None:
                 self._jobs(broker.logs.checkpoint_starts(directory))
 
         self.on_both(change)
+        if not self._broken() and not self.bench.files.dead:
+            self._trimmed = max(self._trimmed, offset)
 
     def retain(self) -> None:
         """Segments before the log start go, as with every tick."""
@@ -189,7 +201,10 @@ class Story:
         """
         if isinstance(self.bench.broker.find(), Errors) or len(self.bench.folders()) > 1:
             return
-        if self._segments(self.bench.broker) == self._segments(self.bench.twin):
+        # Group commit has to be done, too.
+        marks = {broker.log().high_watermark for broker in (self.bench.broker, self.bench.twin)}
+        segments = self._segments(self.bench.broker)
+        if len(marks) == 1 and segments == self._segments(self.bench.twin):
             for path in PATHS:
                 # No power cut brings a copy back that was given up so long ago.
                 self.bench.files.sync_directory(path)
@@ -204,7 +219,7 @@ class Story:
         found = self.bench.broker.find()
         if isinstance(found, Errors):
             return
-        log = found.leader_log()
+        log = found.online_log()
         with suppress(StorageError):
             offset = log.log_start_offset
             while (
@@ -220,8 +235,8 @@ class Story:
         found = self.bench.broker.find()
         if not isinstance(found, Errors):
             with suppress(StorageError):
-                fetch_offset(found.leader_log(), MAX_TIMESTAMP)
-                fetch_offset(found.leader_log(), TIMESTAMP_MS)
+                fetch_offset(found.online_log(), MAX_TIMESTAMP)
+                fetch_offset(found.online_log(), TIMESTAMP_MS)
 
     def _jobs(self, jobs: Any) -> None:
         for job in jobs:
@@ -236,6 +251,7 @@ class Story:
     def follow_another_leader(self) -> None:
         """An unclean election: the log is cut, and goes on with what the other one wrote."""
         self._slow = None
+        self._trimmed = 0
         if isinstance(self.bench.broker.find(), Errors):
             return
         self.bench.broker.log()
@@ -256,6 +272,9 @@ class Story:
                 await partition.append_as_follower(
                     memoryview(content), leader_epoch=epoch, now_ms=now_ms
                 )
+            if self.bench.is_group_committed:
+                # A leader counts what its replicas have on stable storage.
+                partition.online_log().flush(now_ms)
             partition.follow(offset + 2 * len(new), 0, epoch)
             partition.wake_all()
 
@@ -325,6 +344,7 @@ class Story:
             return
         with suppress(LogError):
             broker.log().flush(self.bench.wall_ms())
+            broker.partition().flushed()
         for directory in broker.logs.online_directories:
             with suppress(LogError):
                 directory.checkpoint_recovery_points()
@@ -353,6 +373,7 @@ class Story:
         self.targets = set()
         self._sequences, self._open, self._used = {}, set(), set()
         self._slow = None
+        self._trimmed = 0
 
     def fail_a_disk(self) -> None:
         """It fails while the broker serves, and is back after a while, at the next start."""
@@ -361,9 +382,15 @@ class Story:
         directories = self.bench.broker.logs.directories
         directory = self.random.choice(directories)
         self.allowed |= self._places()
+        # A directory that the controller never heard of has no other replica lead.
+        had_log = KEY in directory.logs and self.bench.assigned != UNASSIGNED
         directory.fail(OSError("it failed"))
-        self.bench.kernel.run_for(self.random.choice([0, 0.01, 1]))
+        seconds = self.random.choice([0, 0.01, 1])
+        self.bench.kernel.run_for(seconds)
         assert [each.path for each in directories if not each.is_online] == [directory.path]
+        if had_log and seconds == 1 and isinstance(self.bench.broker.find(), Errors):
+            # Else no other replica would lead.
+            assert self.bench.assigned == directory_id(directory.path), "the failure is not told"
         self.restart("kill", self.random.choice([(), (directory.path,)]))
 
     def break_a_disk(
@@ -433,12 +460,17 @@ class Story:
         return list(self.bench.broker.logs.futures.logs.values())
 
     def _durable(self) -> int:
+        """Up to where everything was promised to outlast a power cut."""
         log = self.bench.broker.logs.logs.get(KEY)
-        return 0 if log is None else log.recovery_point
+        if log is None:
+            return 0
+        acknowledged = log.high_watermark if self.bench.is_group_committed else 0
+        return max(log.recovery_point, acknowledged)
 
     def _compare_after_crash(self, durable: int | None) -> None:
         """What was durable is there, and nothing is that was not written."""
         log, twin = self.bench.broker.log(), self.bench.twin.log()
+        assert log.log_start_offset >= self._trimmed, "records that were deleted are back"
         end = twin.log_end_offset if durable is None else durable
         start = max(log.log_start_offset, twin.log_start_offset)
         found, expected = _batches(log), _batches(twin)
@@ -457,7 +489,7 @@ class Story:
         found = self.bench.broker.find()
         if isinstance(found, Errors):
             return False
-        logs = (found.leader_log(), self.bench.twin.log())
+        logs = (found.online_log(), self.bench.twin.log())
         mine, others = (_state(log)["producers"] for log in logs)
         return bool(mine != others)
 
@@ -498,12 +530,19 @@ class Story:
         assert bench.folders() == [f"{path}/{KEY}"], bench.folders()
         assert not bench.broker.moves._moves
         assert not bench.broker.log().is_moving
+        left_open = [name for name in bench.files.open_paths() if "-delete" in name]
+        assert not left_open, f"nobody closes {left_open}"
         self.compare()
         self.allowed = {path}
 
     def is_at_rest(self) -> bool:
         broker = self.bench.broker
         if broker.logs.futures.logs or broker.moves._moves or isinstance(broker.find(), Errors):
+            return False
+        if (
+            self.bench.is_group_committed
+            and broker.log().recovery_point < broker.log().log_end_offset
+        ):
             return False
         return self.bench.assigned == directory_id(broker.log().directory.path)
 
@@ -551,12 +590,14 @@ def _batches(log: UnifiedLog) -> dict[int, bytes]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Stories may run: what processes that were killed leave complains to nobody, and what was
-    there before is not looked through whenever they are collected.
+    there before is not looked through whenever they are collected. Copies are appended in pieces
+    of few batches, so that much may happen between two.
     """
     gc.freeze()
     hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:
-        yield
+        with patch.object(fetcher, "FOLLOWER_PIECE_BATCHES_MAX", 2):
+            yield
     finally:
         gc.unfreeze()
         gc.collect()

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from kaa.log.errors import CorruptFileError, LogError
-from kaa.log.sim_files import CrashError, Inspection, Operation
-from tests.simulation.moves.bench import PATHS, SECONDS_MAX
+from kaa.log.sim_files import CrashError, Fault, Inspection, Operation
+from kaa.wire.errors import Errors
+from tests.simulation.moves.bench import PATHS, SECONDS_MAX, directory_id
 from tests.simulation.moves.mutants import (
     FAULTS,
-    Fault,
+    MOMENT_FAULTS,
+    SWAP_FAULTS,
+    PlantedFault,
+    failed_source_is_not_told,
     m7_copies_of_logs_that_are_not_loaded_are_removed,
 )
 from tests.simulation.moves.stories import Story, quiet, tell
@@ -29,6 +33,10 @@ SEEDS = 30
 STORIES_MAX = 80
 # What a broken promise looks like; anything else is a mistake of the test.
 FOUND = (AssertionError, LogError, CorruptFileError)
+# The length of a moment, of which a swap has several.
+MOMENT_SECONDS = 0.0001
+# Of a story with group commit.
+GROUP_COMMITTED_SEED = 8
 MODES: tuple[CrashMode, ...] = ("kill", "lost", "torn")
 
 
@@ -46,7 +54,7 @@ def test_replica_is_the_same_wherever_it_moves(seed: int) -> None:
 @pytest.mark.parametrize(
     ("fault", "first_seed"), FAULTS, ids=[fault.__name__ for fault, _ in FAULTS]
 )
-def test_planted_fault_is_found(fault: Fault, first_seed: int) -> None:
+def test_planted_fault_is_found(fault: PlantedFault, first_seed: int) -> None:
     for seed in (first_seed, *range(STORIES_MAX)):
         try:
             with fault():
@@ -174,3 +182,126 @@ def fails_alone(
     story.restart("kill")
     story.settle()
     return bool(offline)
+
+
+def held_before_its_swap(seed: int = 7) -> tuple[Story, str, str]:
+    """A move whose target the controller knows, and which waits for its source: the story, the
+    source and the target.
+    """
+    story = Story(seed)
+    for _ in range(5):
+        story.append()
+    (source,) = story.allowed
+    # The folder of the new log is durable: nothing syncs its directory by chance later on.
+    story.bench.kernel.run_for(1)
+    log = story.bench.broker.log()
+    log.flush(story.bench.wall_ms())
+    log.is_cleaning = True
+    target = next(path for path in PATHS if path != source)
+    story.allowed.add(target)
+    story.targets.add(target)
+    assert story.bench.alter(target) is Errors.NONE
+    story.bench.kernel.run_until(
+        lambda: story.bench.assigned == directory_id(target), SECONDS_MAX, "the target is known"
+    )
+    story.append()
+    return story, source, target
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("is_back", [True, False])
+@pytest.mark.parametrize("is_source", [True, False])
+def test_disk_that_fails_at_each_step_of_a_swap_costs_nothing(
+    is_source: bool, is_back: bool, mode: CrashMode
+) -> None:
+    """The broker goes on, as far as it can, and is killed then; the disk is back, or not yet."""
+    assert fail_at_each_step(mode, is_source=is_source, is_back=is_back) > 3
+
+
+@pytest.mark.parametrize("fault", SWAP_FAULTS, ids=lambda fault: fault.__name__)
+def test_fault_that_is_planted_in_the_swap_is_found(fault: PlantedFault) -> None:
+    with pytest.raises(FOUND), fault():
+        fail_at_each_step_of_either_side()
+
+
+def fail_at_each_step_of_either_side() -> None:
+    for mode, is_source in product(MODES, (True, False)):
+        fail_at_each_step(mode, is_source=is_source, is_back=True)
+
+
+def fail_at_each_step(mode: CrashMode, *, is_source: bool, is_back: bool) -> int:
+    """How many steps there are at which the disk of the source or the target can fail."""
+    failed = 0
+    for operation in (*get_args(Operation), "read"):
+        for skip in range(20):
+            story, source, target = held_before_its_swap()
+            path, files = source if is_source else target, story.bench.files
+            files.faults = [Fault(operation, path, skip=skip, times=10**9)]
+            log = story.bench.broker.partition().online_log()
+            log.is_cleaning = False
+            story.bench.kernel.run_for(1)
+            files.faults = []
+            assert story._offline() <= {path}
+            if not story._offline():
+                break
+            failed += 1
+            story.append()
+            story.restart(mode, () if is_back else (path,))
+            story.settle()
+    return failed
+
+
+def test_source_that_fails_before_its_swap_is_told_to_the_controller() -> None:
+    fail_before_the_swap()
+    with pytest.raises(AssertionError), failed_source_is_not_told():
+        fail_before_the_swap()
+
+
+def fail_before_the_swap() -> None:
+    story, source, _ = held_before_its_swap()
+    story.bench.broker.partition().online_log().directory.fail(OSError("it failed"))
+    story.bench.kernel.run_for(1)
+    assert story.bench.assigned == directory_id(source)
+    story.restart("kill")
+    story.settle()
+
+
+def interrupt_the_swap(seed: int, mode: CrashMode, *, is_trimmed: bool) -> int:
+    """Crashes at every moment from the last append before a swap to its end, perhaps just after
+    records were deleted; in how many of them the swap was under way.
+    """
+    under_way = 0
+    for moment in range(60):
+        story, source, _ = held_before_its_swap(seed)
+        log = story.bench.broker.partition().online_log()
+        log.is_cleaning = False
+        story.append()
+        story.bench.kernel.run_for(moment * MOMENT_SECONDS)
+        under_way += log.pending is not None
+        is_over = story.bench.broker.partition().online_log().directory.path != source
+        if is_trimmed:
+            story.trim()
+        story.restart(mode)
+        story.settle()
+        if is_over:
+            break
+    return under_way
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("is_trimmed", [True, False])
+def test_crash_at_any_moment_of_a_swap_undoes_nothing_that_was_answered(
+    is_trimmed: bool, mode: CrashMode
+) -> None:
+    assert interrupt_the_swap(GROUP_COMMITTED_SEED, mode, is_trimmed=is_trimmed) > 1
+
+
+@pytest.mark.parametrize("fault", MOMENT_FAULTS, ids=lambda fault: fault.__name__)
+def test_fault_of_a_moment_is_found(fault: PlantedFault) -> None:
+    with pytest.raises(FOUND), fault():
+        interrupt_the_swap_in_every_way()
+
+
+def interrupt_the_swap_in_every_way() -> None:
+    for mode, is_trimmed in product(MODES, (True, False)):
+        interrupt_the_swap(GROUP_COMMITTED_SEED, mode, is_trimmed=is_trimmed)

@@ -15,8 +15,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.simulation.mutants.planted import MUTANTS
-from tests.simulation.mutants.runner import Verdict, by_name, hunt
+from tests.simulation.mutants.planted import MUTANTS, by_name
+from tests.simulation.mutants.runner import Verdict, hunt
 
 TABLE = Path(__file__).with_name("table.md")
 ROOT = Path(__file__).resolve().parents[3]

@@ -19,7 +19,7 @@ LEADER = "kaa.replication.leader"
 PARTITION = "kaa.replication.partition"
 FOLLOWER = "kaa.replication.follower.machine"
 FETCHER = "kaa.replication.follower.fetcher"
-FETCH = "kaa.handlers.k01_fetch"
+FETCHING = "kaa.serving.fetching"
 CHANGE = "kaa.controller.partition_change"
 LEADERSHIP = "kaa.controller.leadership"
 BROKERS = "kaa.controller.brokers"
@@ -38,9 +38,16 @@ RUNTIME = "kaa.coordinators.runtime"
 ENDING = "kaa.coordinators.transaction.ending"
 MARKERS = "kaa.coordinators.transaction.markers"
 SHARE_LED = "kaa.serving.share.led"
+SHARE_MACHINE = "kaa.serving.share.machine"
+SHARE_MANAGER = "kaa.serving.share.manager"
 SHARE_STATES = "kaa.serving.share.in_flight"
 SHARE_ACQUISITION = "kaa.serving.share.acquisition"
+VOTERS = "kaa.quorum.voters"
+VOTER_CHANGES = "kaa.quorum.voter_changes"
+TIER = "kaa.tier.manager"
+REMOTE_LOGS = "kaa.serving.remote_logs"
 SHARE_COORDINATOR = "kaa.coordinators.share.machine"
+GROUP_STATES = "kaa.coordinators.group.share.states"
 
 
 class Mutant(NamedTuple):
@@ -52,8 +59,12 @@ class Mutant(NamedTuple):
     new: str
     # What else is replaced, where one guard stands behind another.
     also: tuple[tuple[str, str], ...] = ()
-    # Only stories about a queue can find it.
+    # Only stories about a queue can find it, or those about voters, or about the tier.
     is_of_queues: bool = False
+    is_of_voters: bool = False
+    is_of_tier: bool = False
+    # How many clients of a story about a queue come with new groups.
+    visitors: int = 0
 
     def planted(self, source: str) -> str:
         """The module's source with the fault in it."""
@@ -147,7 +158,7 @@ MUTANTS = (
     Mutant(
         "nothing is cut",
         PARTITION,
-        "truncation = log.begin_truncation(offset, now_ms)",
+        "truncation = begin_truncation(log, offset, now_ms)",
         "truncation = None",
     ),
     Mutant(
@@ -189,7 +200,7 @@ MUTANTS = (
     # --- followers
     Mutant(
         "divergence is not reported",
-        FETCH,
+        FETCHING,
         "        if diverging is not None:",
         "        if False:",
     ),
@@ -207,12 +218,12 @@ MUTANTS = (
     ),
     Mutant(
         "progress is noted before the read",
-        FETCH,
-        "        log = partition.leader_log()\n        diverging = _diverging(partition, position)",
-        "        log = partition.leader_log()\n"
-        "        if self.replica_id >= 0:\n"
-        "            partition.replica_fetched(self.replica_id, log.log_end_offset,"
-        " position.log_start_offset, self.replica_epoch)\n"
+        FETCHING,
+        "        log = partition.online_log()\n        diverging = _diverging(partition, position)",
+        "        log = partition.online_log()\n"
+        "        if replica_id >= 0:\n"
+        "            partition.replica_fetched(replica_id, log.log_end_offset,"
+        " position.log_start_offset, replica_epoch)\n"
         "        diverging = _diverging(partition, position)",
     ),
     # --- the controller
@@ -303,7 +314,7 @@ MUTANTS = (
     Mutant(
         "metadata counts before it is synced",
         SYNC,
-        "if not needs_sync and not self._is_syncing:",
+        "if not needs_sync and not self._is_syncing and self._timer is None:",
         "if True:",
     ),
     # --- producers and transactions in the log
@@ -329,7 +340,7 @@ MUTANTS = (
     Mutant(
         "open transactions are read",
         PRODUCERS,
-        "        first = next(iter(self.ongoing), None)\n        if self.unreplicated:",
+        "        first = next(iter(self._in_order()), None)\n        if self.unreplicated:",
         "        first = None\n        if self.unreplicated:",
     ),
     Mutant(
@@ -360,8 +371,8 @@ MUTANTS = (
     Mutant(
         "a coordinator loads what is below the high watermark",
         "kaa.coordinators.loading",
-        "while not is_closed() and offset < log.log_end_offset:",
-        "while not is_closed() and offset < log.high_watermark:",
+        "while not is_closed() and offset < partition.online_log().log_end_offset:",
+        "while not is_closed() and offset < partition.online_log().high_watermark:",
     ),
     Mutant(
         "a coordinator goes on after its leadership",
@@ -421,13 +432,134 @@ MUTANTS = (
         "            if True:\n",
         is_of_queues=True,
     ),
+    Mutant(
+        "a share partition outlives leadership",
+        SHARE_MANAGER,
+        "if not partition.is_leader or partition.leader_epoch != led.leader_epoch:\n",
+        "if False:\n",
+        is_of_queues=True,
+    ),
+    Mutant(
+        "a share partition keeps its first leader epoch",
+        SHARE_MANAGER,
+        "if not partition.is_leader or partition.leader_epoch != led.leader_epoch:\n",
+        "if not partition.is_leader:\n",
+        is_of_queues=True,
+    ),
+    Mutant(
+        "anybody may acknowledge what a member holds",
+        SHARE_MACHINE,
+        "                if whole.member_id != member_id:\n",
+        "                if False:\n",
+        also=(("                    or state.member_id != member_id\n", ""),),
+        is_of_queues=True,
+        visitors=1,
+    ),
+    Mutant(
+        "how much is done with is not written",
+        SHARE_LED,
+        "            machine.delivery_complete_count,\n",
+        "            0,\n",
+        is_of_queues=True,
+    ),
+    Mutant(
+        "fenced share state is kept",
+        SHARE_LED,
+        "        if outcome in _FENCED:\n",
+        "        if False:\n",
+        is_of_queues=True,
+        visitors=2,
+    ),
+    Mutant(
+        "share state is begun twice at once",
+        GROUP_STATES,
+        "                if key not in self._begun:\n                    self._begun[key] = ",
+        "                if effect:\n                    self._begun[key] = ",
+        also=(
+            (
+                "                self._begun.pop(key).set_result(None)\n",
+                "                self._begun.pop(key, None)\n",
+            ),
+        ),
+        is_of_queues=True,
+        visitors=2,
+    ),
+    Mutant(
+        "state is begun for a group that is elsewhere",
+        GROUP_STATES,
+        "key, state_epoch, UNKNOWN_START_OFFSET, partial(self._is_awaited, key)\n",
+        "key, state_epoch, UNKNOWN_START_OFFSET\n",
+        is_of_queues=True,
+        visitors=4,
+    ),
+    # --- voters that change
+    Mutant(
+        "a new disk votes for the one that is gone",
+        VOTERS,
+        "return self.directory_id is None or self.directory_id == other.directory_id",
+        "return True",
+        is_of_voters=True,
+    ),
+    Mutant(
+        "a new set of voters does not count",
+        QUORUM_LEADER,
+        "        self.voters = new_voters\n",
+        "        new_voters = old_voters\n",
+        is_of_voters=True,
+    ),
+    Mutant(
+        "a removed leader leads on",
+        VOTER_CHANGES,
+        "        if not replica.is_voter:\n",
+        "        if False:\n",
+        is_of_voters=True,
+    ),
+    # --- the tier
+    Mutant(
+        "a copy counts before it is made",
+        TIER,
+        "            self.counters.copy_requests += 1\n",
+        "            self.counters.copy_requests += 1\n"
+        "            log.copied_offset = max(log.copied_offset, closed.next_offset - 1)\n",
+        is_of_tier=True,
+    ),
+    Mutant(
+        "objects go while they are named",
+        TIER,
+        "        if segment.state != SegmentState.DELETE_SEGMENT_STARTED:\n",
+        "        if False:\n",
+        is_of_tier=True,
+    ),
+    Mutant(
+        "aborted transactions of the tier are not listed",
+        REMOTE_LOGS,
+        "        return RemoteRead(found.data, aborted)\n",
+        "        return RemoteRead(found.data, [])\n",
+        is_of_tier=True,
+    ),
+    Mutant(
+        "deleted topics stay in the store",
+        REMOTE_LOGS,
+        "        if is_deleted and is_tiered and partition.is_leader:\n",
+        "        if False:\n",
+        is_of_tier=True,
+    ),
 )
+
+
+def by_name(name: str) -> Mutant:
+    return next(mutant for mutant in MUTANTS if mutant.name == name)
+
 
 _POWER: tuple[Kind, ...] = ("power cut of all", "power cut", "kill")
 _DOUBLED: tuple[Kind, ...] = ("client doubled", "client killed", "pause")
 _LINKS: tuple[Kind, ...] = ("reset", "cut", "one-way cut", "isolation", "slow link", "pause")
 _LEADERS: tuple[Kind, ...] = ("isolation", "kill", "kill of all", "pause", "restart")
+_CUT_OFF: tuple[Kind, ...] = ("isolation", "cut", "one-way cut", "pause", "slow link", "kill")
 _LOST: tuple[Kind, ...] = ("power cut", "lost fsync", "kill", "isolation")
+_DISKS: tuple[Kind, ...] = ("disk replaced", "isolation", "pause")
+_VOTERS: tuple[Kind, ...] = ("isolation", "kill", "pause", "cut")
+_STORE: tuple[Kind, ...] = ("store down", "uploads cut", "answers lost")
 # Which faults bring a mutant out, where all of them together seldom do.
 BROUGHT_OUT_BY: dict[str, tuple[Kind, ...]] = {
     "a leader counts what it has not synced": _POWER,
@@ -454,4 +586,13 @@ BROUGHT_OUT_BY: dict[str, tuple[Kind, ...]] = {
     "progress outlives a registration": _LOST,
     "fetches of a former life count": _LOST,
     "any life of a broker joins an ISR": _LOST,
+    "share state is begun twice at once": _CUT_OFF,
+    "state is begun for a group that is elsewhere": _LEADERS,
+    "a new disk votes for the one that is gone": _DISKS,
+    "a new set of voters does not count": _VOTERS,
+    "a removed leader leads on": _VOTERS,
+    "a copy counts before it is made": _STORE,
+    "objects go while they are named": _STORE,
+    "aborted transactions of the tier are not listed": _STORE,
+    "deleted topics stay in the store": _STORE,
 }

@@ -13,7 +13,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.simulation.mutants.planted import BROUGHT_OUT_BY, MUTANTS, Mutant
+from tests.simulation.mutants.planted import BROUGHT_OUT_BY, Mutant
 from tests.simulation.world.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -30,10 +30,6 @@ class Verdict(NamedTuple):
     seed: int | None
     stories: int
     failure: str
-
-
-def by_name(name: str) -> Mutant:
-    return next(mutant for mutant in MUTANTS if mutant.name == name)
 
 
 def source_path(mutant: Mutant) -> Path:
@@ -79,7 +75,7 @@ def hunt(mutant: Mutant, seeds: Iterable[int]) -> Verdict:
     """Stories over the planted mutant, until one fails."""
     plant(mutant)
     from tests.simulation.world.__main__ import run
-    from tests.simulation.world.scenario import Plan, queue_plan
+    from tests.simulation.world.scenario import Plan, queue_plan, tier_plan, voter_plan
 
     stories = 0
     for seed in seeds:
@@ -87,7 +83,11 @@ def hunt(mutant: Mutant, seeds: Iterable[int]) -> Verdict:
         kinds = BROUGHT_OUT_BY.get(mutant.name, KINDS)
         plan = Plan(seed, seconds=STORY_SECONDS, nodes=3, kinds=kinds)
         if mutant.is_of_queues:
-            plan = queue_plan(seed, STORY_SECONDS, kinds)
+            plan = queue_plan(seed, STORY_SECONDS, kinds, visitors=mutant.visitors)
+        elif mutant.is_of_voters:
+            plan = voter_plan(seed, STORY_SECONDS, kinds)
+        elif mutant.is_of_tier:
+            plan = tier_plan(seed, STORY_SECONDS, kinds)
         found: Any = run(plan)
         if found[1] is None:
             return Verdict(mutant.name, seed, stories, found[2].replace("\n", " ")[:120])

@@ -18,8 +18,8 @@ from tests.simulation.quorum.scenario import (
 )
 
 SAMPLE = range(60)
-# The sample takes ten seconds of a processor, which others may want too.
-pytestmark = pytest.mark.timeout(480)
+# The sample takes ten seconds of a processor, which others may want too; one worker has it.
+pytestmark = [pytest.mark.timeout(480), pytest.mark.xdist_group("quorum sample")]
 
 
 def run(scenario: Scenario, seed: int) -> Result:

@@ -18,7 +18,15 @@ from multiprocessing import Pool
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.world.scenario import COVERED, Plan, Result, Scenario, queue_plan
+from tests.simulation.world.scenario import (
+    COVERED,
+    Plan,
+    Result,
+    Scenario,
+    queue_plan,
+    tier_plan,
+    voter_plan,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,14 +38,32 @@ LAST_LINES = 60
 COVERING_STORIES = 40
 # Every so many-th story has one node, whose promises differ from those of three.
 SINGLE_EVERY = 5
-# Every so many-th is about a queue.
+# Every so many-th is about a queue, and of others one is about voters, one about the tier.
 QUEUE_EVERY = 4
+RARE_EVERY = 8
+# What a plan says in numbers, and a command with options.
+NUMBERS = (
+    "budget",
+    "transactors",
+    "senders",
+    "members",
+    "operators",
+    "nodes",
+    "workers",
+    "visitors",
+    "controllers",
+    "archivists",
+)
 
 
 def story(seed: int) -> Plan:
     """The story that a set has for a seed."""
     if seed % QUEUE_EVERY == 1:
-        return queue_plan(seed, 25.0)
+        return queue_plan(seed, 25.0, visitors=seed // QUEUE_EVERY % 2)
+    if seed % RARE_EVERY == 2:
+        return voter_plan(seed, 25.0)
+    if seed % RARE_EVERY == 4:
+        return tier_plan(seed, 25.0)
     return Plan(seed, seconds=25.0, nodes=1 if seed % SINGLE_EVERY == 0 else 3)
 
 
@@ -57,16 +83,7 @@ def fix_hashes() -> None:
 def replay_command(plan: Plan) -> str:
     default = Plan(plan.seed)
     parts = [f"python -m tests.simulation.world --seed {plan.seed}"]
-    for name in (
-        "seconds",
-        "budget",
-        "transactors",
-        "senders",
-        "members",
-        "operators",
-        "nodes",
-        "workers",
-    ):
+    for name in ("seconds", *NUMBERS):
         value = getattr(plan, name)
         if value != getattr(default, name):
             parts.append(f"--{name} {value:g}")
@@ -120,7 +137,7 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     for kind in plan.kinds:
         if len(plan.kinds) > 1:
             yield replace(plan, kinds=tuple(other for other in plan.kinds if other != kind))
-    for name in ("members", "operators", "senders", "transactors", "workers"):
+    for name in ("members", "operators", "senders", "transactors", "workers", "archivists"):
         if getattr(plan, name) > 0:
             yield replace(plan, **{name: getattr(plan, name) - 1})
     if plan.budget > 1:
@@ -239,7 +256,7 @@ def main() -> int:
     parser.add_argument("--shrink", action="store_true", help="with --seed: find a smaller story")
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--kinds", help="faults, with commas between them")
-    for name in ("budget", "transactors", "senders", "members", "operators", "nodes", "workers"):
+    for name in NUMBERS:
         parser.add_argument(f"--{name}", type=int)
     options = parser.parse_args()
     fix_hashes()
@@ -250,16 +267,7 @@ def main() -> int:
         count = options.seeds or (None if options.for_seconds else 100)
         return soak(options.first, count=count, seconds=options.for_seconds, jobs=options.jobs)
     plan = Plan(options.seed)
-    for name in (
-        "seconds",
-        "budget",
-        "transactors",
-        "senders",
-        "members",
-        "operators",
-        "nodes",
-        "workers",
-    ):
+    for name in ("seconds", *NUMBERS):
         if (value := getattr(options, name)) is not None:
             plan = replace(plan, **{name: value})
     if options.kinds:

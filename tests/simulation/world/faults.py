@@ -1,12 +1,12 @@
 """What goes wrong in the world, chosen by the seed, within what a cluster has to survive.
 
 A fault begins, lasts a while and is healed; several may be in force at once. Which of them are
-allowed is a question of what was promised. Kills and cuts may come as they like. A power cut may
-lose what was acknowledged on one copy, so that without group commit a node without replicas has
-none, and of several nodes one at a time: the next comes when every partition has all its replicas
-in sync again. The same holds for a disk that lies about syncs, and for sectors that are damaged
-while the node is down: both lose what one copy had, of the data and not of the quorum's log. With
-group commit all nodes may lose what they had not synced at once.
+allowed is a question of what was promised. Cuts may come as they like, and kills while no copy is
+lost. A power cut may lose what was acknowledged on one copy, so that without group commit a node
+without replicas has none, and of several nodes one at a time (`copies`). The same holds for a disk
+that lies about syncs, and for sectors that are damaged while the node is down: both lose what one
+copy had, of the data and not of the quorum's log. With group commit all nodes may lose what they
+had not synced at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.log.sim_files import Fault
+from tests.simulation.world.kinds import STORE_KINDS
 from tests.simulation.world.processes import DATA
+from tests.simulation.world.voters import can_spare
 from tests.simulation.world.workload import PARTITIONS, TOPIC
 
 if TYPE_CHECKING:
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
     from random import Random
 
     from kaa.log.sim_files import CrashMode, Operation
+    from tests.simulation.world.copies import Copies
     from tests.simulation.world.kernel import Kernel
     from tests.simulation.world.kinds import Kind
     from tests.simulation.world.network import SimNetwork
     from tests.simulation.world.processes import Node
+    from tests.simulation.world.store import SimStore
 
 HOUR_MS = 3_600_000
 METADATA_FOLDER = "__cluster_metadata"
@@ -43,7 +47,20 @@ _ALWAYS = {
     "isolation",
     "kill of all",
     "power cut of all",
+    "disk replaced",
+    *STORE_KINDS,
 }
+# By these the chosen node ends uncleanly, at once or sooner or later.
+_ENDING = {
+    "kill",
+    "power cut",
+    "crash in the middle of a write",
+    "disk error",
+    "lost fsync",
+    "corrupted sector",
+    "full disk",
+}
+_ENDING_ALL = {"kill of all", "power cut of all"}
 
 
 class Faults:
@@ -54,6 +71,7 @@ class Faults:
         kernel: Kernel,
         network: SimNetwork,
         nodes: list[Node],
+        copies: Copies,
         clients: Callable[[], list[str]],
         kill_client: Callable[[], None],
         double_client: Callable[[], None],
@@ -62,10 +80,12 @@ class Faults:
         budget: int,
         crash_modes: tuple[CrashMode, ...],
         has_group_commit: bool,
+        store: SimStore | None = None,
     ) -> None:
         self._kernel = kernel
         self._network = network
         self._nodes = nodes
+        self._copies = copies
         self._clients = clients
         self._kill_client = kill_client
         self._double_client = double_client
@@ -73,8 +93,7 @@ class Faults:
         self._left = budget
         self._crash_modes = crash_modes
         self._has_group_commit = has_group_commit
-        # A node has lost what it had not synced, and may not have it again yet.
-        self._has_lost = False
+        self._store = store
         # Nodes whose disks lie about syncs.
         self._lying: dict[str, None] = {}
         self._heals: dict[int, Callable[[], None]] = {}
@@ -95,25 +114,26 @@ class Faults:
             return
         self._left -= 1
         kind = self._random.choice(self._kinds)
-        self._start(kind)
+        self.start(kind, self._random.choice(self._nodes))
         self._kernel.after(self._random.expovariate(1 / 4), self._next)
 
-    def _start(self, kind: Kind) -> None:
-        node = self._random.choice(self._nodes)
-        if not node.is_ready and kind not in _ALWAYS:
+    def start(self, kind: Kind, node: Node) -> None:
+        """Begins a fault, unless it is too much now."""
+        if (not node.is_ready and kind not in _ALWAYS) or not self._may_start(kind, node):
             return
         self.counts[kind] += 1
         mode = self._random.choice(self._crash_modes)
-        if mode != "kill" and (node.name in self._lying or not self._may_lose()):
+        if mode != "kill" and not self._may_lose_unsynced(node):
             mode = "kill"
         match kind:
             case "kill":
-                node.crash("kill")
+                self._crash(node, "kill")
                 self._last(0.1, 5, kind, lambda: self._boot(node))
             case "power cut":
-                node.crash(mode)
+                self._crash(node, mode)
                 self._last(0.5, 8, kind, lambda: self._boot(node))
             case "crash in the middle of a write":
+                self._copies.doom(node, has_lost=self._loses(mode))
                 node.crash_within(self._random.randrange(40), mode)
                 self._last(1, 8, kind, lambda: self._crash_and_boot(node, mode))
             case "restart":
@@ -154,10 +174,14 @@ class Faults:
                 self._corrupt(node)
             case "full disk":
                 node.files.capacity_bytes = node.files.used_bytes() + self._random.randrange(20_000)
-                self.failing[node.name] = None
+                self._fail(node)
                 self._last(1, 6, f"full disk of {node.name}", lambda: self._repair(node))
             case "rolling restart":
                 self._roll(list(self._nodes))
+            case "disk replaced":
+                self._replace_disk()
+            case _:
+                self._fail_store(kind)
 
     def _last(self, low: float, high: float, what: str, heal: Callable[[], None]) -> None:
         """Heals after a while, or earlier when all is healed."""
@@ -179,13 +203,6 @@ class Faults:
         for number in tuple(self._heals):
             self._heal_one(number)
 
-    def _may_lose(self) -> bool:
-        """Whether what one node has not synced may be lost now."""
-        if self._has_group_commit or self.is_whole():
-            self._has_lost = False
-        may, self._has_lost = not self._has_lost, True
-        return may
-
     def is_whole(self) -> bool:
         """Whether all nodes serve and every partition has all its replicas in sync."""
         return all(
@@ -195,16 +212,34 @@ class Faults:
                 for partition in node.broker.services.replicas._partitions.values()
             )
             for node in self._nodes
+            if node.is_broker
         )
+
+    # --- what was promised
+
+    def _may_start(self, kind: Kind, node: Node) -> bool:
+        """Whether those who end by it may end now."""
+        ending = self._nodes if kind in _ENDING_ALL else [node] if kind in _ENDING else []
+        return all(self._copies.may_end(each) for each in ending)
+
+    def _may_lose_unsynced(self, node: Node) -> bool:
+        if node.name in self._lying:
+            return False
+        return self._has_group_commit or self._copies.may_lose(node)
+
+    def _loses(self, mode: CrashMode) -> bool:
+        """Whether what is acknowledged is lost by it; not by a disk that lies."""
+        return mode != "kill" and not self._has_group_commit
 
     # --- single faults
 
+    def _crash(self, node: Node, mode: CrashMode, *, has_lost: bool = False) -> None:
+        self._copies.ended(node, has_lost=has_lost or self._loses(mode))
+        node.crash(mode)
+
     def _crash_all(self, kind: Kind, mode: CrashMode) -> None:
-        if self._has_lost and not self._has_group_commit and not self.is_whole():
-            # Nobody would be known to have everything: one has lost it, the others ended uncleanly.
-            return
         for node in self._nodes:
-            node.crash(mode)
+            self._crash(node, mode)
             self._last(0.1, 5, kind, partial(self._boot, node))
 
     def _boot(self, node: Node) -> None:
@@ -218,10 +253,8 @@ class Faults:
 
     def _crash_and_boot(self, node: Node, mode: CrashMode) -> None:
         node.files.crash_at = None
-        if node.files.dead or not node.is_up:
-            self._boot(node)
-            return
-        node.crash(mode)
+        self._copies.spare(node)
+        self._crash(node, mode)
         self._boot(node)
 
     def _pause(self, node: Node) -> None:
@@ -275,22 +308,30 @@ class Faults:
         operation = self._random.choice(operations)
         fault = Fault(operation, "/data", skip=self._random.randrange(20), times=1)
         node.files.faults.append(fault)
-        self.failing[node.name] = None
+        self._fail(node)
         self._last(1, 6, f"{operation} error of {node.name}", lambda: self._repair(node))
+
+    def _fail(self, node: Node) -> None:
+        """Its disk fails until it is repaired, and then it is started again in any case."""
+        self.failing[node.name] = None
+        self._copies.doom(node)
 
     def _lose_syncs(self, node: Node) -> None:
         """Nothing that is synced reaches the disk; then the power goes, if others have it all."""
-        if len(self._nodes) == 1:
+        if len(self._nodes) == 1 or self._copies.is_doomed(node):
+            # A crash that is on its way would take what was synced in vain.
             return
         node.files.loses_sync = lambda path: METADATA_FOLDER not in path
         self._lying[node.name] = None
+        self._copies.doom(node)
 
         def heal() -> None:
-            is_lost = node.is_ready and self.is_whole() and self._may_lose()
+            self._copies.spare(node)
+            is_lost = node.is_ready and self._copies.may_lose(node)
             self._lying.pop(node.name, None)
             self._kernel.say(node.name, f"lied about syncs, {'in vain' if is_lost else 'unseen'}")
             if node.is_up:
-                node.crash("lost" if is_lost else "kill")
+                self._crash(node, "lost" if is_lost else "kill", has_lost=is_lost)
                 self._boot(node)
 
         self._last(1, 8, f"lost fsync of {node.name}", heal)
@@ -298,9 +339,9 @@ class Faults:
     def _corrupt(self, node: Node) -> None:
         """Damages what a recovery has to read: the end of a log that was never flushed."""
         folder = f"{DATA}/{TOPIC}-{self._random.randrange(PARTITIONS)}"
-        if len(self._nodes) == 1 or not self.is_whole() or not self._may_lose():
+        if len(self._nodes) == 1 or not self._copies.may_lose(node):
             return
-        node.crash("kill")
+        self._crash(node, "kill", has_lost=not self._has_group_commit)
         files = node.files
         names = files.list_directory(folder) if files.exists(folder) else []
         logs = [name for name in names if name.endswith(".log")]
@@ -325,9 +366,33 @@ class Faults:
         self._last(2, 6, f"rolling restart of {node.name}", lambda: self._boot(node))
         self._kernel.after(7, self._roll, left[1:])
 
+    def _fail_store(self, kind: Kind) -> None:
+        store = self._store
+        assert store is not None, "there is nothing tiered"
+        store.faults[kind] += 1
+        if kind == "store slow":
+            store.slowness = self._random.choice((10.0, 100.0, 300.0))
+
+        def heal() -> None:
+            store.faults[kind] -= 1
+            if not store.faults["store slow"]:
+                store.slowness = 1.0
+
+        self._last(1, 8, kind, heal)
+
+    def _replace_disk(self) -> None:
+        """A controller loses its disk, where the others can do without its vote."""
+        controllers = [node for node in self._nodes if not node.is_broker]
+        spare = [node for node in controllers if can_spare(self._nodes, node)]
+        if spare:
+            node = self._random.choice(spare)
+            self._copies.ended(node)
+            node.lose_disk()
+            self._last(0.5, 5, f"new disk of {node.name}", lambda: self._boot(node))
+
     def _repair(self, node: Node) -> None:
         node.files.faults.clear()
         node.files.capacity_bytes = None
-        if node.is_up:
-            node.crash("kill")
+        self._copies.spare(node)
+        self._crash(node, "kill")
         self._boot(node)

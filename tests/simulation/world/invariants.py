@@ -9,7 +9,7 @@ A node is looked at after each round of its loop, and only what has changed is l
 | too-few | it rises while fewer replicas are in sync than must be |
 | uncounted | it rises above the end of a replica in the ISR, or in the one that is asked for |
 | uncommitted-shown | a follower's high watermark lies above what any leader has committed |
-| log-start | it goes down |
+| log-start | it goes down, but for an empty copy that begins with the batch it lies in |
 | replica-sets | ISR, ELR and replicas are not nested or disjoint as they must be; an ELR beside |
 | | an ISR that is large enough; a fenced broker in the ISR of a leader; a leader outside of it |
 | maximal-isr | the controller's ISR has a member that the leader does not count |
@@ -19,7 +19,11 @@ A node is looked at after each round of its loop, and only what has changed is l
 | epochs | the leader epoch or the partition epoch of a partition goes down |
 | quorum-leader | two nodes lead the quorum in one epoch, or the leader lacks what is committed |
 | quorum-majority | metadata is committed that fewer than most of the voters have |
+| voter-steps | two committed sets of voters follow each other that differ by more than one voter, |
+| | or nodes have different ones at one offset |
+| removed-leader | a leader that was removed from the voters goes on committing |
 | two-owners | two members of a group of the new protocol own a partition |
+| outlived-leadership | a share partition is still there after the leadership it was loaded in |
 
 What lies below the high watermarks is compared batch by batch (`committed`). What happened on the
 way is counted (`seen`): a story without elections and without changes of ISRs proves little.
@@ -33,7 +37,9 @@ from typing import TYPE_CHECKING, Any
 from kaa.coordinators.group.consumer.group import ConsumerGroup
 from kaa.log.truncation import PendingTruncation
 from kaa.replication.leader import UNKNOWN_OFFSET
+from kaa.tier.metadata.model import TopicIdPartition
 from tests.simulation.world.committed import Committed, InvariantError, log_batches
+from tests.simulation.world.voters import VoterSets, has_majority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +47,13 @@ if TYPE_CHECKING:
     from kaa.controller.image import ClusterImage, PartitionImage
     from kaa.log.log import UnifiedLog
     from kaa.quorum.driver import QuorumDriver
+    from kaa.quorum.voters import VoterSet
     from kaa.replication.partition import Partition
+    from kaa.serving.share.led import LedSharePartition
     from kaa.serving.share.machine import SharePartition
+    from kaa.wire.primitives import Uuid
     from tests.simulation.world.processes import Node
+    from tests.simulation.world.store import SimStore
 
 _Key = tuple[str, int]
 METADATA: _Key = ("metadata", 0)
@@ -52,8 +62,9 @@ METADATA: _Key = ("metadata", 0)
 class Invariants:
     """See the module's text; keeps what it must not see go back."""
 
-    def __init__(self, nodes: list[Node], *, min_isr: int) -> None:
-        self._nodes = nodes
+    def __init__(self, nodes: list[Node], store: SimStore, *, min_isr: int) -> None:
+        self._brokers = [node for node in nodes if node.is_broker]
+        self._store = store
         self._min_isr = min_isr
         self.looks = 0
         # What happened, by name.
@@ -62,10 +73,12 @@ class Invariants:
         self._leaders: dict[tuple[str, int, int], str] = {}
         self._quorum_leaders: dict[int, str] = {}
         self._quorum_epoch = -1
-        # By node, where its log of the metadata ended when it was last seen.
-        self._quorum_ends: dict[str, int] = {}
+        # By name and disk of a node, where its log of the metadata ended when it was last seen.
+        self._quorum_ends: dict[tuple[str, Uuid | None], int] = {}
+        self._voter_sets = VoterSets(self.seen)
         self._high_watermarks: dict[tuple[str, int, str, int, int], int] = {}
         self._log_starts: dict[tuple[str, int, str, int], int] = {}
+        self._local_starts: dict[tuple[str, int, str, int], int] = {}
         self._epochs: dict[tuple[str, int, str, int], tuple[int, int]] = {}
         # By offset of the metadata, the digest of the image there.
         self._images: dict[int, tuple[str, str]] = {}
@@ -74,7 +87,7 @@ class Invariants:
         # By boot of a node and log: up to where it was compared; and what it was like then.
         self._compared: dict[tuple[str, int, _Key], int] = {}
         self._partition_states: dict[str, tuple[int, dict[Partition, tuple[Any, ...]]]] = {}
-        self._quorum_states: dict[tuple[str, int], tuple[int, bool, int, int]] = {}
+        self._quorum_states: dict[tuple[str, int], tuple[int, bool, int, int, VoterSet]] = {}
         # The newest partitions that any node knows of.
         self._newest_offset = -1
         self._newest: dict[_Key, PartitionImage] = {}
@@ -96,6 +109,8 @@ class Invariants:
             return
         self.looks += 1
         self._check_image(node)
+        if not node.is_broker:
+            return
         boots, states = self._partition_states.get(node.name, (0, {}))
         if boots != node.boots:
             states = {}
@@ -109,6 +124,7 @@ class Invariants:
                 -1 if log is None else log.high_watermark,
                 -1 if log is None else log.log_end_offset,
                 -1 if log is None else log.log_start_offset,
+                -1 if log is None else log.local_log_start_offset,
                 None if leadership is None else leadership.isr,
                 None if leadership is None else leadership.proposal,
             )
@@ -117,7 +133,7 @@ class Invariants:
                 states[partition] = state
                 key = (str(partition.topic_id), partition.number)
                 if before is not None and leadership is not None and before[1] is leadership:
-                    self._check_rise(node, partition, before[2], before[5])
+                    self._check_rise(node, partition, before[2], before[6])
                 self._check(node, partition, key, -1 if before is None else before[3])
 
     def _check(self, node: Node, partition: Partition, key: _Key, end_before: int) -> None:
@@ -138,11 +154,28 @@ class Invariants:
         if high > end:
             raise InvariantError("high-watermark", f"{node.name} {where}: {high} above {end}")
         start = log.log_start_offset
-        if start < self._log_starts.get(boot, start):
-            raise InvariantError("log-start", f"{node.name} {where}: back to {start}")
+        before = self._log_starts.get(boot, start)
+        if start < before and not (end_before == before and _begins_with(log, before)):
+            raise InvariantError("log-start", f"{node.name} {where}: {before}, back to {start}")
         self._log_starts[boot] = start
+        if log.is_tiered and self._local_starts.get(boot) != log.local_log_start_offset:
+            self._local_starts[boot] = log.local_log_start_offset
+            self._check_local_start(partition)
         self.seen["truncations"] += end < end_before
         self._compare(node, partition, key, log)
+
+    def _check_local_start(self, partition: Partition) -> None:
+        """Something left a disk because the store has it."""
+        place = TopicIdPartition(partition.topic_id, partition.topic, partition.number)
+        held = [
+            other
+            for node in self._brokers
+            if node.broker is not None
+            for other in node.broker.services.replicas._partitions.values()
+            if (other.topic_id, other.number) == (partition.topic_id, partition.number)
+        ]
+        self.seen["local starts moved"] += 1
+        self._store.check_local_start(place, held or [partition])
 
     def _check_leader(self, node: Node, partition: Partition, key: _Key, where: str) -> None:
         image, leadership = partition.image, partition.leadership
@@ -225,7 +258,7 @@ class Invariants:
         """Above its high watermark a log may differ, unless it counts (`is_full`)."""
         end = log.log_end_offset
         compared = min(self._compared.get(boot, 0), end)
-        compared = max(compared, log.log_start_offset)
+        compared = max(compared, log.local_log_start_offset)
         until = min(max(committed.end if is_full else log.high_watermark, shown), end)
         for batch in log_batches(log, compared, until) if compared < until else ():
             if batch.base_offset >= committed.end and batch.next_offset <= shown:
@@ -301,7 +334,7 @@ class Invariants:
                     self._check_sets(image, f"{name}-{number}", partition)
                     self._count(before, partition)
         self._newest = newest
-        for node in self._nodes:
+        for node in self._brokers:
             if node.broker is not None:
                 for held in node.broker.services.replicas._partitions.values():
                     if held.log is not None:
@@ -340,11 +373,12 @@ class Invariants:
 
     def _check_quorum(self, node: Node, driver: QuorumDriver) -> None:
         machine, log = driver.machine, driver.log
+        quorum = machine._replica
         if log._log.directory.offline_reason is not None:
             return
         high = machine.high_watermark or 0
         end = log._log.log_end_offset
-        state = (machine.epoch, machine.is_leader, high, end)
+        state = (machine.epoch, machine.is_leader, high, end, quorum.voter_set)
         before = self._quorum_states.get((node.name, node.boots))
         if before == state:
             return
@@ -352,8 +386,10 @@ class Invariants:
         boot = (node.name, node.boots, METADATA)
         committed = self._committed.setdefault(METADATA, Committed("metadata"))
         self._quorum_epoch = max(self._quorum_epoch, machine.epoch)
-        self._quorum_ends[node.name] = end
+        self._quorum_ends[node.name, node.directory_id] = end
+        self._voter_sets.look(node.name, quorum.voters, high)
         if machine.is_leader:
+            self._voter_sets.look_at_leader(node.name, quorum.local, quorum.voters, high)
             if machine.epoch not in self._quorum_leaders:
                 self.seen["quorum elections"] += 1
             leader = self._quorum_leaders.setdefault(machine.epoch, node.name)
@@ -363,10 +399,8 @@ class Invariants:
             if machine.epoch == self._quorum_epoch and end < committed.end:
                 detail = f"{node.name}: {end} of {committed.end}"
                 raise InvariantError("quorum-leader", detail)
-            having = [name for name, known in self._quorum_ends.items() if known >= high]
-            if len(having) <= len(self._nodes) // 2:
-                detail = f"{node.name}: {high} is on {having} alone"
-                raise InvariantError("quorum-majority", detail)
+            if before is None or high > before[2]:
+                self._check_majority(node, high, (before or state)[4], quorum.voter_set)
         if before is not None and end < before[3]:
             self.seen["metadata truncations"] += 1
         unified = log._log
@@ -377,10 +411,19 @@ class Invariants:
             is_newest = machine.is_leader and machine.epoch == self._quorum_epoch
             self._read(boot, committed, unified, min(high, end), is_full=is_newest)
 
+    def _check_majority(self, node: Node, high: int, *sets: VoterSet) -> None:
+        """More is committed: most of those who vote have it, by the set that was in force before
+        the round or by the one that is now.
+        """
+        having = [disk for disk, known in self._quorum_ends.items() if known >= high]
+        if not any(has_majority(voters, having) for voters in sets):
+            detail = f"{node.name}: {high} is on {having} alone, of {sets[-1].ids()}"
+            raise InvariantError("quorum-majority", detail)
+
     # --- groups
 
     def look_at_groups(self) -> None:
-        for node in self._nodes:
+        for node in self._brokers:
             if node.broker is None:
                 continue
             for shard in node.broker.services.groups.runtime:
@@ -393,18 +436,22 @@ class Invariants:
                     if isinstance(group, ConsumerGroup):
                         self._check_group(node, group)
 
-    def share_partitions(self, topic: str) -> Iterator[tuple[str, int, SharePartition]]:
-        """The share partitions of a topic at their leaders of the newest epoch: node, number and
-        state, of those that are loaded, whenever that was.
+    def share_partitions(
+        self, topic: str, group_id: str
+    ) -> Iterator[tuple[str, int, SharePartition]]:
+        """A group's share partitions of a topic at their leaders of the newest epoch: node, number
+        and state, of those that are loaded, whenever that was.
         """
         topic_id = self._topic_ids.get(topic, "")
-        for node in self._nodes:
+        for node in self._brokers:
             if node.broker is None:
                 continue
             for led in node.broker.services.share_partitions:
+                _check_led(node, led)
                 newest = self._newest.get((topic_id, led.key.partition))
                 if (
                     str(led.key.topic_id) == topic_id
+                    and led.key.group_id == group_id
                     and led.is_loaded
                     and led.error is None
                     and newest is not None
@@ -424,3 +471,16 @@ class Invariants:
                         detail = f"{node.name} {group.group_id}: {owner}, {member.member_id}"
                         raise InvariantError("two-owners", detail)
         self.seen["groups looked at"] += 1
+
+
+def _begins_with(log: UnifiedLog, offset: int) -> bool:
+    """Whether the first batch of a log has the offset."""
+    first = next(log_batches(log, log.log_start_offset, log.log_start_offset + 1), None)
+    return first is not None and first.base_offset <= offset < first.next_offset
+
+
+def _check_led(node: Node, led: LedSharePartition) -> None:
+    partition = led.partition
+    if not partition.is_leader or led.leader_epoch != partition.leader_epoch:
+        detail = f"{node.name} {led.key} of epoch {led.leader_epoch}, now {partition.leader_epoch}"
+        raise InvariantError("outlived-leadership", detail)

@@ -26,5 +26,19 @@ Kind = Literal[
     "rolling restart",
     "power cut of all",
     "client doubled",
+    # Of stories in which voters change.
+    "disk replaced",
+    # Of stories with a store.
+    "store slow",
+    "store down",
+    "uploads cut",
+    "answers lost",
+    "short ranges",
+    "damaged ranges",
 ]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+_ALL: tuple[Kind, ...] = get_args(Kind)
+KINDS = _ALL[: _ALL.index("disk replaced")]
+VOTER_KINDS: tuple[Kind, ...] = (*KINDS, *("disk replaced",) * 3)
+"""Disks that are lost come as often as three others."""
+STORE_KINDS = _ALL[_ALL.index("store slow") :]
+TIER_KINDS: tuple[Kind, ...] = (*KINDS, *STORE_KINDS * 2)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from kaa.log.sim_files import CrashMode
+    from kaa.quorum.voters import VoterSet
+    from kaa.tier.store.objects import ObjectStore
+    from kaa.wire.primitives import Uuid
     from tests.simulation.world.kernel import Kernel
     from tests.simulation.world.network import SimNetwork
 
@@ -74,7 +77,11 @@ class Node:
         voters: tuple[int, ...],
         seed: int,
         *settings: str,
+        first_voters: VoterSet | None = None,
+        is_broker: bool = True,
+        store: ObjectStore | None = None,
     ) -> None:
+        """With `first_voters` the log says who votes, and `voters` are those who may."""
         name = host_of(node_id)
         self.kernel = kernel
         self.network = network
@@ -91,6 +98,12 @@ class Node:
         self.process: Broker | None = None
         self.boots = 0
         self.is_formatted = False
+        self.is_broker = is_broker
+        self._given_voters = first_voters
+        self._is_quorum_dynamic = first_voters is not None
+        self._store = store
+        # Of the disk it has; None before it is formatted.
+        self.directory_id: Uuid | None = None
         self.reports: list[str] = []
         # Why the process ended by itself; None unless it did.
         self.failure: BaseException | None = None
@@ -99,13 +112,18 @@ class Node:
         self.crash_mode: CrashMode = "kill"
         self._stop: asyncio.Event | None = None
         self._main: asyncio.Task[None] | None = None
-        quorum = ",".join(f"{voter}@{host_of(voter)}:{CONTROLLER_PORT}" for voter in voters)
+        controllers = [f"{host_of(voter)}:{CONTROLLER_PORT}" for voter in voters]
+        quorum = f"controller.quorum.bootstrap.servers={','.join(controllers)}"
+        if first_voters is None:
+            named = (f"{voter}@{at}" for voter, at in zip(voters, controllers, strict=True))
+            quorum = f"controller.quorum.voters={','.join(named)}"
+        listener = f"CONTROLLER://{name}:{CONTROLLER_PORT}"
         overrides = [
             f"node.id={node_id}",
-            "process.roles=broker,controller",
-            f"listeners=PLAINTEXT://{name}:{PORT},CONTROLLER://{name}:{CONTROLLER_PORT}",
+            f"process.roles={'broker,' if is_broker else ''}controller",
+            f"listeners={f'PLAINTEXT://{name}:{PORT},' if is_broker else ''}{listener}",
             "controller.listener.names=CONTROLLER",
-            f"controller.quorum.voters={quorum}",
+            quorum,
             f"log.dirs={DATA}",
             *settings,
         ]
@@ -161,6 +179,7 @@ class Node:
             ),
             random=Random(self.random.randrange(2**63)),
             report=self._report,
+            store=self._store,
         )
         self.process = broker
         async with running(broker):
@@ -176,9 +195,11 @@ class Node:
             config.node_id,
             config.log_dirs,
             config.metadata_log_dir,
-            is_quorum_dynamic=False,
+            is_quorum_dynamic=self._is_quorum_dynamic,
+            voters=self._given_voters,
         )
         plan = plan_format(self.files, request, lambda: random_uuid(random.randbytes))
+        self.directory_id = plan.directory_ids[DATA]
         for _ in plan.run(self.files, self.clock.wall_ms(), "formatted in the world"):
             pass
 
@@ -238,6 +259,14 @@ class Node:
         """Crashes in the middle of one of the next operations on its disk."""
         self.crash_mode = mode
         self.files.crash_at = len(self.files.history) + operations
+
+    def lose_disk(self) -> None:
+        """The process is gone, and its disk with it; the next one is empty, and has another id."""
+        self.crash("kill")
+        self.files = SimFiles(seed=self.random.randrange(2**31))
+        self.is_formatted = False
+        # It is not one of the first voters any more.
+        self._given_voters = None
 
     @property
     def is_stopping(self) -> bool:

@@ -40,8 +40,12 @@ if TYPE_CHECKING:
     from tests.simulation.world.workload import Workload
 
 GROUP = "workers"
+# What the names of other groups begin with.
+VISITORS = "visitors"
 DELIVERIES_MAX = 4
 LOCK_SECONDS = 3.0
+# With visitors workers are late so often that they meet those who have their records by then.
+SLOW_SHARE, VISITED_SLOW_SHARE = 0.02, 0.3
 SETTINGS = (
     "share.coordinator.state.topic.num.partitions=2",
     "share.coordinator.snapshot.update.records.per.snapshot=10",
@@ -71,7 +75,9 @@ _WEIGHTS = (8, 1, 1)
 class Queue:
     """What is certain about the records of the group."""
 
-    def __init__(self) -> None:
+    def __init__(self, slow_share: float = SLOW_SHARE) -> None:
+        """`slow_share`: how often workers take longer than they may hold records."""
+        self.slow_share = slow_share
         # The offsets whose end was answered as stored, by partition, in order.
         self.ended: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
         self.delivered: dict[tuple[int, int], int] = {}
@@ -191,13 +197,32 @@ class Worker(Client):
 
     async def _pause(self) -> None:
         """Processing takes a while, now and then longer than a record may be held."""
-        is_long = not self.queue.is_draining and self.random.random() < 0.02
+        is_long = not self.queue.is_draining and self.random.random() < self.queue.slow_share
         await asyncio.sleep(LOCK_SECONDS * 1.2 if is_long else self.random.expovariate(10))
 
     def _kind(self) -> AcknowledgeType:
         if self.queue.is_draining:
             return AcknowledgeType.ACCEPT
         return self.random.choices(_KINDS, _WEIGHTS)[0]
+
+
+class Visitor(Client):
+    """Comes with a new group each time, which begins with the newest records, and takes a few.
+
+    So share state is begun all through the story, and not before anything has gone wrong.
+    """
+
+    async def work(self) -> None:
+        name = f"{VISITORS}-{self.number}-{self.random.randrange(1_000_000)}"
+        settings = self.workload.settings(group_id=name, fetch_max_wait_ms="300")
+        async with ShareConsumer(settings, **self.given) as consumer:
+            consumer.subscribe([TOPIC])
+            for _ in range(self.random.randrange(4, 12)):
+                records = await consumer.poll(500)
+                self.workload.counts["records visited"] += len(records)
+                if self.is_over:
+                    break
+        self.workload.counts["visits"] += 1
 
 
 async def configure_group(workload: Workload, process: ClientProcess) -> None:

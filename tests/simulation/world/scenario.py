@@ -20,14 +20,19 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.histories.checks import check
-from tests.simulation.world import queues
+from tests.simulation.world import archives, queues
+from tests.simulation.world.archives import Archives, Archivist, Historian
+from tests.simulation.world.copies import Copies
 from tests.simulation.world.faults import Faults
 from tests.simulation.world.invariants import Invariants
 from tests.simulation.world.kernel import Kernel
-from tests.simulation.world.kinds import KINDS
+from tests.simulation.world.kinds import KINDS, TIER_KINDS, VOTER_KINDS
 from tests.simulation.world.network import SimNetwork
 from tests.simulation.world.processes import ClientProcess, Node
-from tests.simulation.world.queues import Queue, Worker, configure_group
+from tests.simulation.world.queue_watch import QueueWatch
+from tests.simulation.world.queues import Queue, Visitor, Worker, configure_group
+from tests.simulation.world.store import SimStore
+from tests.simulation.world.voters import Elector, are_settled, first_voters
 from tests.simulation.world.workload import (
     TOPIC,
     Client,
@@ -56,9 +61,15 @@ HEALED_SECONDS = 90.0
 PROGRESS_SECONDS = 90.0
 READ_SECONDS = 120.0
 STOP_SECONDS = 60.0
+HEARD_SECONDS = 10.0
 # Far more than nodes and clients together need for a second of their lives.
 ROUNDS_PER_SECOND_MAX = 100_000
 ACKNOWLEDGED_MIN = 20
+VOTER_CHANGES_MIN = 2
+# Local starts that moved, and ranges that were read from the store.
+TIERED_MIN = 5
+# How many stories about voters have controllers that join by themselves.
+JOINING_SHARE = 0.3
 # Numbers of clients that work under the transactional id of another one.
 FIRST_DOUBLE = 100
 # What has to happen somewhere in a set of stories of three nodes.
@@ -82,6 +93,22 @@ COVERED = (
     "records RELEASE",
     "records REJECT",
     "records delivered again",
+    "voters added",
+    "voters removed",
+    "voters replaced",
+    "leaders removed",
+    "objects written",
+    "objects deleted",
+    "ranges read",
+    "local starts moved",
+    "archives tiered",
+    "archives trimmed",
+    "archives deleted",
+    "requests refused",
+    "times of uploads cut",
+    "times of answers lost",
+    "times of short ranges",
+    "times of damaged ranges",
 )
 
 
@@ -128,11 +155,60 @@ class Plan:
     nodes: int = 1
     # Without any there is no queue, and what was there before them has the story it had.
     workers: int = 0
+    # Clients that come to the queue with one new group after the other.
+    visitors: int = 0
+    # Nodes without the role of a broker; with any, voters change.
+    controllers: int = 0
+    # Clients of the tier, who write and read archives; without any nothing is tiered.
+    archivists: int = 0
 
 
-def queue_plan(seed: int, seconds: float, kinds: tuple[Kind, ...] = KINDS) -> Plan:
-    """A story about a queue: three nodes, those who write, and workers."""
-    return Plan(seed, seconds, kinds=kinds, nodes=3, transactors=1, senders=1, members=0, workers=3)
+def queue_plan(
+    seed: int, seconds: float, kinds: tuple[Kind, ...] = KINDS, *, visitors: int = 0
+) -> Plan:
+    """A story about a queue: three nodes, those who write, and workers. One with visitors has more
+    workers than partitions, so that some share one.
+    """
+    return Plan(
+        seed,
+        seconds,
+        kinds=kinds,
+        nodes=3,
+        transactors=1,
+        senders=1,
+        members=0,
+        workers=6 if visitors else 3,
+        visitors=visitors,
+    )
+
+
+def voter_plan(seed: int, seconds: float, kinds: tuple[Kind, ...] = VOTER_KINDS) -> Plan:
+    """A story about voters: three brokers, two controllers beside them, and few clients."""
+    return Plan(
+        seed,
+        seconds,
+        kinds=kinds,
+        nodes=3,
+        controllers=2,
+        transactors=1,
+        senders=1,
+        members=0,
+    )
+
+
+def tier_plan(seed: int, seconds: float, kinds: tuple[Kind, ...] = TIER_KINDS) -> Plan:
+    """A story about the tier: three brokers, a store, and readers of what left their disks."""
+    return Plan(
+        seed,
+        seconds,
+        budget=14,
+        kinds=kinds,
+        nodes=3,
+        transactors=1,
+        senders=1,
+        members=0,
+        archivists=2,
+    )
 
 
 @dataclass
@@ -163,23 +239,28 @@ class Scenario:
         ]
         if plan.workers:
             settings += queues.SINGLE if plan.nodes == 1 else queues.REPLICATED
-        self.queue = Queue()
-        voters = tuple(range(1, plan.nodes + 1))
-        self.nodes = [
-            Node(self.kernel, self.network, node_id, voters, random.randrange(2**31), *settings)
-            for node_id in voters
-        ]
-        self.invariants = Invariants(self.nodes, min_isr=min(2, plan.nodes))
+        if plan.archivists:
+            settings += archives.SINGLE if plan.nodes == 1 else archives.REPLICATED
+        self.queue = Queue(queues.VISITED_SLOW_SHARE if plan.visitors else queues.SLOW_SHARE)
+        self.queue_watch = QueueWatch()
+        self.archives = Archives()
+        self.store = SimStore(self.kernel)
+        self.nodes = self._make_nodes(random, settings)
+        self.brokers = [node for node in self.nodes if node.is_broker]
+        self.store.nodes = self.brokers
+        self.invariants = Invariants(self.nodes, self.store, min_isr=min(2, plan.nodes))
         by_loop = {node.name: node for node in self.nodes}
 
         def after_round(loop: SimLoop) -> None:
             node = by_loop.get(loop.host)
             if node is not None and node.loop is loop:
                 self.invariants.after_round(node)
+                if plan.workers:
+                    self.queue_watch.see(node)
 
         self.kernel.after_round = after_round
         self.workload = Workload(
-            ",".join(node.bootstrap for node in self.nodes),
+            ",".join(node.bootstrap for node in self.brokers),
             min(3, plan.nodes),
             self.invariants.acknowledged,
         )
@@ -196,6 +277,7 @@ class Scenario:
             self.kernel,
             self.network,
             self.nodes,
+            Copies(self.nodes),
             lambda: [client.process.name for client in self.clients],
             self._replace_client,
             self._double_client,
@@ -203,7 +285,31 @@ class Scenario:
             budget=plan.budget,
             crash_modes=modes,
             has_group_commit=self.has_group_commit,
+            store=self.store,
         )
+
+    def _make_nodes(self, random: Random, settings: list[str]) -> list[Node]:
+        plan = self.plan
+        node_ids = tuple(range(1, plan.nodes + plan.controllers + 1))
+        first = None
+        if plan.controllers:
+            first = first_voters(node_ids[: plan.nodes], random)
+            joins = random.random() < JOINING_SHARE
+            settings.append(f"controller.quorum.auto.join.enable={str(joins).lower()}")
+        return [
+            Node(
+                self.kernel,
+                self.network,
+                node_id,
+                node_ids,
+                random.randrange(2**31),
+                *settings,
+                first_voters=first,
+                is_broker=node_id <= plan.nodes,
+                store=self.store,
+            )
+            for node_id in node_ids
+        ]
 
     # --- the story
 
@@ -224,8 +330,9 @@ class Scenario:
             lambda: all(node.is_ready for node in self.nodes), START_SECONDS, "nodes did not start"
         )
         first = self._process()
-        replicas = min(3, len(self.nodes))
-        self._run_reader(first, create_topic(self.workload, first, replicas))
+        replicas = min(3, len(self.brokers))
+        tiered = archives.TIERED if self.plan.archivists else None
+        self._run_reader(first, create_topic(self.workload, first, replicas, tiered))
         if self.plan.workers:
             self._run_reader(first, configure_group(self.workload, first))
         self._begin_clients()
@@ -237,11 +344,16 @@ class Scenario:
         )
         self._expect_progress()
         self._expect(self.faults.is_whole, HEALED_SECONDS, "replicas did not get in sync")
+        if self.plan.controllers:
+            what = "a voter without its disk was not removed"
+            self._expect(lambda: are_settled(self.nodes), HEALED_SECONDS, what)
         self.workload.is_over = True
         self._expect_end(lambda client: not isinstance(client, Worker))
         self._check_all(first)
         if self.plan.workers:
             self._check_queue()
+        if self.plan.archivists:
+            self._check_store()
         self._end(first)
         return self._result()
 
@@ -250,7 +362,9 @@ class Scenario:
         kinds: list[Callable[..., Client]] = []
         kinds += [Transactor] * plan.transactors + [Sender] * plan.senders
         kinds += [Member] * plan.members + [Operator] * plan.operators
-        kinds += [self._new_worker] * plan.workers
+        kinds += [self._new_worker] * plan.workers + [Visitor] * plan.visitors
+        kinds += [self._new_elector] * bool(plan.controllers)
+        kinds += [self._new_archivist] * plan.archivists + [Historian] * bool(plan.archivists)
         for number, kind in enumerate(kinds):
             self._begin_client(kind, number)
 
@@ -277,8 +391,7 @@ class Scenario:
         client.process.close()
         client.killed()
         if client.number < FIRST_DOUBLE:
-            is_worker = isinstance(client, Worker)
-            self._begin_client(self._new_worker if is_worker else type(client), client.number)
+            self._begin_client(self._maker(client), client.number)
 
     def _double_client(self) -> None:
         """Another client takes the transactional id of one that goes on: one of them is fenced."""
@@ -290,6 +403,21 @@ class Scenario:
             double.begin()
             self.clients.append(double)
             self.kernel.say(double.process.name, f"takes the place of {client.process.name}")
+
+    def _maker(self, client: Client) -> Callable[..., Client]:
+        """What makes another one like it."""
+        makers: dict[type[Client], Callable[..., Client]] = {
+            Worker: self._new_worker,
+            Elector: self._new_elector,
+            Archivist: self._new_archivist,
+        }
+        return makers.get(type(client), type(client))
+
+    def _new_elector(self, workload: Workload, process: ClientProcess, number: int) -> Elector:
+        return Elector(workload, process, number, self.nodes)
+
+    def _new_archivist(self, workload: Workload, process: ClientProcess, number: int) -> Archivist:
+        return Archivist(workload, process, number, self.archives)
 
     def _new_worker(self, workload: Workload, process: ClientProcess, number: int) -> Worker:
         return Worker(workload, process, number, self.queue)
@@ -327,6 +455,8 @@ class Scenario:
         assert is_so(), f"liveness: {what} within {seconds:g} s"
 
     def _check_processes(self) -> None:
+        if self.store.violation is not None:
+            raise self.store.violation
         for node in self.nodes:
             node.tick()
             if node.failure is not None and node.name not in self.faults.failing:
@@ -337,7 +467,8 @@ class Scenario:
                 raise AssertionError(f"{client.process.name}: {client.process.loop.complaints}")
 
     def _look_at_queue(self) -> None:
-        for name, number, machine in self.invariants.share_partitions(TOPIC):
+        self.queue_watch.check()
+        for name, number, machine in self.invariants.share_partitions(TOPIC, queues.GROUP):
             self.queue.check_leader(number, machine, name)
 
     # --- what must have come of it
@@ -351,13 +482,17 @@ class Scenario:
 
     def _expect_progress(self) -> None:
         """Everybody who works gets something done after all is healed."""
-        before = Counter(self.workload.counts)
+        before = self.workload.counts + self.store.counts
 
         def has_moved() -> bool:
             counts = self.workload.counts
             names = ["acknowledged", "polled"]
             names += ["transaction OK"] * bool(self.plan.transactors)
             names += ["records ACCEPT"] * bool(self.plan.workers)
+            names += ["voter changes answered"] * bool(self.plan.controllers)
+            if self.plan.archivists:
+                counts = counts + self.store.counts
+                names += ["archives read", "histories read", "objects written", "ranges read"]
             return all(counts[name] > before[name] for name in names)
 
         self._expect(has_moved, PROGRESS_SECONDS, "there was no progress after healing")
@@ -373,8 +508,16 @@ class Scenario:
             assert found.get(partition, -1) >= offset, (
                 f"group {group}: {TOPIC}-{partition} was committed to {offset}, has {found}"
             )
-        names = self._run_reader(process, topic_names(self.workload, process))
-        problems = self.workload.topics.problems(names)
+        self._check_topics(process)
+
+    def _check_topics(self, process: ClientProcess) -> None:
+        """A broker may hear a moment later than the client of what was answered."""
+        is_late = self._after(HEARD_SECONDS)
+        problems = ["nobody was asked"]
+        while problems and not is_late():
+            names = self._run_reader(process, topic_names(self.workload, process))
+            problems = self.workload.topics.problems(names)
+            self._step_until(self._after(1 if problems else 0))
         assert not problems, f"topics: {problems}"
 
     def _check_queue(self) -> None:
@@ -388,7 +531,8 @@ class Scenario:
 
         def is_drained() -> bool:
             found = {
-                number: machine for _, number, machine in self.invariants.share_partitions(TOPIC)
+                number: machine
+                for _, number, machine in self.invariants.share_partitions(TOPIC, queues.GROUP)
             }
             return all(
                 number in found and queues.is_drained(found[number], some)
@@ -399,6 +543,17 @@ class Scenario:
         self.queue.is_over = True
         self._expect_end(lambda _: True)
         self.queue.check_delivered(everything)
+
+    def _check_store(self) -> None:
+        """The store has what metadata names, and nothing else."""
+        is_late = self._after(HEALED_SECONDS)
+        problems = self.store.problems(self.archives.deleted)
+        while problems:
+            if is_late():
+                break
+            self._step_until(self._after(1))
+            problems = self.store.problems(self.archives.deleted)
+        assert not problems, f"store: {'; '.join(problems[:5])}"
 
     async def _settle(self, process: ClientProcess) -> None:
         """Ends the transactions that killed clients left open."""
@@ -434,6 +589,12 @@ class Scenario:
         assert seen["quorum elections"], f"too little was done: {seen}"
         assert seen["partition leaders"], f"too little was done: {seen}"
         assert self.invariants.looks > 100, "the invariants were hardly looked at"
+        if self.plan.controllers:
+            changes = seen["voters added"] + seen["voters removed"]
+            assert changes >= VOTER_CHANGES_MIN, f"too little was done: {seen}"
+        if self.plan.archivists:
+            assert seen["local starts moved"] >= TIERED_MIN, f"too little was done: {seen}"
+            assert self.store.counts["ranges read"] >= TIERED_MIN, f"too little: {seen}"
 
     def _result(self) -> Result:
         counts = Counter(self.workload.counts)
@@ -443,6 +604,8 @@ class Scenario:
         counts["messages"] = self.network.message_count
         counts["looks"] = self.invariants.looks
         counts += self.invariants.seen
+        counts += self.queue_watch.seen
+        counts += self.store.counts
         return Result(
             self.plan.seed,
             self.kernel.digest(),

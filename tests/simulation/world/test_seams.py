@@ -40,6 +40,7 @@ PACKAGES = (
     "quorum",
     "replication",
     "serving",
+    "tier",
 )
 MACHINE = {
     "concurrent.futures": {"ThreadPoolExecutor", "ProcessPoolExecutor"},

@@ -7,6 +7,9 @@
 | member | reads as a member of a group and commits; half of them by the classic protocol |
 | operator | creates and deletes topics, moves replicas and leaders, changes settings |
 | worker | takes records as a member of a share group, and says what became of each (`queues`) |
+| elector | adds, removes and replaces voters of the quorum (`voters`) |
+| historian | reads the whole history again and again, out of the store (`archives`) |
+| archivist | writes, reads back, trims and deletes tiered topics (`archives`) |
 
 Every client has a process of its own, which may be killed and begun anew. What was done goes into
 a history (`tests/histories`) with what is certain about its outcome. Commits of groups and topics
@@ -425,10 +428,16 @@ async def polled(consumer: Consumer, timeout_ms: int = 100) -> list[Poll]:
     ]
 
 
-async def create_topic(workload: Workload, process: ClientProcess, replicas: int) -> None:
+async def create_topic(
+    workload: Workload,
+    process: ClientProcess,
+    replicas: int,
+    settings: Mapping[str, str] | None = None,
+) -> None:
     given: Any = {"random": process.random, "clock": process.clock}
     async with Admin(workload.settings(), **given) as admin:
-        outcome = await admin.create_topics([NewTopic(TOPIC, PARTITIONS, replicas)])
+        topic = NewTopic(TOPIC, PARTITIONS, replicas, dict(settings or {}))
+        outcome = await admin.create_topics([topic])
         assert outcome[TOPIC] is None, outcome
 
 
