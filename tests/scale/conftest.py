@@ -20,6 +20,16 @@ SESSION_MS = 6_000
 STOP_SECONDS_MAX = 60
 
 
+# Before xdist looks at the groups.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker runs what shares the node, so that there is only one of it."""
+    folder = Path(__file__).parent
+    for item in items:
+        if item.path.parent == folder and "scale" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("scale"))
+
+
 @pytest.fixture(scope="package")
 def scale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scale]:
     folder = tmp_path_factory.mktemp("scale")
@@ -39,7 +49,10 @@ def scale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scale]:
             # One test reports it; the others have their topics all the same.
             made.creation_failure = failure
         yield made
+        # A node that was fenced, or failed to load something, says so.
+        sys.stdout.write("\n".join(["", *node.reports, ""]))
         made.repeated("DeleteTopics", delete, 2)
+        assert node.probe.full_collections == 0
     sys.stdout.write(f"clean stop: {node.stop_seconds:.1f} s\n")
     assert node.stop_seconds < STOP_SECONDS_MAX
 
@@ -48,6 +61,8 @@ def settings(folder: Path) -> tuple[str, ...]:
     return (
         f"log.dirs={folder}/a,{folder}/b",
         f"metadata.log.dir={folder}/a",
+        # A machine with other work on it keeps the node from its heartbeats for longer than usual.
+        "broker.session.timeout.ms=120000",
         "offsets.topic.num.partitions=1",
         "group.initial.rebalance.delay.ms=500",
         f"group.min.session.timeout.ms={SESSION_MS}",
@@ -66,4 +81,5 @@ def settings(folder: Path) -> tuple[str, ...]:
         "log.cleanup.policy=compact,delete",
         "leader.imbalance.check.interval.seconds=1",
         "unclean.leader.election.interval.ms=1000",
+        "group.streams.initial.rebalance.delay.ms=0",
     )

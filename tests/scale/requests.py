@@ -34,6 +34,11 @@ from kaa.wire.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from kaa.wire.messages.k27_write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from kaa.wire.messages.k32_describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -252,6 +257,15 @@ def _of_operators(names: list[str], numbers: list[int]) -> Mapping[str, Request[
             timeout_ms=TIMEOUT_MS,
         ),
     }
+
+
+def markers(names: list[str], numbers: list[int]) -> WriteTxnMarkersRequest:
+    """The end of a transaction that has all of these."""
+    topics = [WritableTxnMarkerTopic(name=name, partition_indexes=numbers) for name in names]
+    marker = WritableTxnMarker(
+        producer_id=1 << 40, producer_epoch=0, transaction_result=False, topics=topics
+    )
+    return WriteTxnMarkersRequest(markers=[marker])
 
 
 def share_fetch(

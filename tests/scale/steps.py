@@ -92,6 +92,11 @@ class Scale:
         while any(key.topic in gone for key in self.node.call(lambda: list(logs))):
             time.sleep(0.1)  # noqa: TID251  As above.
 
+    def partition_counts(self, names: list[str]) -> list[int]:
+        """Of each topic: another test may have given some of them more than they began with."""
+        topics = self.node.broker.services.image.topics
+        return [len(topics[name].partitions) for name in names]
+
     def wait_for_coordinator(self, kind: int, key: str) -> None:
         request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
         self.wait_until(

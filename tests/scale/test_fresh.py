@@ -11,9 +11,10 @@ from functools import partial
 import pytest
 
 from kaa.model.topics import TopicPartition
+from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
-from tests.scale.requests import NUMBERS, PARTITIONS, TIMEOUT_MS, questions, records_of
+from tests.scale.requests import NUMBERS, PARTITIONS, TIMEOUT_MS, markers, questions, records_of
 from tests.scale.steps import Scale
 
 TOPICS = 200
@@ -43,7 +44,7 @@ def create(scale: Scale) -> None:
 
 
 def settled(scale: Scale) -> bool:
-    return not scale.node.call(lambda: scale.node.broker.services.replicas.is_settling)
+    return not scale.node.call(lambda: scale.node.broker.services.replicas.has_unapplied)
 
 
 def test_topics_made_again_at_once(fresh: Scale) -> None:
@@ -83,3 +84,19 @@ def test_records_for_what_is_not_made_yet(fresh: Scale) -> None:
 
     create(fresh)
     fresh.repeated("CreateTopics and Produce", produce, 3)
+
+
+def test_markers_for_what_is_not_made_yet(fresh: Scale) -> None:
+    """Of a transaction that another coordinator ends."""
+
+    def end(_: int) -> None:
+        fresh.delete(NAMES)
+        time.sleep(2)  # noqa: TID251  As above.
+        create(fresh)
+        answer = fresh.node.client.ask(markers(NAMES, NUMBERS))
+        (found,) = answer.markers
+        errors = {one.error_code for topic in found.topics for one in topic.partitions}
+        assert errors == {Errors.NONE}
+
+    create(fresh)
+    fresh.repeated("CreateTopics and WriteTxnMarkers", end, 3)

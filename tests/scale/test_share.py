@@ -11,7 +11,7 @@ from kaa.wire.messages.k90_describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
 )
-from tests.scale.requests import NAMES, NUMBERS, PARTITIONS, SHARE_GROUP, TOPICS, share_fetch
+from tests.scale.requests import NAMES, NUMBERS, SHARE_GROUP, TOPICS, share_fetch
 from tests.scale.steps import Scale
 
 MEMBERS = 10
@@ -24,6 +24,7 @@ class Members:
 
     def __init__(self, scale: Scale) -> None:
         self._ask = scale.node.client.ask
+        self._everything = sum(scale.partition_counts(NAMES))
         self._epochs = [JOINS] * MEMBERS
         self._assigned = [0] * MEMBERS
 
@@ -50,7 +51,7 @@ class Members:
         self.beat()
         # Others are served meanwhile.
         time.sleep(0.2)  # noqa: TID251  The node runs on another thread.
-        return sum(self._assigned) == TOPICS * PARTITIONS
+        return sum(self._assigned) == self._everything
 
     def leave(self) -> None:
         for number in range(MEMBERS):

@@ -10,14 +10,9 @@ from kaa.wire.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from kaa.wire.messages.k26_end_txn import EndTxnRequest
-from kaa.wire.messages.k27_write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-)
 from kaa.wire.messages.k65_describe_transactions import DescribeTransactionsRequest
 from tests.scale import offsets
-from tests.scale.requests import NAMES, NUMBERS, PARTITIONS, TOPICS, records_of
+from tests.scale.requests import NAMES, NUMBERS, PARTITIONS, TOPICS, markers, records_of
 from tests.scale.steps import Scale
 
 Producer = tuple[int, int]
@@ -97,11 +92,7 @@ def test_records_of_everything_in_a_transaction(scale: Scale) -> None:
 
 
 def test_markers_of_another_coordinator(scale: Scale) -> None:
-    topics = [WritableTxnMarkerTopic(name=name, partition_indexes=NUMBERS) for name in NAMES]
-    marker = WritableTxnMarker(
-        producer_id=1 << 40, producer_epoch=0, transaction_result=False, topics=topics
-    )
-    scale.ask("WriteTxnMarkers", WriteTxnMarkersRequest(markers=[marker]))
+    scale.ask("WriteTxnMarkers", markers(NAMES, NUMBERS))
 
 
 def test_offsets_of_everything_in_a_transaction(scale: Scale) -> None:

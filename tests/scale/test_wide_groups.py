@@ -1,0 +1,161 @@
+"""Groups of a few members that have all of two thousand topics: what a consumer gets names ten
+thousand partitions.
+"""
+
+from __future__ import annotations
+
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k68_consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+from kaa.wire.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from kaa.wire.messages.k88_streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    Subtopology,
+    TaskIds,
+    Topology,
+)
+from kaa.wire.messages.k89_streams_group_describe import StreamsGroupDescribeRequest
+from tests.scale.requests import NAMES
+from tests.scale.steps import Scale
+
+JOINS, LEAVES = 0, -1
+MEMBERS = 2
+
+
+def topology(*topics: list[str]) -> Topology:
+    """A subtopology for each of these."""
+    return Topology(
+        epoch=0,
+        subtopologies=[
+            Subtopology(
+                subtopology_id=str(number),
+                source_topics=names,
+                source_topic_regex=[],
+                state_changelog_topics=[],
+                repartition_sink_topics=[],
+                repartition_source_topics=[],
+                copartition_groups=[],
+            )
+            for number, names in enumerate(topics)
+        ],
+    )
+
+
+class ConsumerGroup:
+    """Members that report what they were given, as consumers do."""
+
+    def __init__(self, scale: Scale, group_id: str) -> None:
+        self._ask = scale.node.client.ask
+        self._group_id = group_id
+        self._epochs = [JOINS] * MEMBERS
+        self.owned: list[list[TopicPartitions]] = [[] for _ in range(MEMBERS)]
+
+    def beat(self, number: int, epoch: int | None = None) -> None:
+        sent = self._epochs[number] if epoch is None else epoch
+        joins = sent == JOINS
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=f"member-{number}",
+            member_epoch=sent,
+            rebalance_timeout_ms=60_000 if joins else -1,
+            subscribed_topic_names=NAMES if joins else None,
+            topic_partitions=[] if joins else self.owned[number],
+        )
+        answer = self._ask(request)
+        assert answer.error_code == Errors.NONE, answer.error_message
+        self._epochs[number] = answer.member_epoch
+        if answer.assignment is not None:
+            self.owned[number] = answer.assignment.topic_partitions
+
+    def count(self, number: int) -> int:
+        return sum(len(topic.partitions) for topic in self.owned[number])
+
+
+class StreamsGroup:
+    """Members that report the tasks they were given."""
+
+    def __init__(self, scale: Scale, group_id: str, application: Topology) -> None:
+        self._ask = scale.node.client.ask
+        self._group_id = group_id
+        self._topology = application
+        self._epochs = [JOINS] * MEMBERS
+        self.owned: list[list[TaskIds]] = [[] for _ in range(MEMBERS)]
+
+    def beat(self, number: int, epoch: int | None = None) -> None:
+        sent = self._epochs[number] if epoch is None else epoch
+        joins = sent == JOINS
+        owned = [] if joins else self.owned[number]
+        request = StreamsGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=f"member-{number}",
+            member_epoch=sent,
+            rebalance_timeout_ms=60_000 if joins else -1,
+            topology=self._topology if joins else None,
+            active_tasks=None if sent == LEAVES else owned,
+            standby_tasks=None if sent == LEAVES else [],
+            warmup_tasks=None if sent == LEAVES else [],
+            process_id=f"process-{number}" if joins else None,
+            client_tags=[] if joins else None,
+        )
+        answer = self._ask(request)
+        assert answer.error_code == Errors.NONE, answer.error_message
+        self._epochs[number] = answer.member_epoch
+        if answer.active_tasks is not None:
+            self.owned[number] = answer.active_tasks
+
+    def count(self, number: int) -> int:
+        return sum(len(one.partitions) for one in self.owned[number])
+
+
+def life(group: ConsumerGroup | StreamsGroup, scale: Scale, everything: int) -> None:
+    """One member gets everything, gives half of it to another, and both leave."""
+
+    def has(number: int, count: int) -> bool:
+        for other in range(number + 1):
+            group.beat(other)
+        return group.count(number) == count
+
+    group.beat(0, JOINS)
+    scale.wait_until(lambda: has(0, everything))
+    group.beat(1, JOINS)
+    scale.wait_until(lambda: has(1, everything // 2))
+    for number in range(MEMBERS):
+        group.beat(number, LEAVES)
+
+
+def test_consumers_of_everything(scale: Scale) -> None:
+    scale.wait_for_coordinator(0, "wide")
+    everything = sum(scale.partition_counts(NAMES))
+    scale.undisturbed(
+        "wide consumer group",
+        lambda: life(ConsumerGroup(scale, "wide"), scale, everything),
+    )
+    described = ConsumerGroup(scale, "wide")
+    described.beat(0, JOINS)
+    scale.ask("ConsumerGroupDescribe of all", ConsumerGroupDescribeRequest(group_ids=["wide"]))
+    described.beat(0, LEAVES)
+
+
+def streams(scale: Scale, group_id: str, application: Topology, tasks: int) -> None:
+    def new() -> StreamsGroup:
+        return StreamsGroup(scale, group_id, application)
+
+    scale.wait_for_coordinator(0, group_id)
+    scale.undisturbed(f"streams group of {tasks} tasks", lambda: life(new(), scale, tasks))
+    described = new()
+    described.beat(0, JOINS)
+    scale.ask("StreamsGroupDescribe", StreamsGroupDescribeRequest(group_ids=[group_id]))
+    described.beat(0, LEAVES)
+
+
+def test_streams_that_join_everything(scale: Scale) -> None:
+    """A task has a partition of every topic."""
+    streams(scale, "streams", topology(NAMES), max(scale.partition_counts(NAMES)))
+
+
+def test_streams_of_everything(scale: Scale) -> None:
+    """A task has one partition."""
+    application = topology(*([name] for name in NAMES))
+    streams(scale, "wide-streams", application, sum(scale.partition_counts(NAMES)))
