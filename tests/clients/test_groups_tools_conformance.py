@@ -1,7 +1,7 @@
 """Kafka's tools for groups against Kafka and against Kaa: what they print must be the same.
 
 Every form of `--reset-offsets`, and what it says of groups, topics and offsets that are not there;
-and the tool for streams groups.
+and the tools for streams and for share groups.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import pytest
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kaa.wire.messages.k19_create_topics import CreateTopicsRequest
+from kaa.wire.messages.k42_delete_groups import DeleteGroupsRequest
 from kaa.wire.registry import ApiKey
 from tests.clients.groups import wait_for
 from tests.differential.case import Ask, World
+from tests.differential.cases_share_groups import beat as share_beat
 from tests.differential.cases_streams_groups import beat, know, settings
 from tests.differential.group_requests import commit, wait_for_coordinator
 from tests.differential.helpers import creatable, records
@@ -80,7 +82,7 @@ def run(
     done = oracle.run_tool(tool, "--bootstrap-server", address, *arguments)
     text = re.sub(r"(?<=:)\d{4,5}\b", "port", done.out + done.err)
     # Sentences of errors are the broker's own.
-    text = re.sub(r"(?<=Exception: ).*", "words", text)
+    text = re.sub(r"(?<=Exception: ).*|(?<=Error: ).*", "words", text)
     # The width of a column is that of an address, and rows come from hash tables.
     lines = (" ".join(line.split()) for line in text.splitlines())
     return done.code, sorted(line for line in lines if line and not line.startswith("at "))
@@ -211,3 +213,86 @@ def test_streams_groups(oracle: Oracle, peers: tuple[Peer, Peer]) -> None:
     for world in worlds:
         world.peer.ask(beat(world, epoch=-1), 0)
     compare(LEFT_STEPS)
+
+
+SHARE = "groups-tool-share"
+SHARE_STEPS: dict[str, tuple[str, ...]] = {
+    "a list": ("--list",),
+    "states": ("--list", "--state"),
+    "offsets": ("--describe", "--group", f"{SHARE}.g"),
+    "more of them": ("--describe", "--group", f"{SHARE}.g", "--offsets", "--verbose"),
+    "members": ("--describe", "--group", f"{SHARE}.g", "--members", "--verbose"),
+    "state": ("--describe", "--group", f"{SHARE}.g", "--state", "--verbose"),
+    "nobody": ("--describe", "--group", f"{SHARE}.nobody"),
+    "a group with members keeps its offsets": (
+        *("--reset-offsets", "--group", f"{SHARE}.g", "--topic", f"{SHARE}.t"),
+        *("--to-earliest", "--execute"),
+    ),
+    "and its state": ("--delete-offsets", "--group", f"{SHARE}.g", "--topic", f"{SHARE}.t"),
+    "and stays": ("--delete", "--group", f"{SHARE}.g"),
+}
+SHARE_LEFT_STEPS: dict[str, tuple[str, ...]] = {
+    "a plan": (
+        *("--reset-offsets", "--group", f"{SHARE}.g", "--topic", f"{SHARE}.t"),
+        *("--to-latest", "--dry-run"),
+    ),
+    "nothing came of it": ("--describe", "--group", f"{SHARE}.g"),
+    "a reset": (
+        *("--reset-offsets", "--group", f"{SHARE}.g", "--topic", f"{SHARE}.t"),
+        *("--to-earliest", "--execute"),
+    ),
+    "what became of it": ("--describe", "--group", f"{SHARE}.g", "--verbose"),
+    "to a time": (
+        *("--reset-offsets", "--group", f"{SHARE}.g", "--all-topics"),
+        *("--to-datetime", AFTER, "--execute"),
+    ),
+    "a topic that is not there": (
+        *("--reset-offsets", "--group", f"{SHARE}.g", "--topic", f"{SHARE}.none"),
+        *("--to-latest", "--execute"),
+    ),
+    "state": ("--describe", "--group", f"{SHARE}.g", "--state"),
+    "no members": ("--describe", "--group", f"{SHARE}.g", "--members"),
+    "offsets go": ("--delete-offsets", "--group", f"{SHARE}.g", "--topic", f"{SHARE}.t"),
+    "and are gone": ("--delete-offsets", "--group", f"{SHARE}.g", "--topic", f"{SHARE}.t"),
+    "the group goes": ("--delete", "--group", f"{SHARE}.g"),
+    "it is gone": ("--describe", "--group", f"{SHARE}.g"),
+}
+
+
+def test_share_groups(oracle: Oracle, peers: tuple[Peer, Peer]) -> None:
+    worlds = [World(peer, ApiKey.SHARE_GROUP_HEARTBEAT, 1, BROKER, SHARE) for peer in peers]
+
+    def compare(steps: dict[str, tuple[str, ...]]) -> None:
+        for step, arguments in steps.items():
+            kafka, kaa = (run(oracle, peer, *arguments, tool="ShareGroupCommand") for peer in peers)
+            # Kafka's node may have served other stories before.
+            own = [line for line in kafka[1] if SHARE in line or not OTHERS.match(line)]
+            assert kaa == (kafka[0], own), step
+
+    for world in worlds:
+        topic = creatable(world.name(), 2)
+        world.peer.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+        # How many heartbeats it takes to learn of the topic is not to be compared.
+        probe = world.name("probe")
+        join_share_group(world, probe)
+        world.peer.ask(share_beat(world, epoch=-1, group_id=probe), 1)
+        world.peer.ask(DeleteGroupsRequest(groups_names=[probe]), 2)
+        join_share_group(world, world.name("g"))
+    compare(SHARE_STEPS)
+    for world in worlds:
+        world.peer.ask(share_beat(world, epoch=-1), 1)
+    compare(SHARE_LEFT_STEPS)
+
+
+def join_share_group(world: World, group: str) -> None:
+    """A member joins, and stays until it has both partitions."""
+    epoch = 0
+
+    def has_all() -> bool:
+        nonlocal epoch
+        answer = world.peer.ask(share_beat(world, epoch=epoch, group_id=group), 1)
+        epoch = answer.member_epoch
+        assigned = answer.assignment.topic_partitions if answer.assignment else ()
+        return sum(len(one.partitions) for one in assigned) == 2
+
+    wait_for(has_all)

@@ -61,7 +61,7 @@ class Facts(NamedTuple):
 
 def facts(node: BrokerThread) -> Facts:
     def look() -> Facts:
-        log = partition(node).leader_log()
+        log = partition(node).online_log()
         producers = log.producer_state.producers
         return Facts(
             (log.log_start_offset, log.local_log_start_offset, log.log_end_offset),
@@ -83,7 +83,7 @@ def move(node: BrokerThread) -> str:
     """Begins to move the log to the other directory, and holds the move before its end."""
 
     def begin() -> str:
-        replicas, log = node.broker.services.replicas, partition(node).leader_log()
+        replicas, log = node.broker.services.replicas, partition(node).online_log()
         log.is_cleaning = True
         target = next(each for each in replicas.logs.directories if each is not log.directory)
         assert replicas.moves is not None
@@ -114,23 +114,25 @@ def test_history_is_readable_wherever_its_tail_is(tmp_path: Path) -> None:
         servers = node.bootstrap_servers
         fill(servers, TOPIC, COUNT, COUNT)
         local = wait_until_tiered(servers, TOPIC)
-        before, source = facts(node), partition(node).leader_log()
+        before, source = facts(node), partition(node).online_log()
         assert before.sequences
         assert len(before.epochs) > 1
         target = move(node)
         until(lambda: copied(node) == source.log_end_offset, "all is copied")
         check_history(servers, local)
         node.call(lambda: setattr(source, "is_cleaning", False))
-        until(lambda: partition(node).leader_log().directory.path == target, "it has moved")
+        until(lambda: partition(node).online_log().directory.path == target, "it has moved")
         assert facts(node) == before
         check_history(servers, local)
         assert not list(tmp_path.glob("*/*-future"))
     with broker_thread(tmp_path / "node", *settings(tmp_path)) as node:
         servers = node.bootstrap_servers
-        assert partition(node).leader_log().directory.path == target
+        assert partition(node).online_log().directory.path == target
         after = facts(node)
         assert (after.bounds, after.sequences) == (before.bounds, before.sequences)
         assert after.epochs[: len(before.epochs)] == before.epochs
+        # The broker reads what it has in remote storage while it serves already.
+        until(lambda: offset_of(servers, TOPIC, LATEST_TIERED) == local - 1, "the tier is known")
         check_history(servers, local)
         # The log goes on, and so does its way to the store.
         fill(servers, TOPIC, COUNT, 2 * COUNT)

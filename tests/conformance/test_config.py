@@ -235,6 +235,8 @@ UNSET = "<unset>"
 ACCEPTED: list[dict[str, str]] = [
     {},
     {"node.id": UNSET, "broker.id": "1"},
+    # A role that is named twice counts once.
+    {"process.roles": "broker,controller,broker"},
     {"controller.quorum.voters": UNSET, "controller.quorum.bootstrap.servers": "a:1"},
     {"listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://0.0.0.0:9093"}
     | {"advertised.listeners": "PLAINTEXT://example:9092"},

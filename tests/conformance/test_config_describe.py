@@ -11,7 +11,6 @@ import pytest
 from kaa.config.broker import BROKER
 from kaa.config.describe import (
     ConfigEntry,
-    ConfigSource,
     describe_broker,
     describe_broker_defaults,
     describe_client_metrics,
@@ -22,6 +21,7 @@ from kaa.config.describe import (
 from kaa.config.dynamic import apply_dynamic
 from kaa.config.server import BrokerConfig, load_broker_config
 from kaa.config.sources import merge_settings
+from kaa.model.kinds import ConfigSource
 from kaa.wire import api
 from kaa.wire.frames import decode_response, encode_request
 from kaa.wire.messages.k19_create_topics import (

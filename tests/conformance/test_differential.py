@@ -13,7 +13,7 @@ from kaa.wire.registry import ApiKey
 from tests.differential.case import compare, versions_of
 from tests.differential.every import CASES
 from tests.differential.known import KNOWN
-from tests.differential.peers import Peer
+from tests.differential.peers import CONTROLLER, Peer
 from tests.differential.running import kaa_peer, kafka_peer
 from tests.differential.table import table
 
@@ -69,6 +69,7 @@ def test_differences_are_of_cases_that_exist() -> None:
 def test_every_served_api_has_a_case() -> None:
     served = {each if isinstance(each, ApiKey) else each[0] for each in CONTROLLER_APIS}
     assert {*BROKER_APIS, *served} <= {told.key for told in CASES}
+    assert served <= {told.key for told in CASES if CONTROLLER in told.listeners}
 
 
 def test_the_page_is_current() -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import confluent_kafka
 import pytest
 
+from kaa.log.append import AppendSource, append_as_leader
 from kaa.log.cleaner import LogCleaner
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.dirs import LogDirectory
@@ -27,6 +28,7 @@ from kaa.log.manager import LogManager
 from kaa.log.producer_snapshots import decode_producer_snapshot
 from kaa.log.recovery import LoadOptions, create_log, load_log
 from kaa.log.retention import delete_old_segments
+from kaa.log.truncation import truncate_to
 from kaa.model.kinds import AppendOrigin
 from kaa.model.topics import TopicPartition
 from kaa.records.batch import iter_batches
@@ -149,8 +151,12 @@ class Pair:
         except JavaError as error:
             kafkas = error.code or 0
         try:
-            info = self.ours.append(
-                content, leader_epoch=self.epoch, now_ms=self.now_ms, origin=origin
+            info = append_as_leader(
+                self.ours,
+                content,
+                leader_epoch=self.epoch,
+                now_ms=self.now_ms,
+                source=AppendSource(origin),
             )
             offsets = info.first_offset, info.last_offset
             ours = (*offsets, info.log_append_time_ms, info.log_start_offset)
@@ -288,7 +294,7 @@ class Pair:
         offsets = [o for o in offsets if o <= min(markers, default=o)]
         if offsets:
             offset = self.random.choice(offsets)
-            self.ours.truncate_to(offset, self.now_ms)
+            truncate_to(self.ours, offset, self.now_ms)
             self.kafkas.truncate(offset)
             # Kafka looks at the replayed transactions again when the high watermark is next set.
             self.kafkas.set_high_watermark(self.ours.high_watermark)
@@ -565,7 +571,7 @@ def test_small_files_are_read_by_kafkas_classes(oracle: Oracle, roots: tuple[Pat
     log = _create(roots[0])
     assert log.topic_id is None
     log.assign_topic_id(uuid(77))
-    log.append(batch(1), leader_epoch=3, now_ms=0)
+    append_as_leader(log, batch(1), leader_epoch=3, now_ms=0)
     log.close_cleanly(now_ms=0)
     with oracle.open_log(roots[0] / "topic-0", KAFKA_CONFIG) as kafkas:
         assert kafkas.state().epochs == ((3, 0),)

@@ -16,11 +16,18 @@ from kaa.client.errors import KafkaError
 from kaa.client.sync import Admin
 from kaa.model.kinds import ResourceType
 from kaa.model.topics import TopicPartition
+from kaa.wire.errors import Errors
+from kaa.wire.messages.k34_alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from tests.clients.librdkafka import produce
 from tests.clients.samples import SAMPLES
 from tests.oracle.environment import wait_until
 from tests.support.broker_process import BrokerProcess
 from tests.support.pace import PATIENCE_SECONDS
+from tests.support.raw import RawClient
 from tests.support.real_node import RealNode
 
 if TYPE_CHECKING:
@@ -45,11 +52,24 @@ class Story:
         self._paths = dict(zip(("home", "one", "two"), paths, strict=True))
 
     def alter(self, *wanted: tuple[TopicPartition, str]) -> None:
-        moves = {(1, key): self._paths.get(name, name) for key, name in wanted}
-        found = self.admin.alter_replica_log_dirs(moves)
-        self.answers.append(
-            (wanted, sorted((str(key), error and error.error) for (_, key), error in found.items()))
+        """By a request of its own: a client refuses what cannot be before it asks."""
+        request = AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDir(
+                    path=self._paths.get(name, name),
+                    topics=[AlterReplicaLogDirTopic(name=key.topic, partitions=[key.partition])],
+                )
+                for key, name in wanted
+            ]
         )
+        with RawClient(self._bootstrap) as client:
+            response = client.ask(request)
+        found = [
+            (f"{topic.topic_name}-{each.partition_index}", Errors.of(each.error_code))
+            for topic in response.results
+            for each in topic.partitions
+        ]
+        self.answers.append((wanted, sorted(found)))
 
     def look(self) -> None:
         """Where the replica is, and where it goes."""

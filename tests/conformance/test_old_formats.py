@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kaa.log.append import append_as_leader
 from kaa.log.compaction import Compaction, CompactionRange
 from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.dirs import LogDirectory
@@ -149,7 +150,7 @@ def test_both_find_the_same(oracle: Oracle, tmp_path: Path, seed: int) -> None:
         assert ours.log_end_offset == old.end_offset
         compare(ours, kafkas)
         new = batch([(b"k1", b"new")], timestamp=5_000)
-        ours.append(bytearray(new), leader_epoch=0, now_ms=0)
+        append_as_leader(ours, bytearray(new), leader_epoch=0, now_ms=0)
         kafkas.append(bytes(new), now=0)
         ours.update_high_watermark(old.end_offset + 1)
         kafkas.set_high_watermark(old.end_offset + 1)

@@ -35,7 +35,6 @@ from kaa.records import (
     iter_records,
     parse_produced,
     read_end_transaction_marker,
-    validate,
     validate_batch,
     validate_produced,
 )
@@ -59,6 +58,7 @@ from tests.unit.records.samples import (
     random_batch,
     random_bytes,
     simple_batch,
+    validate_by,
     with_records,
 )
 
@@ -68,9 +68,9 @@ LEADER_EPOCH = 7
 FIRST_OFFSET = 500
 
 
-@pytest.fixture(params=SCANNERS.values(), ids=list(SCANNERS))
+@pytest.fixture(params=SCANNERS)
 def _each_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validate, "RecordScanner", request.param)
+    validate_by(request.param, monkeypatch)
 
 
 each_kernel = pytest.mark.usefixtures("_each_kernel")

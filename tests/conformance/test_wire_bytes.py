@@ -15,8 +15,8 @@ import pytest
 from kaa.wire.schema import Message, Request, Response
 from tests.oracle.client import Oracle
 from tests.oracle.model import JavaError, MessageBytes, MessageJson
-from tests.wire_instances import SHAPES, Shape, all_messages, instances, versions_of
-from tests.wire_json import kafka_json
+from tests.support.wire.instances import SHAPES, Shape, all_messages, instances, versions_of
+from tests.support.wire.json import kafka_json
 
 pytestmark = pytest.mark.oracle
 

@@ -21,7 +21,7 @@ from kio.static.constants import EntityType
 
 from kaa.wire import UUID_ZERO, Uuid
 from kaa.wire.schema import UUID, Field, Fixed, Message, Request, Response, Struct, fields_of
-from tests.wire_instances import SHAPES, InstanceMaker, all_messages, versions_of
+from tests.support.wire.instances import SHAPES, InstanceMaker, all_messages, versions_of
 
 HEADERS_AND_DATA = {
     "ConsumerProtocolAssignment": "consumer_protocol_assignment",

@@ -35,7 +35,7 @@ from kaa.wire.schema import (
     Struct,
     fields_of,
 )
-from tests.wire_instances import all_messages
+from tests.support.wire.instances import all_messages
 
 pytestmark = pytest.mark.oracle
 

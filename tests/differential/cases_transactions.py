@@ -253,6 +253,20 @@ def _(world: World) -> Story:
     yield _producers(world)
 
 
+@case(ApiKey.WRITE_TXN_MARKERS, "producers that cannot be")
+def _(world: World) -> Story:
+    yield from create(world)
+    producer, name = started(world), (world.name(), 0)
+    for bad in (producer._replace(producer_id=-1), producer._replace(epoch=-1)):
+        yield _marker(bad, name)
+        yield _marker(bad, name, (world.name("absent"), 0))
+        yield _marker(bad, (world.name("absent"), 0))
+    both = (producer, producer._replace(epoch=-1))
+    markers = [marker for each in both for marker in _marker(each, name).markers]
+    yield WriteTxnMarkersRequest(markers=markers)
+    yield _producers(world)
+
+
 @case(ApiKey.WRITE_TXN_MARKERS, "the offsets topic")
 def _(world: World) -> Story:
     yield from create(world)

@@ -33,8 +33,9 @@ from kaa.records import (
     validate_batch,
     validate_produced,
 )
-from kaa.records._pure_validate import RecordScanner
+from kaa.records._pure_validate import RecordScanner, scan_plain
 from kaa.records.kernel import RecordScanner as ChosenScanner
+from kaa.records.kernel import scan_plain as chosen_scan_plain
 
 NOW_MS = 1_700_000_000_000
 EXPANDED_BYTES_MAX = 1 << 20
@@ -114,17 +115,20 @@ def _read(batch: RecordBatch | LegacyBatch) -> None:
 
 def _try_verdicts(data: bytes) -> None:
     for rules in RULES:
-        ours = _verdict(data, rules, ChosenScanner)
-        assert _comparable(ours) == _comparable(_verdict(data, rules, RecordScanner))
+        ours = _verdict(data, rules, ChosenScanner, chosen_scan_plain)
+        assert _comparable(ours) == _comparable(_verdict(data, rules, RecordScanner, scan_plain))
         if isinstance(ours, Validated):
             _check_accepted(ours)
 
 
 def _verdict(
-    data: bytes, rules: AppendRules, scanner_class: type[RecordScanner]
+    data: bytes, rules: AppendRules, scanner_class: type[RecordScanner], plain: object
 ) -> Validated | Refusal:
     # The module looks its scanner up when it needs one, so both twins can be asked in turn.
-    with patch.object(validate, "RecordScanner", scanner_class):
+    with (
+        patch.object(validate, "RecordScanner", scanner_class),
+        patch.object(validate, "scan_plain", plain),
+    ):
         outcome = validate_produced(bytearray(data), 12, rules, NOW_MS)
         with contextlib.suppress(RecordsError):
             validate_batch(RecordBatch(data), rules, NOW_MS, AppendOrigin.COORDINATOR)

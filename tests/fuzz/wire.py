@@ -17,10 +17,10 @@ from kaa.wire.messages.headers import RequestHeader
 from kaa.wire.primitives import WireError
 from kaa.wire.schema import Data, Message, Request, Response
 from tests.fuzz.target import Target
-from tests.memory import peak_memory
-from tests.wire_bounds import decode_within_bounds, memory_bytes_max, outcome
-from tests.wire_instances import Shape, all_messages, instances, versions_of
-from tests.wire_twins import TWINS, codec_of
+from tests.support.memory import peak_memory
+from tests.support.wire.bounds import decode_within_bounds, memory_bytes_max, outcome
+from tests.support.wire.instances import Shape, all_messages, instances, versions_of
+from tests.support.wire.twins import TWINS, codec_of
 
 APIS = [api(key) for key in ApiKey]
 REQUESTS = [message for message in all_messages() if issubclass(message, Request)]

@@ -22,12 +22,13 @@ from confluent_kafka import TopicPartition as Place
 
 from tests.clients.librdkafka import create_topic
 from tests.histories.model import Operation, Outcome, Poll, Send
+from tests.support.pace import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 PARTITIONS = 4
-SETTLE_SECONDS_MAX = 60
+SETTLE_SECONDS_MAX = PATIENCE_SECONDS
 COMMITTED_SHARE = 0.75
 _READER = -1
 

@@ -5,15 +5,17 @@ the pinned version. Kafka's jars come through Maven into a cache outside the tre
 server of ours (`java/`) is compiled beside them. One JVM per run of the tests answers over a unix
 socket, whatever the number of workers, and a second one is a real Kafka broker.
 
-    environment   what the machine must have, and the cache folder
-    maven         Kafka's jars
-    schemas       the official message schemas inside the jars
-    jvm           starting, sharing and ending a JVM; frames
-    model         questions and answers
-    client        class Oracle, the questions as methods
-    log           class JavaLog, a partition log kept by Kafka's own log layer
-    broker        class RealKafka, a broker with defaults for tests
-    plugin        the pytest fixtures: oracle, kafka_schemas, real_kafka
+| module | what it owns |
+|---|---|
+| `environment` | what the machine must have, and the cache folder |
+| `maven` | Kafka's jars |
+| `schemas` | the official message schemas inside the jars |
+| `jvm` | starting, sharing and ending a JVM; frames |
+| `model` | questions and answers |
+| `client` | class Oracle, the questions as methods |
+| `log` | class JavaLog, a partition log kept by Kafka's own log layer |
+| `broker` | class RealKafka, a broker with defaults for tests |
+| `plugin` | the pytest fixtures: oracle, kafka_schemas, real_kafka |
 
 From a shell: `python -m tests.oracle jars`, `schemas [NAME]`, `run TOOL arguments...`.
 

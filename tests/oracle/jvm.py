@@ -6,9 +6,11 @@ so it outlives any single test worker and never outlives the run, not even when 
 
 Folder of one JVM:
 
-    socket      unix socket it listens on
-    log         what it printed
-    ...         files of its user, such as the log directories of a broker
+| file | what it is |
+|---|---|
+| `socket` | unix socket it listens on |
+| `log` | what it printed |
+| others | of its user, such as the log directories of a broker |
 
 Frame, both ways: int32 length, then that many bytes of JSON, with bytes as base64. A request is
 {"op": name, "items": [...]}; its answer has {"ok": value} or {"error": {...}} for each item, in

@@ -7,6 +7,7 @@ long nobody led it, as a client sees it.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 import time
@@ -15,6 +16,9 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer
 from confluent_kafka import TopicPartition as Place
 
+from kaa.client import Consumer as KaaConsumer
+from kaa.model.topics import TopicPartition
+from kaa.records.batch import iter_batches
 from tests.clients.librdkafka import create_topic
 from tests.support.pace import PATIENCE_SECONDS
 
@@ -62,8 +66,10 @@ class Counting:
         stored = _stored(bootstrap)
         assert self.failures == []
         assert wanted <= self.consumed, "the group did not get every acknowledged record"
-        assert len(stored) == len(set(stored)), "a record was written twice"
-        assert wanted <= set(stored), "an acknowledged record is lost"
+        doubled = {number: places for number, places in stored.items() if len(places) > 1}
+        doubled = _under_one_epoch(bootstrap, doubled)
+        assert not doubled, f"records by their places (partition, offset), twice: {doubled}"
+        assert wanted <= stored.keys(), "an acknowledged record is lost"
 
     def _produce(self) -> None:
         producer = Producer(
@@ -112,24 +118,56 @@ class Counting:
         consumer.close()
 
 
-def _stored(bootstrap: str) -> list[int]:
-    """Every number that is in the topic."""
+def _stored(bootstrap: str) -> dict[int, list[tuple[int, int]]]:
+    """Every number that is in the topic, with the partitions and offsets where it was read."""
     consumer = Consumer(
         {**_settings(bootstrap), "group.id": "not used", "enable.partition.eof": True}
     )
     consumer.assign([Place(TOPIC, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
-    unfinished, found = set(range(PARTITIONS)), list[int]()
+    unfinished, found = set(range(PARTITIONS)), dict[int, list[tuple[int, int]]]()
     ends = time.monotonic() + PATIENCE_SECONDS
     while unfinished:
         assert time.monotonic() < ends, f"the end of {sorted(unfinished)} was not reached"
         for message in consumer.consume(500, 1):
             error = message.error()
             if error is None:
-                found.append(int(message.value() or b""))
+                place = message.partition() or 0, message.offset() or 0
+                found.setdefault(int(message.value() or b""), []).append(place)
             elif error.code() == KafkaError._PARTITION_EOF:
                 unfinished.discard(message.partition())
     consumer.close()
     return found
+
+
+def _under_one_epoch(
+    bootstrap: str, doubled: dict[int, list[tuple[int, int]]]
+) -> dict[int, list[tuple[int, int]]]:
+    """Those of them that a broker had to recognise: twice in one epoch of the producer.
+
+    A leader that steps down answers NOT_LEADER_OR_FOLLOWER for what it has appended and what its
+    followers may have. librdkafka takes that for not written, and once it has raised its epoch,
+    because of another partition, it sends such records again under new numbers.
+    """
+    if not doubled:
+        return {}
+
+    async def find() -> dict[int, list[tuple[int, int]]]:
+        async with KaaConsumer({"bootstrap.servers": bootstrap}) as consumer:
+            found = {}
+            for number, places in doubled.items():
+                epochs = {await _epoch(consumer, *place) for place in places}
+                if len(epochs) < len(places):
+                    found[number] = places
+            return found
+
+    return asyncio.run(find())
+
+
+async def _epoch(consumer: KaaConsumer, partition: int, offset: int) -> int:
+    fetched = await consumer.fetch_batches(TopicPartition(TOPIC, partition), offset, 1)
+    batch = next(iter_batches(fetched.data))
+    assert batch.base_offset <= offset <= batch.last_offset
+    return batch.producer_epoch
 
 
 def _settings(bootstrap: str) -> dict[str, Any]:

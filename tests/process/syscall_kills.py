@@ -24,6 +24,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -117,13 +118,16 @@ def has_strace() -> bool:
 
 
 class Node(BrokerProcess):
-    """A node with a kill point in its first life, started again by a thread of its own."""
+    """A node with a kill point in its first life, started again by a thread of its own. With an
+    arming file, which the hook alone knows, only calls made while it is there count.
+    """
 
-    def __init__(self, folder: Path, point: KillPoint) -> None:
+    def __init__(self, folder: Path, point: KillPoint, arming_file: Path | None = None) -> None:
         self.directories = (folder / "data", folder / "other")
         paths = ",".join(map(str, self.directories))
         super().__init__(folder, *OVERRIDES, f"log.dirs={paths}", f"metadata.log.dir={folder}/data")
         self.point = point
+        self.arming_file = arming_file
         self.counts_file = folder / "counts"
         self.was_killed = False
         self._is_first = True
@@ -140,6 +144,7 @@ class Node(BrokerProcess):
         kind, number, is_hook = self.point
         if self._is_first and is_hook:
             arguments = f"{kind!r}, {number}, {str(self.counts_file)!r}"
+            arguments += f", {str(self.arming_file)!r}" if self.arming_file else ""
             lines.append(f"from tests.process.kill_hook import install; install({arguments})")
         elif self._is_first:
             self.prefix = self._strace(kind, number)
@@ -248,7 +253,7 @@ class Story:
         trimmed = TopicPartition("plain", 0, TRIMMED_OFFSET)
         self._until_done(lambda: self._admin.delete_records([trimmed], request_timeout=1.0))
         threading.Event().wait(2 * TICK_SECONDS)
-        self._move()
+        self._move(MOVED)
         self._produce()
         threading.Event().wait(3 * TICK_SECONDS)
 
@@ -273,30 +278,38 @@ class Story:
             else:
                 return
 
-    def _move(self) -> None:
-        """Moves a trimmed log to the other directory; a kill may make the request come twice, or
-        lose it together with what it began.
+    def _move(self, *keys: Key) -> None:
+        """Moves logs to the other directory; a kill may make the request come twice, or lose it
+        together with what it began.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
-        paths, target = [str(path) for path in self._node.directories], ""
+        targets: dict[Key, str] = {}
         while time.monotonic() < deadline:
             try:
                 with Admin({"bootstrap.servers": self._node.bootstrap_servers}) as admin:
-                    places = {
-                        replica.is_future: found.path
-                        for found in admin.describe_log_dirs()
-                        for replica in found.replicas
-                        if replica.partition == MOVED
-                    }
-                    if places == {False: target}:
+                    if self._ask_for_moves(admin, keys, targets):
                         return
-                    if False in places:
-                        target = target or next(path for path in paths if path != places[False])
-                        admin.alter_replica_log_dirs({(1, MOVED): target})
             except (ClientError, OSError):
                 pass
             threading.Event().wait(0.02)
         raise AssertionError("the move does not end")
+
+    def _ask_for_moves(self, admin: Admin, keys: Sequence[Key], targets: dict[Key, str]) -> bool:
+        """Asks for what is not where it shall be; whether all is. Fills in the targets."""
+        places: dict[Key, dict[bool, str]] = {key: {} for key in keys}
+        for found in admin.describe_log_dirs():
+            for replica in found.replicas:
+                if replica.partition in places:
+                    places[replica.partition][replica.is_future] = found.path
+        for key, place in places.items():
+            if False in place and key not in targets:
+                paths = map(str, self._node.directories)
+                targets[key] = next(path for path in paths if path != place[False])
+        left = [key for key in keys if places[key] != {False: targets.get(key)}]
+        asked = {(1, key): targets[key] for key in left if False in places[key]}
+        if asked:
+            admin.alter_replica_log_dirs(asked)
+        return not left
 
     def _produce(self) -> None:
         for _ in range(RECORDS // 2):
@@ -360,6 +373,25 @@ class Story:
         return found
 
 
+class MoveStory(Story):
+    """Logs of every kind move at once while they are written to; nothing else counts."""
+
+    def tell(self) -> None:
+        assert self._node.arming_file is not None
+        self._create("plain", PARTITIONS, PLAIN)
+        self._create("compacted", 1, COMPACTED)
+        self._create("short", 1, SHORT)
+        self._produce()
+        trimmed = TopicPartition("plain", 0, TRIMMED_OFFSET)
+        self._until_done(lambda: self._admin.delete_records([trimmed], request_timeout=1.0))
+        self._node.arming_file.touch()
+        with ThreadPoolExecutor(1) as beside:
+            moved = beside.submit(self._move, *(Key(*log) for log in LOGS))
+            self._produce()
+            moved.result()
+        self._node.arming_file.unlink()
+
+
 def left_over(data_dirs: Sequence[Path]) -> list[str]:
     """Files that belong to nothing, and folders on their way out; they may go while they are
     looked through.
@@ -406,12 +438,14 @@ def stop_when_settled(node: Node) -> None:
         node.start()
 
 
-def run(folder: Path, point: KillPoint) -> tuple[bool, int]:
+def run(
+    folder: Path, point: KillPoint, kind: type[Story] = Story, arming_file: Path | None = None
+) -> tuple[bool, int]:
     """Tells the story with one kill point; whether it killed, and how many calls were counted."""
-    node = Node(folder, point)
+    node = Node(folder, point, arming_file)
     try:
         with node.living():
-            story = Story(node)
+            story = kind(node)
             story.tell()
         if not node.was_killed:
             node.stop_or_die()

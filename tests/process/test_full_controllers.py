@@ -25,13 +25,22 @@ from kaa.client.errors import ClientError
 from kaa.client.sync import Admin
 from tests.oracle.environment import wait_until
 from tests.process.syscall_kills import ROOT
-from tests.process.voter_kills import COUNT, SETTINGS, Voter, check_one_log
+from tests.support.broker_process import BrokerProcess
+from tests.support.metadata_logs import check_one_log
 from tests.support.pace import PATIENCE_SECONDS
 from tests.support.ports import free_cluster_port
 
 SIZE = "24m"
-# A broker that comes back is taken when the session of its last life has ended.
-SHORT_SESSIONS = ("broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500")
+COUNT = 3
+SETTINGS = (
+    "controller.quorum.election.timeout.ms=500",
+    "controller.quorum.fetch.timeout.ms=1000",
+    "metadata.log.max.record.bytes.between.snapshots=2000",
+    "offsets.topic.num.partitions=1",
+    # A broker that comes back is taken when the session of its last life has ended.
+    "broker.session.timeout.ms=3000",
+    "broker.heartbeat.interval.ms=500",
+)
 WRITES = ("pwritev", "pwrite", "write", "writev")
 
 
@@ -82,17 +91,20 @@ class Quorum:
     """Three controllers, each a broker too and on a disk of its own."""
 
     def __init__(self, folder: Path, cleanup: ExitStack) -> None:
-        plans = plan_cluster(folder, COUNT, free_cluster_port(COUNT), (*SETTINGS, *SHORT_SESSIONS))
+        plans = plan_cluster(folder, COUNT, free_cluster_port(COUNT), SETTINGS)
         self.disks = {
             plan.node_id: cleanup.enter_context(small_disk(plan.folder)) for plan in plans
         }
         assert format_cluster(plans, 0)
         self.nodes = {
-            plan.node_id: Voter(plan.node_id, plan.folder, plan.port, plan.overrides)
+            plan.node_id: BrokerProcess(
+                folder / f"run-{plan.node_id}", *plan.overrides, port=plan.port
+            )
             for plan in plans
         }
         self._topics = 0
-        for node_id, node in self.nodes.items():
+        for plan, (node_id, node) in zip(plans, self.nodes.items(), strict=True):
+            node.data_dir = plan.folder
             node.preamble = self.disks[node_id].preamble
             cleanup.callback(node.kill)
             node.launch()
@@ -142,7 +154,7 @@ class Quorum:
     def check_equal(self) -> None:
         for node in self.nodes.values():
             node.kill()
-        check_one_log(self.nodes.values())
+        check_one_log(node.data_dir for node in self.nodes.values())
 
     # --- the fault
 
@@ -158,7 +170,7 @@ class Quorum:
         assert wait_until(has_ended, PATIENCE_SECONDS), node.output
         self.check_last_words(node)
 
-    def check_last_words(self, node: Voter) -> None:
+    def check_last_words(self, node: BrokerProcess) -> None:
         assert node.end() == EXIT_FAILED
         said = node.output
         assert str(node.data_dir) in said

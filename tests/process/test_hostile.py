@@ -487,7 +487,7 @@ def broker_with_limits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
     node.preamble = """
 import kaa.limits, kaa.broker.duties
 kaa.limits.NET_FIRST_REQUEST_SECONDS_MAX = kaa.limits.NET_FRAME_SECONDS_MAX = 2.0
-kaa.broker.duties.SWEEP_SECONDS = 0.1
+kaa.broker.duties.NET_SWEEP_SECONDS = 0.1
 """
     with node as broker:
         yield broker

@@ -4,6 +4,7 @@ the other, in both directions, and their files are equal byte by byte.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +16,14 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from kaa.client import NewTopic as KaaTopic
 from kaa.controller.formatting import FormatRequest, plan_format
 from kaa.log.files import RealFiles
 from kaa.wire.primitives import random_uuid
 from tests.oracle.broker import RealKafka
 from tests.oracle.environment import wait_until
+from tests.process.queue_story import check, working
+from tests.process.queue_workers import QUICK, RECORDS, TOPIC, Workers, fill, prepare
 from tests.support.broker_process import BrokerProcess
 from tests.support.pace import PATIENCE_SECONDS
 from tests.support.ports import LOOPBACK, free_port
@@ -27,6 +31,13 @@ from tests.support.ports import LOOPBACK, free_port
 pytestmark = pytest.mark.oracle
 
 JVM, KAA = 1, 2
+# For both, so that what is kept of groups and queues is on both, and goes from one to the other.
+COMMON = (
+    *QUICK,
+    "offsets.topic.replication.factor=2",
+    "share.coordinator.state.topic.num.partitions=2",
+    "share.coordinator.state.topic.replication.factor=2",
+)
 # Partition 0 is led by the JVM's broker, partition 1 by Kaa's.
 LED_BY_JVM, LED_BY_KAA = 0, 1
 
@@ -91,8 +102,9 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
         broker_session_timeout_ms="3000",
         leader_imbalance_check_interval_seconds="2",
         leader_imbalance_per_broker_percentage="0",
+        **dict(text.replace(".", "_").split("=") for text in COMMON),
     ) as kafka:
-        kaa = kaa_broker(folder / "kaa", kafka)
+        kaa = kaa_broker(folder / "kaa", kafka, "share.coordinator.state.topic.min.isr=1", *COMMON)
         kaa.start()
         try:
             yield Mixed(kafka, kaa)
@@ -212,6 +224,26 @@ def test_deleted_records_are_gone_everywhere(mixed: Mixed) -> None:
     for deleted in admin.delete_records(wanted).values():
         # The answer waits for the other replica.
         assert deleted.result(PATIENCE_SECONDS).low_watermark == 150
+
+
+def test_a_queue_goes_from_one_system_to_the_other_and_back(mixed: Mixed) -> None:
+    """The JVM's broker goes on with share state that Kaa wrote, and Kaa with what it finds then."""
+
+    async def story(workers: Workers) -> None:
+        topic = KaaTopic(TOPIC, assignments={LED_BY_JVM: (JVM, KAA), LED_BY_KAA: (KAA, JVM)})
+        await prepare(mixed.bootstrap_servers, topic, RECORDS // 2)
+        async with working(workers):
+            await workers.has_ended(RECORDS // 4)
+            await asyncio.to_thread(mixed.kaa.kill)
+            await workers.has_ended(RECORDS * 3 // 8)
+            await asyncio.to_thread(mixed.kaa.start)
+            await asyncio.to_thread(_until, "Kaa does not lead", lambda: mixed.in_sync(TOPIC))
+            await fill(mixed.bootstrap_servers, range(RECORDS // 2, RECORDS))
+
+    workers = Workers(mixed.bootstrap_servers, Random(1))
+    asyncio.run(story(workers))
+    check(workers)
+    mixed.kaa.check_health()
 
 
 def test_a_broker_that_was_killed_catches_up_and_leads_again(mixed: Mixed) -> None:

@@ -48,11 +48,11 @@ def partition(cluster: Cluster, node_id: int) -> Partition:
 
 def state(cluster: Cluster, node_id: int) -> dict[str, Any]:
     """What the replica has: records, epochs, producers. Nobody writes to it any more."""
-    return contents(partition(cluster, node_id).leader_log())
+    return contents(partition(cluster, node_id).online_log())
 
 
 def path(cluster: Cluster, node_id: int) -> str:
-    return partition(cluster, node_id).leader_log().directory.path
+    return partition(cluster, node_id).online_log().directory.path
 
 
 def futures(cluster: Cluster, node_id: int) -> list[str]:
@@ -93,7 +93,7 @@ def test_moves_go_on_whoever_leads() -> None:
             topic = NewTopic(KEY.topic, assignments={0: (1, 2, 3)})
             assert not any(admin.create_topics([topic]).values())
             produce(cluster.bootstrap_servers, kept[:100], acks="all")
-            sources = {node_id: partition(cluster, node_id).leader_log() for node_id in (1, 2)}
+            sources = {node_id: partition(cluster, node_id).online_log() for node_id in (1, 2)}
             for source in sources.values():
                 # Busy, so that a copy that has everything does not take its place yet.
                 source.is_cleaning = True
@@ -117,7 +117,7 @@ def test_moves_go_on_whoever_leads() -> None:
         wait(lambda: all(path(cluster, each) == to for each, to in targets.items()))
         ids = (1, 2, 3)
         wait(
-            lambda: {partition(cluster, each).leader_log().high_watermark for each in ids} == {150}
+            lambda: {partition(cluster, each).online_log().high_watermark for each in ids} == {150}
         )
         first, *others = (state(cluster, node_id) for node_id in ids)
         assert all(other == first for other in others)

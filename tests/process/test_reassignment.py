@@ -17,6 +17,7 @@ from tests.support.pace import PATIENCE_SECONDS
 
 BROKERS = (1, 2, 3, 4)
 SECONDS = 8
+SETTINGS = {"min.insync.replicas": "2", "default.replication.factor": "3"}
 
 
 class Moves:
@@ -42,8 +43,7 @@ class Moves:
 
 
 def test_nothing_is_lost_or_doubled_while_everything_moves() -> None:
-    settings = {"min.insync.replicas": "2", "default.replication.factor": "3"}
-    with Cluster(len(BROKERS), overrides=settings) as cluster:
+    with Cluster(len(BROKERS), overrides=SETTINGS) as cluster:
         counting = Counting(cluster.bootstrap_servers)
         counting.start()
         workload = Workload(cluster.bootstrap_servers, "history", seed=1, replicas=3)

@@ -101,7 +101,7 @@ def test_new_disk_is_filled_from_the_leaders_and_the_only_copy_is_not_made_empty
                 assert only is Errors.KAFKA_STORAGE_ERROR
             else:
                 assert isinstance(only, Partition)
-                assert only.leader_log().log_end_offset == RECORDS
+                assert only.online_log().log_end_offset == RECORDS
         assert any("no empty log takes their place" in line for line in cluster.reports(1))
 
 

@@ -1,160 +1,203 @@
-"""A voter killed at the Nth system call that changes files, while voters change and leaders go.
+"""A voter killed at the Nth system call that changes files, while a quorum elects or changes.
 
-Three nodes vote. One of them kills itself at call N of a kind (`kill_hook`), wherever in the story
-that is: on its way up, in an election, in a change of the voters, as the leader or not. The story
-takes the vote of another node away and gives it back, kills the leader, and removes the next leader
-itself; a node that is found dead is started again. Afterwards all nodes must name the same three
-voters, take a change, and have one metadata log on their disks as far as each of them goes.
+Three controllers vote. A point names a scene, whose part in it dies, and at which call: the node is
+told when its part begins (`voter_nodes`), and dies wherever in the scene that call is.
+
+| scene | what happens | parts |
+|---|---|---|
+| election | the leader is killed, comes back when there is another | one, other, returning |
+| follower | a follower loses its vote, and gets it back | leader, bystander, changing |
+| leader | the leader loses its own vote, and gets it back | one, other, changing |
+| replacement | a follower comes back with an empty disk, and joins | leader, bystander, joining |
+
+In each of them settings change too, so much that every node takes a snapshot. A node that is found
+dead is started again. Afterwards the three must vote, by the ids of the directories that they have
+now, and have one metadata log on their disks, with every change that was acknowledged.
 """
 
 from __future__ import annotations
 
-import re
 import signal
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from kaa.cli.supervisor import CONTROLLER_PORT_DISTANCE, HOST, format_cluster, plan_cluster
-from kaa.client.admin.admin import NewTopic
 from kaa.client.errors import ClientError
 from kaa.client.sync import Admin
-from kaa.model.nodes import Endpoint
-from kaa.records.batch import LOG_OVERHEAD, LOG_OVERHEAD_BYTES
-from kaa.wire.primitives import Uuid
+from kaa.quorum.voters import KRAFT_VERSIONS, ReplicaKey, VoterNode, VoterSet
+from kaa.wire.messages.k44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tests.oracle.environment import wait_until
-from tests.process.syscall_kills import ROOT
-from tests.support.broker_process import BrokerProcess
-from tests.support.ports import free_cluster_port
+from tests.process.voter_nodes import AUTO_JOIN, Voter, new_id
+from tests.support.metadata_logs import batches, check_one_log
+from tests.support.ports import free_port
+from tests.support.raw import RawClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
     from kaa.client.admin.quorum import QuorumDescription
 
-COUNT = 3
-PATIENCE_SECONDS = 240
-SETTINGS = (
-    "controller.quorum.election.timeout.ms=500",
-    "controller.quorum.fetch.timeout.ms=1000",
-    "metadata.log.max.record.bytes.between.snapshots=2000",
-    "offsets.topic.num.partitions=1",
-)
+IDS: Final = (1, 2, 3)
+PATIENCE_SECONDS: Final = 240
+SCENES: Final = {
+    "election": ("one", "other", "returning"),
+    "follower": ("leader", "bystander", "changing"),
+    "leader": ("one", "other", "changing"),
+    "replacement": ("leader", "bystander", "joining"),
+}
+# Together above what makes a snapshot due.
+CHANGES: Final = 30
+GROUP: Final = 32
+ALTER_VERSION: Final = 1
 
 
 class Point(NamedTuple):
-    """Where which node dies."""
+    """Whose process dies where."""
 
+    scene: str
+    part: str
     kind: str
     number: int
-    victim: int
 
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        scene, part, kind, number = text.split("/")
+        return cls(scene, part, kind, int(number))
 
-class Voter(BrokerProcess):
-    """One node over its lives; only the first may have a point to die at."""
-
-    def __init__(self, node_id: int, folder: Path, port: int, overrides: tuple[str, ...]) -> None:
-        super().__init__(folder.with_name(f"run-{node_id}"), *overrides, port=port)
-        self.id = node_id
-        self.data_dir = folder
-        self.was_killed = False
-        text = (folder / "meta.properties").read_text()
-        (found,) = re.findall(r"^directory.id=(.+)$", text, re.MULTILINE)
-        self.directory_id = Uuid.parse(found)
-
-    def die_at(self, point: Point) -> None:
-        arguments = f"{point.kind!r}, {point.number}, {str(self.folder / 'counts')!r}"
-        self.preamble = (
-            f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-            f"from tests.process.kill_hook import install; install({arguments})"
-        )
-
-    def revive(self) -> None:
-        """Starts it again if it is dead, and has died by its point."""
-        process = self.process
-        if process is None or process.poll() is None:
-            return
-        assert process.returncode == -signal.SIGKILL, self.output
-        assert not self.was_killed, "it died twice"
-        self.was_killed = True
-        self._forget(process)
-        self.preamble = ""
-        self.launch()
-
-    @property
-    def endpoint(self) -> Endpoint:
-        return Endpoint("CONTROLLER", HOST, self.port + CONTROLLER_PORT_DISTANCE)
-
-    @property
-    def batches(self) -> dict[int, bytes]:
-        """The metadata log by base offset. A node that was sent a snapshot begins after it."""
-        place = self.data_dir / "__cluster_metadata-0"
-        data = b"".join(path.read_bytes() for path in sorted(place.glob("*.log")))
-        found, position = {}, 0
-        while len(data) - position >= LOG_OVERHEAD_BYTES:
-            base_offset, size = LOG_OVERHEAD.unpack_from(data, position)
-            end = position + LOG_OVERHEAD_BYTES + size
-            found[base_offset] = data[position:end]
-            position = end
-        return found
-
-
-def check_one_log(nodes: Iterable[Voter]) -> None:
-    """The metadata logs of nodes that were killed are equal, as far as all of them go."""
-    logs = [node.batches for node in nodes]
-    first, last = max(map(min, logs)), min(map(max, logs))
-    assert first < last
-    common = [{base: batch for base, batch in log.items() if first <= base < last} for log in logs]
-    assert common == [common[0]] * len(logs), "the metadata logs differ"
+    def __str__(self) -> str:
+        return "/".join(map(str, self))
 
 
 class VoterStory:
-    """See the module's text. As a context; every process ends with it."""
+    """Three controllers that play one scene after the other. As a context; every process ends with
+    it.
+    """
 
-    def __init__(self, folder: Path, point: Point) -> None:
-        port = free_cluster_port(COUNT)
-        plans = plan_cluster(folder, COUNT, port, SETTINGS)
-        assert format_cluster(plans, 0)
+    def __init__(self, folder: Path) -> None:
+        ports = [free_port() for _ in IDS]
+        servers = ",".join(f"127.0.0.1:{port}" for port in ports)
         self.nodes = {
-            plan.node_id: Voter(plan.node_id, plan.folder, plan.port, plan.overrides)
-            for plan in plans
+            node_id: Voter(node_id, folder, port, servers)
+            for node_id, port in zip(IDS, ports, strict=True)
         }
-        self.victim = self.nodes[point.victim]
-        self.victim.die_at(point)
+        self._cluster_id = str(new_id())
+        voters = VoterSet.of(
+            VoterNode(ReplicaKey(node.id, new_id()), (node.endpoint,), KRAFT_VERSIONS)
+            for node in self.nodes.values()
+        )
+        for node in self.nodes.values():
+            node.format(self._cluster_id, voters)
+        # Nodes come and go all the time; nobody has to be spared.
+        pauses = {"reconnect.backoff.max.ms": "100", "retry.backoff.max.ms": "100"}
+        self._admin = Admin(
+            {"bootstrap.controllers": servers, "default.api.timeout.ms": "2000", **pauses}
+        )
+        self._changes = 0
+        self._promised: list[str] = []
+        self._point: Point | None = None
+        self._victim: Voter | None = None
 
     def __enter__(self) -> Self:
-        for node in self.nodes.values():
-            node.launch()
+        self._admin.start()
+        try:
+            for node in self.nodes.values():
+                node.launch()
+            self._settle()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._admin.close()
         for node in self.nodes.values():
             node.kill()
 
-    def tell(self) -> None:
-        """The story; it ends with three voters that agree."""
-        other = self.nodes[1 if self.victim.id != 1 else 2]
-        self._until_voters({1, 2, 3})
-        self._until_voters({1, 2, 3} - {other.id}, lambda admin: _remove(admin, other))
-        self._until_voters({1, 2, 3}, lambda admin: _add(admin, other))
-        leader = self.nodes[self._leader()]
+    def play(self, point: Point) -> bool:
+        """Plays one scene and checks what is left; whether the victim met its point."""
+        self._prepare(point)
+        leader = self.nodes[self._described().leader_id]
+        one, other = (node for node in self.nodes.values() if node is not leader)
+        getattr(self, f"_play_{point.scene}")(leader, one, other)
+        victim = self._victim
+        assert victim is not None
+        victim.countermand()
+        self._settle()
+        # Read while the nodes run: nothing is on its way when all of them have the same end.
+        check_one_log(node.data_dir for node in self.nodes.values())
+        self._check_promises()
+        was_killed, victim.was_killed = victim.was_killed, False
+        return was_killed
+
+    def end(self) -> None:
+        """Kills all nodes; their logs are one."""
+        for node in self.nodes.values():
+            node.kill()
+        check_one_log(node.data_dir for node in self.nodes.values())
+        self._check_promises()
+
+    # --- the scenes
+
+    def _play_election(self, leader: Voter, one: Voter, other: Voter) -> None:
+        self._begin("one", one)
+        self._begin("other", other)
         leader.kill()
-        leader.preamble = ""
-        self._until_voters({1, 2, 3})
+        self._change()
+        self._begin("returning", leader)
         leader.launch()
-        removed = self.nodes[self._leader()]
-        self._until_voters({1, 2, 3} - {removed.id}, lambda admin: _remove(admin, removed))
-        self._until_voters({1, 2, 3}, lambda admin: _add(admin, removed))
+        self._until(self._is_settled)
+        self._change()
 
-    def check(self) -> None:
-        """All nodes serve, agree and take a change; their logs are one."""
-        for node in self.nodes.values():
-            self._until(partial(self._names, {1, 2, 3}, node.bootstrap_servers))
-        self._until(self._creates)
-        for node in self.nodes.values():
-            node.kill()
-        check_one_log(self.nodes.values())
+    def _play_follower(self, leader: Voter, one: Voter, other: Voter) -> None:
+        self._begin("leader", leader)
+        self._begin("bystander", other)
+        self._begin("changing", one)
+        self._change_votes(one)
+
+    def _play_leader(self, leader: Voter, one: Voter, other: Voter) -> None:
+        self._begin("one", one)
+        self._begin("other", other)
+        self._begin("changing", leader)
+        self._change_votes(leader)
+
+    def _play_replacement(self, leader: Voter, one: Voter, other: Voter) -> None:
+        self._begin("leader", leader)
+        self._begin("bystander", other)
+        one.kill()
+        one.format(self._cluster_id, None)
+        self._begin("joining", one)
+        one.launch(AUTO_JOIN)
+        self._until(self._is_settled)
+        self._change()
+
+    def _prepare(self, point: Point) -> None:
+        self._point, self._victim = point, None
+
+    def _begin(self, part: str, node: Voter) -> None:
+        """The part of a node in the scene begins."""
+        assert self._point is not None
+        if part == self._point.part:
+            self._victim = node
+            node.order(self._point.kind, self._point.number)
+
+    def _change_votes(self, node: Voter) -> None:
+        """Takes the vote of a node away, and gives it back."""
+        directory_id = node.directory_id
+
+        async def remove(admin: Any) -> None:
+            await admin.remove_raft_voter(node.id, directory_id)
+
+        async def add(admin: Any) -> None:
+            await admin.add_raft_voter(node.id, directory_id, [node.endpoint])
+
+        self._until_voters({*IDS} - {node.id}, remove)
+        self._change()
+        self._until_voters({*IDS}, add)
+        self._change()
 
     # --- steps
 
@@ -162,69 +205,94 @@ class VoterStory:
         """Tries again while nodes are on their way down or up."""
 
         def tried() -> bool:
-            for node in self.nodes.values():
-                node.revive()
+            self._revive()
             try:
                 return is_so()
-            except ClientError:
+            except (ClientError, OSError, EOFError):
                 return False
 
-        assert wait_until(tried, PATIENCE_SECONDS), "it did not come to be so"
+        if not wait_until(tried, PATIENCE_SECONDS):
+            raise AssertionError(f"it did not come to be so: {is_so.__name__}")
 
-    def _until_voters(self, wanted: set[int], change: Callable[[Admin], Any] | None = None) -> None:
-        def is_so() -> bool:
-            if self._names(wanted, self._servers):
+    def _revive(self) -> None:
+        """Starts the victim again if it has met its point; nobody else may end."""
+        for node in self.nodes.values():
+            code = node.exit_code()
+            if code is None:
+                continue
+            assert code == -signal.SIGKILL, f"node {node.id} ended with {code}:\n{node.output}"
+            assert node is self._victim, f"node {node.id} died, and was not to"
+            assert not node.was_killed, f"node {node.id} died twice"
+            node.was_killed = True
+            node.kill()
+            node.countermand()
+            node.launch(*((AUTO_JOIN,) if self._joins(node) else ()))
+
+    def _joins(self, node: Voter) -> bool:
+        point = self._point
+        return point is not None and point.scene == "replacement" and node is self._victim
+
+    def _until_voters(self, wanted: set[int], change: Callable[[Any], Any]) -> None:
+        def has_voters() -> bool:
+            if {voter.node_id for voter in self._admin.describe_quorum().voters} == wanted:
                 return True
-            if change is not None:
-                # The answer to an earlier try may have been lost; who votes is what counts.
-                with suppress(ClientError), self._admin(self._servers) as admin:
-                    change(admin)
+            # The answer to an earlier try may have been lost; who votes is what counts.
+            with suppress(ClientError):
+                self._admin.run(change)
             return False
 
-        self._until(is_so)
+        self._until(has_voters)
 
-    def _names(self, wanted: set[int], servers: str) -> bool:
-        return {voter.node_id for voter in self._quorum(servers).voters} == wanted
+    def _change(self) -> None:
+        """Changes settings, so many that a snapshot is due, until that is acknowledged."""
+        self._changes += 1
+        names = [f"group-{self._changes}-{number}-of-{CHANGES}" for number in range(CHANGES)]
+        change = AlterableConfig(
+            name="consumer.session.timeout.ms", config_operation=0, value="50000"
+        )
+        request = IncrementalAlterConfigsRequest(
+            resources=[
+                AlterConfigsResource(resource_type=GROUP, resource_name=name, configs=[change])
+                for name in names
+            ]
+        )
 
-    def _leader(self) -> int:
-        found: list[int] = []
+        def is_changed() -> bool:
+            leader = self.nodes[self._admin.describe_quorum().leader_id]
+            with RawClient(leader.address) as client:
+                client.socket.settimeout(5)
+                answer = client.ask(request, ALTER_VERSION)
+            return {one.error_code for one in answer.responses} == {0}
 
-        def is_so() -> bool:
-            found.append(self._quorum(self._servers).leader_id)
-            return self.nodes[found[-1]].process is not None if found[-1] in self.nodes else False
+        self._until(is_changed)
+        self._promised += names
 
-        self._until(is_so)
+    def _described(self) -> QuorumDescription:
+        found: list[QuorumDescription] = []
+
+        def is_led() -> bool:
+            found.append(self._admin.describe_quorum())
+            return found[-1].leader_id in self.nodes
+
+        self._until(is_led)
         return found[-1]
 
-    def _quorum(self, servers: str) -> QuorumDescription:
-        with self._admin(servers) as admin:
-            return admin.describe_quorum()
+    # --- what must be so
 
-    def _creates(self) -> bool:
-        with self._admin(self._servers) as admin:
-            outcome = admin.create_topics([NewTopic("after", 1, 3)])
-            return outcome == {"after": None} or "after" in {t.name for t in admin.list_topics()}
+    def _settle(self) -> None:
+        self._until(self._is_settled)
 
-    def _admin(self, servers: str) -> Admin:
-        return Admin({"bootstrap.servers": servers, "default.api.timeout.ms": "5000"})
+    def _is_settled(self) -> bool:
+        """All nodes vote with the disks that they have, and have everything."""
+        if any(node.process is None for node in self.nodes.values()):
+            return False
+        found = self._admin.describe_quorum()
+        voters = {voter.node_id: voter.directory_id for voter in found.voters}
+        wanted = {node.id: node.directory_id for node in self.nodes.values()}
+        return voters == wanted and len({voter.log_end_offset for voter in found.voters}) == 1
 
-    @property
-    def _servers(self) -> str:
-        running = [node for node in self.nodes.values() if node.process is not None]
-        return ",".join(node.bootstrap_servers for node in running)
-
-
-def _add(admin: Admin, node: Voter) -> None:
-    admin.run(lambda one: one.add_raft_voter(node.id, node.directory_id, [node.endpoint]))
-
-
-def _remove(admin: Admin, node: Voter) -> None:
-    admin.run(lambda one: one.remove_raft_voter(node.id, node.directory_id))
-
-
-def told(folder: Path, point: Point) -> bool:
-    """Runs one story; whether the victim met its point."""
-    with VoterStory(folder, point) as story:
-        story.tell()
-        story.check()
-        return story.victim.was_killed
+    def _check_promises(self) -> None:
+        longest = max((batches(node.data_dir) for node in self.nodes.values()), key=len)
+        text = b"".join(longest.values())
+        lost = [name for name in self._promised if name.encode() not in text]
+        assert not lost, f"lost: {lost}"

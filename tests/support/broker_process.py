@@ -11,15 +11,14 @@ import re
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Self
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
 
 import psutil
 
 from tests.oracle.environment import wait_until
 from tests.support.ports import LOOPBACK, free_port
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Far more than a start or a stop takes, even on a machine that has much else to do.
 START_SECONDS_MAX = 90
@@ -28,10 +27,12 @@ STOP_SECONDS_MAX = 60
 KEEPS_RECORDS = "log.retention.check.interval.ms=86400000"
 
 # What a shell starts in the background ignores Ctrl-C, and so does all that it starts in turn: a
-# run of the tests too. A command under test is interrupted like one on a terminal.
+# run of the tests too; under `nohup` it ignores the end of a terminal. A command under test is
+# interrupted like one on a terminal.
 _PROGRAM = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from kaa.cli import main
 main()
 """
@@ -169,6 +170,16 @@ class BrokerProcess:
     @property
     def resident_bytes(self) -> int:
         return int(psutil.Process(self._running().pid).memory_info().rss)
+
+    @property
+    def descriptors(self) -> list[str]:
+        """What its descriptors lead to, as far as that can be told."""
+        folder = Path(f"/proc/{self._running().pid}/fd")
+        found = []
+        for link in folder.iterdir() if folder.is_dir() else ():
+            with suppress(FileNotFoundError):
+                found.append(str(link.readlink()))
+        return sorted(found)
 
     @property
     def descriptor_count(self) -> int:

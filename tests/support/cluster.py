@@ -96,6 +96,10 @@ class Cluster:
     def endpoint(self, node_id: int) -> Endpoint:
         return Endpoint("CONTROLLER", LOOPBACK, self._ports[node_id])
 
+    def move(self, node_id: int) -> None:
+        """Gives the controller of a node another address, from its next start on."""
+        self._ports[node_id] = free_port()
+
     def _voter_set(self, node_id: int) -> VoterSet | None:
         """What a node is formatted with; nothing for one that is not a voter."""
         voters = self._first_voters

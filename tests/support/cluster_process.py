@@ -78,6 +78,13 @@ class ClusterProcesses:
     def bootstrap_servers(self) -> str:
         return ",".join(node.bootstrap_servers for node in self.nodes.values())
 
+    @property
+    def ids(self) -> list[int]:
+        return list(self.nodes)
+
+    def address(self, node_id: int) -> str:
+        return self.nodes[node_id].bootstrap_servers
+
     def start(self, *node_ids: int) -> None:
         """Starts nodes together; all of them if none is named."""
         started = [self.nodes[node_id] for node_id in node_ids or self.nodes]
@@ -85,6 +92,9 @@ class ClusterProcesses:
             node.launch()
         for node in started:
             _until_ready(node)
+
+    def kill(self, node_id: int) -> None:
+        self.nodes[node_id].kill()
 
     def pause(self, node_id: int) -> None:
         self._signal(node_id, signal.SIGSTOP)

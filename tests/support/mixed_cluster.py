@@ -7,7 +7,10 @@ byte by byte as far as each of them goes.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import signal
 import threading
 import time
 from contextlib import suppress
@@ -24,7 +27,7 @@ from tests.support.ids import uuid
 from tests.support.ports import LOOPBACK, free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from kaa.client.admin.quorum import QuorumDescription
@@ -58,7 +61,7 @@ class _Node:
         self.properties: dict[str, str] = {}
         self.directory_id = uuid(1_000 + node_id)
 
-    def configure(self, **settings: str) -> None:
+    def configure(self, settings: Mapping[str, str]) -> None:
         client, controller = (
             f"PLAINTEXT://{self.bootstrap_servers}",
             f"CONTROLLER://{self.controller}",
@@ -69,7 +72,7 @@ class _Node:
             "listeners": f"{client},{controller}",
             "advertised.listeners": client,
             "log.dirs": str(self.folder / "data"),
-            **{name.replace("_", "."): value for name, value in settings.items()},
+            **settings,
         }
         self.folder.mkdir(parents=True, exist_ok=True)
         self.config.write_text(
@@ -82,9 +85,18 @@ class _Node:
         place = self.folder / "data" / "__cluster_metadata-0"
         return b"".join(path.read_bytes() for path in sorted(place.glob("*.log")))
 
+    def keep(self, printed: Path) -> None:
+        """Sets aside what a life of the node printed: the next one begins anew."""
+        if printed.exists():
+            lives = len(list(self.folder.glob("output-*")))
+            shutil.copyfile(printed, self.folder / f"output-{lives + 1}")
+
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def kill(self) -> None: ...
+
+    def pid(self) -> int:
+        raise AssertionError
 
 
 class _KaaNode(_Node):
@@ -99,6 +111,11 @@ class _KaaNode(_Node):
 
     def kill(self) -> None:
         self.process.kill()
+        self.keep(self.process.output_file)
+
+    def pid(self) -> int:
+        assert self.process.process is not None
+        return self.process.process.pid
 
 
 class _KafkaNode(_Node):
@@ -115,8 +132,14 @@ class _KafkaNode(_Node):
 
     def kill(self) -> None:
         if self.jvm is not None:
+            # It takes its folder with it.
+            self.keep(self.jvm.folder / "log")
             self.jvm.stop()
             self.jvm = None
+
+    def pid(self) -> int:
+        assert self.jvm is not None
+        return int(self.jvm.call_one("ping"))
 
 
 class MixedCluster:
@@ -130,14 +153,19 @@ class MixedCluster:
         kafka: Sequence[int],
         *,
         is_dynamic: bool,
+        settings: Sequence[str] = (),
     ) -> None:
+        """Every node has the settings, each given as name=value."""
         self._oracle = oracle
+        self._settings = dict(text.split("=", 1) for text in settings)
         self.nodes: dict[int, _Node] = {
             node_id: kind(folder / str(node_id), node_id)
             for kind, ids in ((_KaaNode, kaa), (_KafkaNode, kafka))
             for node_id in ids
         }
         self.running: set[int] = set()
+        # The processes that stand still, by node.
+        self._paused: dict[int, int] = {}
         self._is_dynamic = is_dynamic
         for node_id in self.nodes:
             self.format(node_id)
@@ -147,10 +175,11 @@ class MixedCluster:
         node, nodes = self.nodes[node_id], self.nodes.values()
         if self._is_dynamic:
             servers = ",".join(each.controller for each in nodes)
-            node.configure(controller_quorum_bootstrap_servers=servers)
+            quorum = {"controller.quorum.bootstrap.servers": servers}
         else:
             voters = ",".join(f"{each.id}@{each.controller}" for each in nodes)
-            node.configure(controller_quorum_voters=voters)
+            quorum = {"controller.quorum.voters": voters}
+        node.configure(self._settings | quorum)
         arguments = ["format", "--cluster-id", CLUSTER_ID, "--config", str(node.config)]
         if joins:
             arguments.append("--no-initial-controllers")
@@ -179,6 +208,8 @@ class MixedCluster:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        for node_id in tuple(self._paused):
+            self.resume(node_id)
         for node_id in self.nodes:
             with suppress(Exception):
                 self.nodes[node_id].kill()
@@ -212,11 +243,25 @@ class MixedCluster:
         self.running.discard(node_id)
         self.nodes[node_id].kill()
 
+    def pause(self, node_id: int) -> None:
+        self._paused[node_id] = self.nodes[node_id].pid()
+        os.kill(self._paused[node_id], signal.SIGSTOP)
+
+    def resume(self, node_id: int) -> None:
+        os.kill(self._paused.pop(node_id), signal.SIGCONT)
+
     # --- questions
 
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(self.nodes[node_id].bootstrap_servers for node_id in sorted(self.running))
+
+    @property
+    def ids(self) -> list[int]:
+        return sorted(self.nodes)
+
+    def address(self, node_id: int) -> str:
+        return self.nodes[node_id].bootstrap_servers
 
     def tool(self, name: str, *arguments: str) -> str:
         """What one of Kafka's tools prints; it must succeed."""

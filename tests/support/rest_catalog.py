@@ -11,6 +11,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import unquote
 
 from pyiceberg.catalog.rest import DEFAULT_ENDPOINTS, CreateTableRequest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -42,7 +43,16 @@ _METRICS = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
 class RestCatalog:
     """The server; `token` is what clients must show."""
 
-    def __init__(self, folder: Path, warehouse: str, properties: dict[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        warehouse: str,
+        properties: dict[str, str],
+        *,
+        name: str = "behind",
+        file: str = "rest.db",
+    ) -> None:
+        """`name` and `file` are those of the catalog behind it, which others may use as well."""
         self.token = "let me in"
         self.lock = threading.Lock()
         # What becomes of the next commits: "" (made), "lost before", "lost after" or "expired".
@@ -55,7 +65,7 @@ class RestCatalog:
         # The tables of each commit that was made.
         self.made: list[tuple[str, ...]] = []
         self.tables: Any = SqlCatalog(
-            "behind", uri=f"sqlite:///{folder}/rest.db", warehouse=warehouse, **properties
+            name, uri=f"sqlite:///{folder}/{file}", warehouse=warehouse, **properties
         )
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(
@@ -176,7 +186,8 @@ def _handler(catalog: RestCatalog) -> type[BaseHTTPRequestHandler]:
         def _do(self) -> None:
             size = int(self.headers.get("Content-Length", "0"))
             body = json.loads(self.rfile.read(size) or b"{}")
-            path = self.path.partition("?")[0].removeprefix("/v1/").split("/")
+            parts = self.path.partition("?")[0].removeprefix("/v1/").split("/")
+            path = [unquote(one) for one in parts]
             if self.headers.get("Authorization") != f"Bearer {catalog.token}":
                 self._send(401, _refusal("Unauthorized", 401))
                 return

@@ -108,3 +108,16 @@ def test_groups_are_assigned_whatever_becomes_of_the_date() -> None:
                     await one.close()
 
     asyncio.run(run())
+
+
+def test_metadata_waits_by_the_clock_that_nobody_sets() -> None:
+    """Also in a directory of its own."""
+
+    async def run() -> None:
+        clock, settings = SetClock(), config("metadata.log.dir=/metadata")
+        async with running(Broker(settings, files=formatted(settings), clock=clock)) as broker:
+            quorum = broker.quorum
+            assert quorum is not None
+            assert abs(quorum.log.steady_ms(0) - clock.monotonic_ms()) < HOUR_MS
+
+    asyncio.run(run())

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts import _check, _docs, _environment, _installer, _site, _soak, _test
+from tests.support.children import running
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -209,10 +210,10 @@ class TestInstaller:
             _installer._run_pips(jobs, None)
 
     def test_end_of_a_process_is_noticed(self) -> None:
-        process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-        assert _installer._is_alive(process.pid)
-        process.communicate(b"\n")
-        assert not _installer._is_alive(process.pid)
+        with running([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+            assert _installer._is_alive(process.pid)
+            process.communicate(b"\n")
+            assert not _installer._is_alive(process.pid)
 
 
 class TestCheck:
@@ -251,6 +252,7 @@ class TestTest:
         [
             ("tests/unit/wire/test_codec.py", "wire and records"),
             ("tests/unit/log/test_index.py", "broker"),
+            ("tests/process/test_kills.py", "processes"),
             ("tests/unit/coordinators/group/classic/test_groups.py", "coordinators"),
             ("tests/spark/test_source.py", "Spark"),
             ("tests/unit/test_tidy.py", "experience"),
@@ -285,6 +287,7 @@ class TestTest:
         outcome = _test.run(group, [str(tests), "-p", "no:cacheprovider", f"--rootdir={tmp_path}"])
         assert (outcome.passed, outcome.failed, outcome.skipped) == (1, 2, 1)
         assert outcome.exit_code == 1
+        assert outcome.processor_seconds > 0
         _test.print_summary([outcome, outcome])
         assert capsys.readouterr().out.splitlines()[-1] == "2 passed, 4 failed, 2 skipped"
 

@@ -176,14 +176,10 @@ class History:
         response = self._send("heartbeat", request, 1, broker=broker_id)
         if response is None:
             return
-        heartbeats = cluster.state.heartbeats
-        heartbeats.heartbeat_written(broker_id, cluster.next_offset - 1)
-        broker = heartbeats.broker(broker_id)
-        assert broker is not None
         self.answers[-1] |= {
             "caught_up": response.is_caught_up,
             "fenced": response.is_fenced,
-            "shutting_down": broker.is_leaving,
+            "shutting_down": cluster.state.heartbeats.progress(broker_id).is_shutting_down,
             "should_shut_down": response.should_shut_down,
         }
 

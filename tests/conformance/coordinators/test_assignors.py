@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kaa.controller.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from kaa.coordinators.group.assignors.simple import assign_shared
 from kaa.coordinators.group.assignors.sticky import (
     MemberTasks,
     Subtopology,
@@ -23,10 +24,10 @@ from kaa.coordinators.group.assignors.table import (
     GroupAssignment,
     GroupSpec,
     MemberSpec,
-    finish,
 )
 from kaa.coordinators.group.java_order import map_order, string_hash
 from kaa.coordinators.group.topics import GroupTopics
+from kaa.model.pieces import finish
 from kaa.wire.primitives import Uuid
 from tests.oracle import Oracle
 
@@ -123,6 +124,47 @@ def test_same_assignments(oracle: Oracle, assignor: str) -> None:
             found = finish(ASSIGNORS[assignor](spec))
             ours = {member_id: shown(found.get(member_id, {})) for member_id in spec.members}
             theirs = {member_id: answer.get(member_id, {}) for member_id in spec.members}
+            assert ours == theirs, f"group {seed}, generation {generation}"
+            group.assignment = found
+            group.change()
+
+
+def all_of(assignment: Any) -> dict[str, list[int]]:
+    """Topics of which nothing is left too: they are in the records of a group."""
+    return {str(topic_id): sorted(numbers) for topic_id, numbers in assignment.items()}
+
+
+def test_same_shares(oracle: Oracle) -> None:
+    """Share groups, some of whose partitions have no share state yet."""
+    groups = [RandomGroup(Random(seed)) for seed in range(GROUPS)]
+    # Partitions that have state keep it.
+    ready: list[dict[Uuid, frozenset[int]]] = [{} for _ in groups]
+    for generation in range(GENERATIONS):
+        specs = [group.spec() for group in groups]
+        for group, partitions in zip(groups, ready, strict=True):
+            for topic_id, count in group.counts.items():
+                new = frozenset(one for one in range(count) if group.random.random() < 0.9)
+                partitions[topic_id] = partitions.get(topic_id, frozenset()) | new
+        items = []
+        for spec, partitions in zip(specs, ready, strict=True):
+            item = asked(spec, "simple") | {"assignable": all_of(partitions)}
+            for member in item["members"]:
+                member["assignment"] = all_of(spec.members[member["id"]].assignment)
+            items.append(item)
+        answers = oracle.jvm.call("group.assign", items)
+        for seed, (group, partitions, answer) in enumerate(
+            zip(groups, ready, answers, strict=True)
+        ):
+            found = finish(
+                assign_shared(
+                    {member_id: topics for member_id, (_, topics) in group.members.items()},
+                    partitions,
+                    group.assignment,
+                    is_uniform=group.is_homogeneous,
+                )
+            )
+            ours = {member_id: all_of(owned) for member_id, owned in found.items()}
+            theirs = {member_id: answer.get(member_id, {}) for member_id in group.members}
             assert ours == theirs, f"group {seed}, generation {generation}"
             group.assignment = found
             group.change()
@@ -232,7 +274,9 @@ def test_same_tasks(oracle: Oracle) -> None:
         ]
         answers = oracle.jvm.call("group.assignTasks", asked_for)
         for seed, application in enumerate(applications):
-            found = assign_tasks(specs[seed], application.subtopologies, application.standby_count)
+            found = finish(
+                assign_tasks(specs[seed], application.subtopologies, application.standby_count)
+            )
             ours = {
                 member_id: {"active": shown_tasks(one.active), "standby": shown_tasks(one.standby)}
                 for member_id, one in found.items()

@@ -35,27 +35,32 @@ class History:
         self.topics = {Uuid(self.random.randbytes(16)): 2 for _ in range(2)}
         self.unknown = Uuid(self.random.randbytes(16))
         self.now = 1_000_000
+        # What writes begin with never falls: see the last test.
+        self.start = 0
         self.commands = [self.command() for _ in range(COMMANDS)]
 
     def command(self) -> dict[str, Any]:
         random = self.random
         self.now += random.choice((0, 1, COLD_MS // 3, COLD_MS))
         topic = random.choice(list(self.topics)) if random.random() < 0.97 else self.unknown
+        op = random.choice(OPS)
+        self.start += random.randint(0, 1)
+        start = random.randint(0, self.start) if op == "initialise" else self.start
         return {
-            "op": random.choice(OPS),
+            "op": op,
             "now": self.now,
             "group": random.choice(("g", "h")),
             "topic": str(topic),
             "partition": random.choice((0, 0, 0, 1, 2, -1)) if random.random() < 0.2 else 0,
             "state_epoch": random.choice((-1, 0, 0, 1, 2)),
             "leader_epoch": random.choice((-1, 0, 0, 1, 2)),
-            "start": random.choice((-1, random.randint(0, 30))),
+            "start": random.choice((-1, start)),
             "count": random.randint(-1, 9),
             "batches": [self.batch() for _ in range(random.randint(0, 6))],
         }
 
     def batch(self) -> list[int]:
-        first = self.random.randint(0, 40)
+        first = max(0, self.start + self.random.randint(-10, 30))
         last = first + self.random.randint(0, 12)
         return [first, last, self.random.randint(1, 3), self.random.choice((0, 2, 4))]
 
@@ -165,6 +170,25 @@ def test_same_answers_and_records(oracle: Oracle) -> None:
             written += len(found["records"])
             assert found == expected, (seed, number, command)
     assert written > HISTORIES
+
+
+def test_a_late_write_takes_the_start_back_in_kafka_alone(oracle: Oracle) -> None:
+    """Kafka forgets then that offsets 15 to 39 were acknowledged, and delivers them again."""
+    history = History(0)
+    history.updates = 500
+    any_write = history.commands[0] | {"state_epoch": 0, "leader_epoch": 0, "partition": 0}
+    any_write |= {"group": "g", "topic": str(next(iter(history.topics))), "count": 0}
+    changes = [(15, [15, 39, 1, 2]), (40, [47, 53, 1, 2]), (15, [40, 46, 1, 2])]
+    history.commands = [
+        any_write | {"op": "initialise", "start": 0},
+        *(any_write | {"op": "write", "start": start, "batches": [one]} for start, one in changes),
+        any_write | {"op": "read"},
+    ]
+    (theirs,) = oracle.jvm.call("share.states", [history.asked()])
+    machine = Ours(history)
+    ours = [machine.run(command, []) for command in history.commands][-1]
+    assert (ours["start"], ours["batches"]) == (40, [[40, 53, 1, 2]])
+    assert (theirs[-1]["start"], theirs[-1]["batches"]) == (15, [[40, 53, 1, 2]])
 
 
 def decoded(one: str | None) -> bytes | None:

@@ -24,7 +24,6 @@ Output lines: `NAME: ...` is an answer, `+ ...` a record, `= ...` the group when
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from kaa.coordinators.group.offsets.fetch import fetch_offsets
@@ -33,31 +32,11 @@ from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k09_offset_fetch import OffsetFetchRequestGroup
 from kaa.wire.messages.k11_join_group import JoinGroupResponse
-from kaa.wire.messages.k12_heartbeat import HeartbeatResponse
-from kaa.wire.messages.k13_leave_group import LeaveGroupResponse
 from kaa.wire.messages.k14_sync_group import SyncGroupResponse
 from kaa.wire.messages.offsets_classic import GroupMetadataValue, OffsetCommitValue
-from tests.unit.coordinators.group.bench import GROUP, GroupBench, code
+from tests.unit.coordinators.group.bench import GROUP, GroupBench, code, fetched
 
 _FIELDS = {"session": "session_ms", "rebalance": "rebalance_ms"}
-
-
-def retell(path: Path, conversation: Conversation) -> str:
-    """The text of a conversation with the output as it is now."""
-    told: list[str] = []
-    is_output = False
-    for line in path.read_text("utf-8").splitlines():
-        if is_output:
-            is_output = bool(line)
-            if is_output:
-                continue
-        if not line or line.startswith("#"):
-            told.append(line)
-        elif line == "----":
-            is_output = True
-        else:
-            told += [line, "----", *conversation.hear(line)]
-    return "\n".join(told).rstrip("\n") + "\n"
 
 
 class Conversation:
@@ -153,10 +132,10 @@ class Conversation:
 
     def _offsets(self) -> list[str]:
         request = OffsetFetchRequestGroup(group_id=GROUP, topics=None)
-        found = finish(fetch_offsets(self.bench.machine, request, is_stable=False))
+        found = finish(fetch_offsets(self.bench.machine, request, fetched, is_stable=False))
         return [
-            f"{topic.name}-{one.partition_index} at {one.committed_offset}"
-            for topic in found.topics
+            f"{topic.name}-{one.number} at {one.offset}"
+            for topic in found
             for one in topic.partitions
         ] or ["none"]
 
@@ -182,12 +161,9 @@ def wording(answer: Any) -> str:
     """An answer in a line."""
     if isinstance(answer, Errors):
         return answer.name
-    if isinstance(answer, list):
-        return ", ".join(code(result.error_code).name for result in answer)
-    if isinstance(answer, LeaveGroupResponse):
-        return ", ".join(code(member.error_code).name for member in answer.members)
-    if isinstance(answer, HeartbeatResponse):
-        return code(answer.error_code).name
+    if isinstance(answer, list | dict):
+        errors = answer.values() if isinstance(answer, dict) else answer
+        return ", ".join(error.name for error in errors)
     if isinstance(answer, SyncGroupResponse):
         error = code(answer.error_code)
         return error.name if error is not Errors.NONE else f"assigned {answer.assignment.decode()}"

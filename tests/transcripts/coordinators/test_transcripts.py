@@ -1,17 +1,14 @@
-"""The conversations in this folder, held again, must read the same.
-
-`REWRITE_TRANSCRIPTS=1 pytest tests/transcripts` writes what they read like now, for review.
-"""
+"""The conversations in this folder, held again, must read the same."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.transcripts.coordinators.consumer_conversation import ConsumerConversation
-from tests.transcripts.coordinators.conversation import Conversation, retell
+from tests.transcripts.coordinators.conversation import Conversation
+from tests.transcripts.retelling import check
 
 FILES = sorted(Path(__file__).parent.glob("*.txt"))
 
@@ -19,10 +16,8 @@ FILES = sorted(Path(__file__).parent.glob("*.txt"))
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_conversation(path: Path) -> None:
     is_consumer = path.stem.startswith("consumer_")
-    told = retell(path, ConsumerConversation() if is_consumer else Conversation())
-    if os.environ.get("REWRITE_TRANSCRIPTS"):
-        path.write_text(told, "utf-8")
-    assert told == path.read_text("utf-8")
+    conversation = ConsumerConversation() if is_consumer else Conversation()
+    check(path, conversation.hear)
 
 
 def test_there_are_conversations() -> None:

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 
 from kaa.quorum import (
@@ -316,19 +315,3 @@ class Conversation:
 
     def acknowledged(self, node: SimulatedNode, batch: Batch) -> None:
         self._say(node, f"acknowledges {'+'.join(map(str, batch.values))}")
-
-
-def retell(path: Path) -> str:
-    """The text of a file with the output of every command as it is now."""
-    conversation = Conversation()
-    told: list[str] = []
-    lines = iter(path.read_text("utf-8").splitlines())
-    for line in lines:
-        told.append(line)
-        if not line or line.startswith("#"):
-            continue
-        for old in lines:
-            if not old:
-                break
-        told += ["----", *conversation.execute(line), ""]
-    return "\n".join(told).rstrip("\n") + "\n"

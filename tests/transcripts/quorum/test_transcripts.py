@@ -1,26 +1,20 @@
-"""The conversations in this folder, held again, must read the same.
-
-`REWRITE_TRANSCRIPTS=1 pytest tests/transcripts` writes what they read like now, for review.
-"""
+"""The conversations in this folder, held again, must read the same."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.transcripts.quorum.conversation import retell
+from tests.transcripts.quorum.conversation import Conversation
+from tests.transcripts.retelling import check
 
 FILES = sorted(Path(__file__).parent.glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_conversation(path: Path) -> None:
-    told = retell(path)
-    if os.environ.get("REWRITE_TRANSCRIPTS"):
-        path.write_text(told, "utf-8")
-    assert told == path.read_text("utf-8")
+    check(path, Conversation().execute)
 
 
 def test_there_are_conversations() -> None:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from benches.brokers import KAA, KAFKA, KAFKA_SMALL
-from benches.cells import BASELINE, CELLS, FACTORS, METRICS, Load, find
+from benches.brokers import (
+    BEFORE,
+    HOST_BROKERS,
+    KAA,
+    KAFKA,
+    KAFKA_SMALL,
+    StartFailedError,
+    make_node,
+    use_checkout,
+)
+from benches.cells import BASELINE, CELLS, FACTORS, METRICS, Load, beside_checkout, find
 from benches.loads import LOADS
 from benches.scale import FULL, QUICK, Scale
 from benches.verdicts import ROUNDS_MIN
@@ -67,6 +78,10 @@ def test_throughput_with_every_factor(client: str) -> None:
         "transactions/1-records",
         "transactions/10-records",
         "transactions/100-records",
+        "host/produce",
+        "host/consume",
+        "host/commits",
+        "host/transactions-10-records",
         "connections/idle-1000",
         "connections/idle-5000",
         "connections/active-500",
@@ -113,3 +128,25 @@ def test_records_of_a_run() -> None:
     assert QUICK.records(1024) == QUICK.bytes_max // 1024
     assert QUICK.records(1) == QUICK.records_max
     assert QUICK.records(10**9) == 100
+
+
+def test_another_checkout_takes_the_place_of_kafka() -> None:
+    cells = beside_checkout(find(["group-commit/produce", "latency/one-in-flight"]))
+    assert {cell.sides for cell in cells} == {(KAA, BEFORE)}
+    for cell in cells:
+        assert cell.settings[BEFORE] == cell.settings.get(KAA, {})
+
+
+def test_a_host_of_two_brokers_stands_beside_one_broker_of_kafka(tmp_path: Path) -> None:
+    for cell in find(["host"]):
+        host = make_node(KAA, tmp_path / cell.name, cell.settings[KAA])
+        assert host.brokers_wanted == 2
+        assert HOST_BROKERS not in host.settings
+        assert "host start" in " ".join(host.command())
+        peer = make_node(KAFKA, tmp_path / cell.name, cell.settings.get(KAFKA, {}))
+        assert peer.brokers_wanted == 1
+
+
+def test_a_checkout_without_an_environment_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StartFailedError, match="has no environment"):
+        use_checkout(tmp_path)

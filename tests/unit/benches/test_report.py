@@ -108,7 +108,7 @@ def test_files(results: Results, tmp_path: Path) -> None:
     assert "| produce/librdkafka/baseline | mb_per_second | MB/s | 300 ±10.00 |" in text
     assert "- not part of `quick`: spark/stream" in text
     assert "| recv+pwrite | 2,000 | 0.4 |" in text
-    assert {line.count("|") for line in _first_table(text)} == {len(report.HEADER) + 1}
+    assert {line.count("|") for line in _first_table(text)} == {len(report.header(results)) + 1}
 
 
 def _first_table(text: str) -> list[str]:

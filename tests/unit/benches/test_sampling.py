@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from benches.sampling import Sampler, usage
+from benches.sampling import Sampler, usage, usage_of
+from tests.support.children import running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 # For as long as the sampler needs to see it, and until it has had that much of a processor.
@@ -30,10 +31,21 @@ def test_own_usage() -> None:
     assert after.descriptors >= 3
 
 
+def test_usage_of_several_is_their_sum() -> None:
+    with running([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        one = usage(os.getpid())
+        both = usage_of((os.getpid(), child.pid))
+        assert child.stdin is not None
+        child.stdin.close()
+    assert both.resident_bytes > 0.9 * one.resident_bytes
+    assert both.cpu_seconds >= one.cpu_seconds
+    assert both.descriptors > 3
+
+
 def test_busy_thread_of_a_driver_is_seen() -> None:
     started = time.monotonic()
     with (
-        subprocess.Popen([sys.executable, "-c", SPIN]) as child,
+        running([sys.executable, "-c", SPIN]) as child,
         Sampler(brokers=(os.getpid(),), drivers=(child.pid,)) as sampler,
     ):
         child.wait()
@@ -46,7 +58,7 @@ def test_busy_thread_of_a_driver_is_seen() -> None:
 
 
 def test_process_that_is_gone_is_no_failure() -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+    with running([sys.executable, "-c", ""]) as child:
         child.wait()
     with Sampler(brokers=(child.pid,), drivers=(child.pid,)) as sampler:
         pass

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,32 @@ def test_commands_can_be_interrupted_where_the_run_ignores_it() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert "default_int_handler" in printed
+
+
+def unkilled(path: Path) -> Iterator[str]:
+    """Functions that start a process and may leave it where they fail. What an object starts it
+    ends in a method of its own.
+    """
+    source = path.read_text("utf-8")
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        kept = [
+            statement.value
+            for statement in ast.walk(function)
+            if isinstance(statement, ast.Assign)
+            and not isinstance(statement.targets[0], ast.Attribute)
+        ]
+        entered = [
+            item.context_expr for item in ast.walk(function) if isinstance(item, ast.withitem)
+        ]
+        for value in (*kept, *entered):
+            starts = isinstance(value, ast.Call) and ast.unparse(value.func) == "subprocess.Popen"
+            if starts and "kill" not in (ast.get_source_segment(source, function) or ""):
+                yield f"{path.name}:{value.lineno}"
+
+
+def test_no_test_leaves_or_waits_for_a_process_when_it_fails() -> None:
+    folder = Path(__file__).resolve().parents[2]
+    found = [place for path in folder.rglob("*.py") for place in unkilled(path)]
+    assert not found, "use tests.support.children.running"

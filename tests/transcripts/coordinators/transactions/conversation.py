@@ -21,7 +21,6 @@ Output lines: an answer, `+ ...` a record, `! ...` a decision whose markers may 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from kaa.coordinators.machine import WritableRecord
@@ -37,25 +36,6 @@ _FIELDS = {
     "epoch": "producer_epoch",
     "keep": "keeps_prepared",
 }
-
-
-def retell(path: Path) -> str:
-    """The text of a conversation with the output as it is now."""
-    conversation = Conversation()
-    told: list[str] = []
-    is_output = False
-    for line in path.read_text("utf-8").splitlines():
-        if is_output:
-            is_output = bool(line)
-            if is_output:
-                continue
-        if not line or line.startswith("#"):
-            told.append(line)
-        elif line == "----":
-            is_output = True
-        else:
-            told += [line, "----", *conversation.hear(line)]
-    return "\n".join(told).rstrip("\n") + "\n"
 
 
 class Conversation:

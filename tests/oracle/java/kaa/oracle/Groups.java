@@ -14,11 +14,12 @@ import java.util.Set;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorMetadataImage;
 import org.apache.kafka.coordinator.group.Utils;
-import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
@@ -50,12 +51,15 @@ final class Groups {
                 topics,
                 new Assignment(owned)));
         }
-        ConsumerGroupPartitionAssignor assignor = item.get("assignor").asText().equals("range")
-            ? new RangeAssignor() : new UniformAssignor();
+        PartitionAssignor assignor = switch (item.get("assignor").asText()) {
+            case "range" -> new RangeAssignor();
+            case "simple" -> new SimpleAssignor();
+            default -> new UniformAssignor();
+        };
         SubscriptionType type = item.get("homogeneous").asBoolean()
             ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
         Map<String, MemberAssignment> result = assignor.assign(
-            new GroupSpecImpl(members, type, inverted), describer(counts)).members();
+            spec(members, type, inverted, item.get("assignable")), describer(counts)).members();
         ObjectNode answer = Json.object();
         result.forEach((id, assigned) -> {
             ObjectNode topics = answer.putObject(id);
@@ -65,6 +69,19 @@ final class Groups {
             });
         });
         return answer;
+    }
+
+    /** Without a word about it, every partition can be assigned. */
+    private static GroupSpecImpl spec(
+        Map<String, MemberSubscriptionAndAssignmentImpl> members,
+        SubscriptionType type,
+        Map<Uuid, Map<Integer, String>> inverted,
+        JsonNode assignable
+    ) {
+        if (assignable == null) {
+            return new GroupSpecImpl(members, type, inverted);
+        }
+        return new GroupSpecImpl(members, type, inverted, Optional.of(assignment(assignable)));
     }
 
     private static Map<Uuid, Set<Integer>> assignment(JsonNode node) {

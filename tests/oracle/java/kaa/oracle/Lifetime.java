@@ -19,11 +19,16 @@ final class Lifetime {
     private final Path folder;
     private final long idleMs;
     private int clients;
-    private long emptySince = System.nanoTime();
+    private long emptySince;
 
     Lifetime(Path folder, long idleMs) {
         this.folder = folder;
         this.idleMs = idleMs;
+    }
+
+    /** From now on clients are let in. On a busy machine it can take long to get that far. */
+    void begin() {
+        emptySince = System.nanoTime();
         Thread watch = new Thread(this::watch, "lifetime");
         watch.setDaemon(true);
         watch.start();

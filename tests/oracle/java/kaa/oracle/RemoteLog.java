@@ -5,17 +5,27 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Iterator;
+import java.util.Map;
+import java.util.NavigableMap;
 import java.util.Optional;
+import java.util.OptionalInt;
 import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.log.remote.metadata.storage.RemoteLogMetadataCache;
 import org.apache.kafka.server.log.remote.metadata.storage.RemoteLogMetadataTopicPartitioner;
 import org.apache.kafka.server.log.remote.metadata.storage.serialization.RemoteLogMetadataSerde;
+import org.apache.kafka.server.log.remote.storage.RemoteLogManager;
 import org.apache.kafka.server.log.remote.storage.RemoteLogMetadata;
 import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata;
 import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadataUpdate;
+import org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile;
+import org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 
 /** Metadata of remote segments: their bytes, their partition, and what the cache makes of them. */
 final class RemoteLog {
@@ -52,6 +62,81 @@ final class RemoteLog {
             ask(cache, item, answer);
         }
         return answers;
+    }
+
+    /**
+     * Which segment Kafka's reader takes for each offset of a leader's log, where each epoch ends
+     * in it, and which segments lie wholly in it.
+     */
+    static JsonNode choose(JsonNode item) throws Exception {
+        RemoteLogMetadataCache cache = cacheOf(item);
+        long end = item.get("end").asLong();
+        Path folder = Files.createTempDirectory("epochs");
+        try {
+            LeaderEpochFileCache epochs = epochsOf(item, folder);
+            ObjectNode answer = Json.object();
+            ArrayNode chosen = answer.putArray("chosen");
+            for (long offset = item.get("start").asLong(); offset < end; offset++) {
+                ArrayNode one = chosen.addArray();
+                OptionalInt epoch = epochs.epochForOffset(offset);
+                if (epoch.isPresent()) {
+                    one.add(epoch.getAsInt());
+                    one.add(id((Optional<?>) call(
+                        cache, "remoteLogSegmentMetadata", epoch.getAsInt(), offset)));
+                }
+            }
+            ArrayNode ends = answer.putArray("ends");
+            for (int epoch = 0; epoch <= item.get("epochs_max").asInt(); epoch++) {
+                Map.Entry<Integer, Long> found = epochs.endOffsetFor(epoch, end);
+                ends.addArray().add(found.getKey()).add(found.getValue());
+            }
+            within(cache, epochs, end, answer.putObject("within"));
+            return answer;
+        } finally {
+            Utils.delete(folder.toFile());
+        }
+    }
+
+    private static RemoteLogMetadataCache cacheOf(JsonNode item) throws Exception {
+        RemoteLogMetadataSerde serde = new RemoteLogMetadataSerde();
+        RemoteLogMetadataCache cache = new RemoteLogMetadataCache();
+        call(cache, "markInitialized");
+        for (JsonNode event : item.get("events")) {
+            RemoteLogMetadata metadata = serde.deserialize(event.binaryValue());
+            if (metadata instanceof RemoteLogSegmentMetadata segment) {
+                call(cache, "addCopyInProgressSegment", segment);
+            } else {
+                call(cache, "updateRemoteLogSegmentMetadata", metadata);
+            }
+        }
+        return cache;
+    }
+
+    private static LeaderEpochFileCache epochsOf(JsonNode item, Path folder) throws Exception {
+        LeaderEpochFileCache epochs = new LeaderEpochFileCache(
+            new TopicPartition("t", 0),
+            new LeaderEpochCheckpointFile(
+                LeaderEpochCheckpointFile.newFile(folder.toFile()), new LogDirFailureChannel(1)),
+            new PromptScheduler());
+        for (JsonNode entry : item.get("chain")) {
+            epochs.assign(entry.get(0).asInt(), entry.get(1).asLong());
+        }
+        return epochs;
+    }
+
+    private static void within(
+            RemoteLogMetadataCache cache, LeaderEpochFileCache epochs, long end, ObjectNode answer)
+            throws Exception {
+        Method method = RemoteLogManager.class.getDeclaredMethod(
+            "isRemoteSegmentWithinLeaderEpochs",
+            RemoteLogSegmentMetadata.class, long.class, NavigableMap.class);
+        method.setAccessible(true);
+        Iterator<?> segments = (Iterator<?>) call(cache, "listAllRemoteLogSegments");
+        while (segments.hasNext()) {
+            RemoteLogSegmentMetadata segment = (RemoteLogSegmentMetadata) segments.next();
+            Object is = method.invoke(null, segment, end, epochs.epochWithOffsets());
+            answer.put(segment.remoteLogSegmentId().id().toString(), (Boolean) is);
+        }
     }
 
     private static void ask(RemoteLogMetadataCache cache, JsonNode item, ObjectNode answer)

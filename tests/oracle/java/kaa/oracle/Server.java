@@ -55,6 +55,7 @@ public final class Server {
         operations.put("transactions.run", Transactions::run);
         operations.put("remote.partition", RemoteLog::partition);
         operations.put("remote.replay", RemoteLog::replay);
+        operations.put("remote.choose", RemoteLog::choose);
         operations.put("share.consume", ShareMembers::consume);
         operations.put("share.states", ShareStates::run);
         operations.put("share.partition", kafka.server.share.SharePartitionHistory::run);
@@ -74,6 +75,7 @@ public final class Server {
         ServerSocketChannel listener = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
         listener.bind(UnixDomainSocketAddress.of(socket));
         Server server = new Server(new Lifetime(socket.getParent(), Long.parseLong(arguments[1])));
+        server.lifetime.begin();
         while (true) {
             SocketChannel client = listener.accept();
             server.lifetime.enter();
