@@ -7,20 +7,19 @@ import importlib
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benches.brokers import raise_descriptor_limit
-from benches.cells import CELLS, find
+from benches.brokers import raise_descriptor_limit, use_checkout
+from benches.cells import CELLS, beside_checkout, find
 from benches.figure import report
 from benches.report import RESULTS, keep, print_table, raw
 from benches.scale import FULL, QUICK
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from benches.cells import Cell
     from benches.figure import Figure
     from benches.scale import Scale
@@ -36,6 +35,7 @@ PARTS: Final = {
     "replication": "Replication: three brokers beside three of Apache Kafka",
     "queues": "Queues: share groups beside those of Apache Kafka",
     "lake": "Tables: topics to Parquet and Iceberg, per core",
+    "upserts": "Upserts of many keys, beside MERGE of the Iceberg runtime on Spark 4.1.4",
     "tier": "History of a tiered topic in Spark: from the store, beside through brokers",
 }
 _LIMIT_BYTES: Final = 512 * 1024 * 1024
@@ -45,7 +45,9 @@ examples:
   scripts/bench full                       every cell, in at most 3 hours
   scripts/bench produce/librdkafka latency the cells whose names begin so
   scripts/bench wire kernel limit          single parts
+  scripts/bench upserts --keys 200000      upserts of a table beside the Iceberg runtime
   scripts/bench moves                      replicas that change their log directory, 25 GiB of disk
+  scripts/bench quick --before ../kaa-main  the same for another checkout of Kaa instead of Kafka
   scripts/bench --profile latency/one-in-flight
   scripts/bench --list                     the names of all cells
 """
@@ -67,8 +69,15 @@ def main(arguments: list[str]) -> int:
         "--keep", metavar="FOLDER", default="named",
         help="where in benches/results named cells are kept; without it they are not committed",
     )  # fmt: skip
+    parser.add_argument(
+        "--before", metavar="CHECKOUT", type=Path,
+        help="another checkout of Kaa in the place of Kafka; kept in the folder `before`",
+    )  # fmt: skip
     parser.add_argument("--profile", metavar="NAME", help="a flame graph of Kaa under this cell")
+    parser.add_argument("--keys", type=int, help="of `upserts`, instead of ten million")
     options = parser.parse_args(arguments)
+    if options.keys is not None and ("upserts" not in options.name or options.keys < 1):
+        parser.error("--keys takes a number above 0, and belongs to `upserts`")
     if options.list:
         print("\n".join(cell.name for cell in CELLS))
         return 0
@@ -82,7 +91,9 @@ def main(arguments: list[str]) -> int:
     names = options.name or ["quick"]
     parts = [name for name in names if name in PARTS]
     for part in parts:
-        figures: list[Figure] = importlib.import_module(f"benches.{part}").run()
+        module = importlib.import_module(f"benches.{part}")
+        by_keys = options.keys is not None and part == "upserts"
+        figures: list[Figure] = module.run(options.keys) if by_keys else module.run()
         report(part, PARTS[part], figures)
     others = [name for name in names if name not in PARTS]
     return _measure(others, options) if others else 0
@@ -105,6 +116,11 @@ def _measure(names: list[str], options: argparse.Namespace) -> int:
             print(f"no cell is named {error.args[0]}; scripts/bench --list names them all")
             return 2
         scale = replace(scale, name="named")
+    if options.before is not None:
+        use_checkout(options.before.resolve())
+        cells, scale = beside_checkout(cells), replace(scale, name="named")
+        if options.keep == "named":
+            options.keep = "before"
     # Named cells do not take the place of a whole run.
     folder = RESULTS / options.keep if scale.name == "named" else RESULTS
     return _run(cells, scale, None if options.minutes is None else options.minutes * 60, folder)

@@ -1,8 +1,9 @@
 """The systems under test, each a child process with a folder and ports of its own.
 
-Kaa runs as users run it, by `kaa broker start`. Apache Kafka runs in a JVM with the flags of its
-own start script, once with the heap of that script and once with 256 MiB. Both get the same
-settings on top of their defaults. A node is ready when a client sees it in an answer to Metadata.
+Kaa runs as users run it, by `kaa broker start` or, on every core, by `kaa host start`. Apache Kafka
+runs in a JVM with the flags of its own start script, once with the heap of that script and once
+with 256 MiB. Both get the same settings on top of their defaults. A node is ready when a client
+sees it in an answer to Metadata.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Self
 
+import psutil
+
 from kaa.wire.messages.k03_metadata import MetadataRequest
 from kaa.wire.messages.k18_api_versions import ApiVersionsRequest
 from tests.oracle.environment import command
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
 KAA: Final = "kaa"
 KAFKA: Final = "kafka"
 KAFKA_SMALL: Final = "kafka-256m"
+# Kaa as another checkout has it.
+BEFORE: Final = "before"
+# A setting of the bench and not of Kaa: so many brokers, by `kaa host start`.
+HOST_BROKERS: Final = "bench.host.brokers"
 # What a JVM of Kafka gets; the first is the default of its start script.
 HEAPS: Final = {KAFKA: "1G", KAFKA_SMALL: "256M"}
 START_SECONDS_MAX: Final = 120.0
@@ -98,6 +105,16 @@ class BrokerNode:
         return self._process.pid
 
     @property
+    def pids(self) -> tuple[int, ...]:
+        """All processes that serve."""
+        return (self.pid,)
+
+    @property
+    def brokers_wanted(self) -> int:
+        """How many of them clients have to see before it is ready."""
+        return 1
+
+    @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
@@ -143,7 +160,7 @@ class BrokerNode:
             with RawClient(self.bootstrap_servers) as client:
                 client.socket.settimeout(2)
                 answer = client.ask(MetadataRequest(topics=[]), METADATA_VERSION)
-                return bool(answer.brokers)
+                return len(answer.brokers) >= self.brokers_wanted
         except (OSError, EOFError):
             return False
 
@@ -189,6 +206,7 @@ class BrokerNode:
 
 class KaaNode(BrokerNode):
     side = KAA
+    python = sys.executable
     # Ends with the process that started it, whatever becomes of that one.
     program = (
         "import os, threading\n"
@@ -198,7 +216,7 @@ class KaaNode(BrokerNode):
 
     def command(self) -> list[str]:
         overrides = {"listeners": f"PLAINTEXT://{self.bootstrap_servers}", **self.settings}
-        words = [sys.executable, "-c", self.program, "broker", "start"]
+        words = [self.python, "-c", self.program, "broker", "start"]
         words += ["--data-dir", str(self.data_dir)]
         return words + [
             word for name, text in overrides.items() for word in ("--override", f"{name}={text}")
@@ -215,6 +233,90 @@ class KaaNode(BrokerNode):
             return {}
         p50, p99, p999, most, _ = map(float, found[-1])
         return {"lag_p50_ms": p50, "lag_p99_ms": p99, "lag_p99.9_ms": p999, "lag_max_ms": most}
+
+
+class EarlierKaaNode(KaaNode):
+    """Runs in the environment of another checkout."""
+
+    side = BEFORE
+
+
+class KaaHostNode(KaaNode):
+    """Several brokers on every core of the machine, by `kaa host start`: one voter, which is a
+    broker as well, and brokers beside it. Clients begin at the first.
+    """
+
+    def __init__(
+        self, folder: Path, settings: dict[str, str], brokers: int, side: str = KAA
+    ) -> None:
+        super().__init__(folder, settings)
+        self.side = side
+        self.python = (EarlierKaaNode if side == BEFORE else KaaNode).python
+        self.brokers = brokers
+        self.port = free_port(*range(1, brokers))
+        self._controller_port = free_port()
+
+    def command(self) -> list[str]:
+        words = [self.python, "-c", self.program, "host", "start", str(self.properties_file)]
+        return [*words, "--brokers", str(self.brokers)]
+
+    def prepare(self) -> None:
+        lines = (
+            f"{key}={text}\n"
+            for key, text in _combined(self, self._controller_port, self.data_dir).items()
+        )
+        self.properties_file.write_text("".join(lines))
+        words = ["storage", "format", "--standalone", "-t", CLUSTER_ID]
+        words += ["-c", str(self.properties_file)]
+        done = subprocess.run(
+            [self.python, "-c", "from kaa.cli import main; main()", *words],
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        if done.returncode != 0:
+            raise StartFailedError(f"Kaa's storage was not formatted\n{done.stdout}{done.stderr}")
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        children = psutil.Process(self.pid).children(recursive=True)
+        return (self.pid, *(child.pid for child in children))
+
+    @property
+    def brokers_wanted(self) -> int:
+        return self.brokers
+
+    def loop_lag(self) -> dict[str, float]:
+        """Each broker has a loop of its own; none stands for all."""
+        return {}
+
+    def kill(self) -> None:
+        """The brokers too, before anybody removes their files."""
+        if not self.is_running:
+            super().kill()
+            return
+        children = psutil.Process(self.pid).children(recursive=True)
+        super().kill()
+        for child in children:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        psutil.wait_procs(children, STOP_SECONDS_MAX)
+
+
+def _combined(node: BrokerNode, controller_port: int, data_dir: Path) -> dict[str, str]:
+    """The settings of a node that is broker and controller."""
+    controller = f"{LOOPBACK}:{controller_port}"
+    return {
+        "node.id": "1",
+        "process.roles": "broker,controller",
+        "controller.quorum.bootstrap.servers": controller,
+        "listeners": f"PLAINTEXT://{node.bootstrap_servers},CONTROLLER://{controller}",
+        "advertised.listeners": f"PLAINTEXT://{node.bootstrap_servers}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": str(data_dir),
+        **node.settings,
+    }
 
 
 class KafkaNode(BrokerNode):
@@ -241,18 +343,7 @@ class KafkaNode(BrokerNode):
         return self.java(HEAPS[self.side], "kafka.Kafka", str(self.properties_file))
 
     def prepare(self) -> None:
-        controller = f"{LOOPBACK}:{self._controller_port}"
-        settings = {
-            "node.id": "1",
-            "process.roles": "broker,controller",
-            "controller.quorum.bootstrap.servers": controller,
-            "listeners": f"PLAINTEXT://{self.bootstrap_servers},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap_servers}",
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "log.dirs": str(self.data_dir),
-            **self.settings,
-        }
+        settings = _combined(self, self._controller_port, self.data_dir)
         if self.side == KAFKA_SMALL:
             # With its default of 128 MiB the cleaner would take half of this heap.
             settings["log.cleaner.dedupe.buffer.size"] = "16777216"
@@ -272,13 +363,26 @@ class KafkaNode(BrokerNode):
 
 MAKERS: Final[dict[str, Callable[[Path, dict[str, str]], BrokerNode]]] = {
     KAA: KaaNode,
+    BEFORE: EarlierKaaNode,
     KAFKA: KafkaNode,
     KAFKA_SMALL: lambda folder, settings: KafkaNode(folder, settings, KAFKA_SMALL),
 }
 
 
 def make_node(side: str, folder: Path, settings: dict[str, str] | None = None) -> BrokerNode:
-    return MAKERS[side](folder / side, settings or {})
+    own = dict(settings or {})
+    brokers = own.pop(HOST_BROKERS, None)
+    if brokers is not None:
+        return KaaHostNode(folder / side, own, int(brokers), side)
+    return MAKERS[side](folder / side, own)
+
+
+def use_checkout(folder: Path) -> None:
+    """Which checkout runs as `BEFORE`; it has to have its environment."""
+    python = folder / ".venv" / "bin" / "python"
+    if not python.exists():
+        raise StartFailedError(f"{folder} has no environment; run scripts/check in it first")
+    EarlierKaaNode.python = str(python)
 
 
 def raise_descriptor_limit() -> None:

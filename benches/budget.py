@@ -157,7 +157,7 @@ def _fetch(broker: Broker, wire: _Wire) -> dict[str, float]:
         asked = request.topics[0].partitions[0]
         partition = services.replicas.find(TOPIC, asked.partition)
         assert isinstance(partition, Partition)
-        log = partition.leader_log()
+        log = partition.online_log()
         steps.done("find the partition")
         result = partition.read(
             asked.fetch_offset, FETCH_BYTES, FetchIsolation.HIGH_WATERMARK, min_one=True

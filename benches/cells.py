@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from benches.brokers import KAA, KAFKA, KAFKA_SMALL
+from benches.brokers import BEFORE, HOST_BROKERS, KAA, KAFKA, KAFKA_SMALL
 from kaa.wire.registry import ApiKey
 
 BOTH: Final = (KAA, KAFKA)
@@ -214,6 +214,39 @@ def _coordination() -> list[Cell]:
     return found
 
 
+def _host() -> list[Cell]:
+    """Every core of a machine with two: two brokers of Kaa beside one JVM of Kafka, which has a
+    thread for each.
+    """
+    common = Cell(
+        "host/produce",
+        "produce_librdkafka",
+        ("mb_per_second",),
+        settings={KAA: {HOST_BROKERS: "2"}},
+        is_quick=False,
+        estimate_seconds=6.0,
+    )
+    return [
+        common,
+        replace(common, name="host/consume", run="consume_librdkafka"),
+        replace(
+            common,
+            name="host/commits",
+            run="commits",
+            metrics=("commits_per_second", "p99_ms"),
+            options={"connections": 10},
+        ),
+        replace(
+            common,
+            name="host/transactions-10-records",
+            run="transactions",
+            metrics=("transactions_per_second", "p99_ms"),
+            options={"records_each": 10},
+            needs=_TRANSACTIONS,
+        ),
+    ]
+
+
 def _size() -> list[Cell]:
     idle = [
         Cell(
@@ -298,10 +331,23 @@ CELLS: Final = (
     *_throughput("librdkafka"),
     *_latency(),
     *_coordination(),
+    *_host(),
     *_size(),
     *_throughput("java"),
     *_spark(),
 )
+
+
+def beside_checkout(cells: list[Cell]) -> list[Cell]:
+    """The same cells with another checkout of Kaa in the place of Kafka, and its settings."""
+    return [
+        replace(
+            cell,
+            sides=(KAA, BEFORE),
+            settings=cell.settings | {BEFORE: cell.settings.get(KAA, {})},
+        )
+        for cell in cells
+    ]
 
 
 def find(names: list[str]) -> list[Cell]:

@@ -135,14 +135,21 @@ class Cluster:
 
     def processor_seconds(self) -> float:
         """Of all nodes that run, since their starts."""
-        return float(sum(sum(process.cpu_times()[:2]) for process in self._processes()))
+        return sum(self.processor_seconds_by_node().values())
+
+    def processor_seconds_by_node(self) -> dict[int, float]:
+        return {each: float(sum(one.cpu_times()[:2])) for each, one in self._processes()}
 
     def memory_mib(self) -> float:
         """What the nodes that run have in memory, together."""
-        return float(sum(process.memory_info().rss for process in self._processes()) / 2**20)
+        return sum(self.memory_mib_by_node().values())
 
-    def _processes(self) -> list[psutil.Process]:
-        return [psutil.Process(node.pid) for node in self.nodes.values() if node.is_running]
+    def memory_mib_by_node(self) -> dict[int, float]:
+        return {each: float(one.memory_info().rss / 2**20) for each, one in self._processes()}
+
+    def _processes(self) -> list[tuple[int, psutil.Process]]:
+        running = ((each, node) for each, node in self.nodes.items() if node.is_running)
+        return [(each, psutil.Process(node.pid)) for each, node in running]
 
 
 def _broker_count(node: BrokerNode) -> int:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -19,6 +20,7 @@ from kaa.wire.messages.k02_list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from kaa.wire.messages.k03_metadata import MetadataRequest
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -35,6 +37,7 @@ DRIVER_SECONDS_MAX: Final = 180.0
 CREATE_VERSION: Final = 5
 DELETE_VERSION: Final = 5
 LIST_OFFSETS_VERSION: Final = 5
+METADATA_VERSION: Final = 12
 LEADERS_SECONDS_MAX: Final = 120.0
 # A client that asks for all of many partitions at once is a load of its own.
 ASKED_PARTITIONS_MAX: Final = 50
@@ -239,25 +242,41 @@ def create_topic(
         error = Errors.of(answer.topics[0].error_code)
         if error is not Errors.NONE:
             raise DriverFailedError(f"{name} was not created: {error.name}")
-        _await_leaders(client, name, partitions)
+    _await_leaders(bootstrap_servers, name, partitions)
 
 
-def _await_leaders(client: RawClient, name: str, partitions: int) -> None:
-    """Returns when the broker serves every partition: metadata may be ahead of its logs."""
+def _await_leaders(bootstrap_servers: str, name: str, partitions: int) -> None:
+    """Returns when some broker serves each partition: metadata may be ahead of logs."""
     deadline = time.monotonic() + LEADERS_SECONDS_MAX
-    for first in range(0, partitions, ASKED_PARTITIONS_MAX):
-        asked = range(first, min(first + ASKED_PARTITIONS_MAX, partitions))
-        numbers = [ListOffsetsPartition(partition_index=each, timestamp=-1) for each in asked]
-        topic = ListOffsetsTopic(name=name, partitions=numbers)
-        request = ListOffsetsRequest(replica_id=-1, topics=[topic])
-        while _has_errors(client.ask(request, LIST_OFFSETS_VERSION)):
-            if time.monotonic() > deadline:
-                raise DriverFailedError(f"not every partition of {name} got a leader")
-            time.sleep(0.02)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(each)) for each in _brokers(bootstrap_servers)]
+        for first in range(0, partitions, ASKED_PARTITIONS_MAX):
+            asked = range(first, min(first + ASKED_PARTITIONS_MAX, partitions))
+            numbers = [ListOffsetsPartition(partition_index=each, timestamp=-1) for each in asked]
+            topic = ListOffsetsTopic(name=name, partitions=numbers)
+            request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+            while not _served(clients, request).issuperset(asked):
+                if time.monotonic() > deadline:
+                    raise DriverFailedError(f"not every partition of {name} got a leader")
+                time.sleep(0.02)
 
 
-def _has_errors(answer: Any) -> bool:
-    return any(part.error_code for topic in answer.topics for part in topic.partitions)
+def _brokers(bootstrap_servers: str) -> list[str]:
+    with RawClient(bootstrap_servers) as client:
+        answer = client.ask(MetadataRequest(topics=[]), METADATA_VERSION)
+    return [f"{broker.host}:{broker.port}" for broker in answer.brokers]
+
+
+def _served(clients: list[RawClient], request: ListOffsetsRequest) -> set[int]:
+    """The partitions that one of the brokers answers for."""
+    answers = [client.ask(request, LIST_OFFSETS_VERSION) for client in clients]
+    return {
+        part.partition_index
+        for answer in answers
+        for topic in answer.topics
+        for part in topic.partitions
+        if not part.error_code
+    }
 
 
 def delete_topics(bootstrap_servers: str, names: list[str]) -> None:

@@ -3,13 +3,19 @@
 Each side moves a partition of 5 GiB while nothing else happens, and back while a producer writes to
 it; then a hundred partitions at once. Seconds are from the request until the replica is in its new
 directory and nowhere else, as DescribeLogDirs tells; processor seconds are those of the broker. The
-producer sends one record of 1 KiB after the other with `acks=all`, so that the longest it waited is
-what it saw of the swap. Both directories are on the same disk.
+producer sends 200 records of 1 KiB a second, one after the other, with `acks=all`: both sides bear
+the same load, and the longest wait is what a producer saw of the swap. Both directories are on the
+same disk.
+
+The sides take turns, and a figure is the median of the rounds: what a page of memory or a write to
+the disk costs changes from minute to minute on a machine that is shared. `KAA_BENCH_MOVES_ROUNDS`
+says how many rounds, `KAA_BENCH_MOVES_MIB` how large the partition is.
 """
 
 from __future__ import annotations
 
 import os
+import statistics
 import tempfile
 import threading
 import time
@@ -21,15 +27,16 @@ import psutil
 from confluent_kafka import Producer
 
 from benches.brokers import KAA, KAFKA, make_node
-from benches.figure import Figure
+from benches.figure import beside
 from kaa.client.admin.admin import NewTopic
 from kaa.client.sync import Admin
 from kaa.model.topics import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from benches.brokers import BrokerNode
+    from benches.figure import Figure
 
 MOVED_BYTES: Final = 5 * 1024**3
 PARTITIONS: Final = 100
@@ -37,6 +44,9 @@ PARTITION_BYTES: Final = 4 * 1024**2
 VALUE_BYTES: Final = 64 * 1024
 LARGE, MANY = "large", "many"
 SECONDS_MAX: Final = 900.0
+ROUNDS: Final = 3
+# Of the producer.
+INTERVAL_SECONDS: Final = 0.005
 
 
 class Moved(NamedTuple):
@@ -56,40 +66,30 @@ class Measured(NamedTuple):
     longest_ms: float
 
 
-def run(moved_bytes: int = MOVED_BYTES) -> list[Figure]:
-    sides = {side: _measure(side, moved_bytes) for side in (KAA, KAFKA)}
-    gib = moved_bytes / 1024**3
-    size = f"{gib:g} GiB"
-    many = f"{PARTITIONS} partitions at once"
-    rows: dict[str, tuple[str, dict[str, float]]] = {
-        f"{size}, idle": ("s", {side: one.idle.seconds for side, one in sides.items()}),
-        f"{size}, idle, processor": (
-            "s",
-            {side: one.idle.processor_seconds for side, one in sides.items()},
-        ),
-        f"{size}, with a producer": (
-            "s",
-            {side: one.loaded.seconds for side, one in sides.items()},
-        ),
-        f"{size}, with a producer, processor": (
-            "s",
-            {side: one.loaded.processor_seconds for side, one in sides.items()},
-        ),
-        "produce p99 meanwhile": ("ms", {side: one.p99_ms for side, one in sides.items()}),
-        "longest wait of the producer": (
-            "ms",
-            {side: one.longest_ms for side, one in sides.items()},
-        ),
-        many: ("s", {side: one.many.seconds for side, one in sides.items()}),
-        f"{many}, processor": (
-            "s",
-            {side: one.many.processor_seconds for side, one in sides.items()},
-        ),
+def run() -> list[Figure]:
+    mib = int(os.environ.get("KAA_BENCH_MOVES_MIB", MOVED_BYTES // 1024**2))
+    rounds = int(os.environ.get("KAA_BENCH_MOVES_ROUNDS", ROUNDS))
+    found: dict[str, list[Measured]] = {KAA: [], KAFKA: []}
+    for _ in range(rounds):
+        for side, measured in found.items():
+            measured.append(_measure(side, mib * 1024**2))
+            print(f"{side}: {measured[-1]}", flush=True)
+    size, many = f"{mib / 1024:g} GiB", f"{PARTITIONS} partitions at once"
+    rows: dict[tuple[str, str], Callable[[Measured], float]] = {
+        (f"{size}, idle", "s"): lambda one: one.idle.seconds,
+        (f"{size}, idle, processor", "s"): lambda one: one.idle.processor_seconds,
+        (f"{size}, with a producer", "s"): lambda one: one.loaded.seconds,
+        (f"{size}, with a producer, processor", "s"): lambda one: one.loaded.processor_seconds,
+        ("produce p99 meanwhile", "ms"): lambda one: one.p99_ms,
+        ("longest wait of the producer", "ms"): lambda one: one.longest_ms,
+        (many, "s"): lambda one: one.many.seconds,
+        (f"{many}, processor", "s"): lambda one: one.many.processor_seconds,
     }
-    return [
-        Figure(name, found[KAA], unit, {KAFKA: found[KAFKA]}, higher_is_better=False)
-        for name, (unit, found) in rows.items()
-    ]
+    kaa, kafka = (
+        {row: statistics.median(map(value, found[side])) for row, value in rows.items()}
+        for side in (KAA, KAFKA)
+    )
+    return beside(kaa, kafka, KAFKA)
 
 
 def _measure(side: str, moved_bytes: int) -> Measured:
@@ -174,7 +174,10 @@ def _producing(node: BrokerNode) -> Iterator[list[float]]:
     def produce() -> None:
         producer = Producer({"bootstrap.servers": node.bootstrap_servers, "linger.ms": 0})
         value = os.urandom(1024)
+        due = time.monotonic()
         while not is_over.is_set():
+            due += INTERVAL_SECONDS
+            time.sleep(max(0.0, due - time.monotonic()))
             began = time.monotonic()
             producer.produce(LARGE, value, partition=0)
             producer.flush()

@@ -17,9 +17,15 @@ from matplotlib import pyplot as plt
 if TYPE_CHECKING:
     from pathlib import Path
 
-COLOURS: Final = {"kaa": "#2a7f62", "kafka": "#c0504d", "kafka-256m": "#e0a890"}
+COLOURS: Final = {
+    "kaa": "#2a7f62",
+    "before": "#8a8a8a",
+    "kafka": "#c0504d",
+    "kafka-256m": "#e0a890",
+}
 NAMES: Final = {
     "kaa": "Kaa",
+    "before": "Kaa before",
     "kafka": "Apache Kafka",
     "kafka-256m": "Apache Kafka, 256 MiB heap",
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from benches.brokers import KAA, KAFKA_SMALL
+from benches.brokers import BEFORE, KAA, KAFKA_SMALL
 from benches.cells import COMMON, METRICS
 from benches.figure import machine
 from benches.histogram import Latencies
@@ -175,7 +175,16 @@ def number(value: float) -> str:
     return f"{value:.2f}" if value >= 1 else f"{value:.3g}"
 
 
-HEADER: Final = ("cell", "metric", "unit", "Kaa", "Kafka", "Kafka 256 MiB", "verdict")
+def peer_name(results: Results) -> str:
+    """Whom Kaa is measured beside."""
+    is_earlier = any(BEFORE in outcome.cell.sides for outcome in results.outcomes)
+    return "Kaa before" if is_earlier else f"Apache Kafka {KAFKA_VERSION}"
+
+
+def header(results: Results) -> tuple[str, ...]:
+    return ("cell", "metric", "unit", "Kaa", peer_name(results), "Kafka 256 MiB", "verdict")
+
+
 COST_HEADER: Final = (
     "cell",
     "CPU s/GB",
@@ -258,12 +267,12 @@ def _saturated(outcome: Outcome) -> str:
 
 def print_table(results: Results, console: Console | None = None) -> None:
     console = console or Console(width=_WIDTH)
-    table = Table(*HEADER, title=f"Kaa beside Apache Kafka {KAFKA_VERSION}")
+    table = Table(*header(results), title=f"Kaa beside {peer_name(results)}")
     colours = {"ahead": "green", "even": "yellow", "behind": "red"}
     for row in rows(results):
         colour = colours.get(row[6].partition(" ")[0], "dim")
         table.add_row(*row[:6], f"[{colour}]{row[6]}[/]")
-    costs = Table(*COST_HEADER, title="What it cost, Kaa : Kafka")
+    costs = Table(*COST_HEADER, title=f"What it cost, Kaa : {peer_name(results)}")
     # The names of cells, and which side was saturated, are worth more than the width of figures.
     costs.columns[0].no_wrap = costs.columns[-1].no_wrap = True
     for row in cost_rows(results):
@@ -298,7 +307,7 @@ over loopback, without a protocol. Beside it the broker with the baseline load."
 
 def markdown(results: Results, limit: dict[str, Any], left_out: list[str]) -> str:
     run = facts(results)
-    lines = [f"# Kaa beside Apache Kafka {KAFKA_VERSION}: `{results.scale.name}`", ""]
+    lines = [f"# Kaa beside {peer_name(results)}: `{results.scale.name}`", ""]
     lines.append(
         f"{run['date']}, {run['seconds']} s, {run['rounds']} rounds, load average "
         f"{run['load_average'][0]} at the end; {run['cores']} cores ({run['processor']}), "
@@ -306,8 +315,8 @@ def markdown(results: Results, limit: dict[str, Any], left_out: list[str]) -> st
         f"Kaa {run.get('kaa', 'from source')}, confluent-kafka {run['confluent-kafka']}."
     )
     lines += ["", _HOW_TO_READ, "", f"**{summary(results)}.**", ""]
-    lines += _markdown_table(HEADER, rows(results))
-    lines += ["", "## What it cost, Kaa : Kafka", ""]
+    lines += _markdown_table(header(results), rows(results))
+    lines += ["", f"## What it cost, Kaa : {peer_name(results)}", ""]
     lines += _markdown_table(COST_HEADER, cost_rows(results))
     lines += ["", "## The limit of this machine", "", _LIMIT, ""]
     lines += _markdown_table(("loop", "MB/s", "CPU s/GB"), limit_rows(results, limit))

@@ -36,6 +36,18 @@ class Usage:
     waited_seconds: float
 
 
+def usage_of(pids: tuple[int, ...]) -> Usage:
+    """Of processes that work together."""
+    found = [usage(pid) for pid in pids]
+    return Usage(
+        cpu_seconds=sum(each.cpu_seconds for each in found),
+        resident_bytes=sum(each.resident_bytes for each in found),
+        context_switches=sum(each.context_switches for each in found),
+        descriptors=sum(each.descriptors for each in found),
+        waited_seconds=sum(each.waited_seconds for each in found),
+    )
+
+
 def usage(pid: int) -> Usage:
     folder = PROC / str(pid)
     return Usage(

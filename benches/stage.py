@@ -17,7 +17,7 @@ from benches.cells import Load
 from benches.driving import Driver, create_topic
 from benches.histogram import Latencies
 from benches.lateness import Lateness
-from benches.sampling import SATURATED_SHARE, Sampler, usage
+from benches.sampling import SATURATED_SHARE, Sampler, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,8 +94,10 @@ class Stage:
         topic = self.topic(node, Load())
         for task in ("produce", "consume"):
             self.drive(node, "librdkafka", task, Load(), topic, count=_WARM_UP_RECORDS)
-        more = {"acks": -1, "seconds": 1.0}
-        self.drive(node, "produce", "one_in_flight", Load(), topic, **more)
+        if node.brokers_wanted == 1:
+            # This driver has one connection, and knows one broker.
+            more = {"acks": -1, "seconds": 1.0}
+            self.drive(node, "produce", "one_in_flight", Load(), topic, **more)
 
     # --- topics
 
@@ -147,12 +149,13 @@ class Stage:
         """Runs `work` and adds what it cost the broker."""
         node.loop_lag()
         self._lateness.take()
-        before = usage(node.pid)
+        pids = node.pids
+        before = usage_of(pids)
         started = time.monotonic()
-        with Sampler(brokers=(node.pid,)) as sampler:
+        with Sampler(brokers=pids) as sampler:
             result = work(sampler)
         seconds = time.monotonic() - started
-        after = usage(node.pid)
+        after = usage_of(pids)
         latencies = result.pop("latencies", "")
         figures = result | (Latencies.from_text(latencies).figures() if latencies else {})
         cpu = after.cpu_seconds - before.cpu_seconds

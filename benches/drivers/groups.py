@@ -293,8 +293,23 @@ async def _commit(task: dict[str, Any], number: int, peer: Peer) -> None:
         await asyncio.sleep(NEWS_SECONDS)
 
 
+async def _at_coordinator(task: dict[str, Any], number: int) -> Peer:
+    """A connection to the broker that coordinates a group. The first question makes the topic of
+    offsets.
+    """
+    peer = await Peer.connect(task["bootstrap_servers"])
+    request = FindCoordinatorRequest(key=f"{task['group']}-{number}")
+    while (answer := await peer.ask(request, FIND)).error_code != Errors.NONE:
+        error = Errors.of(answer.error_code)
+        if error not in _NOT_READY:
+            raise AssertionError(f"no coordinator was found: {error.name}")
+        await asyncio.sleep(NEWS_SECONDS)
+    peer.close()
+    return await Peer.connect(f"{answer.host}:{answer.port}")
+
+
 async def _commits(task: dict[str, Any], begin: Callable[[], None]) -> dict[str, Any]:
-    peers = [await Peer.connect(task["bootstrap_servers"]) for _ in range(task["connections"])]
+    peers = [await _at_coordinator(task, number) for number in range(task["connections"])]
     latencies = array("d")
 
     async def keep_committing(number: int, peer: Peer, until: float) -> None:
