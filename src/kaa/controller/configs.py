@@ -253,10 +253,17 @@ def _replaced(
 ) -> Pieces[Altered]:
     current = state.image.configs.get(resource, {})
     is_broker = resource[0] == ResourceType.BROKER
-    altered: Altered = {
-        name: value for name, value in wanted.items() if is_broker or value != current.get(name)
-    }
-    altered |= {name: None for name in current if name not in wanted}
+    altered: Altered = {}
+    for number, (name, value) in enumerate(wanted.items(), 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        if is_broker or value != current.get(name):
+            altered[name] = value
+    for number, name in enumerate(current, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        if name not in wanted:
+            altered[name] = None
     yield from _check_altered(state, resource, altered, is_new=False)
     return altered
 

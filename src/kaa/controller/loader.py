@@ -44,7 +44,7 @@ from kaa.wire.messages.metadata_topics import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaa.controller.image import Prepared
+    from kaa.controller.image import PartitionImage, Prepared
     from kaa.model.pieces import Pieces
     from kaa.quorum.replicated_state import CommittedBatch
     from kaa.quorum.snapshots import SnapshotContent
@@ -147,6 +147,16 @@ class MetadataLoader:
         self.last_epoch = batch.epoch
         self.last_timestamp = batch.append_timestamp
         self.bytes_since_snapshot += batch.size_in_bytes
+        for change in changes:
+            if isinstance(change, ChangedPartitions):
+                yield from _let_go(change.replaced)
+
+
+def _let_go(things: list[PartitionImage]) -> Pieces[None]:
+    """Frees what nobody needs any more."""
+    while things:
+        yield
+        del things[-RECORDS_PER_PIECE:]
 
 
 class _Preparation:
@@ -171,7 +181,7 @@ class _Preparation:
                 self.changes.append(topics)
             topics.add(record)
         elif isinstance(record, PartitionChangeRecord) and changed is not None:
-            if not changed.keys:
+            if not changed.images:
                 self.changes.append(changed)
             if not changed.add(record):
                 self.changes.append(record)
