@@ -128,6 +128,10 @@ UNSTEADY_PREFIXES = (
     "tests/process",
     "tests/scale",
     "tests/spark",
+    "tests/unit/controller/test_slices",
+    "tests/unit/observe/test_loop_",
+    "tests/unit/test_import_time",
+    "tests/unit/testing",
 )
 SECOND_TRIES_MAX = 3
 
