@@ -23,7 +23,7 @@ from tests.oracle.environment import wait_until
 from tests.support.broker_process import STOP_SECONDS_MAX, BrokerProcess, kaa_command
 from tests.support.broker_thread import broker_thread
 from tests.support.pace import PATIENCE_SECONDS
-from tests.support.ports import LOOPBACK, free_port
+from tests.support.ports import LOOPBACK, free_cluster_port, free_port
 from tests.support.raw import RawClient, request_frame
 
 CLEAN_MARKER = ".kafka_cleanshutdown"
@@ -201,12 +201,12 @@ def test_it_stops_cleanly_when_nobody_can_hear_it(
 
 def test_it_stops_while_it_is_starting(tmp_path: Path) -> None:
     """Alone of three voters, it would wait for the others for ever."""
-    plans = plan_cluster(tmp_path, 3, free_port())
+    plans = plan_cluster(tmp_path, 3, free_cluster_port(3))
     format_cluster(plans, 0)
     ear, voice = os.pipe()
     with started(list(plans[0].arguments), voice) as process:
         os.close(voice)
-        wait_until(lambda: is_listening(plans[0].controller_port), PATIENCE_SECONDS)
+        assert wait_until(lambda: is_listening(plans[0].controller_port), PATIENCE_SECONDS)
         process.send_signal(signal.SIGTERM)
         assert process.wait(STOP_SECONDS_MAX) == 0
     reads(ear, b"stopped\n")
