@@ -181,7 +181,11 @@ class ReplicaManager:
         image = None if self._image is None else self._image.topics_by_id.get(topic_id)
         if image is None:
             return Errors.UNKNOWN_TOPIC_ID
-        return self.find(image.name, number)
+        found = self.find(image.name, number)
+        if isinstance(found, Partition) and found.topic_id != topic_id:
+            # The image is ahead of what was published: this is the topic that was deleted.
+            return Errors.UNKNOWN_TOPIC_ID
+        return found
 
     # --- turns
 

@@ -42,6 +42,24 @@ def test_partitions_are_found_by_name_and_id() -> None:
     assert list(manager) == [created]
 
 
+def test_a_recreated_topic_is_not_found_by_id_until_it_is_published() -> None:
+    """Records for it would go into the log of the one that is about to be deleted."""
+    replicas = Replicas()
+    old = replicas.create()
+    again = Uuid(b"again" + bytes(11))
+    for record in (
+        RemoveTopicRecord(topic_id=TOPIC_ID),
+        TopicRecord(name="t", topic_id=again),
+        partition(topic_id=again),
+    ):
+        replicas.image.replay(record)
+    assert replicas.manager.find_by_id(again, 0) is Errors.UNKNOWN_TOPIC_ID
+    replicas.replay()
+    found = replicas.manager.find_by_id(again, 0)
+    assert isinstance(found, Partition)
+    assert found is not old
+
+
 def test_partition_of_other_brokers_is_not_here() -> None:
     replicas = Replicas()
     replicas.replay(TopicRecord(name="t", topic_id=TOPIC_ID), partition((2,), leader=2))

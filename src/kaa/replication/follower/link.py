@@ -31,7 +31,8 @@ from kaa.wire.messages.k23_offset_for_leader_epoch import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kaa.client.peer import Address, Peer
+    from kaa.client.peer import Peer
+    from kaa.model.nodes import HostPort
     from kaa.replication.follower.session import FetchPlan
     from kaa.wire.messages.k01_fetch import FetchResponse
     from kaa.wire.primitives import Uuid
@@ -94,8 +95,8 @@ class RemoteLeader:
         self,
         node_id: int,
         broker_epoch: Callable[[], int],
-        address: Callable[[], Address | None],
-        connect: Callable[[Address], Peer],
+        address: Callable[[], HostPort | None],
+        connect: Callable[[HostPort], Peer],
     ) -> None:
         """`address` is where the leader listens now; None if nobody knows."""
         self._node_id = node_id
