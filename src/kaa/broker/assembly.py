@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.broker.directories import StartError
 from kaa.broker.topic_configs import log_config, log_manager_config
-from kaa.client.peer import Address, Peer, Peers, peer_settings
+from kaa.client.peer import Peer, Peers, peer_settings
 from kaa.controller.feature_table import DIRECTORY_ASSIGNMENT, METADATA_VERSION
 from kaa.handlers.registry import (
     BROKER_APIS,
@@ -19,7 +19,7 @@ from kaa.handlers.registry import (
 from kaa.limits import FETCH_SESSION_EVICTION_MS, MOVE_PIECE_BYTES
 from kaa.log.manager import LogManager
 from kaa.model.kinds import ResourceType
-from kaa.model.nodes import Endpoint, SecurityProtocol
+from kaa.model.nodes import Endpoint, HostPort, SecurityProtocol
 from kaa.net.listener import Listener, ListenerSettings
 from kaa.quorum.config import QuorumConfig
 from kaa.quorum.node import QuorumNode
@@ -170,13 +170,13 @@ def make_fetchers(
         )
 
     def connect(leader_id: int, number: int) -> RemoteLeader:
-        def address() -> Address | None:
+        def address() -> HostPort | None:
             broker = view.image.brokers.get(leader_id)
             name = view.config.listeners.inter_broker_name
             endpoint = None if broker is None else broker.endpoint(name)
-            return None if endpoint is None else Address(endpoint.host, endpoint.port)
+            return None if endpoint is None else HostPort(endpoint.host, endpoint.port)
 
-        def peer(address: Address) -> Peer:
+        def peer(address: HostPort) -> Peer:
             config = view.config
             settings = peer_settings(
                 _inter_broker_protocol(config),

@@ -57,7 +57,6 @@ from kaa.broker.services import make_services
 from kaa.broker.topic_configs import LogConfigs
 from kaa.broker.untiered import is_tiering, refuse_tiered_topics
 from kaa.clock import SystemClock
-from kaa.config.addresses import HostPort
 from kaa.controller.feature_table import CORDONED_LOG_DIRS, DIRECTORY_ASSIGNMENT, METADATA_VERSION
 from kaa.limits import LOG_CLOSING_THREADS, NODE_DRAIN_SECONDS_MAX, NODE_LEAVE_SECONDS_MAX
 from kaa.log.dirs import LogDirectory
@@ -65,6 +64,7 @@ from kaa.log.errors import CorruptFileError, StorageError
 from kaa.log.files import RealFiles
 from kaa.model.errands import Errands
 from kaa.model.kinds import ResourceType
+from kaa.model.nodes import HostPort
 from kaa.model.topics import NEVER_TIERED
 from kaa.model.words import count_text
 from kaa.net.network import SystemNetwork

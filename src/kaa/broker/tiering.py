@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 from kaa.broker.directories import StartError
 from kaa.broker.duties import persist
-from kaa.config.addresses import HostPort
 from kaa.config.unsupported import KAFKA_LOCAL_STORAGE
 from kaa.limits import TIER_CHUNK_CACHE_BYTES_MAX, TIER_INDEX_CACHE_BYTES_MAX
+from kaa.model.nodes import HostPort
 from kaa.serving.remote_logs import ReadBounds, RemoteLogs
 from kaa.tier.deletions import FileDeletions
 from kaa.tier.manager import Pace, RemoteLogManager

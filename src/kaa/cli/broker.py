@@ -266,7 +266,7 @@ def _load_the_rest(broker: Broker) -> None:
 
 
 def _say_ready(broker: Broker, seconds: float) -> None:
-    from kaa.config.addresses import HostPort
+    from kaa.model.nodes import HostPort
 
     config = broker.config
     for path in config.log_dirs:

@@ -176,7 +176,7 @@ def _shifted(endpoints: Sequence[Endpoint], place: int) -> str:
 
 
 def _address(endpoint: Endpoint, place: int) -> str:
-    from kaa.config.addresses import HostPort
+    from kaa.model.nodes import HostPort
 
     return str(HostPort(endpoint.host, endpoint.port + place))
 

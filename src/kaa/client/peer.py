@@ -14,29 +14,19 @@ carried out. Only a request in a version that the other does not have is an Unsu
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kaa.client.backoff import Backoff
 from kaa.client.connection import Connection, ConnectionSettings
 from kaa.client.errors import ClientError, UnsupportedApiError
 from kaa.limits import PEER_RECONNECT_PAUSE_MS, PEER_RECONNECT_PAUSE_MS_MAX
-from kaa.model.nodes import SecurityProtocol
+from kaa.model.nodes import HostPort, SecurityProtocol
 
 if TYPE_CHECKING:
     from kaa.model.seams import RandomSource
     from kaa.wire.schema import Request
 
 Answer = TypeVar("Answer")
-
-
-class Address(NamedTuple):
-    """Where a node listens; the name is resolved when it is dialled."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
 
 
 def peer_settings(
@@ -58,7 +48,7 @@ class Peer:
     """
 
     def __init__(
-        self, address: Address, settings: ConnectionSettings, random: RandomSource
+        self, address: HostPort, settings: ConnectionSettings, random: RandomSource
     ) -> None:
         self.address = address
         self._settings = settings
@@ -141,7 +131,7 @@ class Peers:
 
     def at(self, node_id: int, host: str, port: int) -> Peer:
         """The node at this address; one that moved is connected to again."""
-        address = Address(host, port)
+        address = HostPort(host, port)
         known = self._peers.get(node_id)
         if known is None or known.address != address:
             if known is not None:

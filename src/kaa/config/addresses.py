@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from kaa.config.values import ConfigError, shown
+from kaa.model.nodes import HostPort
 
 PORT_MAX = 65_535
 _INT32_MAX = 0x7FFFFFFF
@@ -17,16 +18,6 @@ _HOST = r"\[?([0-9a-zA-Z\-%._:]*)\]?"
 _HOST_PORT = rf"(?:[0-9a-zA-Z\-%._]*://)?{_HOST}:([0-9]{{1,10}})\Z"
 _LISTENER = rf"(.*)://{_HOST}:(-?[0-9]{{1,10}})\Z"
 _VOTER_ID = r"[+-]?[0-9]{1,10}\Z"
-
-
-class HostPort(NamedTuple):
-    """An address as written."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Voter(NamedTuple):

@@ -14,8 +14,8 @@ from kaa.model.nodes import SecurityProtocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from kaa.config.addresses import HostPort
     from kaa.config.listeners import Listeners
+    from kaa.model.nodes import HostPort
 
 
 def controller_warnings(listeners: Listeners, controllers: Collection[HostPort]) -> Iterator[str]:

@@ -9,7 +9,7 @@ nothing.
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from kaa.config.addresses import HostPort, Voter, parse_host_port, parse_voter
+from kaa.config.addresses import Voter, parse_host_port, parse_voter
 from kaa.config.broker import BROKER
 from kaa.config.definition import (
     ConfigKey,
@@ -32,6 +32,7 @@ from kaa.config.unsupported import (
 )
 from kaa.config.validators import ValidList
 from kaa.config.values import ConfigError, ConfigValue, parse_value, shown
+from kaa.model.nodes import HostPort
 
 LISTENER_PREFIX = "listener.name."
 _SUGGESTION_CUTOFF = 0.8

@@ -32,7 +32,7 @@ from kaa.model.topics import NO_EPOCH
 from kaa.net.pending import Pending
 from kaa.serving.fetch_sessions import PartitionKey, Position
 from kaa.serving.fetching import Fetching, FetchTerms
-from kaa.serving.leader_hints import HintedLeaders
+from kaa.serving.leader_hints import HINTED, HintedLeaders
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k01_fetch import (
     FetchableTopicResponse,
@@ -53,7 +53,6 @@ _FOLLOWER_READS_VERSION: Final = 11
 _TOPIC_IDS_VERSION: Final = 13
 _LEADER_HINTS_VERSION: Final = 16
 # Refusals whose answer names the leader.
-_HINTED: Final = frozenset({Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH})
 
 
 def handle(
@@ -125,7 +124,7 @@ def _response(
             yield
         if not fetching.note_sent(key, result):
             continue
-        if result.error_code and names_leaders and result.error_code in _HINTED:
+        if result.error_code and names_leaders and result.error_code in HINTED:
             leaders = leaders or HintedLeaders(services, context.listener_name)
             _hint(services, leaders, key, result)
         topic = topics.get((key.topic, key.topic_id))

@@ -17,7 +17,6 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from kaa.handlers.share_sessions import (
-    HINTED,
     RENEW_VERSION,
     acknowledge,
     acknowledged,
@@ -29,7 +28,7 @@ from kaa.model.pieces import mapped
 from kaa.model.turns import Turns, in_turns
 from kaa.net.pending import Pending
 from kaa.serving.applied import until_applied
-from kaa.serving.leader_hints import HintedLeaders
+from kaa.serving.leader_hints import HINTED, HintedLeaders
 from kaa.serving.share.fetch import FetchLimits, ShareFetch, ShareRead, fetch_some
 from kaa.serving.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSessionError
 from kaa.wire.errors import Errors

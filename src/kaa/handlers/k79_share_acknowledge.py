@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.handlers.share_sessions import (
-    HINTED,
     acknowledge,
     acknowledged,
     outcomes_of,
@@ -23,7 +22,7 @@ from kaa.handlers.share_sessions import (
 from kaa.limits import SHARE_PARTITIONS_PER_TURN_MAX
 from kaa.model.turns import in_turns
 from kaa.net.pending import Pending
-from kaa.serving.leader_hints import HintedLeaders
+from kaa.serving.leader_hints import HINTED, HintedLeaders
 from kaa.serving.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSessionError
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k79_share_acknowledge import (

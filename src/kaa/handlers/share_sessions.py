@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 # The version that brought locks that are renewed.
 RENEW_VERSION: Final = 2
 _MEMBER_ID_CHARACTERS_MAX: Final = 36
-# Errors whose answer names the leader.
-HINTED: Final = frozenset({Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH})
 
 
 class AcknowledgeOutcome(NamedTuple):

@@ -15,6 +15,16 @@ class SecurityProtocol(IntEnum):
     SASL_SSL = 3
 
 
+class HostPort(NamedTuple):
+    """Where a node listens; a name is resolved when it is dialled."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
 class Endpoint(NamedTuple):
     """A listener, or the address of one. An empty host stands for every interface."""
 
@@ -26,8 +36,7 @@ class Endpoint(NamedTuple):
     security_protocol: int = NO_PROTOCOL
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.listener}://{host}:{self.port}"
+        return f"{self.listener}://{HostPort(self.host, self.port)}"
 
 
 class VersionRange(NamedTuple):

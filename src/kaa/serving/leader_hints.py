@@ -6,11 +6,12 @@ that a client need not ask for metadata first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kaa.controller.image import NO_LEADER
 from kaa.model.topics import NO_EPOCH
 from kaa.replication.partition import Partition
+from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from kaa.serving.services import Services
 
 E = TypeVar("E")
+
+# Errors of a fetch, of records or of a share group, whose answer names the leader.
+HINTED: Final = frozenset({Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH})
 
 
 class LeaderHint(NamedTuple):

@@ -6,10 +6,10 @@ from random import Random
 
 from kaa.broker.coordinators import CoordinatorHost, group_shards
 from kaa.broker.node import Broker
-from kaa.client.peer import Address, Peer, peer_settings
+from kaa.client.peer import Peer, peer_settings
 from kaa.coordinators.machine import Moment
 from kaa.coordinators.runtime import partition_for
-from kaa.model.nodes import SecurityProtocol
+from kaa.model.nodes import HostPort, SecurityProtocol
 from kaa.records.batch import CompressionType
 from kaa.wire.messages.k10_find_coordinator import FindCoordinatorRequest
 from tests.support.cluster import BOTH, Cluster
@@ -46,7 +46,7 @@ def test_groups_are_spread_over_brokers_and_all_of_them_say_the_same() -> None:
         settings = peer_settings(
             SecurityProtocol.PLAINTEXT, client_id="t", request_timeout_ms=PATIENCE_SECONDS * 1000
         )
-        peer = Peer(Address(host, int(port)), settings, Random(1))
+        peer = Peer(HostPort(host, int(port)), settings, Random(1))
         answer = await peer.request(FindCoordinatorRequest(coordinator_keys=keys))
         peer.close()
         return {one.key: one.node_id for one in answer.coordinators}

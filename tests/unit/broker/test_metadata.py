@@ -10,10 +10,10 @@ import pytest
 
 from kaa.broker.lifecycle.machine import SendHeartbeat
 from kaa.client.admin.admin import Admin, NewTopic
-from kaa.client.peer import Address, Peer, peer_settings
+from kaa.client.peer import Peer, peer_settings
 from kaa.controller.port import ControllerRequestContext, ForwardedClient
 from kaa.log.files import read_whole
-from kaa.model.nodes import SecurityProtocol
+from kaa.model.nodes import HostPort, SecurityProtocol
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k03_metadata import MetadataRequest
 from kaa.wire.messages.k19_create_topics import CreateTopicsRequest
@@ -185,7 +185,7 @@ async def leaders(made: Cluster, node_id: int) -> list[tuple[int, list[int]]]:
     """The leader and the offline replicas of each partition of a topic, as a broker tells them."""
     host, _, port = made.nodes[node_id].bootstrap_servers.rpartition(":")
     settings = peer_settings(SecurityProtocol.PLAINTEXT, client_id="t", request_timeout_ms=30_000)
-    peer = Peer(Address(host, int(port)), settings, Random(1))
+    peer = Peer(HostPort(host, int(port)), settings, Random(1))
     answer = await peer.request(MetadataRequest(topics=None))
     peer.close()
     (topic,) = answer.topics

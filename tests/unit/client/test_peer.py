@@ -10,8 +10,8 @@ import pytest
 from kaa.broker.node import running
 from kaa.client.connection import ConnectionSettings
 from kaa.client.errors import UnsupportedApiError
-from kaa.client.peer import Address, Peer, Peers, peer_settings
-from kaa.model.nodes import SecurityProtocol
+from kaa.client.peer import Peer, Peers, peer_settings
+from kaa.model.nodes import HostPort, SecurityProtocol
 from kaa.wire.messages.k03_metadata import MetadataRequest
 from kaa.wire.messages.k52_vote import VoteRequest
 from tests.support.pace import PATIENCE_SECONDS
@@ -25,7 +25,7 @@ def test_callers_who_come_first_together_share_a_connection() -> None:
     async def scenario() -> None:
         async with running(node(config())) as broker:
             host, _, port = broker.bootstrap_servers.rpartition(":")
-            peer = Peer(Address(host, int(port)), SETTINGS, Random(1))
+            peer = Peer(HostPort(host, int(port)), SETTINGS, Random(1))
             listener = broker.listeners.by_name["PLAINTEXT"]
             answers = await asyncio.gather(
                 *(peer.request(MetadataRequest(topics=None)) for _ in range(5))
@@ -48,7 +48,7 @@ def test_callers_who_come_first_together_share_a_connection() -> None:
 
 def test_a_node_that_is_not_there_is_left_alone_for_a_moment() -> None:
     async def scenario() -> None:
-        peer = Peer(Address(LOOPBACK, free_port()), SETTINGS, Random(1))
+        peer = Peer(HostPort(LOOPBACK, free_port()), SETTINGS, Random(1))
         with pytest.raises(ConnectionError, match=r"refused|connect"):
             await peer.request(MetadataRequest())
         with pytest.raises(ConnectionError, match="a moment ago"):
@@ -71,7 +71,7 @@ def test_a_deadline_covers_connecting_and_the_answer() -> None:
 
         server = await asyncio.start_server(mute, LOOPBACK, 0)
         port = server.sockets[0].getsockname()[1]
-        peer = Peer(Address(LOOPBACK, port), SETTINGS, Random(1))
+        peer = Peer(HostPort(LOOPBACK, port), SETTINGS, Random(1))
         begun = asyncio.get_running_loop().time()
         with pytest.raises(ConnectionError, match="50 ms"):
             await peer.request(MetadataRequest(), timeout_ms=50)
@@ -97,7 +97,7 @@ def test_a_name_is_resolved_at_every_dial() -> None:
         loop.getaddrinfo = resolved  # type: ignore[method-assign]
         async with running(node(config())) as first:
             port = int(first.bootstrap_servers.rpartition(":")[2])
-            peer = Peer(Address("moving.example", port), SETTINGS, Random(1))
+            peer = Peer(HostPort("moving.example", port), SETTINGS, Random(1))
             answer = await peer.request(MetadataRequest(topics=None))
             assert answer.cluster_id == first.cluster_id
             elsewhere = config(f"listeners=PLAINTEXT://127.0.0.2:{port}", "node.id=2")

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaa.config.addresses import (
-    HostPort,
     ListenerText,
     Voter,
     is_loopback,
@@ -17,7 +16,7 @@ from kaa.config.addresses import (
     parse_voter,
 )
 from kaa.config.values import ConfigError
-from kaa.model.nodes import Endpoint, SecurityProtocol
+from kaa.model.nodes import Endpoint, HostPort, SecurityProtocol
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from kaa.config import InvalidConfigError, Password
-from kaa.config.addresses import HostPort, Voter
+from kaa.config.addresses import Voter
 from kaa.config.properties import Property, parse_properties
 from kaa.config.server import (
     BrokerConfig,
@@ -14,6 +14,7 @@ from kaa.config.server import (
 )
 from kaa.config.sources import Settings, merge_settings
 from kaa.config.topic import topic_default
+from kaa.model.nodes import HostPort
 
 # What an operator of a single node writes, in the style of the sample that comes with Kafka.
 SERVER_PROPERTIES = """

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kaa.broker.services import make_services
 from kaa.broker.topic_configs import log_config
-from kaa.client.peer import Address
 from kaa.controller.image import ClusterImage
 from kaa.controller.result import ControllerError, ControllerResult
 from kaa.handlers.context import RequestContext, response_of
@@ -26,6 +25,7 @@ from kaa.log.segment import SegmentRegion
 from kaa.log.sim_files import SimFiles
 from kaa.model.errands import Errands
 from kaa.model.kinds import ResourceType
+from kaa.model.nodes import HostPort
 from kaa.replication.follower.fetcher import FetcherSettings
 from kaa.replication.follower.fetchers import ReplicaFetchers
 from kaa.replication.follower.link import RemoteLeader, ReplicaFetchBounds
@@ -216,14 +216,14 @@ class LocalLeader(RemoteLeader):
     """The real link, over a connection that is a call."""
 
     def __init__(self, follower: TestBroker, leader: TestBroker) -> None:
-        address = Address("host", 1)
+        address = HostPort("host", 1)
         super().__init__(follower.id, follower.epoch, lambda: address, lambda _: cast("Peer", self))
         self._follower = follower
         self._leader = leader
 
     @property
-    def address(self) -> Address:
-        return Address("host", 1)
+    def address(self) -> HostPort:
+        return HostPort("host", 1)
 
     def close(self) -> None:
         """There is no connection."""

@@ -154,6 +154,7 @@ class BrokerLifecycle:
         """Says nothing any more, not even that the broker leaves."""
         if not self._left.done():
             self._left.set_result(False)
+            self._news.set()
 
     # --- the driver
 
@@ -163,7 +164,9 @@ class BrokerLifecycle:
             async with asyncio.TaskGroup() as requests:
                 while not self._left.done():
                     await self._wait()
-                    self._step(requests)
+                    # It may have been abandoned meanwhile.
+                    if not self._left.done():
+                        self._step(requests)
         finally:
             # The node is ending: nobody should wait for what nobody does any more.
             self.abandon()
@@ -229,7 +232,7 @@ class BrokerLifecycle:
                 waiting.set_exception(StartError(f"{text}; {remedy}"))
                 # Only a start that still goes on hears of it.
                 waiting.exception()
-        self._left.set_result(False)
+        self.abandon()
 
     async def _register(self, previous_epoch: int) -> None:
         identity = self._identity

@@ -87,8 +87,8 @@ class SharePartitions:
         partition = self._replicas.find_by_id(one.topic_id, one.number)
         if isinstance(partition, Errors):
             return partition
-        if not partition.is_leader:
-            return Errors.NOT_LEADER_OR_FOLLOWER
+        if (refusal := partition.read_refusal()) is not None:
+            return refusal
         key = SharePartitionKey(group_id, one.topic_id, one.number)
         led = self._led.get(key)
         if led is None:
@@ -120,9 +120,7 @@ class SharePartitions:
             partition = self._replicas.find_by_id(one.topic_id, one.number)
             if isinstance(partition, Errors):
                 raise AcknowledgementError(partition, partition.message)
-            error = Errors.UNKNOWN_TOPIC_OR_PARTITION
-            if not partition.is_leader:
-                error = Errors.NOT_LEADER_OR_FOLLOWER
+            error = partition.read_refusal() or Errors.UNKNOWN_TOPIC_OR_PARTITION
             raise AcknowledgementError(error, error.message)
         return led.acknowledge(member_id, acknowledgements)
 

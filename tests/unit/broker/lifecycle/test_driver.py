@@ -67,6 +67,20 @@ def test_second_broker_with_the_same_id_is_refused() -> None:
     asyncio.run(main())
 
 
+def test_a_broker_that_was_abandoned_says_nothing_more() -> None:
+    async def main() -> None:
+        async with running(node(config())) as broker:
+            short = "initial.broker.registration.timeout.ms=300"
+            other = lifecycle(broker, b"o", broker.cluster_id, short)
+            # It ends at once, not at its next deadline.
+            async with asyncio.timeout(0.2), asyncio.TaskGroup() as tasks:
+                tasks.create_task(other.run())
+                await asyncio.sleep(0)
+                other.abandon()
+
+    asyncio.run(main())
+
+
 def test_a_broker_that_nobody_took_says_what_keeps_it_from_the_quorum() -> None:
     async def main() -> None:
         async with running(node(config())) as broker:

@@ -7,9 +7,10 @@ import pytest
 
 from kaa.broker.node import running
 from kaa.client.connection import ConnectionSettings
-from kaa.client.peer import Address, Peer
+from kaa.client.peer import Peer
 from kaa.controller.port import ControllerRequestContext
 from kaa.log.append import append_as_leader
+from kaa.model.nodes import HostPort
 from kaa.replication.follower.link import (
     LeaderOffsets,
     LocalStart,
@@ -29,16 +30,16 @@ from tests.unit.log.batches import batch
 BOUNDS = ReplicaFetchBounds(wait_ms=10, bytes_min=1, bytes_max=1_000_000)
 
 
-def connect(address: Address) -> Peer:
+def connect(address: HostPort) -> Peer:
     return Peer(address, ConnectionSettings(), Random(1))
 
 
 def test_a_leader_that_moved_gets_another_connection() -> None:
-    places = [Address("one", 1), Address("one", 1), Address("two", 1)]
+    places = [HostPort("one", 1), HostPort("one", 1), HostPort("two", 1)]
     link = RemoteLeader(9, lambda: 77, lambda: places.pop(0), connect)
     first = link.peer()
     assert link.peer() is first
-    assert link.peer().address == Address("two", 1)
+    assert link.peer().address == HostPort("two", 1)
     link.close()
 
 
@@ -56,7 +57,7 @@ def test_a_leader_over_a_connection() -> None:
             partition.append(batch(5), now_ms=0)
             partition.online_log().increment_log_start_offset(2)
             host, _, port = broker.bootstrap_servers.rpartition(":")
-            address = Address(host, int(port))
+            address = HostPort(host, int(port))
             link = RemoteLeader(9, lambda: 77, lambda: address, connect)
             assert await link.offsets("t", 0, 0) == LeaderOffsets(2, 5)
             assert await link.offsets("t", 0, 8) is Errors.UNKNOWN_LEADER_EPOCH
@@ -90,7 +91,7 @@ def test_a_leader_that_is_not_there() -> None:
         with pytest.raises(ConnectionError):
             await unknown.fetch(plan, BOUNDS)
         # Nothing listens at the port of discard.
-        silent = RemoteLeader(9, lambda: 77, lambda: Address("127.0.0.1", 9), connect)
+        silent = RemoteLeader(9, lambda: 77, lambda: HostPort("127.0.0.1", 9), connect)
         with pytest.raises(ConnectionError):
             await silent.fetch(plan, BOUNDS)
         with pytest.raises(ConnectionError):

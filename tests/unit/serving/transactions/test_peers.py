@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from kaa.client.connection import ConnectionSettings
-from kaa.client.peer import Address, Peer
+from kaa.client.peer import Peer
 from kaa.controller.port import ControllerPort, ControllerRequestContext
 from kaa.controller.refusals import error_response
+from kaa.model.nodes import HostPort
 from kaa.model.pieces import finish
 from kaa.serving.producer_ids import ProducerIds
 from kaa.serving.transactions.peers import RemoteBroker
@@ -54,7 +55,7 @@ ADDITION = AddPartitionsToTxnTransaction(
 
 def remote_broker(port: int) -> RemoteBroker:
     return RemoteBroker(
-        Peer(Address(LOOPBACK, port), ConnectionSettings(setup_timeout_ms=1_000), Random(1))
+        Peer(HostPort(LOOPBACK, port), ConnectionSettings(setup_timeout_ms=1_000), Random(1))
     )
 
 
