@@ -88,7 +88,7 @@ def test_indexes(data_dir: Path) -> None:
     assert "FILE" in answer.stdout
     wrong = debug("dump-index", str(data_dir / "meta.properties"))
     assert wrong.exit_code == EXIT_UNHEALTHY
-    assert "no index" in wrong.stderr
+    assert "not an index" in wrong.stderr
 
 
 def test_damage_has_an_exit_code(data_dir: Path, tmp_path: Path) -> None:

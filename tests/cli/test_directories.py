@@ -221,7 +221,7 @@ def test_directory_that_no_broker_has(disks: Disks) -> None:
         (("nowhere:x", *target), EXIT_USAGE, "nowhere:x: 'x' names no partitions; write 0 or"),
         (("nowhere:-1", "--cancel"), EXIT_USAGE, "'-1' names no partitions"),
         (("no-topic", *target), EXIT_NOT_FOUND, "UNKNOWN_TOPIC_OR_PARTITION"),
-        (("nowhere", "--broker", "7", *target), EXIT_NOT_FOUND, "there is no broker 7 that runs"),
+        (("nowhere", "--broker", "7", *target), EXIT_NOT_FOUND, "broker 7 is not running"),
     ):
         refused = disks.kaa("topic", "move", *words)
         assert (refused.exit_code, told in refused.stderr) == (code, True), refused.stderr

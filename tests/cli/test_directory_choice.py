@@ -58,7 +58,7 @@ def test_replicas_of_a_topic() -> None:
         ([], "/b", None, None),
         ([], "/b", 1, None),
         ([], None, None, None),
-        ([], None, 7, "there is no broker 7 that runs"),
+        ([], None, 7, "broker 7 is not running"),
         ([1], "/b", 1, "broker 1 has no replica of NAME"),
         ([1], None, 1, "broker 1 has no replica of NAME"),
         ([], "/c", None, "no broker has the directory /c"),

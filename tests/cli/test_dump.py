@@ -101,7 +101,7 @@ def test_indexes(tmp_path: Path) -> None:
     offsets.write_bytes(b"123")
     with pytest.raises(CorruptFileError, match="not whole entries"):
         index_rows(offsets)
-    with pytest.raises(CorruptFileError, match="no index"):
+    with pytest.raises(CorruptFileError, match="not an index"):
         index_rows(segment(tmp_path, b""))
 
 

@@ -34,7 +34,7 @@ def test_what_is_no_template(text: str) -> None:
 
 
 def test_no_way_to_the_insides_of_an_object() -> None:
-    with pytest.raises(TemplateError, match=r"there is no name.__class__; there are name"):
+    with pytest.raises(TemplateError, match=r"there is no field name.__class__; fields: name"):
         Template("{name.__class__}").fill(ROW)
     assert Template("{name[__class__]}").fill(ROW) == ""
 
@@ -48,4 +48,4 @@ def test_as_an_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert wrong.exit_code == 2
     absent = CliRunner().invoke(root, ["version", "-o", "template={kafak}"])
     assert absent.exit_code == 2
-    assert "there is no kafak; there are kaa, kafka, python" in absent.output
+    assert "there is no field kafak; fields: kaa, kafka, python" in absent.output

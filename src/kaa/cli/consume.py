@@ -209,7 +209,7 @@ async def _say_what_is_unread(
     for name in sorted(names):
         position = await consumer.position(name)
         say(f"{name} was read up to {position}, and ends at {spans[name].stop}: nothing came of it")
-    say("next: kaa topic describe tells whether they have a leader; --timeout waits longer")
+    say("next: kaa topic describe shows whether they have a leader; --timeout waits longer")
 
 
 async def _say_how_to_go_on(

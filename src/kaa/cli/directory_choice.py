@@ -57,7 +57,7 @@ def refusal(
     """Why nothing can move to the directory; None if something may."""
     where = {one.broker_id for one in found}
     if broker is not None and broker not in where:
-        return f"there is no broker {broker} that runs; see kaa cluster brokers"
+        return f"broker {broker} is not running; see kaa cluster brokers"
     here = {broker_id for broker_id, _ in replicas}
     if broker is not None and not here:
         return f"broker {broker} has no replica of {name}; see kaa topic describe"

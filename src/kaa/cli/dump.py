@@ -181,7 +181,7 @@ def index_rows(path: Path) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
         rows = [{"epoch": int(epoch), "start_offset": int(start)} for epoch, start in entries]
         return ("epoch", "start_offset"), rows
     raise CorruptFileError(
-        str(path), "no index; there are .index, .timeindex, .txnindex and leader-epoch-checkpoint"
+        str(path), "not an index: expected .index, .timeindex, .txnindex, leader-epoch-checkpoint"
     )
 
 

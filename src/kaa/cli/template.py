@@ -65,7 +65,7 @@ class Template:
 def _lookup(row: Mapping[str, Any], path: str) -> Any:
     head, *rest = re.split(r"\[|\]\[|\]", path.removesuffix("]"))
     if head not in row:
-        raise TemplateError(f"there is no {head}; there are {', '.join(row)}")
+        raise TemplateError(f"there is no field {head}; fields: {', '.join(row)}")
     value: Any = row[head]
     for step in rest:
         value = _member(value, step)

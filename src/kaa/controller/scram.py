@@ -41,7 +41,7 @@ def parse_credential(
     if name not in _MECHANISMS:
         raise ScramError(f"there is no SCRAM mechanism {name}; use {' or '.join(_MECHANISMS)}")
     if not (text.startswith("[") and text.endswith("]")):
-        raise ScramError(f"what follows {name}= must stand in brackets")
+        raise ScramError(f"what follows {name}= must be in brackets")
     parts = _parts(text[1:-1])
     user = parts.get("name")
     if not user:

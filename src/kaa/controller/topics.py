@@ -123,7 +123,9 @@ def _collision_names(state: ControllerState, names: Iterable[str]) -> dict[str, 
 
 def _check_name(state: ControllerState, name: str, collisions: dict[str, str]) -> None:
     if name == CLUSTER_METADATA:
-        raise ControllerError(Errors.INVALID_REQUEST, f"{name} cannot be created")
+        raise ControllerError(
+            Errors.INVALID_REQUEST, f"{name} is the metadata log and cannot be created as a topic"
+        )
     problem = topic_name_problem(name)
     if problem is not None:
         raise ControllerError(Errors.INVALID_TOPIC_EXCEPTION, problem)
@@ -301,7 +303,9 @@ def delete_topics(
 ) -> Pieces[ControllerResult[DeleteTopicsResponse]]:
     if not state.settings.broker.get_boolean("delete.topic.enable"):
         if context.api_version < _DELETION_DISABLED_VERSION_MIN:
-            raise ControllerError(Errors.INVALID_REQUEST, "topics cannot be deleted here")
+            raise ControllerError(
+                Errors.INVALID_REQUEST, "topic deletion is disabled (delete.topic.enable=false)"
+            )
         raise ControllerError(Errors.TOPIC_DELETION_DISABLED)
     response = DeleteTopicsResponse(responses=[])
     records: list[MetadataRecord] = []

@@ -4,7 +4,7 @@ It has three steps, so that the middle one can run on another thread while the l
 
 1. `prepare_leader_append` and `prepare_follower_append` check the batches, find the segment for
    them, a new one if need be, and judge their producers. LogError refuses the append, and leaves at
-   most a new segment. What comes out is an `AppendPlan`.
+   most a new segment and the leader's epoch in the cache. What comes out is an `AppendPlan`.
 2. `AppendPlan.write` makes the system calls.
 3. `AppendPlan.complete` makes the batches part of the log: its end, its producers, transactions.
 

@@ -1,7 +1,7 @@
 """The part of a log that knows files and positions, but not what the batches in them mean.
 
 `LocalLog` holds the segments and the way from an offset to a region of a file, makes flush jobs
-and removes segments. Producers, leader epochs and visible offsets are added by `UnifiedLog`
+and removes segments. Producers and visible offsets are added by `UnifiedLog`
 (`kaa.log.log`), the only class that others use.
 """
 

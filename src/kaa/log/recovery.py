@@ -401,7 +401,7 @@ class _Loader:
         return self._config.preallocate and not any(segment.file.read(HEADER_BYTES, segment.size))
 
     def _report_cut(self, segment: Segment, excess: int, later: list[Segment]) -> None:
-        """What was never flushed may be torn; that is told from what was, and is damaged."""
+        """Distinguishes what was never flushed, and may be torn, from what was, and is damaged."""
         end, durable = self._state.end_offset, self._options.recovery_point
         segments = f", with {count_text(len(later), 'later segment')}" if later else ""
         lost = f". Offsets {end} to {durable - 1} had been flushed, and are lost here"

@@ -278,7 +278,12 @@ def handle_api_versions(replica: Replica, node_id: int, response: ApiVersionsRes
         and replica.now_ms - progress.last_caught_up_ms < limits.QUORUM_CAUGHT_UP_MS_MAX
     )
     if response.error is not Errors.NONE:
-        _give_up(replica, leader, change, f"the voter tells no versions: {response.error.name}")
+        _give_up(
+            replica,
+            leader,
+            change,
+            f"the voter did not report its supported versions: {response.error.name}",
+        )
     elif not supported.min <= level <= supported.max:
         message = f"the voter supports kraft.version {supported.min} to {supported.max}"
         _answer(replica, change, Errors.INVALID_REQUEST, message)

@@ -39,7 +39,11 @@ class Errors(IntEnum):
     UNKNOWN_TOPIC_OR_PARTITION = 3, _RETRY, "The topic or partition is not known here."
     INVALID_FETCH_SIZE = 4, _FINAL, "The size asked for in the fetch makes no sense."
     LEADER_NOT_AVAILABLE = 5, _RETRY, "The partition has no leader at the moment."
-    NOT_LEADER_OR_FOLLOWER = 6, _RETRY, "This broker has not the replica role that is needed."
+    NOT_LEADER_OR_FOLLOWER = (
+        6,
+        _RETRY,
+        "This broker does not lead the partition, or has no replica of it.",
+    )
     REQUEST_TIMED_OUT = 7, _RETRY, "The work was not finished within the time allowed."
     BROKER_NOT_AVAILABLE = 8, _FINAL, "No such broker is running."
     REPLICA_NOT_AVAILABLE = 9, _RETRY, "This broker has no usable replica of the partition."
@@ -69,7 +73,7 @@ class Errors(IntEnum):
     UNSUPPORTED_SASL_MECHANISM = 33, _FINAL, "This listener does not offer the SASL mechanism."
     ILLEGAL_SASL_STATE = 34, _FINAL, "The request does not fit this stage of authentication."
     UNSUPPORTED_VERSION = 35, _FINAL, "This version of the API is not served here."
-    TOPIC_ALREADY_EXISTS = 36, _FINAL, "A topic of that name is already there."
+    TOPIC_ALREADY_EXISTS = 36, _FINAL, "A topic with that name already exists."
     INVALID_PARTITIONS = 37, _FINAL, "That partition count is not possible."
     INVALID_REPLICATION_FACTOR = 38, _FINAL, "That replication factor is not possible here."
     INVALID_REPLICA_ASSIGNMENT = 39, _FINAL, "The replicas cannot be placed in this way."
@@ -89,7 +93,7 @@ class Errors(IntEnum):
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, _FINAL, "The principal may not use this id."
     SECURITY_DISABLED = 54, _FINAL, "No authorizer is set up on this cluster."
     OPERATION_NOT_ATTEMPTED = 55, _FINAL, "Skipped, because another part of the request failed."
-    KAFKA_STORAGE_ERROR = 56, _RETRY, "The disk below the log failed."
+    KAFKA_STORAGE_ERROR = 56, _RETRY, "The disk that holds the log has failed."
     LOG_DIR_NOT_FOUND = 57, _FINAL, "The broker is not set up with that log directory."
     SASL_AUTHENTICATION_FAILED = 58, _FINAL, "The credentials were not accepted."
     UNKNOWN_PRODUCER_ID = 59, _FINAL, "Nothing is remembered about this producer id."
@@ -147,7 +151,11 @@ class Errors(IntEnum):
     UNRELEASED_INSTANCE_ID = 111, _FINAL, "The member holding this instance id has not left."
     UNSUPPORTED_ASSIGNOR = 112, _FINAL, "The group cannot work with this assignor."
     STALE_MEMBER_EPOCH = 113, _FINAL, "The member must learn its new epoch by a heartbeat first."
-    MISMATCHED_ENDPOINT_TYPE = 114, _FINAL, "A broker was asked as a controller, or the reverse."
+    MISMATCHED_ENDPOINT_TYPE = (
+        114,
+        _FINAL,
+        "A request for controllers reached a broker, or the reverse.",
+    )
     UNSUPPORTED_ENDPOINT_TYPE = 115, _FINAL, "Endpoints of this type are not served."
     UNKNOWN_CONTROLLER_ID = 116, _FINAL, "There is no controller with this id."
     UNKNOWN_SUBSCRIPTION_ID = 117, _FINAL, "The telemetry subscription is gone or unknown."
@@ -158,7 +166,7 @@ class Errors(IntEnum):
     SHARE_SESSION_NOT_FOUND = 122, _RETRY, "The share session is not, or no longer, cached."
     INVALID_SHARE_SESSION_EPOCH = 123, _RETRY, "The share session expected another epoch."
     FENCED_STATE_EPOCH = 124, _FINAL, "The share-group state has another epoch."
-    INVALID_VOTER_KEY = 125, _FINAL, "The request names a voter that this node is not."
+    INVALID_VOTER_KEY = 125, _FINAL, "This node is not the voter that the request names."
     DUPLICATE_VOTER = 126, _FINAL, "That voter is in the set already."
     VOTER_NOT_FOUND = 127, _FINAL, "That voter is not in the set."
     INVALID_REGULAR_EXPRESSION = 128, _FINAL, "The pattern cannot be compiled."

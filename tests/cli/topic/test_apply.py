@@ -75,7 +75,7 @@ def test_files(tmp_path: Path, name: str, text: str) -> None:
         ("nonsense", "it is not JSON: Expecting value"),
         ("\udcff", "it is not UTF-8: "),
         ('[{"partitions": 1}]', "it needs a name"),
-        ('[{"name": "a", "partition": 1}]', "has partition; there are configs, name, partitions"),
+        ('[{"name": "a", "partition": 1}]', "has unknown fields: partition; known fields: configs, name, partitions"),
         ('[{"name": "a", "partitions": 0}]', "not a number above 0"),
         ('[{"name": "a", "configs": []}, {"name": "a"}]', "is listed twice"),
         ('[{"name": "a", "configs": [1]}]', "not names with values"),
@@ -92,7 +92,7 @@ def test_what_is_no_list_of_topics(tmp_path: Path, text: str, why: str) -> None:
 def test_standard_input_that_is_no_list_of_topics(text: str) -> None:
     answer = CliRunner().invoke(root, ["topic", "apply", "-"], input=text)
     assert answer.exit_code == EXIT_USAGE
-    assert "there is no list of topics" in answer.stderr
+    assert "the file has no list of topics" in answer.stderr
 
 
 def test_yaml_at_standard_input(bootstrap: str, topic_name: str) -> None:

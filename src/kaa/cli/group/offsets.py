@@ -35,7 +35,11 @@ if TYPE_CHECKING:
 @click.argument("name", type=GROUP)
 @click.option("--to", "target", metavar="POINT", help="start, end, 42, +42, -42, @TIME; see above.")
 @click.option(
-    "--by", "shift", type=int, metavar="N", help="So many records on, or back if below 0."
+    "--by",
+    "shift",
+    type=int,
+    metavar="N",
+    help="Move by this many records; a negative number moves back.",
 )
 @click.option(
     "--from-file",

@@ -122,7 +122,7 @@ def read_wanted(path: Path) -> list[Wanted]:
     document = _parse(path)
     topics = document.get("topics") if isinstance(document, dict) else document
     if not isinstance(topics, list):
-        raise FileError("there is no list of topics; see kaa topic apply --help")
+        raise FileError("the file has no list of topics; see kaa topic apply --help")
     found = [_wanted(item) for item in topics]
     names = [topic.name for topic in found]
     for name in names:
@@ -168,7 +168,9 @@ def _wanted(item: Any) -> Wanted:
     name = item["name"]
     if unknown := set(item) - _KEYS:
         known = ", ".join(sorted(_KEYS - {"id", "internal"}))
-        raise FileError(f"topic {name} has {', '.join(sorted(unknown))}; there are {known}")
+        raise FileError(
+            f"topic {name} has unknown fields: {', '.join(sorted(unknown))}; known fields: {known}"
+        )
     partitions, replicas = item.get("partitions"), item.get("replication_factor")
     if isinstance(partitions, list):
         # As `kaa topic describe` prints them, one by one.

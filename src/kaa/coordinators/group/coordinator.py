@@ -437,7 +437,7 @@ def share_heartbeat_problem(request: ShareGroupHeartbeatRequest) -> str | None:
     if request.rack_id is not None and not request.rack_id.strip():
         return "The rack id is empty."
     if request.member_epoch == JOIN_EPOCH and not request.subscribed_topic_names:
-        return "A member that joins has to say what it subscribes to."
+        return "A member that joins must state what it subscribes to."
     if request.member_epoch < LEAVE_EPOCH:
         return f"{request.member_epoch} is not a valid member epoch."
     return None
