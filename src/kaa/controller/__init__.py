@@ -10,6 +10,7 @@
 | `configs` | settings of topics, brokers, groups and metrics subscriptions that the cluster keeps |
 | `difference` | what changed between two images of the cluster |
 | `directories` | directory ids with a meaning of their own, as Kafka has them (KIP-858) |
+| `draft` | an image to which very many changes are made in pieces, and which then counts at once |
 | `elections` | elections that somebody asks for, or that a timer does |
 | `feature_table` | the features of Kafka 4.3.1: their levels, what a new cluster gets |
 | `features` | UpdateFeatures: the levels of the cluster's features go up or down |

@@ -11,11 +11,13 @@ written and not yet committed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from kaa.limits import RECORDS_PER_PIECE
 from kaa.model.kinds import ResourceType
 from kaa.model.nodes import Endpoint, VersionRange
 from kaa.model.ordered import OrderedSet
+from kaa.model.pieces import finish
 from kaa.wire.messages.metadata_cluster import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
@@ -47,6 +49,7 @@ from kaa.wire.messages.metadata_topics import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kaa.model.pieces import Pieces
     from kaa.wire.messages.metadata_cluster import (
         BrokerEndpoint,
         BrokerFeature,
@@ -59,9 +62,19 @@ if TYPE_CHECKING:
     from kaa.wire.primitives import Uuid
     from kaa.wire.schema import MetadataRecord
 
-    # What was made of records beforehand.
-    Prepared: TypeAlias = "NewTopics | NewPartitions | ChangedPartitions | QuotaChange"
-
+# The dictionaries of an image.
+COLLECTIONS = (
+    "features",
+    "brokers",
+    "controllers",
+    "topics",
+    "topics_by_id",
+    "configs",
+    "quotas",
+    "acls",
+    "scram_credentials",
+    "delegation_tokens",
+)
 NO_LEADER = -1
 _LEADER_UNCHANGED = -2
 
@@ -161,7 +174,8 @@ class Delta:
     )
 
     def __init__(self) -> None:
-        # Topic id and partition number of each partition that is new or changed and still exists.
+        # Topic id and partition number of each partition that is new or changed; of those that are
+        # gone since, some may be left, and `take` passes over them.
         self.partitions: OrderedSet[tuple[Uuid, int]] = OrderedSet()
         self.deleted_topics: dict[Uuid, TopicImage] = {}
         self.brokers: OrderedSet[int] = OrderedSet()
@@ -196,12 +210,14 @@ class Delta:
         return part
 
 
-_REPLAYS: dict[type[Prepared | MetadataRecord], Callable[[ClusterImage, Any], None]] = {}
+_REPLAYS: dict[type[MetadataRecord], Callable[[ClusterImage, Any], None]] = {}
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 Replay = TypeVar("Replay", bound="Callable[[ClusterImage, Any], None]")
 
 
-def _replays(record_class: type[Prepared | MetadataRecord]) -> Callable[[Replay], Replay]:
+def _replays(record_class: type[MetadataRecord]) -> Callable[[Replay], Replay]:
     """Marks the method that applies a kind of record."""
 
     def mark(replay: Replay) -> Replay:
@@ -225,96 +241,6 @@ def _partition_image(record: PartitionRecord) -> PartitionImage:
         eligible_leader_replicas=tuple(record.eligible_leader_replicas or ()),
         last_known_elr=tuple(record.last_known_elr or ()),
     )
-
-
-class NewTopics:
-    """Topics with their partitions, made in pieces and put into an image together."""
-
-    __slots__ = ("by_id", "by_name", "keys")
-
-    def __init__(self) -> None:
-        self.by_name: dict[str, TopicImage] = {}
-        self.by_id: dict[Uuid, TopicImage] = {}
-        self.keys: dict[tuple[Uuid, int], None] = {}
-
-    def add(self, record: TopicRecord) -> None:
-        topic = TopicImage(record.name, record.topic_id)
-        self.by_name[record.name] = self.by_id[record.topic_id] = topic
-
-    def take(self, record: MetadataRecord) -> bool:
-        """Takes in what belongs to one of the topics; False if it does not."""
-        if not isinstance(record, PartitionRecord | PartitionChangeRecord):
-            return False
-        topic, number = self.by_id.get(record.topic_id), record.partition_id
-        if topic is None:
-            return False
-        if isinstance(record, PartitionRecord):
-            topic.partitions[number] = _partition_image(record)
-            self.keys[topic.id, number] = None
-        else:
-            topic.partitions[number] = topic.partitions[number].changed(record)
-        return True
-
-
-class NewPartitions:
-    """Partitions of one topic, made in pieces and put into an image together."""
-
-    __slots__ = ("images", "keys", "topic_id")
-
-    def __init__(self, topic_id: Uuid) -> None:
-        self.topic_id = topic_id
-        self.images: dict[int, PartitionImage] = {}
-        # A dictionary, since its keys are taken over without being looked at again.
-        self.keys: dict[tuple[Uuid, int], None] = {}
-
-    def add(self, record: PartitionRecord) -> None:
-        self.images[record.partition_id] = _partition_image(record)
-        self.keys[self.topic_id, record.partition_id] = None
-
-
-class ChangedPartitions:
-    """Partitions of any topics after changes that stand in one batch, made in pieces and put into
-    the image together. What they replace is kept: to free thousands takes as long as to put in
-    thousands, and can be done in pieces afterwards.
-    """
-
-    __slots__ = ("_image", "images", "places", "replaced")
-
-    def __init__(self, image: ClusterImage) -> None:
-        # Which nobody changes meanwhile.
-        self._image = image
-        self.images: dict[tuple[Uuid, int], PartitionImage] = {}
-        # Of each, in the same order, the partitions of its topic.
-        self.places: list[dict[int, PartitionImage]] = []
-        self.replaced: list[PartitionImage] = []
-
-    def add(self, record: PartitionChangeRecord) -> bool:
-        """Takes a change in; False if the image has no such partition yet."""
-        topic = self._image.topics_by_id.get(record.topic_id)
-        if topic is None or record.partition_id not in topic.partitions:
-            return False
-        key = (topic.id, record.partition_id)
-        before = self.images.get(key)
-        if before is None:
-            before = topic.partitions[record.partition_id]
-            self.places.append(topic.partitions)
-        self.replaced.append(before)
-        self.images[key] = before.changed(record)
-        return True
-
-
-class QuotaChange(NamedTuple):
-    """A quota that is set, or removed if there is no value: to find whose it is takes most of the
-    time of its record.
-    """
-
-    entity: QuotaEntity
-    key: str
-    value: float | None
-
-    @classmethod
-    def of(cls, record: ClientQuotaRecord) -> QuotaChange:
-        return cls(quota_entity(record.entity), record.key, None if record.remove else record.value)
 
 
 class ClusterImage:
@@ -373,10 +299,21 @@ class ClusterImage:
         self._delta = before.take_delta()
         self._delta.add(delta)
 
-    def replay(self, record: Prepared | MetadataRecord) -> None:
-        """Applies one record, or what was made of it, or of those of many partitions, beforehand.
-        Records that change no state, such as NoOpRecord, are passed over.
-        """
+    def adopt(self, draft: ClusterImage) -> None:
+        """Becomes what a draft of this image is, in one quick step."""
+        for name in COLLECTIONS:
+            setattr(self, name, getattr(draft, name))
+        self.next_producer_id = draft.next_producer_id
+        self.producer_ids_record = draft.producer_ids_record
+        self._changes += 1
+        delta = draft.take_delta()
+        if self._delta:
+            self._delta.add(delta)
+        else:
+            self._delta = delta
+
+    def replay(self, record: MetadataRecord) -> None:
+        """Applies one record; those that change no state, such as NoOpRecord, are passed over."""
         replay = _REPLAYS.get(type(record))
         if replay is not None:
             self._changes += 1
@@ -387,6 +324,24 @@ class ClusterImage:
         from kaa.controller.image_records import records_of
 
         return records_of(self)
+
+    # --- what a draft does in its own way
+
+    def _topic_to_change(self, topic_id: Uuid) -> TopicImage:
+        """A topic whose partitions are about to change."""
+        return self.topics_by_id[topic_id]
+
+    def _values_to_change(
+        self, collection: dict[Key, dict[str, Value]], key: Key
+    ) -> dict[str, Value]:
+        """Settings or quotas of one resource or entity that are about to change."""
+        return collection.get(key) or {}
+
+    def _made(self, topic_id: Uuid) -> None:
+        """A new topic was put in."""
+
+    def _leave(self, thing: object) -> None:
+        """The image does not have this any more; None for nothing."""
 
     # --- nodes and features
 
@@ -468,6 +423,7 @@ class ClusterImage:
     def _replay_topic(self, record: TopicRecord) -> None:
         topic = TopicImage(record.name, record.topic_id)
         self.topics[record.name] = self.topics_by_id[record.topic_id] = topic
+        self._made(record.topic_id)
 
     @_replays(RemoveTopicRecord)
     def _replay_remove_topic(self, record: RemoveTopicRecord) -> None:
@@ -476,52 +432,47 @@ class ClusterImage:
         self._delta.deleted_topics[topic.id] = topic
         for number in topic.partitions:
             self._delta.partitions.discard((topic.id, number))
-        if self.configs.pop((ResourceType.TOPIC, topic.name), None) is not None:
+        settings = self.configs.pop((ResourceType.TOPIC, topic.name), None)
+        if settings is not None:
+            self._leave(settings)
             self._delta.configs.add((ResourceType.TOPIC, topic.name))
 
     @_replays(PartitionRecord)
     def _replay_partition(self, record: PartitionRecord) -> None:
-        topic = self.topics_by_id[record.topic_id]
+        topic = self._topic_to_change(record.topic_id)
+        self._leave(topic.partitions.get(record.partition_id))
         topic.partitions[record.partition_id] = _partition_image(record)
         self._delta.partitions.add((topic.id, record.partition_id))
 
-    @_replays(NewTopics)
-    def _replay_new_topics(self, new: NewTopics) -> None:
-        self.topics.update(new.by_name)
-        self.topics_by_id.update(new.by_id)
-        self._delta.partitions.update(new.keys)
-
-    @_replays(NewPartitions)
-    def _replay_new_partitions(self, new: NewPartitions) -> None:
-        topic = self.topics_by_id[new.topic_id]
-        topic.partitions.update(new.images)
-        self._delta.partitions.update(new.keys)
-
-    @_replays(ChangedPartitions)
-    def _replay_changed_partitions(self, changed: ChangedPartitions) -> None:
-        for partitions, ((_, number), image) in zip(
-            changed.places, changed.images.items(), strict=True
-        ):
-            partitions[number] = image
-        self._delta.partitions.update(changed.images)
-
     @_replays(PartitionChangeRecord)
     def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
-        topic = self.topics_by_id[record.topic_id]
+        topic = self._topic_to_change(record.topic_id)
         before = topic.partitions[record.partition_id]
+        self._leave(before)
         topic.partitions[record.partition_id] = before.changed(record)
         self._delta.partitions.add((topic.id, record.partition_id))
 
     @_replays(ClearElrRecord)
     def _replay_clear_elr(self, record: ClearElrRecord) -> None:
-        topics = [self.topics[record.topic_name]] if record.topic_name else self.topics.values()
-        for topic in topics:
-            for number, partition in topic.partitions.items():
+        finish(self.clear_elr(record))
+
+    def clear_elr(self, record: ClearElrRecord) -> Pieces[None]:
+        """The same in pieces, since it may change every partition there is."""
+        left = RECORDS_PER_PIECE
+        for name in [record.topic_name] if record.topic_name else list(self.topics):
+            topic = self.topics[name]
+            left -= 1
+            for number, partition in list(topic.partitions.items()):
                 if partition.eligible_leader_replicas or partition.last_known_elr:
-                    topic.partitions[number] = partition._replace(
+                    self._leave(partition)
+                    self._topic_to_change(topic.id).partitions[number] = partition._replace(
                         eligible_leader_replicas=(), last_known_elr=()
                     )
                     self._delta.partitions.add((topic.id, number))
+                    left -= 1
+                if left <= 0:
+                    left = RECORDS_PER_PIECE
+                    yield
 
     # --- settings
 
@@ -529,53 +480,55 @@ class ClusterImage:
     def _replay_config(self, record: ConfigRecord) -> None:
         resource = (record.resource_type, record.resource_name)
         self._delta.configs.add(resource)
-        if record.value is not None:
-            self.configs.setdefault(resource, {})[record.name] = record.value
-            return
-        values = self.configs.get(resource, {})
-        values.pop(record.name, None)
-        if not values:
-            self.configs.pop(resource, None)
+        self._set_value(self.configs, resource, record.name, record.value)
 
     @_replays(ClientQuotaRecord)
     def _replay_quota(self, record: ClientQuotaRecord) -> None:
-        self._replay_quota_change(QuotaChange.of(record))
-
-    @_replays(QuotaChange)
-    def _replay_quota_change(self, change: QuotaChange) -> None:
-        entity, key, value = change
+        entity = quota_entity(record.entity)
         self._delta.quotas.add(entity)
-        if value is not None:
-            self.quotas.setdefault(entity, {})[key] = value
-            return
-        values = self.quotas.get(entity, {})
-        values.pop(key, None)
-        if not values:
-            self.quotas.pop(entity, None)
+        value = None if record.remove else record.value
+        self._set_value(self.quotas, entity, record.key, value)
+
+    def _set_value(
+        self, collection: dict[Key, dict[str, Value]], key: Key, name: str, value: Value | None
+    ) -> None:
+        """Sets one, or removes it if there is no value, and with the last of them the key."""
+        values = self._values_to_change(collection, key)
+        if value is None:
+            values.pop(name, None)
+        else:
+            values[name] = value
+        if values:
+            collection[key] = values
+        else:
+            collection.pop(key, None)
 
     @_replays(AccessControlEntryRecord)
     def _replay_acl(self, record: AccessControlEntryRecord) -> None:
+        self._leave(self.acls.get(record.id))
         self.acls[record.id] = record
 
     @_replays(RemoveAccessControlEntryRecord)
     def _replay_remove_acl(self, record: RemoveAccessControlEntryRecord) -> None:
-        self.acls.pop(record.id, None)
+        self._leave(self.acls.pop(record.id, None))
 
     @_replays(UserScramCredentialRecord)
     def _replay_scram(self, record: UserScramCredentialRecord) -> None:
+        self._leave(self.scram_credentials.get((record.name, record.mechanism)))
         self.scram_credentials[record.name, record.mechanism] = record
 
     @_replays(RemoveUserScramCredentialRecord)
     def _replay_remove_scram(self, record: RemoveUserScramCredentialRecord) -> None:
-        self.scram_credentials.pop((record.name, record.mechanism), None)
+        self._leave(self.scram_credentials.pop((record.name, record.mechanism), None))
 
     @_replays(DelegationTokenRecord)
     def _replay_token(self, record: DelegationTokenRecord) -> None:
+        self._leave(self.delegation_tokens.get(record.token_id))
         self.delegation_tokens[record.token_id] = record
 
     @_replays(RemoveDelegationTokenRecord)
     def _replay_remove_token(self, record: RemoveDelegationTokenRecord) -> None:
-        self.delegation_tokens.pop(record.token_id, None)
+        self._leave(self.delegation_tokens.pop(record.token_id, None))
 
 
 _PARTITION_LISTS = (

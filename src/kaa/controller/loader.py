@@ -4,8 +4,8 @@ Records of a metadata transaction count when its end is committed; until then th
 and an abort drops them. A snapshot never ends inside a transaction, since one is not taken there.
 
 A batch counts as a whole: a reader of the image never sees a part of a new topic. One with very
-many records is decoded, and its partitions are made, in pieces; then all of it is put in place. So
-it is with a snapshot.
+many records, or the end of a long transaction, is decoded and applied to a draft of the image in
+pieces; then all of it is put in place. So it is with a snapshot.
 """
 
 from __future__ import annotations
@@ -14,14 +14,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from kaa.controller.difference import difference
+from kaa.controller.draft import Draft
 from kaa.controller.framing import decode_record
-from kaa.controller.image import (
-    ChangedPartitions,
-    ClusterImage,
-    NewPartitions,
-    NewTopics,
-    QuotaChange,
-)
+from kaa.controller.image import ClusterImage
 from kaa.limits import RECORDS_PER_PIECE
 from kaa.model.pieces import mapped
 from kaa.quorum.log_view import OffsetAndEpoch
@@ -32,34 +27,20 @@ from kaa.wire.messages.metadata_cluster import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from kaa.wire.messages.metadata_settings import ClientQuotaRecord
-from kaa.wire.messages.metadata_topics import (
-    ClearElrRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-)
+from kaa.wire.messages.metadata_topics import ClearElrRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaa.controller.image import PartitionImage, Prepared
     from kaa.model.pieces import Pieces
     from kaa.quorum.replicated_state import CommittedBatch
     from kaa.quorum.snapshots import SnapshotContent
     from kaa.wire.schema import MetadataRecord
 
-    _Change = MetadataRecord | Prepared
 
-
-# After these the image is not what a later record of the batch is about.
-_UNSETTLING: Final = (
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    AbortTransactionRecord,
-    ClearElrRecord,
-    RemoveTopicRecord,
+_Registration = RegisterBrokerRecord | UnregisterBrokerRecord
+_TRANSACTION_RECORDS: Final = frozenset(
+    {BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord}
 )
 
 
@@ -77,7 +58,7 @@ class MetadataLoader:
         # By broker the offset up to which all of its registration stands in the log.
         self.registration_offsets: dict[int, int] = {}
         # Records of the open transaction; None outside of one.
-        self._transaction: list[_Change] | None = None
+        self._transaction: deque[MetadataRecord] | None = None
 
     @property
     def is_in_transaction(self) -> bool:
@@ -118,100 +99,70 @@ class MetadataLoader:
         """Applies what follows; its writer has the records and hands them in."""
         if records is None:
             records = yield from mapped(lambda value: decode_record(value)[0], batch.values)
-        changes: Sequence[_Change]
-        if len(records) <= RECORDS_PER_PIECE:
-            changes = records
-        else:
-            waiting = deque(records)
-            # They are let go of in the pieces too: to free thousands takes milliseconds.
-            del records
-            changes = yield from _prepared(waiting, None if self.is_in_transaction else self.image)
-        for change in changes:
-            if isinstance(change, BeginTransactionRecord):
-                self._transaction = []
-            elif isinstance(change, AbortTransactionRecord):
-                self._transaction = None
-            elif isinstance(change, EndTransactionRecord):
-                for held in self._transaction or ():
-                    self.image.replay(held)
-                self._transaction = None
-            elif self._transaction is not None:
-                self._transaction.append(change)
+        waiting = deque(records)
+        # They are let go of in the pieces too: to free thousands takes milliseconds.
+        del records
+        due, transaction = yield from _due(waiting, self._transaction)
+        draft = None
+        # One record of that kind changes as much as thousands of others.
+        if len(due) > RECORDS_PER_PIECE or ClearElrRecord in map(type, due):
+            draft = yield from Draft.begin(self.image)
+        brokers = yield from _replayed(due, self.image if draft is None else draft)
+        if draft is not None:
+            self.image.adopt(draft)
+        for record in brokers:
+            if isinstance(record, RegisterBrokerRecord):
+                self.registration_offsets[record.broker_id] = batch.last_offset
             else:
-                self.image.replay(change)
-                if isinstance(change, RegisterBrokerRecord):
-                    self.registration_offsets[change.broker_id] = batch.last_offset
-                elif isinstance(change, UnregisterBrokerRecord):
-                    self.registration_offsets.pop(change.broker_id, None)
+                self.registration_offsets.pop(record.broker_id, None)
+        # Between pieces a snapshot may be taken of what was there before, so this changes here too.
+        self._transaction = transaction
         self.last_offset = batch.last_offset
         self.last_epoch = batch.epoch
         self.last_timestamp = batch.append_timestamp
         self.bytes_since_snapshot += batch.size_in_bytes
-        for change in changes:
-            if isinstance(change, ChangedPartitions):
-                yield from _let_go(change.replaced)
+        if draft is not None:
+            yield from draft.let_go()
 
 
-def _let_go(things: list[PartitionImage]) -> Pieces[None]:
-    """Frees what nobody needs any more."""
-    while things:
-        yield
-        del things[-RECORDS_PER_PIECE:]
-
-
-class _Preparation:
-    """Makes of the records of a batch what can be put into the image in one go."""
-
-    def __init__(self, image: ClusterImage | None) -> None:
-        self.changes: list[_Change] = []
-        # One of each, put where its first record stood; None once that would not be the same.
-        self._topics: NewTopics | None = NewTopics()
-        self._changed = None if image is None else ChangedPartitions(image)
-        # The last one.
-        self._partitions: NewPartitions | None = None
-
-    def take(self, record: MetadataRecord) -> None:
-        topics, changed = self._topics, self._changed
-        if topics is not None and topics.take(record):
-            return
-        if isinstance(record, PartitionRecord):
-            self._add_partition(record)
-        elif isinstance(record, TopicRecord) and topics is not None:
-            if not topics.by_id:
-                self.changes.append(topics)
-            topics.add(record)
-        elif isinstance(record, PartitionChangeRecord) and changed is not None:
-            if not changed.images:
-                self.changes.append(changed)
-            if not changed.add(record):
-                self.changes.append(record)
-                self._changed = None
-        else:
-            self._add_other(record)
-
-    def _add_partition(self, record: PartitionRecord) -> None:
-        if self._partitions is None or self._partitions.topic_id != record.topic_id:
-            self._partitions = NewPartitions(record.topic_id)
-            self.changes.append(self._partitions)
-        self._partitions.add(record)
-
-    def _add_other(self, record: MetadataRecord) -> None:
-        self._partitions = None
-        if isinstance(record, _UNSETTLING):
-            self._topics = self._changed = None
-        self.changes.append(
-            QuotaChange.of(record) if isinstance(record, ClientQuotaRecord) else record
-        )
-
-
-def _prepared(records: deque[MetadataRecord], image: ClusterImage | None) -> Pieces[list[_Change]]:
-    """The same with new topics and their partitions in one, all partitions that change in one, and
-    quotas with those who have them; nothing is left in the queue. Without an image changes of its
-    partitions stay as they are.
+def _due(
+    records: deque[MetadataRecord], transaction: deque[MetadataRecord] | None
+) -> Pieces[tuple[deque[MetadataRecord], deque[MetadataRecord] | None]]:
+    """Which records count, those of a transaction that ends here among them, and what is held back
+    of one that is open then.
     """
-    preparation = _Preparation(image)
+    if transaction is None and _TRANSACTION_RECORDS.isdisjoint(map(type, records)):
+        return records, None
+    due: deque[MetadataRecord] = deque()
     while records:
-        preparation.take(records.popleft())
-        if len(records) % RECORDS_PER_PIECE == 0:
+        record = records.popleft()
+        if isinstance(record, BeginTransactionRecord):
+            transaction = deque()
+        elif isinstance(record, AbortTransactionRecord):
+            transaction = None
+        elif isinstance(record, EndTransactionRecord):
+            due += transaction or ()
+            transaction = None
+        elif transaction is not None:
+            transaction.append(record)
+        else:
+            due.append(record)
+        if records and len(records) % RECORDS_PER_PIECE == 0:
             yield
-    return preparation.changes
+    return due, transaction
+
+
+def _replayed(records: deque[MetadataRecord], image: ClusterImage) -> Pieces[list[_Registration]]:
+    """Applies the records, of which nothing is left; those about the registration of brokers."""
+    found: list[_Registration] = []
+    while records:
+        record = records.popleft()
+        if isinstance(record, ClearElrRecord):
+            yield from image.clear_elr(record)
+        else:
+            image.replay(record)
+        if isinstance(record, _Registration):
+            found.append(record)
+        if records and len(records) % RECORDS_PER_PIECE == 0:
+            yield
+    return found

@@ -158,6 +158,8 @@ class ControllerMachine:
                 yield
             if isinstance(record, RemoveTopicRecord):
                 yield from partitions.remove(image.topics_by_id[record.topic_id])
+            if isinstance(record, ClearElrRecord):
+                yield from image.clear_elr(record)
             partitions.replay(record, image)
             if isinstance(record, ClearElrRecord):
                 yield from partitions.build(image)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 
 from kaa.controller.loader import MetadataLoader
 from kaa.controller.snapshotter import Snapshotter
@@ -69,7 +70,7 @@ def test_when_one_is_due() -> None:
 def test_none_is_taken_inside_a_transaction() -> None:
     async def scenario() -> None:
         node = await with_topics()
-        node.replica._loader._transaction = []
+        node.replica._loader._transaction = deque()
         assert not await snapshotter(node, bytes_max=1, interval_ms=0).take()
         assert not any(
             "checkpoint" in name
