@@ -200,6 +200,8 @@ PARTITIONS_ENDED_PER_TURN_MAX = 5
 TOPIC_CONFIGS_PER_TURN_MAX = 5
 # Changed partitions that a node follows in one turn of the loop.
 PUBLISHED_PARTITIONS_PER_TURN_MAX = 150
+# The same of deleted topics with their partitions, settings and quotas, which take little each.
+PUBLISHED_CHANGES_PER_TURN_MAX = 1_000
 # Partitions that are not here yet and for which a directory was asked for (AlterReplicaLogDirs):
 # some 10 MB.
 PREFERRED_DIRECTORIES_MAX = 100_000

@@ -13,7 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kaa.limits import RECORDS_PER_PIECE
+from kaa.limits import (
+    PUBLISHED_CHANGES_PER_TURN_MAX,
+    PUBLISHED_PARTITIONS_PER_TURN_MAX,
+    RECORDS_PER_PIECE,
+)
 from kaa.model.kinds import ResourceType
 from kaa.model.nodes import Endpoint, VersionRange
 from kaa.model.ordered import OrderedSet
@@ -77,6 +81,11 @@ COLLECTIONS = (
 )
 NO_LEADER = -1
 _LEADER_UNCHANGED = -2
+
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 class BrokerImage(NamedTuple):
@@ -193,27 +202,44 @@ class Delta:
         for name in self.__slots__:
             getattr(self, name).update(getattr(later, name))
 
-    def take(self, partitions_max: int, image: ClusterImage) -> Delta:
-        """Takes a part out that is small enough for one turn: everything but partitions, and so
-        many of those that the image still has.
+    def take(self, image: ClusterImage) -> Delta:
+        """Takes a part out that is small enough for one turn: nodes and features all, deleted
+        topics, settings and quotas as many as fit, and when none of these is left, so many
+        partitions that the image still has.
         """
         part = Delta()
-        for name in self.__slots__:
-            if name != "partitions":
-                setattr(part, name, getattr(self, name))
-                setattr(self, name, type(getattr(self, name))())
-        while self.partitions and len(part.partitions) < partitions_max:
+        for name in ("brokers", "controllers", "features"):
+            setattr(part, name, getattr(self, name))
+            setattr(self, name, OrderedSet())
+        left = PUBLISHED_CHANGES_PER_TURN_MAX
+        while self.deleted_topics and left > 0:
+            topic_id, topic = self.deleted_topics.popitem()
+            part.deleted_topics[topic_id] = topic
+            left -= 1 + len(topic.partitions)
+        left = _move(self.configs, part.configs, left)
+        left = _move(self.quotas, part.quotas, left)
+        if left <= 0:
+            return part
+        left = PUBLISHED_PARTITIONS_PER_TURN_MAX
+        while self.partitions and left > 0:
             topic_id, number = self.partitions.pop()
-            topic = image.topics_by_id.get(topic_id)
-            if topic is not None and number in topic.partitions:
+            found = image.topics_by_id.get(topic_id)
+            if found is not None and number in found.partitions:
                 part.partitions.add((topic_id, number))
+                left -= 1
         return part
+
+
+def _move(source: OrderedSet[Item], target: OrderedSet[Item], count_max: int) -> int:
+    """Moves some from one set to the other; how many more could have been."""
+    count = max(0, min(count_max, len(source)))
+    for _ in range(count):
+        target.add(source.pop())
+    return count_max - count
 
 
 _REPLAYS: dict[type[MetadataRecord], Callable[[ClusterImage, Any], None]] = {}
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 Replay = TypeVar("Replay", bound="Callable[[ClusterImage, Any], None]")
 
 

@@ -5,8 +5,8 @@ records change the image at once, and what that means for the node (partitions t
 apply) is published in turns of the loop of its own:
 
 - in the order of the log: what is published later never belongs before what was published;
-- in slices: a change of thousands of partitions is handed over a few hundred at a time. Everything
-  else of a change, deletions above all, is in its first slice;
+- in slices: a change of thousands of partitions is handed over a few hundred at a time, as are
+  thousands of deletions, settings and quotas, which come before the partitions;
 - with a fault policy of its own: a subscriber that fails is reported and counted, the others and
   what follows go on. It is not asked to take the same change again.
 
@@ -20,7 +20,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.controller.feature_table import METADATA_VERSION
-from kaa.limits import PUBLISHED_PARTITIONS_PER_TURN_MAX
 
 if TYPE_CHECKING:
     import asyncio
@@ -86,7 +85,7 @@ class ImagePublisher:
             if self._left is None:
                 # Both are of the same moment, so that the slices end at this offset.
                 self._left, self._left_offset = image.take_delta(), self._committed_offset
-            part = self._left.take(PUBLISHED_PARTITIONS_PER_TURN_MAX, image)
+            part = self._left.take(image)
             if part or image is not self._published_image:
                 self._publish(image, part)
             if self._left:

@@ -4,8 +4,9 @@ import asyncio
 
 from kaa.controller.image import ClusterImage, Delta
 from kaa.controller.publisher import ImagePublisher
-from kaa.limits import PUBLISHED_PARTITIONS_PER_TURN_MAX
+from kaa.limits import PUBLISHED_CHANGES_PER_TURN_MAX, PUBLISHED_PARTITIONS_PER_TURN_MAX
 from kaa.wire.messages.metadata_cluster import FeatureLevelRecord, RegisterControllerRecord
+from kaa.wire.messages.metadata_settings import ClientQuotaRecord, ConfigRecord, EntityData
 from kaa.wire.messages.metadata_topics import PartitionRecord, RemoveTopicRecord, TopicRecord
 from tests.support.ids import uuid
 
@@ -76,6 +77,48 @@ def test_many_partitions_come_in_slices_and_the_offset_after_the_last() -> None:
         assert followed.deltas[0].features
         assert not followed.deltas[1].features
         assert followed.offsets == [10, 20]
+
+    asyncio.run(scenario())
+
+
+def test_many_deletions_and_settings_come_in_slices_before_the_partitions() -> None:
+    async def scenario() -> None:
+        made = image()
+        followed = Followed(made)
+        count = 2 * PUBLISHED_CHANGES_PER_TURN_MAX
+        for number in range(count):
+            add_topic(made, number, 1)
+        made.take_delta()
+        for number in range(count):
+            made.replay(RemoveTopicRecord(topic_id=uuid(number)))
+            name = f"n{number}"
+            made.replay(ConfigRecord(resource_type=2, resource_name=name, name="a", value="b"))
+            entity = [EntityData(entity_type="user", entity_name=name)]
+            made.replay(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=1.0))
+        add_topic(made, count, PUBLISHED_PARTITIONS_PER_TURN_MAX)
+        followed.publisher.committed(made, 10)
+        await turns()
+        sizes = [
+            (
+                len(delta.deleted_topics),
+                len(delta.configs),
+                len(delta.quotas),
+                len(delta.partitions),
+            )
+            for delta in followed.deltas
+        ]
+        assert [sum(size) for size in zip(*sizes, strict=True)] == [
+            count,
+            count,
+            count,
+            PUBLISHED_PARTITIONS_PER_TURN_MAX,
+        ]
+        most = PUBLISHED_CHANGES_PER_TURN_MAX
+        assert all(2 * deleted + others + more <= most for deleted, others, more, _ in sizes)
+        # Each kind begins where the one before it has ended.
+        kinds = [index for size in sizes for index, number in enumerate(size) if number]
+        assert kinds == sorted(kinds)
+        assert followed.offsets == [10]
 
     asyncio.run(scenario())
 
