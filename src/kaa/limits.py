@@ -198,9 +198,8 @@ FOLDER_SYNC_DELAY_SECONDS = 0.25
 PARTITIONS_CHANGED_PER_TURN_MAX = 20
 PARTITIONS_ENDED_PER_TURN_MAX = 5
 TOPIC_CONFIGS_PER_TURN_MAX = 5
-# Changed partitions that a node follows in one turn of the loop.
+# Changed partitions that a node follows in one turn of the loop, and deletions and settings.
 PUBLISHED_PARTITIONS_PER_TURN_MAX = 150
-# The same of deleted topics with their partitions, settings and quotas, which take little each.
 PUBLISHED_CHANGES_PER_TURN_MAX = 1_000
 # Partitions that are not here yet and for which a directory was asked for (AlterReplicaLogDirs):
 # some 10 MB.
@@ -360,6 +359,8 @@ SHARE_STATE_REPORT_SECONDS = 0.5
 # looked after in one turn.
 SHARE_STATE_CALLS_PER_TURN_MAX = 20
 SHARE_PARTITIONS_ENDED_PER_TURN_MAX = 50
+# Ranges of offsets of a share partition that its coordinator reads, combines or answers at once.
+SHARE_BATCHES_PER_PIECE = 500
 # Bytes of one partition that one fetch of a share group reads; members get at most some hundreds of
 # records at a time, and the read happens on the loop.
 SHARE_READ_BYTES_MAX = 1_048_576
@@ -367,19 +368,17 @@ SHARE_READ_BYTES_MAX = 1_048_576
 # for what is asked: some hundreds of small records fit, and nothing is read that nobody gets.
 SHARE_READ_PIECE_BYTES = 65_536
 SHARE_READ_GROWTH_FACTOR = 4
-# Partitions of a share session that are looked at, or answered, before others have a turn: some
-# 100 us each where something is read and others have the caches.
+# Partitions of a share session that are looked at, or answered, in one turn: up to 100 us each.
 SHARE_PARTITIONS_PER_TURN_MAX = 60
 
 # --- quorum
-# Voters of the metadata quorum; more than a handful make it slower and no safer.
+# Voters of the metadata quorum, of which a handful are enough, and listeners of each.
 QUORUM_VOTERS_MAX = 128
-# Replicas that fetch the metadata log without voting and are remembered for DescribeQuorum, and how
-# long one is remembered after its last fetch (Kafka's session time).
+QUORUM_LISTENERS_MAX = 100
+# Observers that DescribeQuorum tells of, and how long after their last fetch (as in Kafka).
 QUORUM_OBSERVERS_MAX = 10_000
 QUORUM_OBSERVER_SESSION_MS = 300_000
-# Fetches that wait at the leader for records, one of each observer; one more is answered empty at
-# once.
+# Fetches that wait at the leader for records, one of each observer; others get nothing at once.
 QUORUM_PARKED_FETCHES_MAX = 10_000
 # What one answer to another replica carries, of the log beyond the first batch or of a snapshot,
 # however much it asks for: an answer is in memory.

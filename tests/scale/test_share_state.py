@@ -29,6 +29,8 @@ from tests.scale.steps import Scale
 
 GROUP = "of-brokers"
 MOVED = "of-operators"
+WIDE = "of-single-records"
+BATCHES = 20_000
 
 
 def requests_of_brokers(topic_ids: list[Uuid]) -> Mapping[str, Request[Any]]:
@@ -94,6 +96,49 @@ def test_states_that_brokers_ask_for(scale: Scale) -> None:
         # Shards of the coordinator may still be loading.
         scale.wait_until(partial(is_done, request))
         scale.ask(name, request)
+
+
+def test_a_state_with_very_many_batches(scale: Scale) -> None:
+    """One for each record, as members may acknowledge them; each write is told all of them."""
+    scale.wait_for_coordinator(2, f"{GROUP}:AAAAAAAAAAAAAAAAAAAAAA:0")
+    topic_id = topic_ids(scale)[0]
+    batches = [
+        k85.StateBatch(
+            first_offset=2 * number, last_offset=2 * number, delivery_state=2, delivery_count=1
+        )
+        for number in range(BATCHES)
+    ]
+    made = k83.PartitionData(partition=0, state_epoch=0, start_offset=0)
+    written = k85.PartitionData(
+        partition=0, state_epoch=0, leader_epoch=0, start_offset=0, state_batches=batches
+    )
+    begin = k83.InitializeShareGroupStateRequest(
+        group_id=WIDE, topics=[k83.InitializeStateData(topic_id=topic_id, partitions=[made])]
+    )
+    write = k85.WriteShareGroupStateRequest(
+        group_id=WIDE, topics=[k85.WriteStateData(topic_id=topic_id, partitions=[written])]
+    )
+    read = k84.ReadShareGroupStateRequest(
+        group_id=WIDE,
+        topics=[
+            k84.ReadStateData(
+                topic_id=topic_id, partitions=[k84.PartitionData(partition=0, leader_epoch=0)]
+            )
+        ],
+    )
+
+    def is_done(request: Request[Any]) -> bool:
+        (topic,) = scale.node.client.ask(request).results
+        (partition,) = topic.partitions
+        return bool(partition.error_code == Errors.NONE)
+
+    # The shard of the coordinator may still be loading.
+    scale.wait_until(partial(is_done, begin))
+    assert is_done(write)
+    scale.ask("WriteShareGroupState of one partition", write)
+    (topic,) = scale.node.client.ask(read).results
+    assert len(topic.partitions[0].state_batches) == BATCHES
+    scale.ask("ReadShareGroupState of one partition", read)
 
 
 def test_offsets_that_operators_move(scale: Scale) -> None:

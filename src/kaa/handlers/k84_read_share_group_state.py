@@ -8,7 +8,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kaa.coordinators.share.state import batch_as
 from kaa.handlers.share_state import ask_each
+from kaa.limits import SHARE_BATCHES_PER_PIECE
+from kaa.model.pieces import mapped
 from kaa.wire.messages.k84_read_share_group_state import (
     PartitionResult,
     ReadShareGroupStateResponse,
@@ -19,6 +22,7 @@ from kaa.wire.messages.k84_read_share_group_state import (
 if TYPE_CHECKING:
     from kaa.coordinators.share.state import ShareState
     from kaa.handlers.context import Answer, RequestContext
+    from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
     from kaa.wire.messages.k84_read_share_group_state import ReadShareGroupStateRequest
 
@@ -37,18 +41,11 @@ def handle(
     )
 
 
-def _result(number: int, state: ShareState) -> PartitionResult:
+def _result(number: int, state: ShareState) -> Pieces[PartitionResult]:
+    batches = mapped(partial(batch_as, StateBatch), state.batches, SHARE_BATCHES_PER_PIECE)
     return PartitionResult(
         partition=number,
         state_epoch=state.state_epoch,
         start_offset=state.start_offset,
-        state_batches=[
-            StateBatch(
-                first_offset=batch.first_offset,
-                last_offset=batch.last_offset,
-                delivery_state=batch.delivery_state,
-                delivery_count=batch.delivery_count,
-            )
-            for batch in state.batches
-        ],
+        state_batches=(yield from batches),
     )

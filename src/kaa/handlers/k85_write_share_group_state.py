@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.share.machine import StateChange
-from kaa.coordinators.share.state import batches_of
 from kaa.handlers.share_state import ask_each
 from kaa.wire.messages.k85_write_share_group_state import (
     PartitionResult,
@@ -44,5 +43,5 @@ def _change(data: PartitionData) -> StateChange:
         data.leader_epoch,
         data.start_offset,
         data.delivery_complete_count,
-        tuple(batches_of(data.state_batches)),
+        data.state_batches,
     )

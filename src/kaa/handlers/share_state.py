@@ -7,12 +7,13 @@ topics or with a topic without partitions is answered with nothing, as Kafka doe
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from kaa.coordinators.share.state import SharePartitionKey
 from kaa.limits import PARTS_BEGUN_PER_TURN_MAX
-from kaa.model.turns import Turns
+from kaa.model.turns import Turns, in_turns
 from kaa.net.pending import Pending
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ async def _asked(
         partitions = []
         for call in calls.pop(topic_id).values():
             await turns.next()
-            partitions.append(await call)
+            result = await call
+            partitions.append(await in_turns(result) if isinstance(result, Generator) else result)
         results.append(topic_result(topic_id=topic_id, partitions=partitions))
     return response(results=results)

@@ -41,6 +41,16 @@ def begun(pieces: Pieces[None]) -> Pieces[None] | None:
     return None
 
 
+def attempted(pieces: Pieces[Found]) -> Found | Pieces[Found]:
+    """Does the first piece; what the work gives if that was all of it, else what is left."""
+    try:
+        next(pieces)
+    except StopIteration as stop:
+        found: Found = stop.value
+        return found
+    return pieces
+
+
 def in_pieces(work: Found | Pieces[Found]) -> Pieces[Found]:
     """The same for work that was done at once and for work that is done in pieces."""
     return (yield from work) if isinstance(work, Generator) else work
@@ -59,13 +69,17 @@ def in_order(names: Iterable[str]) -> Pieces[Iterator[str]]:
     return (name for name, _ in groupby(merge(*runs)))
 
 
-def mapped(function: Callable[[Item], Found], items: Iterable[Item]) -> Pieces[list[Found]]:
+def mapped(
+    function: Callable[[Item], Found],
+    items: Iterable[Item],
+    count_per_piece: int = RECORDS_PER_PIECE,
+) -> Pieces[list[Found]]:
     """What the function gives for each item."""
     found: list[Found] = []
     rest = iter(items)
-    while piece := [function(item) for item in islice(rest, RECORDS_PER_PIECE)]:
+    while piece := [function(item) for item in islice(rest, count_per_piece)]:
         found += piece
-        if len(piece) == RECORDS_PER_PIECE:
+        if len(piece) == count_per_piece:
             yield
     return found
 

@@ -414,8 +414,8 @@ MUTANTS = (
     Mutant(
         "a snapshot of share state has only what changed",
         SHARE_COORDINATOR,
-        "            batches=combine(state.batches, change.batches, start),\n",
-        "            batches=combine((), change.batches, start),\n",
+        "            batches=(yield from combine(state.batches, reported, start)),\n",
+        "            batches=(yield from combine((), reported, start)),\n",
         is_of_queues=True,
     ),
     Mutant(

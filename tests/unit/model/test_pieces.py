@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Generator
 from random import Random
 
 from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
-from kaa.model.pieces import Pieces, begun, finish, in_order, mapped, mapped_groups
+from kaa.model.pieces import Pieces, attempted, begun, finish, in_order, mapped, mapped_groups
 
 
 def double(number: int) -> int:
@@ -48,6 +49,15 @@ def test_the_first_piece_at_once() -> None:
     assert done == [0, 0]
     finish(rest)
     assert done == [0, 0, 1, 2]
+
+
+def test_what_is_done_in_one_piece_is_there_at_once() -> None:
+    few = attempted(mapped(double, range(RECORDS_PER_PIECE - 1)))
+    assert few == [double(number) for number in range(RECORDS_PER_PIECE - 1)]
+    many = attempted(mapped(double, range(2 * RECORDS_PER_PIECE)))
+    assert isinstance(many, Generator)
+    assert finish(many) == [double(number) for number in range(2 * RECORDS_PER_PIECE)]
+    assert sum(1 for _ in mapped(double, range(20), 5)) == 4
 
 
 def test_names_in_order_each_once() -> None:

@@ -23,6 +23,7 @@ from kaa.coordinators.share.state import (
     UNKNOWN_START_OFFSET,
     SharePartitionKey,
     ShareState,
+    batches_of,
     new_state,
     state_of_update,
     state_tombstone,
@@ -30,6 +31,7 @@ from kaa.coordinators.share.state import (
 )
 from kaa.coordinators.timeline import Timeline, TimelineDict
 from kaa.coordinators.timers import Timers
+from kaa.model.pieces import attempted, begun, finish
 from kaa.model.topics import NO_EPOCH
 from kaa.wire.errors import Errors
 from kaa.wire.messages.share_state import (
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kaa.coordinators.machine import Moment, NewRecord, Reply
-    from kaa.coordinators.share.batches import StateBatch
     from kaa.coordinators.share.settings import ShareStateSettings
+    from kaa.coordinators.share.state import AnyBatch
     from kaa.model.pieces import Pieces
     from kaa.wire.primitives import Uuid
     from kaa.wire.schema import CoordinatorKey, CoordinatorValue
@@ -66,7 +68,8 @@ class StateChange:
     leader_epoch: int
     start_offset: int
     delivery_complete_count: int
-    batches: tuple[StateBatch, ...]
+    # As the message has them that brought the change.
+    batches: Sequence[AnyBatch]
 
 
 class ShareMachine:
@@ -97,26 +100,28 @@ class ShareMachine:
         value: CoordinatorValue | None,
         producer_id: int,
         producer_epoch: int,
-    ) -> None:
+    ) -> Pieces[None] | None:
         assert isinstance(key, (ShareSnapshotKey, ShareUpdateKey))
         name = SharePartitionKey(key.group_id, key.topic_id, key.partition)
-        known = self.states.get(name)
         if isinstance(key, ShareSnapshotKey):
             self._last[None] = offset
             if value is None:
                 self.states.pop(name)
-                return
-            assert isinstance(value, ShareSnapshotValue)
-            updates_max = self.settings().updates_per_snapshot
-            self.states[name] = (
-                new_state(value, offset)
-                if known is None
-                else known.replay_snapshot(value, offset, updates_max)
-            )
-        elif isinstance(value, ShareUpdateValue):
-            self.states[name] = (
-                state_of_update(value) if known is None else known.replay_update(value)
-            )
+        if isinstance(value, ShareSnapshotValue | ShareUpdateValue):
+            return begun(self._replay(name, value, offset))
+        return None
+
+    def _replay(
+        self, name: SharePartitionKey, value: ShareSnapshotValue | ShareUpdateValue, offset: int
+    ) -> Pieces[None]:
+        known = self.states.get(name)
+        if isinstance(value, ShareUpdateValue):
+            work = state_of_update(value) if known is None else known.replay_update(value)
+        elif known is None:
+            work = new_state(value, offset)
+        else:
+            work = known.replay_snapshot(value, offset, self.settings().updates_per_snapshot)
+        self.states[name] = yield from work
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> Iterable[None]:
         """Nobody writes share state in a transaction."""
@@ -150,9 +155,11 @@ class ShareMachine:
             # Each has had a cold snapshot and has not been written since.
             return CoordinatorResult()
         records = [
-            state._replace(
-                snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now.wall_ms
-            ).snapshot(key)
+            finish(
+                state._replace(
+                    snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now.wall_ms
+                ).snapshot(key)
+            )
             for key, state in self.states.items()
             # One of the future is due too: the date was set back since.
             if not 0 <= now.wall_ms - state.write_timestamp_ms < interval_ms
@@ -181,9 +188,11 @@ class ShareMachine:
             create_timestamp_ms=now.wall_ms,
             write_timestamp_ms=now.wall_ms,
         )
-        return CoordinatorResult([state.snapshot(key)], Errors.NONE)
+        return CoordinatorResult([finish(state.snapshot(key))], Errors.NONE)
 
-    def read(self, key: SharePartitionKey, leader_epoch: int, now: Moment) -> CoordinatorResult:
+    def read(
+        self, key: SharePartitionKey, leader_epoch: int, now: Moment
+    ) -> CoordinatorResult | Pieces[CoordinatorResult]:
         """The state; a leader that reads for the first time fences the leaders before it."""
         self._check_number(key)
         state = self.states.get(key)
@@ -196,9 +205,11 @@ class ShareMachine:
         change = StateChange(
             state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ()
         )
-        return CoordinatorResult([self._record(key, state, change, leader_epoch, now)], state)
+        return attempted(_result(self._record(key, state, change, leader_epoch, now), state))
 
-    def write(self, key: SharePartitionKey, change: StateChange, now: Moment) -> CoordinatorResult:
+    def write(
+        self, key: SharePartitionKey, change: StateChange, now: Moment
+    ) -> CoordinatorResult | Pieces[CoordinatorResult]:
         self._check_number(key)
         state = self.states.get(key)
         if state is None:
@@ -207,9 +218,8 @@ class ShareMachine:
         _fence_state(state, change.state_epoch)
         self._check_topic(key)
         change = _not_behind(state, change)
-        return CoordinatorResult(
-            [self._record(key, state, change, state.leader_epoch, now)], Errors.NONE
-        )
+        record = self._record(key, state, change, state.leader_epoch, now)
+        return attempted(_result(record, Errors.NONE))
 
     def _record(
         self,
@@ -218,29 +228,33 @@ class ShareMachine:
         change: StateChange,
         leader_epoch: int,
         now: Moment,
-    ) -> NewRecord:
+    ) -> Pieces[NewRecord]:
         """An update, or a snapshot if there were enough of them."""
+        reported = yield from batches_of(change.batches)
         if state.updates < self.settings().updates_per_snapshot:
-            return update_record(
-                key,
-                snapshot_epoch=state.snapshot_epoch,
-                leader_epoch=leader_epoch,
-                start_offset=change.start_offset,
-                delivery_complete_count=change.delivery_complete_count,
-                batches=combine((), change.batches, change.start_offset),
+            return (
+                yield from update_record(
+                    key,
+                    snapshot_epoch=state.snapshot_epoch,
+                    leader_epoch=leader_epoch,
+                    start_offset=change.start_offset,
+                    delivery_complete_count=change.delivery_complete_count,
+                    batches=(yield from combine((), reported, change.start_offset)),
+                )
             )
         start = change.start_offset
         if start == UNKNOWN_START_OFFSET:
             start = state.start_offset
-        return state._replace(
+        whole = state._replace(
             snapshot_epoch=state.snapshot_epoch + 1,
             leader_epoch=leader_epoch,
             start_offset=start,
             delivery_complete_count=change.delivery_complete_count,
-            batches=combine(state.batches, change.batches, start),
+            batches=(yield from combine(state.batches, reported, start)),
             create_timestamp_ms=now.wall_ms,
             write_timestamp_ms=now.wall_ms,
-        ).snapshot(key)
+        )
+        return (yield from whole.snapshot(key))
 
     def delete(self, key: SharePartitionKey) -> CoordinatorResult:
         """Nothing is left; nothing happens if there was nothing."""
@@ -284,6 +298,10 @@ class ShareMachine:
     def _check_topic(self, key: SharePartitionKey) -> None:
         if key.partition >= self._partition_count(key.topic_id):
             raise _refusal(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _result(work: Pieces[NewRecord], response: object) -> Pieces[CoordinatorResult]:
+    return CoordinatorResult([(yield from work)], response)
 
 
 def _fence_leader(state: ShareState, leader_epoch: int) -> None:

@@ -13,18 +13,21 @@ the state topic go together, and share an append.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kaa.coordinators.machine import CoordinatorError
-from kaa.coordinators.share.state import ShareState, batches_of
+from kaa.coordinators.share.state import ShareState, batch_as, batches_of
 from kaa.limits import (
+    SHARE_BATCHES_PER_PIECE,
     SHARE_STATE_ATTEMPTS_MAX,
     SHARE_STATE_CALLS_PER_TURN_MAX,
     SHARE_STATE_RETRY_SECONDS_MAX,
     SHARE_STATE_RETRY_SECONDS_MIN,
 )
+from kaa.model.pieces import mapped
 from kaa.model.topics import SHARE_GROUP_STATE
-from kaa.model.turns import Admission
+from kaa.model.turns import Admission, in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages import k83_initialize_share_group_state as k83
 from kaa.wire.messages import k84_read_share_group_state as k84
@@ -104,7 +107,7 @@ class ShareStatePersister:
         )
         if isinstance(found, ShareState):
             return found
-        batches = tuple(batches_of(found.state_batches))
+        batches = tuple(await in_turns(batches_of(found.state_batches)))
         return ShareState(0, found.state_epoch, leader_epoch, found.start_offset, -1, batches)
 
     async def write(self, key: SharePartitionKey, change: StateChange) -> None:
@@ -114,15 +117,9 @@ class ShareStatePersister:
             leader_epoch=change.leader_epoch,
             start_offset=change.start_offset,
             delivery_complete_count=change.delivery_complete_count,
-            state_batches=[
-                k85.StateBatch(
-                    first_offset=batch.first_offset,
-                    last_offset=batch.last_offset,
-                    delivery_state=batch.delivery_state,
-                    delivery_count=batch.delivery_count,
-                )
-                for batch in change.batches
-            ],
+            state_batches=await in_turns(
+                mapped(partial(batch_as, k85.StateBatch), change.batches, SHARE_BATCHES_PER_PIECE)
+            ),
         )
         topic = k85.WriteStateData(topic_id=key.topic_id, partitions=[one])
         await self._call(

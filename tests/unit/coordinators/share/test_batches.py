@@ -5,9 +5,20 @@ from __future__ import annotations
 from itertools import pairwise
 from random import Random
 
-from kaa.coordinators.share.batches import StateBatch, combine
+import pytest
+
+from kaa.coordinators.share import batches as share_batches
+from kaa.coordinators.share.batches import StateBatch
+from kaa.limits import SHARE_BATCHES_PER_PIECE
+from kaa.model.pieces import finish
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+
+
+def combine(
+    known: list[StateBatch], reported: list[StateBatch], start_offset: int
+) -> tuple[StateBatch, ...]:
+    return finish(share_batches.combine(known, reported, start_offset))
 
 
 def test_the_one_that_went_further_wins() -> None:
@@ -58,3 +69,26 @@ def test_every_offset_has_the_state_that_went_furthest() -> None:
             for batch in found
             for offset in range(batch.first_offset, batch.last_offset + 1)
         } == expected
+
+
+def test_parts_that_are_sorted_apart_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(6)
+    for _ in range(500):
+        batches = [
+            StateBatch(first, first + random.randint(0, 9), random.randint(1, 3), AVAILABLE)
+            for first in (random.randint(0, 60) for _ in range(random.randint(0, 20)))
+        ]
+        whole = combine(batches, [], -1)
+        with monkeypatch.context() as patched:
+            patched.setattr(share_batches, "SHARE_BATCHES_PER_PIECE", random.randint(1, 5))
+            assert combine(batches, [], -1) == whole
+
+
+def test_very_many_are_combined_in_pieces() -> None:
+    count = 40 * SHARE_BATCHES_PER_PIECE
+    known = [StateBatch(2 * index, 2 * index, 1, ACKNOWLEDGED) for index in range(count)]
+    reported = [one._replace(delivery_count=2) for one in reversed(known)]
+    pieces = share_batches.combine(known, reported, 0)
+    # Each is sorted once, and compared once.
+    assert sum(1 for _ in pieces) >= 4 * count // SHARE_BATCHES_PER_PIECE - 1
+    assert combine(known, reported, 0) == tuple(reversed(reported))

@@ -4,6 +4,8 @@ tests/conformance/coordinators/test_share_states.py.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import pytest
 
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult, Moment
@@ -11,13 +13,18 @@ from kaa.coordinators.share.batches import StateBatch
 from kaa.coordinators.share.machine import ShareMachine, StateChange
 from kaa.coordinators.share.settings import ShareStateSettings
 from kaa.coordinators.share.state import UNINITIALISED, SharePartitionKey, ShareState
-from kaa.model.pieces import finish
+from kaa.limits import SHARE_BATCHES_PER_PIECE
+from kaa.model.pieces import Pieces, finish, in_pieces
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import Uuid
 
 TOPIC = Uuid(b"0123456789abcdef")
 KEY = SharePartitionKey("g", TOPIC, 0)
 COLD_MS = 1_000
+
+
+def done(work: CoordinatorResult | Pieces[CoordinatorResult]) -> CoordinatorResult:
+    return finish(in_pieces(work))
 
 
 class Bench:
@@ -28,10 +35,18 @@ class Bench:
         self.now = Moment(5_000, 0)
         self.apply(self.machine.loaded(self.now))
 
-    def apply(self, result: CoordinatorResult, *, is_committed: bool = True) -> CoordinatorResult:
+    def apply(
+        self,
+        work: CoordinatorResult | Pieces[CoordinatorResult],
+        *,
+        is_committed: bool = True,
+    ) -> CoordinatorResult:
+        result = done(work)
         for record in result.records:
             self.machine.timeline.move(self.offset)
-            self.machine.replay(self.offset, record.key, record.value, -1, -1)
+            rest = self.machine.replay(self.offset, record.key, record.value, -1, -1)
+            if rest is not None:
+                finish(rest)
             self.offset += 1
         if is_committed:
             self.machine.timeline.commit(self.offset)
@@ -63,7 +78,7 @@ def test_only_what_was_initialised_is_read_and_written() -> None:
     assert refusal(bench.write) is Errors.INVALID_REQUEST
     bench.initialise()
     bench.write(StateBatch(0, 4, 1, 2))
-    assert bench.machine.read(KEY, -1, bench.now).response == bench.state
+    assert done(bench.machine.read(KEY, -1, bench.now)).response == bench.state
     assert bench.state.batches == (StateBatch(0, 4, 1, 2),)
 
 
@@ -86,7 +101,7 @@ def test_the_first_read_of_a_leader_fences_the_one_before() -> None:
     assert len(read.records) == 1
     assert refusal(lambda: bench.write(leader=0)) is Errors.FENCED_LEADER_EPOCH
     assert refusal(lambda: bench.machine.read(KEY, 0, bench.now)) is Errors.FENCED_LEADER_EPOCH
-    assert not bench.machine.read(KEY, 1, bench.now).records
+    assert not done(bench.machine.read(KEY, 1, bench.now)).records
 
 
 def test_a_new_initialisation_fences_writes_of_the_old_one() -> None:
@@ -114,6 +129,31 @@ def test_a_late_write_does_not_take_the_start_back(updates: int) -> None:
     assert found is not None
     assert (found.start_offset, found.delivery_complete_count) == (40, 14)
     assert found.batches == (StateBatch(40, 53, 1, 2),)
+
+
+@pytest.mark.parametrize("updates", [500, 1])
+def test_a_write_of_very_many_batches_is_decided_and_replayed_in_pieces(updates: int) -> None:
+    bench = Bench(updates)
+    bench.initialise(start=0)
+    # The next one is an update, or a snapshot.
+    bench.write(StateBatch(0, 0, 1, 2))
+    count = 10 * SHARE_BATCHES_PER_PIECE
+    batches = tuple(StateBatch(2 * index, 2 * index, 1, 2) for index in range(count))
+    work = bench.machine.write(KEY, StateChange(0, 0, 0, 0, batches), bench.now)
+    assert isinstance(work, Generator)
+    decided: list[CoordinatorResult] = []
+
+    def decide() -> Pieces[None]:
+        decided.append((yield from work))
+
+    # They are read, sorted, compared and stored.
+    assert sum(1 for _ in decide()) >= 4 * count // SHARE_BATCHES_PER_PIECE - 2
+    (record,) = decided[0].records
+    bench.machine.timeline.move(bench.offset)
+    rest = bench.machine.replay(bench.offset, record.key, record.value, -1, -1)
+    assert rest is not None
+    assert sum(1 for _ in rest) >= count // SHARE_BATCHES_PER_PIECE - 1
+    assert bench.state.batches == batches
 
 
 def test_a_snapshot_after_the_configured_updates_frees_the_log() -> None:

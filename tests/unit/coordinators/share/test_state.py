@@ -15,6 +15,7 @@ from kaa.coordinators.share.state import (
     stored,
     update_record,
 )
+from kaa.model.pieces import finish
 from kaa.wire.messages.share_state import ShareSnapshotValue, ShareUpdateValue
 from kaa.wire.primitives import Uuid
 
@@ -27,57 +28,60 @@ def test_the_key_names_group_topic_and_partition() -> None:
 
 
 def test_a_snapshot_is_the_whole_state() -> None:
-    record = STATE.snapshot(KEY)
+    record = finish(STATE.snapshot(KEY))
     found = RECORD_TYPES.decode(*record.encode())
     assert found is not None
     assert isinstance(found[1], ShareSnapshotValue)
-    again = new_state(found[1], 7)
+    again = finish(new_state(found[1], 7))
     assert again == STATE._replace(leader_epoch_max=4, state_epoch_max=1, snapshot_offset=7)
 
 
 def test_an_update_changes_what_it_names() -> None:
-    record = update_record(
-        KEY,
-        snapshot_epoch=2,
-        leader_epoch=5,
-        start_offset=-1,
-        delivery_complete_count=4,
-        batches=(StateBatch(12, 14, 2, 0),),
+    record = finish(
+        update_record(
+            KEY,
+            snapshot_epoch=2,
+            leader_epoch=5,
+            start_offset=-1,
+            delivery_complete_count=4,
+            batches=(StateBatch(12, 14, 2, 0),),
+        )
     )
     assert isinstance(record.value, ShareUpdateValue)
-    after = STATE.replay_update(record.value)
+    after = finish(STATE.replay_update(record.value))
     assert (after.leader_epoch, after.start_offset, after.updates) == (5, 10, 1)
     assert after.batches == (StateBatch(10, 11, 1, 2), StateBatch(12, 14, 2, 0))
-    alone = state_of_update(record.value)
+    alone = finish(state_of_update(record.value))
     assert (alone.state_epoch, alone.state_epoch_max, alone.snapshot_offset) == (0, -1, None)
 
 
 def test_an_update_that_was_written_late_does_not_take_the_start_back() -> None:
-    record = update_record(
-        KEY,
-        snapshot_epoch=2,
-        leader_epoch=4,
-        start_offset=STATE.start_offset - 5,
-        delivery_complete_count=STATE.delivery_complete_count + 5,
-        batches=(StateBatch(5, 9, 1, 2),),
+    record = finish(
+        update_record(
+            KEY,
+            snapshot_epoch=2,
+            leader_epoch=4,
+            start_offset=STATE.start_offset - 5,
+            delivery_complete_count=STATE.delivery_complete_count + 5,
+            batches=(StateBatch(5, 9, 1, 2),),
+        )
     )
     assert isinstance(record.value, ShareUpdateValue)
-    assert STATE.replay_update(record.value)._replace(updates=0) == STATE._replace(
-        leader_epoch_max=4
-    )
+    after = finish(STATE.replay_update(record.value))
+    assert after._replace(updates=0) == STATE._replace(leader_epoch_max=4)
 
 
 def test_a_snapshot_keeps_the_epochs_that_fence() -> None:
     known = STATE._replace(leader_epoch_max=9, state_epoch_max=8, updates=5)
-    value = STATE.snapshot(KEY).value
+    value = finish(STATE.snapshot(KEY)).value
     assert isinstance(value, ShareSnapshotValue)
-    after = known.replay_snapshot(value, 11, 5)
+    after = finish(known.replay_snapshot(value, 11, 5))
     assert (after.leader_epoch_max, after.state_epoch_max, after.updates) == (9, 8, 0)
-    assert known.replay_snapshot(value, 11, 6).updates == 5
+    assert finish(known.replay_snapshot(value, 11, 6)).updates == 5
 
 
 def test_a_tombstone_has_the_key_of_the_snapshot() -> None:
     tombstone = state_tombstone(KEY)
     assert tombstone.value is None
-    assert encode_key(tombstone.key) == encode_key(STATE.snapshot(KEY).key)
-    assert batches_of(stored(STATE.batches)) == list(STATE.batches)
+    assert encode_key(tombstone.key) == encode_key(finish(STATE.snapshot(KEY)).key)
+    assert finish(batches_of(finish(stored(STATE.batches)))) == list(STATE.batches)

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from kaa.coordinators.share.batches import StateBatch
 from kaa.serving.share.led import error_for_members
 from kaa.serving.share.machine import ACCEPT, RELEASE, Acknowledgement, AcknowledgementError
 from kaa.wire.errors import Errors
@@ -198,7 +199,7 @@ def test_a_lock_runs_out_by_its_deadline() -> None:
             assert woken
             assert led.machine.next_fetch_offset() == 0
             ((_, change),) = at.persister.writes
-            assert [tuple(batch) for batch in change.batches] == [(0, 9, 1, 0)]
+            assert list(change.batches) == [StateBatch(0, 9, 1, 0)]
 
         at.node.run(expire())
 
@@ -216,7 +217,7 @@ def test_a_lock_that_runs_out_needs_no_write() -> None:
             at.persister.error = None
             take(led, "other")
             assert await led.acknowledge("other", ALL) is Errors.NONE
-            assert [tuple(one) for one in at.persister.writes[-1][1].batches] == [(0, 9, 2, 2)]
+            assert list(at.persister.writes[-1][1].batches) == [StateBatch(0, 9, 2, 2)]
 
         at.node.run(expire())
 
