@@ -11,6 +11,7 @@ import pytest
 
 from kaa.model.kinds import ResourceType
 from kaa.wire.errors import Errors
+from kaa.wire.messages import k80_add_raft_voter as k80
 from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kaa.wire.messages.k19_create_topics import (
     CreatableReplicaAssignment,
@@ -41,6 +42,7 @@ from kaa.wire.messages.k75_describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from kaa.wire.primitives import Uuid
 from kaa.wire.schema import Request
 from tests.scale.requests import NAMES, NODE_ID, PARTITIONS, TIMEOUT_MS, changes
 from tests.scale.steps import Scale
@@ -191,6 +193,12 @@ ODD: dict[str, Request[Any]] = {
     "ListTransactions of many states": ListTransactionsRequest(state_filters=MANY_KEYS),
     "ListTransactions of many producers": ListTransactionsRequest(
         producer_id_filters=list(range(len(MANY_KEYS)))
+    ),
+    "AddRaftVoter with many listeners": k80.AddRaftVoterRequest(
+        voter_id=NODE_ID + 1,
+        voter_directory_id=Uuid(b"0123456789abcdef"),
+        listeners=[k80.Listener(name=name, host="localhost", port=1) for name in MANY_ABSENT],
+        timeout_ms=TIMEOUT_MS,
     ),
     "a list that is appended to": throttle(APPEND),
     "a list that is taken from": throttle(SUBTRACT),

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kaa.controller.result import ControllerError
-from kaa.model.nodes import Endpoint
 from kaa.model.topics import CLUSTER_METADATA
 from kaa.quorum import messages
-from kaa.quorum.voters import replica_key
+from kaa.quorum.voters import named_endpoints, replica_key
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k55_describe_quorum import (
     DescribeQuorumRequest,
@@ -97,7 +96,7 @@ async def add_voter(
         messages.AddVoterRequest(
             request.cluster_id,
             replica_key(request.voter_id, request.voter_directory_id),
-            tuple(Endpoint(point.name, point.host, point.port) for point in request.listeners),
+            named_endpoints(request.listeners),
             request.timeout_ms,
             request.ack_when_committed,
         ),

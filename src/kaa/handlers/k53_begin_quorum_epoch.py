@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from kaa.handlers.quorum_messages import (
     EpochMessages,
-    leader_endpoints,
     serve_epoch_request,
     voter_key,
 )
 from kaa.quorum import messages
+from kaa.quorum.voters import named_endpoints
 from kaa.wire.messages.k53_begin_quorum_epoch import (
     BeginQuorumEpochResponse,
     NodeEndpoint,
@@ -45,5 +45,5 @@ def _question(request: BeginQuorumEpochRequest) -> messages.BeginQuorumEpochRequ
         voter=voter_key(request.voter_id, partition.voter_directory_id),
         leader_id=partition.leader_id,
         leader_epoch=partition.leader_epoch,
-        leader_endpoints=leader_endpoints(request.leader_endpoints),
+        leader_endpoints=named_endpoints(request.leader_endpoints),
     )

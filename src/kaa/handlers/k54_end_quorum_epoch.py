@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from kaa.handlers.quorum_messages import (
     EpochMessages,
-    leader_endpoints,
     serve_epoch_request,
 )
+from kaa.limits import QUORUM_VOTERS_MAX
 from kaa.quorum import messages
-from kaa.quorum.voters import ReplicaKey, replica_key
+from kaa.quorum.voters import ReplicaKey, named_endpoints, replica_key
 from kaa.wire.messages.k54_end_quorum_epoch import (
     EndQuorumEpochResponse,
     NodeEndpoint,
@@ -48,14 +48,14 @@ def _question(request: EndQuorumEpochRequest) -> messages.EndQuorumEpochRequest:
         cluster_id=request.cluster_id,
         leader_id=partition.leader_id,
         leader_epoch=partition.leader_epoch,
-        leader_endpoints=leader_endpoints(request.leader_endpoints),
+        leader_endpoints=named_endpoints(request.leader_endpoints),
         preferred_candidates=_successors(partition),
     )
 
 
 def _successors(partition: RequestPartitionData) -> tuple[ReplicaKey, ...]:
-    """Best log first; version 0 knows their ids alone."""
+    """Best log first; version 0 knows their ids alone. There are no more than voters."""
     return tuple(
         replica_key(each.candidate_id, each.candidate_directory_id)
-        for each in partition.preferred_candidates
-    ) or tuple(ReplicaKey(each) for each in partition.preferred_successors)
+        for each in partition.preferred_candidates[:QUORUM_VOTERS_MAX]
+    ) or tuple(ReplicaKey(each) for each in partition.preferred_successors[:QUORUM_VOTERS_MAX])

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from kaa.handlers.quorum_messages import (
     leader_address,
-    leader_endpoints,
     leader_id_of,
 )
 from kaa.model.nodes import VersionRange
 from kaa.net.pending import Pending
 from kaa.quorum import messages
-from kaa.quorum.voters import VoterNode, replica_key
+from kaa.quorum.voters import VoterNode, named_endpoints, replica_key
 from kaa.wire.messages.k82_update_raft_voter import CurrentLeader, UpdateRaftVoterResponse
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ async def _update(
     feature = request.kraft_version_feature
     voter = VoterNode(
         replica_key(request.voter_id, request.voter_directory_id),
-        leader_endpoints(request.listeners),
+        named_endpoints(request.listeners),
         VersionRange(feature.min_supported_version, feature.max_supported_version),
     )
     answer = await services.quorum.serve(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from kaa.model.nodes import Endpoint
 from kaa.model.topics import CLUSTER_METADATA
 from kaa.net.pending import Pending
 from kaa.quorum.messages import BeginQuorumEpochResponse, EndQuorumEpochResponse, ErrorResponse
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from kaa.handlers.context import Answer, RequestContext
     from kaa.quorum.messages import LeaderResponse, Request
-    from kaa.quorum.voters import Endpoints, ReplicaKey
+    from kaa.quorum.voters import ReplicaKey
     from kaa.serving.services import NodeServices
     from kaa.wire.primitives import Uuid
 
@@ -108,10 +107,6 @@ async def _serve_epoch_request(
 def voter_key(voter_id: int, directory_id: Uuid) -> ReplicaKey | None:
     """The replica that the sender means to talk to; None if it does not say."""
     return None if voter_id == UNKNOWN_ID else replica_key(voter_id, directory_id)
-
-
-def leader_endpoints(found: Iterable[Any]) -> Endpoints:
-    return tuple(Endpoint(point.name, point.host, point.port) for point in found)
 
 
 def leader_id_of(response: LeaderResponse) -> int:

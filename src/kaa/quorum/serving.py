@@ -59,6 +59,7 @@ from kaa.quorum.voter_changes import (
     refusal_of_change,
     settle_voter_change,
 )
+from kaa.quorum.voters import are_too_many
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -183,6 +184,8 @@ def _adopt_leader(replica: Replica, leader_id: int, epoch: int, endpoints: Endpo
     error = _check_voter_request(replica, leader_id, epoch)
     if error is not Errors.NONE:
         return error
+    if are_too_many(endpoints):
+        return Errors.INVALID_REQUEST
     endpoints = endpoints or replica.voter_set.endpoints(leader_id)
     if not follow_if_newer(replica, leader_id, epoch, endpoints):
         return Errors.INVALID_REQUEST

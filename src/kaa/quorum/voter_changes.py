@@ -32,7 +32,7 @@ from kaa.quorum.messages import (
     UpdateVoterResponse,
     VoterChangeResponse,
 )
-from kaa.quorum.voters import NO_KRAFT_VERSION, VoterNode, node_at
+from kaa.quorum.voters import NO_KRAFT_VERSION, VoterNode, are_too_many, node_at
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -81,6 +81,10 @@ class VoterChange:
 
 def handle_add_voter(replica: Replica, request_id: int, request: AddVoterRequest) -> None:
     if _is_malformed(replica, request_id, request.key):
+        return
+    if are_too_many(request.endpoints):
+        message = f"the voter has more than {limits.QUORUM_LISTENERS_MAX} endpoints"
+        _refuse(replica, request_id, Errors.INVALID_REQUEST, message)
         return
     if node_at(request.key.id, request.endpoints, replica.listener) is None:
         message = f"the voter has no endpoint for the listener {replica.listener}"
@@ -150,7 +154,8 @@ def _update_error(replica: Replica, request: UpdateVoterRequest) -> Errors:
     supported = voter.supported_kraft_version
     if voter.key.directory_id is None or not 0 <= supported.min <= supported.max:
         return Errors.INVALID_REQUEST
-    if node_at(voter.key.id, voter.endpoints, replica.listener) is None:
+    place = node_at(voter.key.id, voter.endpoints, replica.listener)
+    if place is None or are_too_many(voter.endpoints):
         return Errors.INVALID_REQUEST
     if _change_under_way(replica, leader) is not None:
         return Errors.REQUEST_TIMED_OUT

@@ -15,7 +15,8 @@ majority of one meets any majority of the next.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from kaa import limits
 from kaa.model.nodes import Endpoint, VersionRange
@@ -72,6 +73,18 @@ class Node(Value):
 
 
 Endpoints = tuple[Endpoint, ...]
+
+
+def named_endpoints(points: Iterable[Any]) -> Endpoints:
+    """The listeners that a message names. Of too many one more than are allowed, which is refused
+    when everything before that was checked.
+    """
+    some = islice(points, limits.QUORUM_LISTENERS_MAX + 1)
+    return tuple(Endpoint(point.name, point.host, point.port) for point in some)
+
+
+def are_too_many(endpoints: Endpoints) -> bool:
+    return len(endpoints) > limits.QUORUM_LISTENERS_MAX
 
 
 def node_at(node_id: int, endpoints: Endpoints, listener: str) -> Node | None:

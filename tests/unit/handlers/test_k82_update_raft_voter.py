@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from kaa.limits import QUORUM_LISTENERS_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k82_update_raft_voter import (
     KRaftVersionFeature,
@@ -27,6 +28,13 @@ def test_a_voter_tells_about_itself(node: Node) -> None:
     assert answer.error_code == Errors.NONE
     leader = answer.current_leader
     assert (leader.leader_id, leader.port) == (NODE_ID, 9093)
+
+
+def test_more_listeners_than_a_controller_can_have_are_refused(node: Node) -> None:
+    request = update(node, NODE_ID, uuid(999))
+    request.listeners *= QUORUM_LISTENERS_MAX + 1
+    answer = node.ask(request, listener="CONTROLLER")
+    assert answer.error_code == Errors.INVALID_REQUEST
 
 
 def test_others_have_nothing_to_tell(node: Node) -> None:

@@ -420,3 +420,21 @@ def test_appends_are_for_the_leader_of_the_epoch() -> None:
     assert bench.handle(Append(4, 1, (1,))) == [AppendAsLeader(2, 4, 1, (1,))]
     follower = Bench.following(config=QuorumConfig())
     assert follower.handle(Append(1, 3, (1,))) == [RejectAppend(1, Errors.NOT_LEADER_OR_FOLLOWER)]
+
+
+@pytest.mark.parametrize("is_begin", [True, False])
+def test_a_leader_with_more_listeners_than_one_can_have_is_not_followed(is_begin: bool) -> None:
+    bench = Bench()
+    epoch = bench.machine.epoch + 1
+    for count, error in (
+        (limits.QUORUM_LISTENERS_MAX + 1, Errors.INVALID_REQUEST),
+        (limits.QUORUM_LISTENERS_MAX, Errors.NONE),
+    ):
+        endpoints = (address(1),) * count
+        answer = bench.reply(
+            BeginQuorumEpochRequest(CLUSTER_ID, None, 1, epoch, endpoints)
+            if is_begin
+            else EndQuorumEpochRequest(CLUSTER_ID, 1, epoch, endpoints, ())
+        )
+        assert answer.error is error
+        assert (bench.machine.epoch == epoch) is (error is Errors.NONE)
