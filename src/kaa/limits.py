@@ -207,10 +207,12 @@ PREFERRED_DIRECTORIES_MAX = 100_000
 # Places of damaged files that a log directory tells of, a line each.
 DAMAGES_REPORTED_MAX = 1_000
 # A move between directories: what is copied at once, and the tail that is copied while appends are
-# held off, a few milliseconds. Logs whose moves one request begins or ends, and moves that are
-# asked for their next step, before others have a turn.
+# held off, a few milliseconds. Batches of a copy that was found which a thread looks at before the
+# loop has a turn: half a millisecond. Logs whose moves one request begins or ends, and moves that
+# are asked for their next step, before others have a turn.
 MOVE_PIECE_BYTES = 1024 * 1024
 MOVE_TAIL_BYTES_MAX = 256 * 1024
+COPY_BATCHES_PER_SLICE_MAX = 200
 MOVES_BEGUN_PER_SLICE_MAX = 2
 MOVES_LOOKED_AT_PER_TURN_MAX = 100
 # How long a command looks at moves to tell how fast they are.

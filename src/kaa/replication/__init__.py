@@ -8,6 +8,7 @@
 | `follower` | how replicas copy from their leaders |
 | `manager` | the partitions of this broker, made and ended as the metadata says |
 | `directory_assignments` | telling the controller which directories replicas are in |
+| `found_copies` | copies of moves that a start finds, read once before they are gone on with |
 | `log_placement` | the log that a replica gets: found, taken over, or new where one may be |
 | `moves` | moves of replicas between the log directories of this broker (KIP-113, KIP-858) |
 | `read_replica` | which replica a consumer should read from (KIP-392) |

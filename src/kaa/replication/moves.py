@@ -3,6 +3,8 @@
 A move is a future log in the target directory, a follower of the log that the partition has, with
 a leader in the same process (`kaa.replication.follower.local`). It goes through these stages:
 
+- CHECK: a future log that was found at the start is read (`kaa.replication.found_copies`). If it is
+  damaged, another one is begun in its place.
 - COPY: the follower machine copies, cuts and restarts the future log as its source goes on.
 - FLUSH: it has all but a little: what was copied is made durable, while appends go on.
 - ASSIGN: the controller learns that the replica is in the target directory; a controller that
@@ -10,9 +12,10 @@ a leader in the same process (`kaa.replication.follower.local`). It goes through
 - WAIT: the source is being cleaned or cut, or the future log flushed.
 - SWAP: appends are held off, the rest is copied, and the logs change places.
 
-Copying goes on in all stages. Nothing of a move is kept but the folder of its future log: a broker
-that starts with one goes on with the move. A source whose log is not there any more, while all
-directories are, was renamed by a swap that a crash ended, so that the future log is the log.
+From COPY on, copying goes on in all stages. Nothing of a move is kept but the folder of its future
+log: a broker that starts with one goes on with the move. A source whose log is not there any more,
+while all directories are, was renamed by a swap that a crash ended, so that the future log is the
+log.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from kaa.model.topics import TopicPartition
 from kaa.records.errors import RecordsError
 from kaa.replication.follower.fetchers import ReplicaFetchers
 from kaa.replication.follower.local import LocalLeader
+from kaa.replication.found_copies import FoundCopies
 from kaa.replication.log_placement import assigned_directory
 from kaa.replication.partition import Awaited, Partition, carried_out
 from kaa.wire.errors import Errors
@@ -149,6 +153,7 @@ class LogDirectoryMoves:
             broken=self._copy_failed,
         )
         self._moves: dict[PartitionId, Move] = {}
+        self._found = FoundCopies(self, executor)
         # Those who wait for progress of a source, in order.
         self._watchers: dict[asyncio.Event, None] = {}
         # Bytes that were copied and for which nobody has rested yet; one fetcher does at a time.
@@ -162,6 +167,7 @@ class LogDirectoryMoves:
         """Copies until it is cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._resume_short())
+            tasks.create_task(self._found.run())
             await self._fetchers.run()
 
     async def _resume_short(self) -> None:
@@ -254,8 +260,13 @@ class LogDirectoryMoves:
             # What is copied next begins where the copy really ends.
             move.future.settle()
         move.follower.image = partition.image
-        self._fetchers.follow(move.follower, partition.node_id)
-        self._wake()
+        self._go_on(move)
+
+    def _go_on(self, move: Move) -> None:
+        """Copies what the copy lacks, once it is known to be whole."""
+        if move.future not in self._found:
+            self._fetchers.follow(move.follower, move.partition.node_id)
+            self._wake()
 
     def _resume(self, partition: Partition, future: UnifiedLog) -> None:
         """Goes on with a move that was under way when the broker stopped."""
@@ -264,14 +275,49 @@ class LogDirectoryMoves:
         if not is_same or future.directory is partition.online_log().directory:
             self._logs.futures.drop(key, self._clock.wall_ms())
         elif future.directory.is_online:
-            source, now_ms = partition.online_log(), self._clock.wall_ms()
+            source, now_ms, found = partition.online_log(), self._clock.wall_ms(), future
             try:
                 future = self._logs.futures.resume(source, now_ms)
                 self._logs.check_topic_id(future, partition.topic_id)
             except (LogError, RecordsError) as error:
                 self._not_resumed(partition, error)
+                return
+            if future is found:
+                self._found.add(future)
             else:
-                self._begin(partition, future)
+                self._report_again(future, "differs from its log")
+            self._begin(partition, future)
+
+    def copy_is_whole(self, copy: UnifiedLog) -> None:
+        """A copy that was found can be gone on with."""
+        move = self._move_of(copy)
+        if move is not None:
+            self._go_on(move)
+
+    def copy_is_damaged(self, copy: UnifiedLog, reason: str) -> None:
+        """A copy that was found is made again."""
+        move = self._move_of(copy)
+        if move is None:
+            return
+        partition, now_ms = move.partition, self._clock.wall_ms()
+        self._end(move)
+        self._report_again(copy, f"is damaged: {reason}")
+        self._logs.futures.drop(copy.partition, now_ms)
+        try:
+            future = self._logs.futures.create(partition.online_log(), copy.directory, now_ms)
+        except StorageError as error:
+            self._report_stay(copy.partition, str(error))
+            if move.is_reported:
+                self.report_directory(partition)
+        else:
+            self._begin(partition, future)
+
+    def _move_of(self, copy: UnifiedLog) -> Move | None:
+        return next((move for move in self._moves.values() if move.future is copy), None)
+
+    def _report_again(self, copy: UnifiedLog, what: str) -> None:
+        name, path = folder_name(copy.partition), copy.directory.path
+        self._report(f"the copy of {name} in {path} {what}. It is made again, from the start")
 
     def _copy_again(self, partition: Partition, source: UnifiedLog) -> None:
         """Begins a move again whose copy was found damaged."""
@@ -318,8 +364,7 @@ class LogDirectoryMoves:
         self._moves[partition.topic_id, partition.number] = move
         partition.wait(self._wake, Awaited.LOG_END)
         partition.wait(self._wake, Awaited.HIGH_WATERMARK)
-        self._fetchers.follow(follower, partition.node_id)
-        self._wake()
+        self._go_on(move)
 
     def cancel(self, partition: Partition) -> None:
         """Gives a move up, and removes what was copied where that is possible."""
@@ -381,6 +426,7 @@ class LogDirectoryMoves:
     def _end(self, move: Move) -> None:
         partition = move.partition
         del self._moves[partition.topic_id, partition.number]
+        self._found.forget(move.future)
         self._fetchers.unfollow(move.follower)
         # An append that is under way finds nothing to append to.
         move.follower.log = None
@@ -441,7 +487,11 @@ class LogDirectoryMoves:
     async def read(self, region: SegmentRegion, buffer: memoryview) -> None:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._executor, region.read_into, buffer)
-        self._owed_bytes += len(buffer)
+        await self.rest_for(len(buffer))
+
+    async def rest_for(self, size: int) -> None:
+        """Keeps to the rate after so many bytes."""
+        self._owed_bytes += size
         await self._rest()
 
     async def _rest(self) -> None:

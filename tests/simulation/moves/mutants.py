@@ -25,6 +25,7 @@ from kaa.model.topics import TopicPartition
 from kaa.replication import partition as partition_module
 from kaa.replication.follower import local as local_module
 from kaa.replication.follower.local import LocalLeader
+from kaa.replication.found_copies import FoundCopies
 from kaa.replication.manager import ReplicaManager
 from kaa.replication.moves import LogDirectoryMoves
 from kaa.wire.errors import Errors
@@ -301,6 +302,13 @@ def source_gets_its_name_back_in_memory_alone() -> Iterator[None]:
         yield from durably(self, log, name)
 
     with patch.object(futures_module._Swap, "_rename_durably", forgetful):
+        yield
+
+
+@contextmanager
+def found_copies_are_not_read() -> Iterator[None]:
+    """A copy that was found at the start is taken for what it was."""
+    with patch.object(FoundCopies, "add", lambda *_: None):
         yield
 
 

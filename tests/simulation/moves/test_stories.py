@@ -12,13 +12,14 @@ import pytest
 from kaa.log.errors import CorruptFileError, LogError
 from kaa.log.sim_files import CrashError, Fault, Inspection, Operation
 from kaa.wire.errors import Errors
-from tests.simulation.moves.bench import PATHS, SECONDS_MAX, directory_id
+from tests.simulation.moves.bench import KEY, PATHS, SECONDS_MAX, directory_id
 from tests.simulation.moves.mutants import (
     FAULTS,
     MOMENT_FAULTS,
     SWAP_FAULTS,
     PlantedFault,
     failed_source_is_not_told,
+    found_copies_are_not_read,
     m7_copies_of_logs_that_are_not_loaded_are_removed,
 )
 from tests.simulation.moves.stories import Story, quiet, tell
@@ -264,6 +265,33 @@ def fail_before_the_swap() -> None:
     assert story.bench.assigned == directory_id(source)
     story.restart("kill")
     story.settle()
+
+
+def test_bytes_of_a_copy_that_change_while_the_broker_is_down_are_not_swapped_in() -> None:
+    assert change_bytes_of_a_copy() > 20
+    with pytest.raises(FOUND), found_copies_are_not_read():
+        change_bytes_of_a_copy()
+
+
+def change_bytes_of_a_copy() -> int:
+    """In how many places, in all segments but the last, which is scanned by recovery."""
+    position, segments = 0, 1
+    places = 0
+    while segments:
+        story, _, _ = held_before_its_swap()
+        copy = story.bench.broker.logs.futures.logs[KEY]
+        copy.flush(story.bench.wall_ms())
+        copy.directory.checkpoint_recovery_points()
+        closed = [each for each in list(copy.segments)[:-1] if each.size > position]
+        segments = len(closed)
+        for segment in closed:
+            byte = segment.file.read(1, position)[0]
+            segment.file.write([bytes([byte ^ 0x21])], position)
+            places += 1
+        story.restart("kill")
+        story.settle()
+        position += 31
+    return places
 
 
 def interrupt_the_swap(seed: int, mode: CrashMode, *, is_trimmed: bool) -> int:

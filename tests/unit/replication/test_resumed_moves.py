@@ -95,8 +95,10 @@ def test_a_copy_that_a_crash_left_is_gone_on_with_where_no_hole_can_be(policy: s
     asyncio.run(finish())
 
 
-def begun(files: SimFiles) -> bytes:
-    """What the source has of a move that has copied some of it."""
+def begun(files: SimFiles, *, batches: int = 1, rolls: bool = False) -> bytes:
+    """What the source has of a move that has copied some of it, so many batches at least; with
+    `rolls` into a segment that is closed and durable.
+    """
 
     async def main() -> bytes:
         async with node(files) as broker:
@@ -104,18 +106,25 @@ def begun(files: SimFiles) -> bytes:
             await plain(await create(broker))
             assert alter(broker, other(log_of(broker))) is Errors.NONE
             future = broker.services.logs.futures.logs[KEY]
-            await until(lambda: future.log_end_offset > 0)
+            await until(lambda: future.log_end_offset >= 3 * batches)
+            if rolls:
+                end_offset = future.log_end_offset
+                future.roll(0)
+                future.flush(0)
+                await until(lambda: future.log_end_offset > end_offset)
             return bytes(contents(log_of(broker))["records"])
 
     return asyncio.run(main())
 
 
-def arrives(files: SimFiles, before: bytes, *, is_clean: bool) -> None:
-    """Starts again, after a stop of this kind, and has the move finished with all records."""
+def arrives(files: SimFiles, before: bytes, *, is_clean: bool) -> list[str]:
+    """Starts again, after a stop of this kind, and has the move finished with all records; what
+    was reported.
+    """
     for path in () if is_clean else DIRECTORIES:
         files.unlink(f"{path}/{CLEAN_SHUTDOWN_FILE}")
 
-    async def main() -> None:
+    async def main() -> list[str]:
         async with node(files) as broker:
             source = log_of(broker)
             await throttle(broker, None)
@@ -123,8 +132,9 @@ def arrives(files: SimFiles, before: bytes, *, is_clean: bool) -> None:
             assert log_of(broker) is not source
             assert log_of(broker).log_start_offset == 0
             assert contents(log_of(broker))["records"] == before
+            return list(broker.reports)  # type: ignore[attr-defined]
 
-    asyncio.run(main())
+    return asyncio.run(main())
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
@@ -134,6 +144,46 @@ def test_a_damaged_copy_is_made_again(*, is_clean: bool) -> None:
     (copy,) = futures(files)
     files.open(f"{copy}/{0:020}.log").write([b"\xff" * 20], 0)
     arrives(files, before, is_clean=is_clean)
+
+
+# In the second batch of a copy: the leader epoch, the checksum, and what a record has.
+EPOCH_AT, CHECKSUM_AT, VALUE_AT = 15, 17, 100
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize(
+    ("at", "damage"),
+    [
+        pytest.param(VALUE_AT, b"\0" * 30, id="zeroed"),
+        pytest.param(VALUE_AT, b"\x01", id="flipped"),
+        pytest.param(CHECKSUM_AT, b"\x01\x02\x03\x04", id="checksum"),
+        pytest.param(EPOCH_AT, b"\x01", id="epoch"),
+        pytest.param(0, b"\0" * 100, id="whole header"),
+    ],
+)
+def test_a_copy_in_which_bytes_changed_while_the_broker_was_down_is_made_again(
+    at: int, damage: bytes, *, is_clean: bool
+) -> None:
+    """It has as many bytes as before, and its end is whole: only a look at each batch tells."""
+    files = new_files()
+    before = begun(files, batches=3, rolls=True)
+    (copy,) = futures(files)
+    path = f"{copy}/{0:020}.log"
+    stored = read_whole(files, path)
+    batch_bytes = 12 + int.from_bytes(stored[8:12], "big")
+    assert len(stored) >= 3 * batch_bytes
+    files.open(path).write([damage], batch_bytes + at)
+    assert read_whole(files, path) != stored
+    reports = arrives(files, before, is_clean=is_clean)
+    (text,) = [each for each in reports if "It is made again" in each]
+    assert text.startswith(f"the copy of t-0 in {copy.rpartition('/')[0]} ")
+
+
+def test_a_copy_that_is_whole_is_gone_on_with() -> None:
+    files = new_files()
+    before = begun(files)
+    reports = arrives(files, before, is_clean=True)
+    assert not [each for each in reports if "It is made again" in each]
 
 
 def test_a_damaged_copy_of_an_earlier_topic_goes() -> None:
