@@ -16,6 +16,11 @@ From COPY on, copying goes on in all stages. Nothing of a move is kept but the f
 log: a broker that starts with one goes on with the move. A source whose log is not there any more,
 while all directories are, was renamed by a swap that a crash ended, so that the future log is the
 log.
+
+A target that fails ends the move. Its folder is left, since nothing can be removed there, and as in
+Kafka the move goes on when a start finds the disk again. Nothing wrong comes of that: the folder is
+checked as any other, what the source has lost or got since is cut and copied as by any follower,
+and until the disk is back no other move begins.
 """
 
 from __future__ import annotations

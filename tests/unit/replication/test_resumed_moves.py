@@ -415,3 +415,86 @@ def test_key_that_was_deleted_while_the_disk_of_the_copy_was_away_does_not_come_
     asyncio.run(delete())
     files.rename("/away", target)
     asyncio.run(finish(target))
+
+
+def test_nothing_is_copied_to_a_copy_before_it_was_read() -> None:
+    """Whatever changes in the metadata; and a move that is cancelled by then leaves nothing."""
+    files = new_files()
+    begun(files)
+    (copy,) = futures(files)
+
+    async def main() -> None:
+        async with node(files) as broker:
+            # The rate that was set is so low that it takes long to read the copy.
+            source, partition = log_of(broker), find(broker)
+            future, moves = broker.services.logs.futures.logs[KEY], broker.services.replicas.moves
+            assert moves is not None
+            end_offset = future.log_end_offset
+            await throttle(broker, 1)
+            moves.update(partition)
+            await asyncio.sleep(0.1)
+            assert future.log_end_offset == end_offset
+            assert alter(broker, copy.rpartition("/")[0]) is Errors.NONE
+            assert broker.services.logs.futures.logs[KEY] is future
+            assert alter(broker, source.directory.path) is Errors.NONE
+            assert futures(files) == []
+            await asyncio.sleep(0.1)
+            assert log_of(broker) is source
+            assert all(each.is_online for each in broker.services.logs.directories)
+            assert not source.is_moving
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_move_whose_target_failed_ends_and_goes_on_when_the_disk_is_back(
+    policy: str, *, is_damaged: bool
+) -> None:
+    """As in Kafka: the copy on the disk that failed cannot be removed, and the next start finds
+    it. What was written meanwhile is copied, and a copy that the failing disk has damaged is made
+    again.
+    """
+    files = new_files()
+
+    async def begin() -> tuple[str, str]:
+        async with node(files) as broker:
+            await throttle(broker, SLOW_BYTES_PER_SECOND)
+            await plain(await create(broker, cleanup_policy=policy))
+            source, moves = log_of(broker), broker.services.replicas.moves
+            assert moves is not None
+            await until(lambda: assigned(broker) == source.directory.directory_id)
+            assert alter(broker, other(source)) is Errors.NONE
+            future = broker.services.logs.futures.logs[KEY]
+            await until(lambda: future.log_end_offset >= 9)
+            future.roll(0)
+            future.flush(0)
+            # What is durable is not looked at when the log is loaded.
+            future.directory.checkpoint_recovery_points()
+            files.faults = [Fault("write", future.folder)]
+            await until(lambda: not future.directory.is_online)
+            await until(lambda: moves.get(find(broker)) is None)
+            assert future.is_closed
+            assert not source.is_moving
+            # Another copy might be on the disk that is away.
+            assert alter(broker, other(source)) is Errors.KAFKA_STORAGE_ERROR
+            find(broker).append(batch(1, value_bytes=50), now_ms=0)
+            return future.folder, source.directory.path
+
+    async def finish() -> None:
+        async with node(files) as broker:
+            assert log_of(broker).directory.path == source
+            before = contents(log_of(broker))
+            await throttle(broker, None)
+            await moved(broker, folder.rpartition("/")[0])
+            assert contents(log_of(broker)) == before
+            reports = broker.reports  # type: ignore[attr-defined]
+            assert is_damaged is bool([one for one in reports if "It is made again" in one])
+
+    folder, source = asyncio.run(begin())
+    assert futures(files) == [folder]
+    files.faults = []
+    if is_damaged:
+        files.open(f"{folder}/{0:020}.log").write([bytes(30)], 100)
+    asyncio.run(finish())
+    assert futures(files) == []
