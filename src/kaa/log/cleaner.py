@@ -169,14 +169,27 @@ class LogCleaner:
             return log.log_start_offset
         return offset
 
+    def cleaned_offset(self, partition: TopicPartition) -> int:
+        """Below it gaps of a log are natural, whatever its policy is today."""
+        return self._first_dirty.get(partition, 0)
+
     def load_checkpoint(self, directory: LogDirectory, table: dict[TopicPartition, int]) -> None:
-        """Takes the entries of the logs that are there; those of others would meet a successor."""
-        self._first_dirty |= {p: offset for p, offset in table.items() if p in directory.logs}
-        if not directory.logs.keys() >= table.keys():
+        """Takes the entries of the logs that are there; those of others would meet a successor.
+        That of a copy counts where its source has none, and may be in its place by now.
+        """
+        known = directory.every_log
+        for partition, offset in table.items():
+            if partition in directory.logs:
+                self._first_dirty[partition] = offset
+            elif partition in known:
+                self._first_dirty.setdefault(partition, offset)
+        if not known.keys() >= table.keys():
             self.write_checkpoint(directory)
 
     def _offsets(self, directory: LogDirectory) -> dict[TopicPartition, int]:
-        return {p: o for p, o in self._first_dirty.items() if p in directory.logs}
+        """A copy has the gaps of its source, and takes its place between two checkpoints."""
+        known = directory.every_log
+        return {p: o for p, o in self._first_dirty.items() if p in known}
 
     def checkpoint_job(self, directory: LogDirectory) -> CheckpointJob:
         return CheckpointJob(directory, CLEANER_OFFSET_CHECKPOINT_FILE, self._offsets(directory))

@@ -5,7 +5,9 @@ its source as a replica follows its leader (`kaa.replication.moves`), and counts
 it takes the source's place. That is the swap, and these are its steps:
 
 1. what the source has more, a little by then, is copied;
-2. the future log is made as durable as the source is;
+2. the future log is made as durable as the source is, and the checkpoints of its directory say
+   what those of the source do: where it starts, from where on it is to be recovered, and up to
+   where it was compacted, so that gaps are not taken for lost tails;
 3. the source's folder is renamed to `...-delete`, and its directory synced;
 4. the future log's folder gets the plain name, and its directory is synced;
 5. the future log takes over what is not in the records: producers that have none left, epochs
@@ -43,6 +45,7 @@ from kaa.log.names import (
     DELETE_FOLDER_SUFFIX,
     FUTURE_FOLDER_SUFFIX,
     LOG_START_OFFSET_CHECKPOINT_FILE,
+    RECOVERY_POINT_CHECKPOINT_FILE,
     folder_name,
     marked_folder_name,
 )
@@ -55,6 +58,7 @@ from kaa.wire.primitives import Uuid
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from kaa.log.cleaner import LogCleaner
     from kaa.log.config import LogConfig, LogManagerConfig
     from kaa.log.dirs import LogDirectory
     from kaa.log.files import OpenDirectory
@@ -69,6 +73,7 @@ class FutureLogsHost(Protocol):
     """What future logs need of the log manager."""
 
     logs: dict[TopicPartition, UnifiedLog]
+    cleaner: LogCleaner
 
     @property
     def config(self) -> LogManagerConfig: ...
@@ -91,6 +96,10 @@ class FutureLogs:
         self.logs: dict[TopicPartition, UnifiedLog] = {}
         # Those that were found after a stop that was not clean.
         self.unclean: set[TopicPartition] = set()
+
+    @property
+    def cleaner(self) -> LogCleaner:
+        return self._host.cleaner
 
     def get(self, partition: TopicPartition) -> UnifiedLog | None:
         return self.logs.get(partition)
@@ -324,13 +333,16 @@ class _Swap:
 
     def _make_durable(self) -> Iterator[Step]:
         source, future = self._source, self._future
-        files, target = future.directory.files, future.directory
+        files = future.directory.files
         for path in future.take_doomed():
             yield from self._run(future.failed, partial(unlink_if_exists, files, path))
         self._follow_start()
         # A flush of the source that ends from now on must not be ahead of the future log.
         is_all = self._is_group_committed or source.is_flushing
         durable_offset = source.log_end_offset if is_all else source.recovery_point
+        # A gap that a power cut leaves below this one would be taken for natural.
+        cleaned_offset = self._futures.cleaner.cleaned_offset(source.partition)
+        durable_offset = max(durable_offset, min(cleaned_offset, source.log_end_offset))
         if future.recovery_point < durable_offset or future.is_new:
             job = future.make_flush_job(future.log_end_offset, whole_active=False)
             try:
@@ -340,12 +352,23 @@ class _Swap:
                 raise
             future.complete_flush(job, self._now_ms)
             future.is_flushing = True
+        for checkpoint in self._checkpoints(cleaned_offset):
+            yield from self._run(future.failed, checkpoint.run)
+
+    def _checkpoints(self, cleaned_offset: int) -> Iterator[CheckpointJob]:
+        source, future = self._source, self._future
+        target = future.directory
         if source.is_tiered or future.log_start_offset > future.segments.first.base_offset:
             # What was deleted must stay so, whatever happens next.
-            checkpoint = CheckpointJob(
-                target, LOG_START_OFFSET_CHECKPOINT_FILE, target.log_start_offsets()
-            )
-            yield from self._run(future.failed, checkpoint.run)
+            starts = target.log_start_offsets()
+            yield CheckpointJob(target, LOG_START_OFFSET_CHECKPOINT_FILE, starts)
+        if len(future.segments) > 1:
+            # Recovery would cut the log at the first gap between two of them that it meets above
+            # its recovery point, unless it was compacted.
+            points = target.recovery_points()
+            yield CheckpointJob(target, RECOVERY_POINT_CHECKPOINT_FILE, points)
+            if cleaned_offset > 0:
+                yield self._futures.cleaner.checkpoint_job(target)
 
     def _follow_start(self) -> None:
         source, future = self._source, self._future

@@ -20,7 +20,7 @@ from kaa.log.sim_files import CrashError, CrashMode, Fault, Inspection, Operatio
 from kaa.model.topics import TopicPartition
 from tests.support.ids import uuid
 from tests.unit.log.batches import batch
-from tests.unit.log.logs import SMALL, stored_batches
+from tests.unit.log.logs import SMALL, run_jobs, stored_batches
 
 if TYPE_CHECKING:
     from kaa.log.log import UnifiedLog
@@ -30,6 +30,7 @@ KEY = TopicPartition("t", 0)
 TOPIC_ID = uuid(5)
 CONFIG = LogManagerConfig(transaction_partition_verification_enable=False)
 TIERED = replace(SMALL, remote_storage_enable=True)
+COMPACTED = replace(SMALL, cleanup_policy=frozenset({"compact"}), min_cleanable_dirty_ratio=0.0)
 DURABLE_RECORDS = 20
 RECORDS = 30
 
@@ -370,6 +371,43 @@ def test_crash_at_any_operation_of_a_swap_keeps_what_only_remote_segments_tell(
             is_over = swap(manager, source) == [None]
         log = found_after(files.restart(mode, seed=crash_at), TIERED)[1]
         assert remembered(log) == before, f"after operation {crash_at}"
+        places.add(log.directory.path)
+        crash_at += 1
+    assert places == {A, B}
+
+
+def compacted(manager: LogManager) -> UnifiedLog:
+    """A log of many segments with gaps between them."""
+    log = manager.get_or_create(KEY, TOPIC_ID, now_ms=0)
+    for number in range(RECORDS):
+        key = b"again" if number % 10 else b"%d" % number
+        append_as_leader(log, batch([(key, bytes(200))]), leader_epoch=0, now_ms=0)
+    log.update_high_watermark(log.log_end_offset)
+    log.flush(0)
+    run_jobs(manager.cleaner.work(0), 0)
+    return log
+
+
+@pytest.mark.parametrize("mode", get_args(CrashMode))
+def test_crash_at_any_operation_of_a_swap_keeps_what_lies_behind_gaps(mode: CrashMode) -> None:
+    """The log was compacted, and its policy is another one by now."""
+    places = set()
+    crash_at, is_over = 0, False
+    while not is_over:
+        files = disks()
+        manager = started(files, COMPACTED)
+        source = compacted(manager)
+        before = [bytes(each.view) for each in stored_batches(source)]
+        assert RECORDS // 10 < len(before) < RECORDS // 2
+        manager.directories[0].checkpoint_recovery_points()
+        source.update_config(SMALL)
+        future = manager.futures.create(source, manager.directories[1], 0)
+        copy(source, future, source.log_end_offset)
+        files.crash_at = len(files.history) + crash_at
+        with suppress(CrashError):
+            is_over = swap(manager, source) == [None]
+        log = found_after(files.restart(mode, seed=crash_at))[1]
+        assert [bytes(each.view) for each in stored_batches(log)] == before
         places.add(log.directory.path)
         crash_at += 1
     assert places == {A, B}
