@@ -422,7 +422,6 @@ class Broker:
         self, metadata: NodeMetadata, logs: LogManager, tasks: asyncio.TaskGroup
     ) -> None:
         services = self.services
-        logs.read_clean_shutdowns()
         self._lifecycle = lifecycle = self._make_lifecycle(metadata, logs)
         metadata.replica.on_published = lifecycle.published
         self._begin(tasks, lifecycle.run())
@@ -484,8 +483,7 @@ class Broker:
         )
 
     def _make_lifecycle(self, metadata: NodeMetadata, logs: LogManager) -> BrokerLifecycle:
-        epochs = logs.clean_broker_epochs.values()
-        known = [epoch for epoch in epochs if epoch is not None]
+        previous_epoch = logs.read_clean_shutdowns()
         replica = metadata.replica
         return BrokerLifecycle(
             self.config,
@@ -499,7 +497,7 @@ class Broker:
                     for found in logs.online_directories
                     if found.directory_id is not None
                 ],
-                min(known) if len(known) == len(epochs) and known else -1,
+                previous_epoch,
             ),
             self._random,
             published_offset=lambda: replica.published_offset,

@@ -48,7 +48,9 @@ from kaa.log.names import (
     parse_folder_name,
 )
 from kaa.log.properties import (
+    NO_BROKER_EPOCH,
     read_clean_shutdown,
+    read_stopped_directories,
     read_topic_id,
     remove_clean_shutdown,
     write_clean_shutdown,
@@ -153,17 +155,24 @@ class LogManager:
             except OSError as error:
                 directory.fail(error)
 
-    def read_clean_shutdowns(self) -> None:
-        """Finds out how each directory was left; a broker says so when it registers, before its
-        logs are loaded.
+    def read_clean_shutdowns(self) -> int:
+        """The broker epoch of the last stop if it was clean, else -1. A broker says so when it
+        registers, before its logs are loaded, and the cluster takes it for whole. So, as in Kafka,
+        all directories have to be there and to agree. One that was taken out of log.dirs is not.
         """
+        stopped: set[str] = set()
         for directory in self.online_directories:
             try:
                 epoch = read_clean_shutdown(self._files, directory.path)
+                stopped |= read_stopped_directories(self._files, directory.path)
             except OSError as error:
                 directory.fail(error)
             else:
                 self.clean_broker_epochs[directory.path] = epoch
+        is_whole = stopped <= {str(directory.directory_id) for directory in self.directories}
+        epochs = {self.clean_broker_epochs.get(directory.path) for directory in self.directories}
+        epoch = epochs.pop() if len(epochs) == 1 and is_whole else None
+        return NO_BROKER_EPOCH if epoch is None else epoch
 
     def start(
         self, now_ms: int, is_ours: IsOurs = lambda _, __: True
@@ -623,6 +632,7 @@ class LogManager:
 
     def finish_shutdown(self, broker_epoch: int) -> None:
         """The second part: directories that failed on the way get no marker."""
+        ids = [each.directory_id for each in self.directories if each.directory_id is not None]
         for directory in self.directories:
             try:
                 directory.checkpoint_recovery_points()
@@ -631,7 +641,7 @@ class LogManager:
                 if directory.is_online:
                     # The folders that were made here.
                     self._files.sync_directory(directory.path)
-                    write_clean_shutdown(self._files, directory.path, broker_epoch)
+                    write_clean_shutdown(self._files, directory.path, broker_epoch, ids)
             except StorageError:
                 continue
             except OSError as error:

@@ -20,6 +20,9 @@ the next start, before anything is served, so that a stale one can never skip a 
 
     {"version": 0, "brokerEpoch": 15}
 
+Where a broker has several log directories, `directoryIds` has their ids, so that the next start
+misses one that was taken out of its settings. Kafka writes none, and reads over them.
+
 Ids are 128-bit numbers in URL-safe base64 without padding.
 """
 
@@ -41,12 +44,14 @@ from kaa.log.names import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FILE, PARTITION_M
 from kaa.wire.primitives import UUID_ZERO, Uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kaa.log.files import Files
 
 META_PROPERTIES_VERSION = 1
 _PARTITION_METADATA_VERSION = 0
 _CLEAN_SHUTDOWN_VERSION = 0
-_NO_BROKER_EPOCH = -1
+NO_BROKER_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +151,24 @@ def read_clean_shutdown(files: Files, directory: str) -> int | None:
         return int(json.loads(content)["brokerEpoch"])
     except (ValueError, KeyError, TypeError):
         # Versions before 3.7 left an empty file; the stop was clean, the epoch is not known.
-        return _NO_BROKER_EPOCH
+        return NO_BROKER_EPOCH
 
 
-def write_clean_shutdown(files: Files, directory: str, broker_epoch: int) -> None:
-    marker = {"version": _CLEAN_SHUTDOWN_VERSION, "brokerEpoch": broker_epoch}
+def read_stopped_directories(files: Files, directory: str) -> set[str]:
+    """The ids of the directories that a broker had when it was stopped, if it has told."""
+    try:
+        ids = json.loads(read_whole(files, f"{directory}/{CLEAN_SHUTDOWN_FILE}"))["directoryIds"]
+        return {str(each) for each in ids}
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def write_clean_shutdown(
+    files: Files, directory: str, broker_epoch: int, directory_ids: Sequence[Uuid] = ()
+) -> None:
+    marker: dict[str, object] = {"version": _CLEAN_SHUTDOWN_VERSION, "brokerEpoch": broker_epoch}
+    if len(directory_ids) > 1:
+        marker["directoryIds"] = [str(each) for each in directory_ids]
     content = json.dumps(marker, separators=(",", ":")).encode()
     write_atomically(files, f"{directory}/{CLEAN_SHUTDOWN_FILE}", content)
 

@@ -390,3 +390,27 @@ def test_a_directory_that_fails_while_its_logs_are_loaded_is_let_go_of() -> None
                     assert found.is_leader
 
     asyncio.run(main())
+
+
+def _previous_epochs(settings: BrokerConfig, files: SimFiles) -> tuple[int, int]:
+    """With which epoch of its last stop a node registers, and which it has then."""
+
+    async def main() -> tuple[int, int]:
+        async with running(Broker(settings, files=files)) as broker:
+            assert broker._lifecycle is not None
+            return broker._lifecycle._identity.previous_epoch, broker._broker_epoch()
+
+    return asyncio.run(main())
+
+
+def test_a_stop_was_clean_only_if_all_directories_are_there() -> None:
+    files = formatted(SETTINGS)
+    _, epoch = _previous_epochs(SETTINGS, files)
+    assert _previous_epochs(SETTINGS, files)[0] == epoch
+    files.rename(SECOND, "/away")
+    assert _previous_epochs(SETTINGS, files)[0] == -1
+    files.rename("/away", SECOND)
+    # It tells of an earlier stop than the other one.
+    assert _previous_epochs(SETTINGS, files)[0] == -1
+    shrunk = config(f"log.dirs={FIRST}", f"metadata.log.dir={FIRST}")
+    assert _previous_epochs(shrunk, files)[0] == -1

@@ -14,6 +14,7 @@ from kaa.log.files import read_whole, write_new
 from kaa.log.jobs import Job
 from kaa.log.manager import LogManager
 from kaa.log.names import RECOVERY_POINT_CHECKPOINT_FILE
+from kaa.log.properties import write_clean_shutdown
 from kaa.log.sim_files import CrashError, Fault, Inspection, SimFiles
 from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
@@ -505,3 +506,61 @@ def test_a_directory_that_cannot_be_read_at_the_start_is_offline_alone(
         assert not [path for path in files.open_paths() if path.startswith(f"{B}/t")]
         skip += 1
     assert offline > (0 if operation in {"list", "size"} else 2)
+
+
+# --- what a broker says of its last stop
+
+
+def _stopped(*paths: str) -> SimFiles:
+    """Files of a broker that was stopped with these directories."""
+    files = SimFiles()
+    stop(_identified(start(new_manager(files, paths))))
+    return files
+
+
+def _identified(manager: LogManager) -> LogManager:
+    for number, directory in enumerate(manager.directories):
+        directory.directory_id = uuid(100 + number)
+    return manager
+
+
+def test_a_clean_stop_of_all_directories_is_told() -> None:
+    manager = _identified(new_manager(_stopped(A, B), (A, B)))
+    assert manager.read_clean_shutdowns() == 15
+
+
+def test_a_stop_is_not_clean_with_a_directory_that_is_away() -> None:
+    manager = _identified(new_manager(_stopped(A, B), (A, B)))
+    manager.exclude({B: "not there"})
+    assert manager.read_clean_shutdowns() == -1
+
+
+def test_a_stop_is_not_clean_with_a_directory_that_cannot_be_read() -> None:
+    files = _stopped(A, B)
+    files.faults.append(Fault("read", "/b", errno.EIO))
+    manager = _identified(new_manager(files, (A, B)))
+    assert manager.read_clean_shutdowns() == -1
+    assert [directory.path for directory in manager.online_directories] == [A]
+
+
+def test_a_stop_is_not_clean_with_a_directory_that_has_no_marker() -> None:
+    manager = _identified(new_manager(_stopped(A), (A, B)))
+    assert manager.read_clean_shutdowns() == -1
+
+
+def test_a_stop_is_not_clean_without_one_of_its_directories() -> None:
+    manager = _identified(new_manager(_stopped(A, B), (A,)))
+    assert manager.read_clean_shutdowns() == -1
+
+
+def test_a_stop_of_which_directories_tell_different_epochs_is_not_clean() -> None:
+    files = _stopped(A, B)
+    write_clean_shutdown(files, B, 14)
+    assert _identified(new_manager(files, (A, B))).read_clean_shutdowns() == -1
+
+
+def test_a_clean_stop_of_kafka_names_no_directories() -> None:
+    files = _stopped(A, B)
+    for path in (A, B):
+        write_clean_shutdown(files, path, 15)
+    assert _identified(new_manager(files, (A, B))).read_clean_shutdowns() == 15

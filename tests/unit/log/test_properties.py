@@ -10,6 +10,7 @@ from kaa.log.properties import (
     MetaProperties,
     read_clean_shutdown,
     read_meta_properties,
+    read_stopped_directories,
     read_topic_id,
     remove_clean_shutdown,
     write_clean_shutdown,
@@ -119,3 +120,18 @@ def test_an_empty_marker_is_a_clean_stop_of_unknown_epoch() -> None:
     files = _files()
     _write(files, "/d/.kafka_cleanshutdown", b"")
     assert read_clean_shutdown(files, "/d") == -1
+
+
+def test_a_clean_shutdown_marker_names_the_directories_of_the_broker() -> None:
+    files = _files()
+    assert read_stopped_directories(files, "/d") == set()
+    write_clean_shutdown(files, "/d", 15, [uuid(1), uuid(2)])
+    assert read_clean_shutdown(files, "/d") == 15
+    assert read_stopped_directories(files, "/d") == {str(uuid(1)), str(uuid(2))}
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"version":0,"brokerEpoch":15}'])
+def test_a_marker_of_others_names_no_directories(content: bytes) -> None:
+    files = _files()
+    _write(files, "/d/.kafka_cleanshutdown", content)
+    assert read_stopped_directories(files, "/d") == set()
