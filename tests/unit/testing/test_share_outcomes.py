@@ -11,6 +11,7 @@ from kaa.coordinators.share.state import (
     state_tombstone,
     update_record,
 )
+from kaa.model.pieces import finish
 from kaa.serving.share.in_flight import RecordState
 from kaa.testing.share_outcomes import outcomes
 from kaa.wire.primitives import Uuid
@@ -41,11 +42,12 @@ class StateTopic:
 
 
 def begun(state_epoch: int, *batches: StateBatch) -> NewRecord:
-    return UNINITIALISED._replace(state_epoch=state_epoch, batches=batches).snapshot(KEY)
+    state = UNINITIALISED._replace(state_epoch=state_epoch, batches=batches)
+    return finish(state.snapshot(KEY))
 
 
 def update(*batches: StateBatch, key: SharePartitionKey = KEY, start: int = 0) -> NewRecord:
-    return update_record(
+    record = update_record(
         key,
         snapshot_epoch=0,
         leader_epoch=0,
@@ -53,6 +55,7 @@ def update(*batches: StateBatch, key: SharePartitionKey = KEY, start: int = 0) -
         delivery_complete_count=0,
         batches=batches,
     )
+    return finish(record)
 
 
 def found(*records: NewRecord) -> dict[int, RecordState]:
