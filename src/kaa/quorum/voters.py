@@ -15,7 +15,6 @@ majority of one meets any majority of the next.
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from kaa import limits
@@ -24,7 +23,7 @@ from kaa.quorum.values import Value
 from kaa.wire.primitives import UUID_ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from kaa.wire.primitives import Uuid
 
@@ -75,11 +74,11 @@ class Node(Value):
 Endpoints = tuple[Endpoint, ...]
 
 
-def named_endpoints(points: Iterable[Any]) -> Endpoints:
+def named_endpoints(points: Sequence[Any]) -> Endpoints:
     """The listeners that a message names. Of too many one more than are allowed, which is refused
     when everything before that was checked.
     """
-    some = islice(points, limits.QUORUM_LISTENERS_MAX + 1)
+    some = points[: limits.QUORUM_LISTENERS_MAX + 1]
     return tuple(Endpoint(point.name, point.host, point.port) for point in some)
 
 
