@@ -39,11 +39,13 @@ A driver is the only owner of a `QuorumMachine`: one task, one queue of events.
    `LogWritten` of that write.
 7. `AppendAsFollower`: the first batch must start at the log end offset, CRC and format are checked;
    the append ends before the first batch that is wrong, and what was appended is reported. Never
-   append half a batch.
+   append half a batch. If not even the first could be taken, hand in `FetchDamaged` before the
+   `LogWritten`.
 8. A failed write or fsync is not retried: stop the machine and take the directory offline.
 9. `BeginSnapshot`, `AppendToSnapshot`, `DiscardSnapshot` work on an unfinished file that is not yet
    a snapshot of the `LogView`; `InstallSnapshot` fsyncs it, makes it one, and empties the log, in
-   this order, so that step 1 finishes the work after a crash in between.
+   this order, so that step 1 finishes the work after a crash in between. A file that turns out
+   damaged is removed, and `FetchDamaged` handed in instead of `LogWritten`; the log stays as it is.
 10. `SendRequest`: convert to the newest version of the API that the node has, send, hand the answer
     in as `ReceivedResponse`. A broken connection or a timeout of the transport is
     `ErrorResponse(BROKER_NOT_AVAILABLE)`, a version that the node does not have
@@ -124,6 +126,7 @@ from kaa.quorum.election import ElectionState
 from kaa.quorum.events import (
     Append,
     Event,
+    FetchDamaged,
     LogWritten,
     ReceivedRequest,
     ReceivedResponse,
@@ -179,6 +182,7 @@ __all__ = [
     "Endpoints",
     "ErrorResponse",
     "Event",
+    "FetchDamaged",
     "FetchRequest",
     "FetchResponse",
     "FetchSnapshotRequest",

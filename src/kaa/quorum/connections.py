@@ -35,7 +35,7 @@ class Connections:
     before every request, and about every response before it counts.
     """
 
-    __slots__ = ("_bootstrap", "_busy", "_config", "_random", "last_correlation_id")
+    __slots__ = ("_bootstrap", "_busy", "_config", "_paused", "_random", "last_correlation_id")
 
     def __init__(
         self, bootstrap: tuple[Node, ...], config: QuorumConfig, random: RandomSource
@@ -45,12 +45,22 @@ class Connections:
         self._random = random
         # By node id; an entry whose time has passed counts as ready.
         self._busy: dict[int, _Connection] = {}
+        # An epoch whose leader is not asked before that time; stays over a reset.
+        self._paused = (-1, 0)
         # Only rises, also over a reset, so that no old answer is taken for a new one.
         self.last_correlation_id = 0
 
     def reset(self) -> None:
         """Forget all requests under way and all pauses."""
         self._busy.clear()
+
+    def pause_epoch(self, epoch: int, until_ms: int) -> None:
+        """Leave the leader of an epoch alone, whatever elections come to nothing meanwhile."""
+        self._paused = (epoch, until_ms)
+
+    def epoch_paused_until_ms(self, epoch: int) -> int:
+        paused_epoch, until_ms = self._paused
+        return until_ms if epoch == paused_epoch else 0
 
     def forget(self, node_id: int) -> None:
         self._busy.pop(node_id, None)

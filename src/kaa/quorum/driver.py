@@ -26,7 +26,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.limits import RECORDS_PER_PIECE
-from kaa.log.errors import LogError
+from kaa.log.errors import CorruptFileError, LogError
 from kaa.log.quorum_state import QuorumStateData, write_quorum_state
 from kaa.quorum.control_records import (
     build_control_records,
@@ -57,6 +57,7 @@ from kaa.quorum.effects import (
 )
 from kaa.quorum.events import (
     Append,
+    FetchDamaged,
     ReceivedRequest,
     ReceivedResponse,
     Resign,
@@ -68,7 +69,7 @@ from kaa.quorum.events import (
 from kaa.quorum.messages import ErrorResponse
 from kaa.quorum.replicated_state import committed_batch
 from kaa.quorum.shared_sync import SharedSync
-from kaa.quorum.snapshots import SnapshotValues
+from kaa.quorum.snapshots import SnapshotValues, snapshot_name
 from kaa.quorum.transitions import QuorumError
 from kaa.quorum.voters import NO_KRAFT_VERSION, node_at
 from kaa.records.batch import iter_batches
@@ -464,6 +465,9 @@ class QuorumDriver:
                 valid = _valid_part(records, start_offset)
                 if valid:
                     self.log.append_as_follower(valid, epoch, now_ms)
+                else:
+                    damage = f"the batch at offset {start_offset} of the metadata log is damaged"
+                    self._events.append(FetchDamaged(damage))
         for batch in written or self.log.batches(start_offset, self.log.end_offset):
             if batch.is_control:
                 for offset, voters in self._control.take_batch(batch):
@@ -593,17 +597,30 @@ class QuorumDriver:
             case InstallSnapshot(write_id):
                 writer, self._download = self._download, None
                 assert writer is not None
-                contents: list[SnapshotContent] = []
+                found: list[SnapshotContent | CorruptFileError] = []
 
                 def finish() -> None:
-                    contents.append(writer.finish_checked())
+                    try:
+                        found.append(writer.finish_checked())
+                    except CorruptFileError as error:
+                        found.append(error)
 
-                self._hold(finish, lambda: self._install(writer, contents[0], write_id))
+                self._hold(finish, lambda: self._finished(writer, found[0], write_id))
 
     def _abandon_download(self) -> None:
         if self._download is not None:
             self._download.abandon()
             self._download = None
+
+    def _finished(
+        self, writer: SnapshotWriter, found: SnapshotContent | CorruptFileError, write_id: int
+    ) -> None:
+        if isinstance(found, CorruptFileError):
+            name = snapshot_name(writer.id)
+            damage = f"the snapshot {name} is damaged ({found.reason})"
+            self._events.append(FetchDamaged(damage, write_id))
+        else:
+            self._install(writer, found, write_id)
 
     def _install(self, writer: SnapshotWriter, content: SnapshotContent, write_id: int) -> None:
         def installed() -> None:

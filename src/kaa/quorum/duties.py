@@ -231,6 +231,9 @@ def _fetch_from_best_node(replica: Replica, state: Follower) -> int | None:
     connections, now_ms = replica.connections, replica.now_ms
     if leader is None:
         return _look_elsewhere(replica)
+    paused_until_ms = connections.epoch_paused_until_ms(state.epoch)
+    if now_ms < paused_until_ms:
+        return paused_until_ms
     if connections.has_timed_out(leader.id, now_ms):
         connections.forget(leader.id)
         elsewhere_ms = _look_elsewhere(replica)

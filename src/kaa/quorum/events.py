@@ -47,6 +47,16 @@ class LogWritten(Value):
     end_offset: int
 
 
+class FetchDamaged(Value):
+    """Nothing of what the leader sent could be taken: a snapshot, in place of its log write, or the
+    first batch of records, whose log write is reported as any other.
+    """
+
+    # What it is and what is wrong with it.
+    what: str
+    write_id: int | None = None
+
+
 class VoterSetRead(Value):
     """A VotersRecord was appended at this offset, or stands in the snapshot that ends after it."""
 
@@ -80,6 +90,7 @@ Event = (
     | ReceivedRequest
     | ReceivedResponse
     | LogWritten
+    | FetchDamaged
     | VoterSetRead
     | Append
     | Resign

@@ -12,6 +12,7 @@ from kaa.quorum.config import QuorumConfig
 from kaa.quorum.duties import finish_shutdown, look_around
 from kaa.quorum.events import (
     Append,
+    FetchDamaged,
     LogWritten,
     ReceivedRequest,
     ReceivedResponse,
@@ -22,7 +23,12 @@ from kaa.quorum.events import (
 )
 from kaa.quorum.leader import Leader
 from kaa.quorum.replica import Replica
-from kaa.quorum.replies import handle_log_written, handle_response, handle_voter_set
+from kaa.quorum.replies import (
+    handle_damage,
+    handle_log_written,
+    handle_response,
+    handle_voter_set,
+)
 from kaa.quorum.serving import handle_append, handle_request
 from kaa.quorum.states import Follower, Resigned, Unattached
 from kaa.quorum.values import Value
@@ -212,6 +218,8 @@ class QuorumMachine:
             handle_response(replica, event.node_id, event.correlation_id, event.response)
         elif isinstance(event, LogWritten):
             handle_log_written(replica, event)
+        elif isinstance(event, FetchDamaged):
+            handle_damage(replica, event)
         elif isinstance(event, VoterSetRead):
             handle_voter_set(replica, event)
         elif isinstance(event, Append):

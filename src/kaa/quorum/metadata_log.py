@@ -302,11 +302,15 @@ class SnapshotWriter:
 
     def finish_checked(self) -> SnapshotContent:
         """The same with what somebody else wrote, if nothing is wrong with it. CorruptFileError
-        leaves a file that the next start removes.
+        leaves no file.
         """
         self._file.sync()
         self._file.close()
-        content = load_snapshot(self._files, self._path)
+        try:
+            content = load_snapshot(self._files, self._path)
+        except CorruptFileError:
+            unlink_if_exists(self._files, self._path)
+            raise
         return content._replace(values=SnapshotValues(self._files, self._publish()))
 
     def _publish(self) -> str:

@@ -30,12 +30,18 @@ from kaa.quorum.messages import (
     VoteResponse,
 )
 from kaa.quorum.serving import follow_if_newer, high_watermark_moved
-from kaa.quorum.states import Candidate, Follower, Prospective, Resigned, SnapshotDownload
+from kaa.quorum.states import (
+    Candidate,
+    Follower,
+    Prospective,
+    Resigned,
+    SnapshotDownload,
+)
 from kaa.quorum.voter_changes import give_up_unreachable_voter, handle_api_versions
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from kaa.quorum.events import LogWritten, VoterSetRead
+    from kaa.quorum.events import FetchDamaged, LogWritten, VoterSetRead
     from kaa.quorum.log_view import OffsetAndEpoch
     from kaa.quorum.messages import (
         LeaderResponse,
@@ -364,6 +370,28 @@ def handle_log_written(replica: Replica, written: LogWritten) -> None:
             high_watermark_moved(replica, state)
     elif isinstance(state, Follower):
         advance_follower_high_watermark(replica, state)
+
+
+def handle_damage(replica: Replica, damaged: FetchDamaged) -> None:
+    """What the leader sent was no good; it would send the same again. The leader of another epoch
+    is asked at once, since that may be another one.
+    """
+    if damaged.write_id is not None:
+        # The log is as it was, and so are the voters.
+        replica.writes_completed = damaged.write_id
+        replica.installing = None
+    state = replica.state
+    if not isinstance(state, Follower):
+        return
+    pause_ms = limits.QUORUM_REFUSED_PAUSE_MS
+    replica.connections.pause_epoch(state.epoch, replica.now_ms + pause_ms)
+    leader_id = -1 if state.leader_id is None else state.leader_id
+    replica.report_once(
+        "damage",
+        f"what the leader {replica.address(leader_id)} sends cannot be taken: {damaged.what}; it "
+        f"is asked again every {pause_ms // 1000} s. Restart that controller, so that another "
+        "leads or it writes a new snapshot, and check its disk and its memory",
+    )
 
 
 def handle_voter_set(replica: Replica, read: VoterSetRead) -> None:

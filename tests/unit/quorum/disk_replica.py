@@ -155,6 +155,7 @@ class DiskReplica:
         executor: Executor | None = None,
         network: QuorumNetwork | None = None,
         clock: FixedClock | None = None,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.files = files
         self.clock = clock or FixedClock()
@@ -176,6 +177,7 @@ class DiskReplica:
             loop=asyncio.get_running_loop(),
             random=Random(node_id),
             network=network,
+            report=report,
         )
         snapshot = None
         if self.opened.snapshot_id is not None and self.opened.snapshot is not None:

@@ -101,3 +101,11 @@ def test_a_pause_may_be_longer() -> None:
     some.answered(1, some.sent(1, 0), ok=False, now_ms=50, pause_ms=1000)
     assert some.is_backing_off(1, 1049)
     assert some.is_ready(1, 1050)
+
+
+def test_the_pause_of_an_epoch_is_over_with_it() -> None:
+    some = connections()
+    some.pause_epoch(3, 500)
+    some.reset()
+    assert some.epoch_paused_until_ms(3) == 500
+    assert some.epoch_paused_until_ms(2) == some.epoch_paused_until_ms(4) == 0
