@@ -65,6 +65,7 @@ class NodeMetadata:
             report=report,
         )
         self._peers: list[Peers] = []
+        self.replica.on_controllers_changed = self._keep_connections
         self.heartbeats = self._channel("heartbeats")
         self.isr_changes = self._channel("isr-changes")
         self.directories = self._channel("directories")
@@ -128,6 +129,16 @@ class NodeMetadata:
         """Leaves the quorum without a word."""
         self.close()
         self.replica.driver.close()
+
+    @property
+    def connected_ids(self) -> frozenset[int]:
+        """The controllers to which there is a connection, or was one that may be needed again."""
+        return frozenset().union(*(peers.node_ids for peers in self._peers))
+
+    def _keep_connections(self, controllers: frozenset[int]) -> None:
+        """A controller that neither votes nor leads is not asked for anything."""
+        for peers in self._peers:
+            peers.keep(controllers)
 
     def close(self) -> None:
         """Ends all connections to other nodes."""

@@ -23,6 +23,8 @@ from kaa.limits import PEER_RECONNECT_PAUSE_MS, PEER_RECONNECT_PAUSE_MS_MAX
 from kaa.model.nodes import HostPort, SecurityProtocol
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from kaa.model.seams import RandomSource
     from kaa.wire.schema import Request
 
@@ -59,6 +61,13 @@ class Peer:
         # No dial before this time of the loop.
         self._dial_at = 0.0
         self._is_closed = False
+        # Callers who wait for an answer, and whether the last of them ends the connection.
+        self._waiting = 0
+        self._is_retired = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
 
     async def request(
         self,
@@ -70,6 +79,7 @@ class Peer:
         """The answer, in the highest version that both nodes have, but at most `version_max`."""
         if timeout_ms is None:
             timeout_ms = self._settings.request_timeout_ms
+        self._waiting += 1
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 connection = await self._connected()
@@ -84,6 +94,10 @@ class Peer:
             raise
         except ClientError as error:
             raise ConnectionError(str(error)) from error
+        finally:
+            self._waiting -= 1
+            if self._is_retired and not self._waiting:
+                self.close()
 
     async def _connected(self) -> Connection:
         connection = self._connection
@@ -120,14 +134,24 @@ class Peer:
             self._connection.close()
             self._connection = None
 
+    def retire(self) -> None:
+        """Ends the connection when nobody waits for an answer any more."""
+        self._is_retired = True
+        if not self._waiting:
+            self.close()
+
 
 class Peers:
-    """The other nodes by id; an address that changed gets a new connection."""
+    """The other nodes by id; an address that changed gets a new connection. Those that are not
+    known by an id yet have negative ones.
+    """
 
     def __init__(self, settings: ConnectionSettings, random: RandomSource) -> None:
         self._settings = settings
         self._random = random
         self._peers: dict[int, Peer] = {}
+        # Nobody asks them any more, but somebody waits for an answer.
+        self._retired: list[Peer] = []
 
     def at(self, node_id: int, host: str, port: int) -> Peer:
         """The node at this address; one that moved is connected to again."""
@@ -139,7 +163,23 @@ class Peers:
             known = self._peers[node_id] = Peer(address, self._settings, self._random)
         return known
 
+    @property
+    def node_ids(self) -> frozenset[int]:
+        """The nodes that were asked and are not gone."""
+        return frozenset(self._peers)
+
+    def keep(self, node_ids: Container[int]) -> None:
+        """Lets go of all other nodes that have an id: each connection ends with the last answer
+        that somebody waits for. Who asks one of them again gets a new one.
+        """
+        gone = [each for each in self._peers if each >= 0 and each not in node_ids]
+        for node_id in gone:
+            peer = self._peers.pop(node_id)
+            peer.retire()
+            self._retired.append(peer)
+        self._retired = [peer for peer in self._retired if not peer.is_closed]
+
     def close(self) -> None:
         """Closes every connection."""
-        for peer in self._peers.values():
+        for peer in (*self._peers.values(), *self._retired):
             peer.close()

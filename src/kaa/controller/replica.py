@@ -82,6 +82,10 @@ class MetadataReplica:
         self._publisher = ImagePublisher(self._loop, self._loader.image, report, self._published)
         # Called when this node has followed more of the metadata.
         self.on_published: Callable[[], None] = lambda: None
+        # Called when there are other controllers that this node may have to ask: those who vote and
+        # the one who leads.
+        self.on_controllers_changed: Callable[[frozenset[int]], None] = lambda _: None
+        self._controllers: frozenset[int] = frozenset()
         self._bootstrap: list[MetadataRecord] = []
         self._driver: QuorumDriver | None = None
         self._snapshotter: Snapshotter | None = None
@@ -293,6 +297,7 @@ class MetadataReplica:
         return self._loader.commit(batch, records)
 
     def committed_up_to(self, offset: int) -> None:
+        self._look_at_controllers()
         self._publisher.committed(self._loader.image, offset)
         if self._snapshotter is not None:
             self._snapshotter.committed()
@@ -329,7 +334,17 @@ class MetadataReplica:
             # Those who run or stop the replica hear of it; nobody has to.
             self._stopped.exception()
 
+    def _look_at_controllers(self) -> None:
+        machine = self.driver.machine
+        controllers = frozenset(machine.voter_set.ids())
+        if machine.leader_id is not None:
+            controllers |= {machine.leader_id}
+        if controllers != self._controllers:
+            self._controllers = controllers
+            self.on_controllers_changed(controllers)
+
     def _tell_leader_changed(self) -> None:
+        self._look_at_controllers()
         news, self._leader_news = self._leader_news, self._loop.create_future()
         news.set_result(None)
 

@@ -21,6 +21,10 @@ from tests.unit.broker.support import config, node
 SETTINGS = peer_settings(SecurityProtocol.PLAINTEXT, client_id="peer", request_timeout_ms=2_000)
 
 
+def is_closed(peer: Peer) -> bool:
+    return peer.is_closed
+
+
 def test_callers_who_come_first_together_share_a_connection() -> None:
     async def scenario() -> None:
         async with running(node(config())) as broker:
@@ -125,6 +129,66 @@ def test_an_address_that_changed_gets_a_new_peer() -> None:
         assert peers.at(1, "b", 1) is not first
         assert peers.at(2, "a", 1) is not first
         peers.close()
+
+    asyncio.run(scenario())
+
+
+def test_nodes_that_are_not_kept_are_let_go_of_when_they_have_answered() -> None:
+    async def scenario() -> None:
+        async with running(node(config())) as broker:
+            host, _, port = broker.bootstrap_servers.rpartition(":")
+            listener = broker.listeners.by_name["PLAINTEXT"]
+            peers = Peers(SETTINGS, Random(1))
+            ids = (-2, 1, 2, 3)
+            for node_id in ids:
+                await peers.at(node_id, host, int(port)).request(MetadataRequest())
+            assert len(listener.connections) == len(ids)
+            asked = peers.at(3, host, int(port))
+            answer = asyncio.get_running_loop().create_task(
+                asked.request(MetadataRequest(topics=None))
+            )
+            await asyncio.sleep(0)
+            peers.keep({1})
+            # One that has no id yet may be any of them.
+            assert peers.node_ids == {-2, 1}
+            assert not is_closed(asked)
+            assert (await answer).cluster_id == broker.cluster_id
+            assert is_closed(asked)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while len(listener.connections) > 2:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            # Who is asked again is connected to again.
+            await peers.at(2, host, int(port)).request(MetadataRequest())
+            assert len(listener.connections) == 3
+            peers.close()
+
+    asyncio.run(scenario())
+
+
+def test_one_that_is_let_go_of_ends_with_the_others() -> None:
+    async def scenario() -> None:
+        ended = asyncio.Event()
+
+        async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
+            ended.set()
+
+        server = await asyncio.start_server(mute, LOOPBACK, 0)
+        peers = Peers(SETTINGS, Random(1))
+        peer = peers.at(1, LOOPBACK, server.sockets[0].getsockname()[1])
+        answer = asyncio.get_running_loop().create_task(peer.request(MetadataRequest()))
+        await asyncio.sleep(0.05)
+        peers.keep(())
+        assert not is_closed(peer)
+        peers.close()
+        assert is_closed(peer)
+        answer.cancel()
+        with suppress(asyncio.CancelledError, ConnectionError):
+            await answer
+        await ended.wait()
+        server.close()
+        await server.wait_closed()
 
     asyncio.run(scenario())
 

@@ -196,6 +196,11 @@ def test_a_quorum_of_one_grows_to_three_and_gives_its_first_leader_up() -> None:
             assert await remove(made, 1, made.key(1)) is Errors.NONE
             await made.until(lambda: made.leader() in {2, 3})
             await made.until(lambda: all(voters(made, each) == (2, 3) for each in made.nodes))
+            # Nobody keeps a connection to one that neither votes nor leads.
+            for node_id in (2, 3):
+                metadata = made.nodes[node_id]._metadata
+                assert metadata is not None
+                await made.until(lambda: 1 not in metadata.connected_ids)  # noqa: B023
         finally:
             await made.stop()
 
