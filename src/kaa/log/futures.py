@@ -8,7 +8,8 @@ it takes the source's place. That is the swap, and these are its steps:
 2. the future log is made as durable as the source is, and the checkpoints of its directory say
    what those of the source do: where it starts, from where on it is to be recovered, and up to
    where it was compacted, so that gaps are not taken for lost tails;
-3. the source's folder is renamed to `...-delete`, and its directory synced;
+3. the source's folder is renamed to `...-delete`, with the hex part of the future log's name, and
+   its directory synced;
 4. the future log's folder gets the plain name, and its directory is synced;
 5. the future log takes over what is not in the records: producers that have none left, epochs
    without records, the high watermark.
@@ -18,7 +19,7 @@ Nobody else writes to either log meanwhile, and readers are not disturbed. What 
 | source | target | at the next start |
 |---|---|---|
 | plain | `-future` | the move goes on |
-| `-delete` | `-future` | the future log is the log: it was whole and durable |
+| `-delete` | `-future`, same hex part | the future log is the log: it was whole and durable |
 | `-delete` | plain | the move is done |
 
 There are never two folders with the plain name, since the first rename is durable before the
@@ -31,7 +32,7 @@ log manager puts the other one aside.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -213,9 +214,13 @@ class FutureLogs:
         """Makes the future log the log of its partition, which has no other. StorageError."""
         assert partition not in self._host.logs
         log = self.logs[partition]
-        with log.storage():
+        with (
+            log.storage(),
+            closing(log.directory.files.open_directory(log.directory.path)) as names,
+        ):
+            # Opened first: the name is durable then, however many files are open.
             rename_folder(log, folder_name(partition))
-            log.directory.files.sync_directory(log.directory.path)
+            names.sync()
         self._take(partition)
         self._host.logs[partition] = log.directory.logs[partition] = log
         return log
@@ -403,7 +408,7 @@ class _Swap:
 
     def _change_names(self) -> Iterator[Step]:
         source, future = self._source, self._future
-        aside = self._futures._deleted_name(source.partition)  # noqa: SLF001  One algorithm.
+        aside = self._name_aside()
         # Without its disk the source is of no use any more, and nobody needs to wait for it: the
         # future log has everything, durably.
         with suppress(StorageError):
@@ -414,6 +419,11 @@ class _Swap:
             if source.directory.is_online:
                 yield from self._rename_durably(source, folder_name(source.partition))
             raise
+
+    def _name_aside(self) -> str:
+        """That the source has the number of the future log shows that this one is whole."""
+        name = self._future.folder.rpartition("/")[2]
+        return name.removesuffix(FUTURE_FOLDER_SUFFIX) + DELETE_FOLDER_SUFFIX
 
     def _rename_durably(self, log: UnifiedLog, name: str) -> Iterator[Step]:
         directory = log.directory

@@ -1,10 +1,12 @@
 """Logs that were here and are gone, or are not whole.
 
 A log that the checkpoint of its directory names, and of which there is no folder in any, was
-removed by somebody else: by hand, or by the repair of a file system. It is lost, and known to be. A
-copy of it in another directory, of a move that was under way, may lack what was written last, and
-does not change that; where the move had come to its end, the folder of the source is there, marked
-as deleted.
+removed by somebody else: by hand, or by the repair of a file system. It is lost, and known to be,
+unless a folder beside the checkpoint shows that it was the log of a topic that was deleted. A copy
+of it in another directory, of a move that was under way, may lack what was written last, and does
+not change that. Where a swap had begun, the copy had everything; then the folder of the source is
+there, marked as deleted and with the number of the copy in its name (`kaa.log.futures`). No other
+folder proves that: one that is marked may be left of an earlier move, or of one that was given up.
 
 A log whose folder is there and that is not whole any more is lost likewise. Its folder stays as it
 is until there is another log of that name. So does a copy that is not whole, until its move begins
@@ -20,6 +22,8 @@ from kaa.log.names import DELETE_FOLDER_SUFFIX, FUTURE_FOLDER_SUFFIX, STRAY_FOLD
 from kaa.log.properties import read_topic_id
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kaa.log.dirs import LogDirectory
     from kaa.log.log import UnifiedLog
     from kaa.model.topics import TopicPartition
@@ -54,8 +58,8 @@ class LostLogs:
         self._host = host
         # Logs and copies that are not whole and not served, by folder their directories.
         self._damaged: dict[TopicPartition, dict[str, LogDirectory]] = {}
-        # Partitions of which there was a folder that is no log any more: deleted or put aside.
-        self._marked: set[TopicPartition] = set()
+        # Folders that are no logs any more, deleted or put aside, with their directories.
+        self._marked: dict[TopicPartition, dict[str, LogDirectory]] = {}
 
     # --- what is found
 
@@ -64,14 +68,12 @@ class LostLogs:
     ) -> None:
         self._damaged.setdefault(partition, {})[folder] = directory
 
-    def found_marked(self, partition: TopicPartition) -> None:
-        self._marked.add(partition)
+    def found_marked(self, partition: TopicPartition, directory: LogDirectory, folder: str) -> None:
+        self._marked.setdefault(partition, {})[folder] = directory
 
     def found_all(self) -> None:
-        """Keeps the entries of logs that are gone, and those alone: one of a deleted log would be
-        taken for one of its successor.
-        """
-        known = {*self._host.logs, *self._marked}
+        """Keeps the entries of logs that are gone, and those alone."""
+        known = self._host.logs
         for directory in self._host.online_directories:
             entries = directory.lost
             directory.lost = {name: at for name, at in entries.items() if name not in known}
@@ -82,7 +84,38 @@ class LostLogs:
                 except StorageError:
                     continue
 
+    def forget_deleted(self, is_ours: Callable[[TopicPartition, Uuid | None], bool]) -> None:
+        """Drops the entries of logs whose topics were deleted: they would be taken for entries of
+        their successors. `is_ours` knows the topics that are there.
+        """
+        for directory in self._host.online_directories:
+            for partition in tuple(directory.lost):
+                if self._was_deleted(partition, directory, is_ours):
+                    self._drop_entry(partition, directory)
+
+    def _was_deleted(
+        self,
+        partition: TopicPartition,
+        directory: LogDirectory,
+        is_ours: Callable[[TopicPartition, Uuid | None], bool],
+    ) -> bool:
+        """Whether the log that was in a directory is one whose topic is not there any more."""
+        folders = [at for at, its in self._marked.get(partition, {}).items() if its is directory]
+        topic_ids = {_topic_id(directory, folder) for folder in folders} - {None}
+        return any(not is_ours(partition, topic_id) for topic_id in topic_ids)
+
     # --- what is known
+
+    def has_swapped(self, future: UnifiedLog) -> bool:
+        """Whether a swap had begun to put a future log in the place of its source: it has all that
+        was in that one.
+        """
+        name = future.folder.rpartition("/")[2].removesuffix(FUTURE_FOLDER_SUFFIX)
+        names = {name + DELETE_FOLDER_SUFFIX, name + STRAY_FOLDER_SUFFIX}
+        return any(
+            directory.is_online and folder.rpartition("/")[2] in names
+            for folder, directory in self._marked.get(future.partition, {}).items()
+        )
 
     @property
     def partitions(self) -> set[TopicPartition]:
@@ -125,9 +158,12 @@ class LostLogs:
         for folder, directory in self._damaged.pop(partition, {}).items():
             self._host.put_away(directory, folder, partition, suffix, now_ms)
         for directory in self._host.directories:
-            if directory.lost.pop(partition, None) is not None:
-                # Its entry must be gone before there is a log of that name again.
-                directory.stale[partition] = directory.number_checkpoint()
+            self._drop_entry(partition, directory)
+
+    def _drop_entry(self, partition: TopicPartition, directory: LogDirectory) -> None:
+        if directory.lost.pop(partition, None) is not None:
+            # It must be gone from the checkpoint before there is a log of that name again.
+            directory.stale[partition] = directory.number_checkpoint()
 
     def drop_damaged_copy(self, source: UnifiedLog, now_ms: int) -> LogDirectory | None:
         """Gives a future log up that is not whole; the directory to copy its source to again,

@@ -272,7 +272,7 @@ class LogManager:
                 continue
             parsed = parse_folder_name(name)
             if parsed is not None and parsed.mark in {"delete", "stray"}:
-                self.lost.found_marked(parsed.partition)
+                self.lost.found_marked(parsed.partition, directory, folder)
             if parsed is None or parsed.mark == "stray":
                 self.ignored_folders.append(folder)
             elif parsed.mark == "delete":
@@ -337,7 +337,7 @@ class LogManager:
     def _put_aside(self, directory: LogDirectory, partition: TopicPartition, folder: str) -> None:
         aside = self._marked_folder(directory, partition, STRAY_FOLDER_SUFFIX)
         self._files.rename(folder, aside)
-        self.lost.found_marked(partition)
+        self.lost.found_marked(partition, directory, aside)
         self.strays.append(aside)
 
     def _marked_folder(self, directory: LogDirectory, partition: TopicPartition, mark: str) -> str:
@@ -509,6 +509,7 @@ class LogManager:
         """Puts logs aside that the cluster does not know of; nothing of them is deleted. Pauses
         now and then.
         """
+        self.lost.forget_deleted(is_ours)
         for partition in self.lost.partitions:
             if not is_ours(partition, None):
                 self.lost.forget(partition, STRAY_FOLDER_SUFFIX, now_ms)

@@ -18,6 +18,10 @@ another replica has the data. So is one that the metadata has in a directory wit
 seems to have run: all that was there is gone. And so is one whose directory this broker has
 reported, which it does when the folder is durable. Only of a partition that nobody has led yet it
 is certain that there was nothing.
+
+The copy that a move has begun of a log that is gone takes its place if a swap had begun when the
+broker was killed: then the folder of the source shows that (`kaa.log.lost`). Else the copy may lack
+what was written last, and there was a log: nothing is served unless another replica has the data.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.controller.directories import LOST, RESERVED
 from kaa.log.errors import LogError, ShortageError
+from kaa.log.names import STRAY_FOLDER_SUFFIX
 from kaa.model.topics import TopicPartition
 from kaa.replication.start_report import (
     begun_empty_text,
@@ -107,16 +112,14 @@ class ReplicaLogs:
         if self._logs.get(key) is None:
             online = self._logs.online_directories
             has_offline = len(online) < len(self._logs.directories)
-            if (
-                future is not None
-                and future.topic_id in {None, topic.id}
-                # A swap would have left the source whole, under another name.
-                and not self._logs.is_lost(key)
-                and is_swapped_in(
-                    image, self._node_id, future.directory.directory_id, has_offline=has_offline
-                )
-            ):
-                return self._promote(key, topic.id)
+            if future is not None and future.topic_id in {None, topic.id}:
+                if self._may_promote(future, image, has_offline=has_offline):
+                    return self._promote(key, topic.id, is_told=was_short)
+                if not has_other_copy(image, self._node_id):
+                    # There was a log, which may have more than this copy of it.
+                    if not has_offline:
+                        self._report(copy_text(future.folder, future.log_end_offset, str(key)))
+                    return None
             place = place_log(
                 image,
                 self._node_id,
@@ -126,8 +129,6 @@ class ReplicaLogs:
                 is_lost=self._is_lost(key, image),
             )
             if place is None:
-                if future is not None and self._logs.is_lost(key):
-                    self._report(copy_text(future.folder, future.log_end_offset, str(key)))
                 return None
             directory_id = place.directory
             if self._is_starting and may_be_only_copy(image, self._node_id):
@@ -137,9 +138,7 @@ class ReplicaLogs:
                 key, topic.id, self._wall_ms(), directory_id=directory_id
             )
         except ShortageError as error:
-            self.short.add(key)
-            if not was_short:
-                self._report(f"no log can be made for {key}: {error}; it is tried again")
+            self._try_again(key, error, is_told=was_short)
             return None
         except LogError:
             # The directory is offline, and says so by itself.
@@ -156,14 +155,32 @@ class ReplicaLogs:
             self._logs.lost.add(key, assigned)
         return self._logs.is_lost(key)
 
-    def _promote(self, key: TopicPartition, topic_id: Uuid) -> UnifiedLog | None:
-        """The copy of a move takes the place of a log that is gone."""
+    def _may_promote(self, future: UnifiedLog, image: PartitionImage, *, has_offline: bool) -> bool:
+        """Whether the copy of a move takes the place of a log that is gone."""
+        assigned, target = assigned_directory(image, self._node_id), future.directory.directory_id
+        if assigned in {None, target} and self._logs.lost.has_swapped(future):
+            # A swap begins when the metadata has the target.
+            return True
+        return not self._logs.is_lost(future.partition) and may_be_filled(
+            image, self._node_id, target, has_offline=has_offline
+        )
+
+    def _promote(self, key: TopicPartition, topic_id: Uuid, *, is_told: bool) -> UnifiedLog | None:
         try:
             log = self._logs.futures.promote(key)
+            self._logs.lost.forget(key, STRAY_FOLDER_SUFFIX, self._wall_ms())
             self._logs.check_topic_id(log, topic_id)
+        except ShortageError as error:
+            self._try_again(key, error, is_told=is_told)
+            return None
         except LogError:
             return None
         return log
+
+    def _try_again(self, key: TopicPartition, error: ShortageError, *, is_told: bool) -> None:
+        self.short.add(key)
+        if not is_told:
+            self._report(f"no log can be made for {key}: {error}; it is tried again")
 
 
 class Placement(NamedTuple):
@@ -196,19 +213,17 @@ def may_be_only_copy(image: PartitionImage, node_id: int) -> bool:
     return was_led and not has_other_copy(image, node_id)
 
 
-def is_swapped_in(
+def may_be_filled(
     image: PartitionImage, node_id: int, future_directory: Uuid | None, *, has_offline: bool
 ) -> bool:
-    """Whether a future log is the log of a replica that has no other and has lost none: a swap had
-    begun when the broker was killed (`kaa.log.futures`), and it began when the metadata had the
-    target.
+    """Whether a future log may become the log of a replica that has no other and has lost none,
+    though nothing shows that it has everything: another replica has the rest.
 
     With a directory offline the source may be there, with more than the future log has.
     """
     assigned = assigned_directory(image, node_id)
-    if has_offline:
-        return assigned == future_directory and has_other_copy(image, node_id)
-    return assigned in {None, future_directory}
+    is_there = assigned == future_directory or (assigned is None and not has_offline)
+    return is_there and has_other_copy(image, node_id)
 
 
 def place_log(

@@ -13,9 +13,8 @@ a leader in the same process (`kaa.replication.follower.local`). It goes through
 - SWAP: appends are held off, the rest is copied, and the logs change places.
 
 From COPY on, copying goes on in all stages. Nothing of a move is kept but the folder of its future
-log: a broker that starts with one goes on with the move. A source whose log is not there any more,
-while all directories are, was renamed by a swap that a crash ended, so that the future log is the
-log.
+log: a broker that starts with one goes on with the move. Where a swap had renamed the source when a
+crash ended it, the future log is the log (`kaa.replication.log_placement`).
 
 A target that fails ends the move. Its folder is left, since nothing can be removed there, and as in
 Kafka the move goes on when a start finds the disk again. Nothing wrong comes of that: the folder is

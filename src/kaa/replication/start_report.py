@@ -33,7 +33,8 @@ def missing_text(partitions: Sequence[PartitionName]) -> str:
     return (
         f"no log was found of {_names(partitions)}, which this broker should have: they are not "
         "served, and no empty log takes their place. Bring the disk back that they are on and "
-        "restart, or delete and create the topics to start them empty"
+        "restart. Only if it is gone for good, with whatever else is named here: delete and create "
+        "the topics to start them empty"
     )
 
 

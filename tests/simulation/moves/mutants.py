@@ -281,7 +281,7 @@ def copy_is_given_up_with_its_source() -> Iterator[None]:
 
     def fragile(self: Any) -> Iterator[Any]:
         source, future = self._source, self._future
-        yield from self._rename_durably(source, f"t-0.{'0' * 32}-delete")
+        yield from self._rename_durably(source, self._name_aside())
         yield from self._rename_durably(future, "t-0")
 
     with (

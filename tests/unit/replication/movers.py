@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 FIRST, SECOND = "/a", "/b"
 DIRECTORIES = (FIRST, SECOND)
+# Only where a test has a directory more.
+THIRD = "/c"
+THREE = f"log.dirs={FIRST},{SECOND},{THIRD}"
 BASIC = (
     f"log.dirs={FIRST},{SECOND}",
     "metadata.log.dir=/m",
@@ -146,10 +149,18 @@ def futures(files: SimFiles) -> list[str]:
     """The folders of copies."""
     return [
         f"{path}/{name}"
-        for path in DIRECTORIES
-        for name in files.list_directory(path)
+        for path in (*DIRECTORIES, THIRD)
+        for name in (files.list_directory(path) if files.exists(path) else ())
         if name.endswith("-future")
     ]
+
+
+def begin_swap(files: SimFiles, folder: str) -> None:
+    """Renames the folder of a source as a swap does first, and is then ended by a crash."""
+    path, name = folder.rsplit("/", 1)
+    (copy,) = [each for each in futures(files) if each.rpartition("/")[2].startswith(f"{name}.")]
+    aside = copy.rpartition("/")[2].removesuffix("-future") + "-delete"
+    files.rename(folder, f"{path}/{aside}")
 
 
 async def held_before_the_swap(broker: Broker) -> tuple[UnifiedLog, LogDirectory]:

@@ -23,6 +23,7 @@ from tests.unit.replication.movers import (
     KEY,
     KINDS,
     alter,
+    begin_swap,
     contents,
     create,
     find,
@@ -548,7 +549,7 @@ def test_swap_that_a_crash_ended_between_its_renames_is_finished_by_the_next_sta
             assert find(broker).is_leader
 
     folder, before = asyncio.run(almost())
-    files.rename(folder, f"{folder}.0123456789abcdef0123456789abcdef-delete")
+    begin_swap(files, folder)
     asyncio.run(again(before))
     assert not folders(files, "future")
 

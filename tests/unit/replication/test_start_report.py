@@ -17,7 +17,9 @@ def test_partitions_are_named_and_many_are_counted() -> None:
 
 def test_texts_say_what_to_do() -> None:
     assert "Delete the folder" in stray_text("/a/t-0.stray")
-    assert "restart, or delete and create the topics" in missing_text([("t", 0)])
+    alone = missing_text([("t", 0)])
+    assert "Bring the disk back that they are on and restart" in alone
+    assert "delete and create the topics" in alone.partition("Only if it is gone for good")[2]
     whole = missing_copy_text([("t", 0)])
     assert "kaa storage format --ignore-formatted" in whole
     # The other replicas are good: nobody should be led to delete them.
