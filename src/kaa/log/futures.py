@@ -47,6 +47,7 @@ from kaa.log.names import (
     FUTURE_FOLDER_SUFFIX,
     LOG_START_OFFSET_CHECKPOINT_FILE,
     RECOVERY_POINT_CHECKPOINT_FILE,
+    STRAY_FOLDER_SUFFIX,
     folder_name,
     marked_folder_name,
 )
@@ -88,6 +89,15 @@ class FutureLogsHost(Protocol):
         self, directory: LogDirectory, folder: str, config: LogConfig, now_ms: int
     ) -> None: ...
 
+    def put_away(
+        self,
+        directory: LogDirectory,
+        folder: str,
+        partition: TopicPartition,
+        suffix: str,
+        now_ms: int,
+    ) -> None: ...
+
 
 class FutureLogs:
     """The future logs of a broker, one per partition. Owned by the log manager."""
@@ -97,6 +107,8 @@ class FutureLogs:
         self.logs: dict[TopicPartition, UnifiedLog] = {}
         # Those that were found after a stop that was not clean.
         self.unclean: set[TopicPartition] = set()
+        # Further copies of the same partitions, in other directories; only while logs are loaded.
+        self._spare: list[UnifiedLog] = []
 
     @property
     def cleaner(self) -> LogCleaner:
@@ -108,6 +120,34 @@ class FutureLogs:
     def add(self, log: UnifiedLog) -> None:
         self.logs[log.partition] = log
         log.directory.futures[log.partition] = log
+
+    def found(self, log: UnifiedLog) -> None:
+        """A future log was there at the start; a crash, or a disk that was away, may have left more
+        than one.
+        """
+        if log.partition in self.logs:
+            self._spare.append(log)
+        else:
+            self.add(log)
+
+    def choose(self, rank: Callable[[UnifiedLog], tuple[bool, bool, int]], now_ms: int) -> None:
+        """Of several copies of a partition goes on with the one that ranks highest. Where no source
+        is known, any of them may be the last one of what it has, and is kept aside.
+        """
+        spare, self._spare = self._spare, []
+        for log in spare:
+            partition, worse = log.partition, log
+            if rank(log) > rank(self.logs[partition]):
+                worse = self.logs.pop(partition)
+                del worse.directory.futures[partition]
+                self.add(log)
+            if partition in self._host.logs:
+                self.discard(worse, now_ms)
+            else:
+                worse.close()
+                directory, suffix = worse.directory, STRAY_FOLDER_SUFFIX
+                self._host.put_away(directory, worse.folder, partition, suffix, now_ms)
+                directory.stale[partition] = directory.number_checkpoint()
 
     def create(self, source: UnifiedLog, directory: LogDirectory, now_ms: int) -> UnifiedLog:
         """A future log in `directory`, which begins where the source does. StorageError."""

@@ -73,8 +73,8 @@ class LostLogs:
 
     def found_all(self) -> None:
         """Keeps the entries of logs that are gone, and those alone."""
-        known = self._host.logs
         for directory in self._host.online_directories:
+            known = {*self._host.logs, *directory.futures}
             entries = directory.lost
             directory.lost = {name: at for name, at in entries.items() if name not in known}
             if entries:

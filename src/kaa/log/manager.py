@@ -195,6 +195,7 @@ class LogManager:
         if not self.online_directories:
             self.release_locks()
             raise StorageError("no log directory can be used")
+        self.futures.choose(self._copy_rank, now_ms)
         self.lost.found_all()
 
     def _load_directory(self, directory: LogDirectory, now_ms: int) -> Iterator[RecoveryProgress]:
@@ -224,7 +225,7 @@ class LogManager:
                 continue
             log.update_high_watermark(high_watermarks.get(partition, 0))
             if is_future:
-                self._add_future(log, now_ms)
+                self.futures.found(log)
                 if not options.clean:
                     self.futures.unclean.add(partition)
             else:
@@ -385,14 +386,12 @@ class LogManager:
         self.logs[log.partition] = log
         log.directory.logs[log.partition] = log
 
-    def _add_future(self, log: UnifiedLog, now_ms: int) -> None:
-        """Of two copies the longer one goes on; the other is what a crash has left."""
-        other = self.futures.get(log.partition)
-        if other is not None and other.log_end_offset >= log.log_end_offset:
-            self.futures.discard(log, now_ms)
-            return
-        self.futures.drop(log.partition, now_ms)
-        self.futures.add(log)
+    def _copy_rank(self, log: UnifiedLog) -> tuple[bool, bool, int]:
+        """Of two copies the one goes on that is of the topic that the cluster knows, that a swap
+        was about to put in the place of its source, or that is longer.
+        """
+        is_ours = self._is_ours(log.partition, log.topic_id)
+        return is_ours, self.lost.has_swapped(log), log.log_end_offset
 
     # --- logs
 

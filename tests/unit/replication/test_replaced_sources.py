@@ -261,3 +261,37 @@ def test_copy_takes_the_place_of_its_source_when_fewer_files_are_open() -> None:
     files.faults = [Fault("open_directory", target, errno.EMFILE, times=2)]
     asyncio.run(start())
     assert futures(files) == []
+
+
+@pytest.mark.parametrize("is_swapping", [True, False])
+def test_longer_copy_of_an_earlier_topic_is_not_taken_for_the_copy_of_this_one(
+    is_swapping: bool,
+) -> None:
+    """Its disk was away when the topic was deleted."""
+    files = formatted(config(*BASIC, THREE))
+
+    async def begin() -> tuple[str, str]:
+        async with node(files, THREE) as broker:
+            source, target = await held_before_the_swap(broker)
+            return source.folder, target.path
+
+    async def finish() -> None:
+        async with node(files, THREE) as broker:
+            await moved(broker, target)
+            assert log_of(broker).log_end_offset == RECORDS
+
+    folder, target = asyncio.run(begin())
+    (third,) = {*DIRECTORIES, THIRD} - {folder.rpartition("/")[0], target}
+    if is_swapping:
+        begin_swap(files, folder)
+    old = f"{third}/{KEY}.{'0' * 32}-future"
+    files.make_directory(old)
+    content = b"".join(bytes(batch(3, base_offset=3 * number)) for number in range(200))
+    files.create(f"{old}/{0:020}.log").write([content], 0)
+    write_topic_id(files, old, uuid(500))
+    files.unlink(f"{third}/.kafka_cleanshutdown")
+    asyncio.run(finish())
+    # With a source it was of no use; without one it may be all that is left of something.
+    left = [name.rpartition("-")[2] for name in files.list_directory(third) if "t-0." in name]
+    assert "future" not in left
+    assert ("stray" in left) is is_swapping
