@@ -18,6 +18,7 @@ from kaa.handlers.registry import (
 )
 from kaa.limits import FETCH_SESSION_EVICTION_MS, MOVE_PIECE_BYTES
 from kaa.log.manager import LogManager
+from kaa.log.void import VOID_LOGS_FILE
 from kaa.model.kinds import ResourceType
 from kaa.model.nodes import Endpoint, HostPort, SecurityProtocol
 from kaa.net.listener import Listener, ListenerSettings
@@ -69,6 +70,7 @@ def make_logs(
     )
     for directory in logs.directories:
         directory.report = report
+    logs.void.path = f"{config.metadata_log_dir}/{VOID_LOGS_FILE}"
     logs.cordon(config.cordoned_log_dirs)
     return logs
 

@@ -47,4 +47,5 @@ and torn.
 | `rebuild` | a log that goes on where remote storage ends |
 | `throttle` | how long background work rests to stay within a number of bytes per second |
 | `upkeep` | what logs need while they run: checkpoints, flushes by time, retention, removals |
+| `void` | notes of old logs on disks that failed, which must not be served when those are back |
 """

@@ -26,8 +26,8 @@ There are never two folders with the plain name, since the first rename is durab
 second one is made. A directory that fails in between leaves the other one whole. If it is the
 target, the source gets its name back, durably, before anything is appended to it. If it is the
 source, the future log has everything by then, and takes its place. Then the disk that failed may
-have a folder with the plain name when it is back: the log that has more is the right one, and the
-log manager puts the other one aside.
+have a folder with the plain name when it is back: that its log counts for nothing is noted before
+anything is appended to the other one (`kaa.log.void`), and the log manager puts it aside.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ from kaa.log.names import (
 )
 from kaa.log.recovery import LoadOptions, create_log
 from kaa.log.truncation import PendingTruncation, truncate_to
+from kaa.log.void import NO_COPY
 from kaa.records.errors import RecordsError
 from kaa.wire.errors import Errors
 from kaa.wire.primitives import Uuid
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from kaa.log.log import UnifiedLog
     from kaa.log.segment import SegmentRegion
     from kaa.log.truncation import Step
+    from kaa.log.void import VoidLogs
     from kaa.model.seams import RandomSource
     from kaa.model.topics import TopicPartition
 
@@ -76,6 +78,7 @@ class FutureLogsHost(Protocol):
 
     logs: dict[TopicPartition, UnifiedLog]
     cleaner: LogCleaner
+    void: VoidLogs
 
     @property
     def config(self) -> LogManagerConfig: ...
@@ -113,6 +116,10 @@ class FutureLogs:
     @property
     def cleaner(self) -> LogCleaner:
         return self._host.cleaner
+
+    def note_void(self, log: UnifiedLog, copy: str = NO_COPY) -> None:
+        """Another log goes on in the place of one whose disk has failed. StorageError."""
+        self._host.void.note(log.partition, log.topic_id, log.directory, copy)
 
     def get(self, partition: TopicPartition) -> UnifiedLog | None:
         return self.logs.get(partition)
@@ -453,12 +460,19 @@ class _Swap:
         # future log has everything, durably.
         with suppress(StorageError):
             yield from self._rename_durably(source, aside)
+        if not source.directory.is_online:
+            yield from self._note_void(source, future.folder.rpartition("/")[2])
         try:
             yield from self._rename_durably(future, folder_name(source.partition))
         except StorageError:
             if source.directory.is_online:
                 yield from self._rename_durably(source, folder_name(source.partition))
+                yield from self._note_void(future, NO_COPY)
             raise
+
+    def _note_void(self, log: UnifiedLog, copy: str) -> Iterator[Step]:
+        """Its directory is offline, and the other one of the two goes on."""
+        yield from self._run(log.directory.fail, partial(self._futures.note_void, log, copy))
 
     def _name_aside(self) -> str:
         """That the source has the number of the future log shows that this one is whole."""

@@ -10,11 +10,12 @@ folder proves that: one that is marked may be left of an earlier move, or of one
 
 A log whose folder is there and that is not whole any more is lost likewise. Its folder stays as it
 is until there is another log of that name. So does a copy that is not whole, until its move begins
-again.
+again, and a log that counts for nothing since another one went on in its place (`kaa.log.void`).
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from kaa.log.errors import CorruptFileError, StorageError
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 
     from kaa.log.dirs import LogDirectory
     from kaa.log.log import UnifiedLog
+    from kaa.log.void import VoidLog, VoidLogs
     from kaa.model.topics import TopicPartition
     from kaa.wire.primitives import Uuid
+
+    # Whether this node has a replica of a partition, of the topic with that id.
+    IsOurs = Callable[[TopicPartition, Uuid | None], bool]
 
 
 class LostLogsHost(Protocol):
@@ -35,6 +40,7 @@ class LostLogsHost(Protocol):
 
     logs: dict[TopicPartition, UnifiedLog]
     directories: list[LogDirectory]
+    void: VoidLogs
 
     @property
     def online_directories(self) -> list[LogDirectory]: ...
@@ -58,6 +64,10 @@ class LostLogs:
         self._host = host
         # Logs and copies that are not whole and not served, by folder their directories.
         self._damaged: dict[TopicPartition, dict[str, LogDirectory]] = {}
+        # Among them logs that count for nothing.
+        self._void: set[str] = set()
+        # Whether the folders of all directories are known.
+        self._has_found_all = False
         # Folders that are no logs any more, deleted or put aside, with their directories.
         self._marked: dict[TopicPartition, dict[str, LogDirectory]] = {}
 
@@ -71,8 +81,26 @@ class LostLogs:
     def found_marked(self, partition: TopicPartition, directory: LogDirectory, folder: str) -> None:
         self._marked.setdefault(partition, {})[folder] = directory
 
+    def found_void(
+        self, partition: TopicPartition, directory: LogDirectory, folder: str, is_ours: IsOurs
+    ) -> bool:
+        """Whether a log is one that counts for nothing: another one went on in its place. That of
+        a topic which is not there any more is like any other.
+        """
+        void, directory_id = self._host.void, directory.directory_id
+        if not void.of(partition, directory_id):
+            return False
+        topic_id = _topic_id(directory, folder)
+        is_foreign = topic_id is not None and not is_ours(partition, topic_id)
+        if is_foreign or not void.has(partition, directory_id, topic_id):
+            return False
+        self.found_damaged(partition, directory, folder)
+        self._void.add(folder)
+        return True
+
     def found_all(self) -> None:
         """Keeps the entries of logs that are gone, and those alone."""
+        self._has_found_all = True
         for directory in self._host.online_directories:
             known = {*self._host.logs, *directory.futures}
             entries = directory.lost
@@ -84,7 +112,7 @@ class LostLogs:
                 except StorageError:
                     continue
 
-    def forget_deleted(self, is_ours: Callable[[TopicPartition, Uuid | None], bool]) -> None:
+    def forget_deleted(self, is_ours: IsOurs) -> None:
         """Drops the entries of logs whose topics were deleted: they would be taken for entries of
         their successors. `is_ours` knows the topics that are there.
         """
@@ -92,12 +120,19 @@ class LostLogs:
             for partition in tuple(directory.lost):
                 if self._was_deleted(partition, directory, is_ours):
                     self._drop_entry(partition, directory)
+        self._discard_void(
+            {
+                note
+                for note in self._host.void.notes
+                if not is_ours(note.partition, note.known_topic_id)
+            }
+        )
 
     def _was_deleted(
         self,
         partition: TopicPartition,
         directory: LogDirectory,
-        is_ours: Callable[[TopicPartition, Uuid | None], bool],
+        is_ours: IsOurs,
     ) -> bool:
         """Whether the log that was in a directory is one whose topic is not there any more."""
         folders = [at for at, its in self._marked.get(partition, {}).items() if its is directory]
@@ -110,12 +145,19 @@ class LostLogs:
         """Whether a swap had begun to put a future log in the place of its source: it has all that
         was in that one.
         """
-        name = future.folder.rpartition("/")[2].removesuffix(FUTURE_FOLDER_SUFFIX)
+        name = future.folder.rpartition("/")[2]
+        if self._host.void.has_copy(future.partition, name):
+            return True
+        name = name.removesuffix(FUTURE_FOLDER_SUFFIX)
         names = {name + DELETE_FOLDER_SUFFIX, name + STRAY_FOLDER_SUFFIX}
         return any(
             directory.is_online and folder.rpartition("/")[2] in names
             for folder, directory in self._marked.get(future.partition, {}).items()
         )
+
+    def void_folders(self, partition: TopicPartition) -> list[str]:
+        """Folders with logs that count for nothing."""
+        return [folder for folder in self._damaged.get(partition, {}) if folder in self._void]
 
     @property
     def partitions(self) -> set[TopicPartition]:
@@ -159,6 +201,7 @@ class LostLogs:
             self._host.put_away(directory, folder, partition, suffix, now_ms)
         for directory in self._host.directories:
             self._drop_entry(partition, directory)
+        self._settle_void()
 
     def _drop_entry(self, partition: TopicPartition, directory: LogDirectory) -> None:
         if directory.lost.pop(partition, None) is not None:
@@ -184,6 +227,38 @@ class LostLogs:
             damaged = self._take_damaged(partition, are_copies=False)
             for folder, directory in damaged.items():
                 self._host.put_away(directory, folder, partition, STRAY_FOLDER_SUFFIX, now_ms)
+        self._settle_void()
+
+    def _settle_void(self) -> None:
+        """Forgets that logs count for nothing whose folders have other names by now, before there
+        is another log of that name in the same directory.
+        """
+        void = self._host.void
+        if not self._has_found_all or not void.notes:
+            return
+        left = {
+            (partition, directory.directory_id)
+            for partition, folders in self._damaged.items()
+            for folder, directory in folders.items()
+            if folder in self._void
+        }
+        settled: set[VoidLog] = set()
+        for directory in self._host.online_directories:
+            own = {note for note in void.notes if note.directory_id == directory.directory_id}
+            own = {note for note in own if (note.partition, note.directory_id) not in left}
+            try:
+                if own:
+                    # Else a power cut would bring the plain names back.
+                    directory.files.sync_directory(directory.path)
+                settled |= own
+            except OSError as error:
+                directory.fail_unless_short(error)
+        self._discard_void(settled)
+
+    def _discard_void(self, notes: set[VoidLog]) -> None:
+        # With the metadata directory the node fails; until then a note too many does no harm.
+        with suppress(OSError):
+            self._host.void.discard(notes)
 
     def _take_damaged(
         self, partition: TopicPartition, *, are_copies: bool

@@ -58,6 +58,7 @@ from kaa.log.properties import (
 from kaa.log.recovery import LoadOptions, create_log, damage_text, load_log
 from kaa.log.truncation import PendingTruncation
 from kaa.log.upkeep import LogUpkeep
+from kaa.log.void import VoidLogs
 from kaa.model.topics import CLUSTER_METADATA, TopicPartition
 from kaa.records.errors import CorruptRecordsError
 from kaa.wire.errors import Errors
@@ -70,11 +71,9 @@ if TYPE_CHECKING:
     from kaa.log.files import Files
     from kaa.log.jobs import Job
     from kaa.log.log import UnifiedLog
+    from kaa.log.lost import IsOurs
     from kaa.log.recovery import RecoveryProgress
     from kaa.model.seams import RandomSource
-
-    # Whether this node has a replica of a partition, of the topic with that id.
-    IsOurs = Callable[[TopicPartition, Uuid | None], bool]
 
 _LEFT_OVERS = {
     name + TEMPORARY_SUFFIX
@@ -124,6 +123,8 @@ class LogManager:
         # Folders that were put aside since the start.
         self.strays: list[str] = []
         self._is_ours: IsOurs
+        # Which logs count for nothing, wherever they turn up again.
+        self.void = VoidLogs(files)
         self.lost = LostLogs(self)
         self.is_lost = self.lost.has
         self.futures = FutureLogs(self)
@@ -184,6 +185,7 @@ class LogManager:
         self._is_ours = is_ours
         if not self._is_locked:
             self.lock()
+        self.void.load(self.directories[0].report)
         for directory in self.directories:
             if directory.is_online:
                 try:
@@ -210,6 +212,8 @@ class LogManager:
         high_watermarks = directory.read_checkpoint(REPLICATION_OFFSET_CHECKPOINT_FILE)
         first_dirty = directory.read_checkpoint(CLEANER_OFFSET_CHECKPOINT_FILE)
         for partition, folder, is_future in self._find_logs(directory, now_ms):
+            if not is_future and self.lost.found_void(partition, directory, folder, self._is_ours):
+                continue
             options = LoadOptions(
                 now_ms=now_ms,
                 clean=clean_epoch is not None,
@@ -329,6 +333,8 @@ class LogManager:
             self._retire(log.partition, STRAY_FOLDER_SUFFIX, now_ms)
             if is_served:
                 self._files.sync_directory(other.directory.path)
+            else:
+                self.void.note(other.partition, other.topic_id, other.directory)
             self._add(log)
         else:
             log.close()
@@ -436,6 +442,7 @@ class LogManager:
                     self._remove_unfinished(directory, partition, now_ms)
                     raise directory.fail_unless_short(error) from error
                 directory.fail(error)
+                self.void.note(partition, topic_id, directory)
             else:
                 self._preferred.pop(partition, None)
                 self._add(log)

@@ -13,6 +13,9 @@ without a word. The metadata says where the replica belongs (KIP-858):
   directories are online; refused with one offline, which may be the one.
 - In none: made. With a directory offline only if it is new, or another replica has the data.
 
+A log that is found counts, unless it is noted that another one went on in its place
+(`kaa.log.void`): that one is somewhere else, and the replica has none here.
+
 A log that was there and that something else than the broker has removed is made again only if
 another replica has the data. So is one that the metadata has in a directory with which no broker
 seems to have run: all that was there is gone. And so is one whose directory this broker has
@@ -39,6 +42,7 @@ from kaa.replication.start_report import (
     missing_copy_text,
     missing_text,
     stray_text,
+    void_text,
 )
 
 if TYPE_CHECKING:
@@ -93,6 +97,9 @@ class ReplicaLogs:
         lost = {TopicPartition(*key): partitions[key].topic_id for key in missing[False]}
         for folder in self._logs.keep_deleted(lost):
             self._report(kept_text(folder))
+        for name in lost:
+            for folder in self._logs.lost.void_folders(name):
+                self._report(void_text(folder, str(self._logs.void.path)))
         for folder in self._logs.strays:
             self._report(stray_text(folder))
         for has_other, text in ((False, missing_text), (True, missing_copy_text)):

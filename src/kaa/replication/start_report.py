@@ -28,6 +28,16 @@ def kept_text(folder: str) -> str:
     )
 
 
+def void_text(folder: str, notes: str) -> str:
+    """Of a log that another one took the place of, which is away now."""
+    return (
+        f"{folder} is an old log: another disk went on with the partition when this one had "
+        "failed. It is kept and not served, since it may lack records. Bring the other disk back "
+        "and restart. Only if that is gone for good: to go on with what is in this one, stop the "
+        f"broker, take its line out of {notes} and start it"
+    )
+
+
 def missing_text(partitions: Sequence[PartitionName]) -> str:
     """Of partitions that have no log here, and get none, and of which no other broker has one."""
     return (

@@ -23,6 +23,7 @@ from kaa.log.config import LogConfig, LogManagerConfig
 from kaa.log.manager import LogManager
 from kaa.log.names import LOCK_FILE
 from kaa.log.sim_files import SimFiles
+from kaa.log.void import VOID_LOGS_FILE
 from kaa.model.topics import TopicPartition
 from kaa.net.pending import Pending
 from kaa.replication.follower.fetcher import FetcherSettings
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 
 TWIN: Final = "/w"
 PATHS: Final = ("/a", "/b", "/c")
+METADATA_PATH: Final = "/m"
 KEY: Final = TopicPartition("t", 0)
 NODE, OTHER = 0, 1
 PIECE_BYTES: Final = 700
@@ -109,6 +111,7 @@ class Broker:
         for directory in self.logs.directories:
             directory.directory_id = directory_id(directory.path)
             directory.writer = self.executor
+        self.logs.void.path = f"{METADATA_PATH}/{VOID_LOGS_FILE}"
         self.logs.exclude(dict.fromkeys(gone, "gone"))
         for _ in self.logs.start(bench.wall_ms()):
             pass
@@ -208,7 +211,7 @@ class Bench:
         self._assignment: tuple[Uuid, Uuid] | None = None
         self._topics = 0
         self.leader_epoch = 0
-        self.files = _disks(SimFiles(seed=seed), PATHS)
+        self.files = _disks(SimFiles(seed=seed), (*PATHS, METADATA_PATH))
         self.broker = Broker(self, self.files, PATHS, ())
         self.twin = Broker(self, _disks(SimFiles(), (TWIN,)), (TWIN,), ())
         self.create_topic()

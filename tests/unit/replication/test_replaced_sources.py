@@ -249,7 +249,7 @@ def test_copy_takes_the_place_of_its_source_when_fewer_files_are_open() -> None:
 
     async def start() -> None:
         async with node(files) as broker:
-            # Whoever asks for it has it tried again.
+            # A request for it has it tried again.
             assert log_of(broker).directory.path == target
             assert log_of(broker).log_end_offset == RECORDS
             assert all(each.is_online for each in broker.services.logs.directories)
