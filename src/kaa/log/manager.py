@@ -122,6 +122,8 @@ class LogManager:
         self.ignored_folders: list[str] = []
         # Folders that were put aside since the start.
         self.strays: list[str] = []
+        # Logs that begin empty while the cluster counts on what was in others of that name.
+        self.unfilled: set[TopicPartition] = set()
         self._is_ours: IsOurs
         # Which logs count for nothing, wherever they turn up again.
         self.void = VoidLogs(files)
@@ -639,6 +641,8 @@ class LogManager:
 
     def finish_shutdown(self, broker_epoch: int) -> None:
         """The second part: directories that failed on the way get no marker."""
+        if self.unfilled:
+            broker_epoch = NO_BROKER_EPOCH
         ids = [each.directory_id for each in self.directories if each.directory_id is not None]
         for directory in self.directories:
             try:

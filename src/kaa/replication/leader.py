@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from kaa.controller.directories import UNASSIGNED, is_online
+from kaa.controller.directories import LOST, UNASSIGNED, is_online
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -199,7 +199,11 @@ class Leadership:
     def update(self, image: PartitionImage, end_offset: int, now_ms: int) -> None:
         """Takes over metadata. What the controller answered to a proposal may be newer."""
         self._assign(image.replicas)
-        self._directories = dict(zip(image.replicas, image.directories, strict=False))
+        assigned = zip(image.replicas, image.directories, strict=False)
+        # An eligible leader replica that lost its log says so until it is in the set: see
+        # `kaa.replication.log_placement`.
+        refilled = {(broker_id, LOST) for broker_id in image.eligible_leader_replicas}
+        self._directories = dict(each for each in assigned if each not in refilled)
         if image.leader_epoch > self.leader_epoch:
             is_new = self.leader_epoch < 0
             self.epoch_start_offset = end_offset

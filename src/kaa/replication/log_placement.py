@@ -25,6 +25,11 @@ is certain that there was nothing.
 The copy that a move has begun of a log that is gone takes its place if a swap had begun when the
 broker was killed: then the folder of the source shows that (`kaa.log.lost`). Else the copy may lack
 what was written last, and there was a log: nothing is served unless another replica has the data.
+
+An eligible leader replica (KIP-966) is counted on for everything that was committed, and elected
+when nobody else is left. One that has lost its log reports a lost directory first, with which no
+controller elects it. Then it is filled from its leader, and tells where it is when it is no longer
+among the eligible ones, but in sync. A stop before that is not a clean one for the cluster.
 """
 
 from __future__ import annotations
@@ -92,7 +97,9 @@ class ReplicaLogs:
         missing: dict[bool, list[PartitionName]] = {True: [], False: []}
         for key, partition in partitions.items():
             if partition.log is None:
-                missing[has_other_copy(partition.image, self._node_id)].append(key)
+                has_other = has_other_copy(partition.image, self._node_id)
+                if not has_other or not self.is_unmade(key):
+                    missing[has_other].append(key)
         # Where the disk is lost to which a log was moved, what it left behind is all there is.
         lost = {TopicPartition(*key): partitions[key].topic_id for key in missing[False]}
         for folder in self._logs.keep_deleted(lost):
@@ -117,6 +124,8 @@ class ReplicaLogs:
         directory_id = None
         future = self._logs.futures.get(key)
         if self._logs.get(key) is None:
+            if self._is_counted_on(key, image):
+                return None
             online = self._logs.online_directories
             has_offline = len(online) < len(self._logs.directories)
             if future is not None and future.topic_id in {None, topic.id}:
@@ -162,6 +171,38 @@ class ReplicaLogs:
             self._logs.lost.add(key, assigned)
         return self._logs.is_lost(key)
 
+    def _is_counted_on(self, key: TopicPartition, image: PartitionImage) -> bool:
+        """Whether the replica, whose log is not here, may be elected for what was in it, and others
+        may be instead. Where there are none, no empty log comes in its place in any case.
+        """
+        eligible = image.eligible_leader_replicas
+        others = {*image.isr, *eligible} - {self._node_id}
+        if self._node_id in eligible and others:
+            self._logs.unfilled.add(key)
+        is_lost = assigned_directory(image, self._node_id) == LOST
+        return self.is_unfilled(key, image) and not is_lost
+
+    def is_unmade(self, key: PartitionName) -> bool:
+        """Whether a replica has no log, and making one is to be tried again."""
+        is_waiting = key in self._logs.unfilled and self._logs.get(TopicPartition(*key)) is None
+        return is_waiting or key in self.short
+
+    def is_unfilled(self, key: PartitionName, image: PartitionImage) -> bool:
+        """Whether a replica must not be elected, since it lost what it is eligible for. It is not
+        in sync without a log either: then it was elected before the controller knew.
+        """
+        has_log = self._logs.get(TopicPartition(*key)) is not None
+        is_counted_on = self._node_id in image.eligible_leader_replicas or (
+            self._node_id in image.isr and not has_log
+        )
+        if not is_counted_on:
+            self.forget(key)
+        return key in self._logs.unfilled
+
+    def forget(self, key: PartitionName) -> None:
+        """Nobody counts on what the replica has lost."""
+        self._logs.unfilled.discard(TopicPartition(*key))
+
     def _may_promote(self, future: UnifiedLog, image: PartitionImage, *, has_offline: bool) -> bool:
         """Whether the copy of a move takes the place of a log that is gone."""
         assigned, target = assigned_directory(image, self._node_id), future.directory.directory_id
@@ -173,6 +214,7 @@ class ReplicaLogs:
         )
 
     def _promote(self, key: TopicPartition, topic_id: Uuid, *, is_told: bool) -> UnifiedLog | None:
+        """The copy of a move takes the place of a log that is gone."""
         try:
             log = self._logs.futures.promote(key)
             self._logs.lost.forget(key, STRAY_FOLDER_SUFFIX, self._wall_ms())

@@ -465,7 +465,7 @@ class ReplicaManager:
         if found is None:
             return
         topic, image = found
-        has_log_made = partition is None or key in self._replica_logs.short
+        has_log_made = partition is None or self._replica_logs.is_unmade(key)
         if partition is None:
             partition = Partition(topic.name, topic.id, key[1], self.node_id, image, self)
             partition.min_insync_replicas = self.rules(topic.name).min_insync_replicas
@@ -508,6 +508,7 @@ class ReplicaManager:
         """This broker no longer has the partition."""
         partition = self._partitions.pop(key)
         self._replica_logs.short.discard(key)
+        self._replica_logs.forget(key)
         if self.remote is not None:
             self.remote.lose(partition, is_deleted=self._is_deleted(partition.topic_id))
         if self.moves is not None:
@@ -559,6 +560,8 @@ class ReplicaManager:
         if found is None and assigned is None and has_other_copy(image, self.node_id):
             # It is in a directory that is offline, if anywhere: another replica has to lead.
             found = LOST if log is None else None
+        if self._replica_logs.is_unfilled((partition.topic, partition.number), image):
+            found = LOST
         differs = found is not None and found != assigned
         if differs and partition.log is not None and partition.log.is_new and self._sync_folders:
             # The controller takes what is reported for something that lasts.

@@ -529,11 +529,13 @@ class LogDirectoryMoves:
     def _progress(self, move: Move) -> MoveProgress:
         source, future = move.partition.online_log(), move.future
         assigned = assigned_directory(move.partition.image, move.partition.node_id)
+        # With a directory that is online it would be elected.
+        is_unfilled = source.partition in self._logs.unfilled
         return MoveProgress(
             is_flushed=move.is_flushed,
             is_assigned=not self._tells_controller() or assigned == future.directory.directory_id,
             is_source_busy=source.is_cleaning or source.pending is not None,
-            is_future_busy=future.is_flushing or future.pending is not None,
+            is_future_busy=future.is_flushing or future.pending is not None or is_unfilled,
         )
 
     async def _flush(self, move: Move) -> None:

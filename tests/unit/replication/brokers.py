@@ -26,6 +26,7 @@ from kaa.log.sim_files import SimFiles
 from kaa.model.errands import Errands
 from kaa.model.kinds import ResourceType
 from kaa.model.nodes import HostPort
+from kaa.replication.directory_assignments import DirectoryAssignments
 from kaa.replication.follower.fetcher import FetcherSettings
 from kaa.replication.follower.fetchers import ReplicaFetchers
 from kaa.replication.follower.link import RemoteLeader, ReplicaFetchBounds
@@ -39,6 +40,7 @@ from kaa.wire.frames import RequestFrame
 from kaa.wire.messages.k56_alter_partition import AlterPartitionResponse
 from kaa.wire.registry import api
 from tests.unit.controller.cluster import Cluster, broker_config, uuid
+from tests.unit.controller.cluster import directory as directory_id
 from tests.unit.log.batches import batch
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from kaa.client.peer import Peer
     from kaa.controller.port import ControllerPort, ControllerRequestContext
     from kaa.log.config import LogConfig
+    from kaa.wire.primitives import Uuid
     from kaa.wire.schema import MetadataRecord, Request
 
 LAG_MS = 30_000
@@ -99,8 +102,10 @@ class TestBroker:
         )
         for _ in self.logs.start(cluster.clock.wall_ms()):
             pass
-        for directory in self.logs.directories:
-            directory.writer = cluster.executor
+        (directory,) = self.logs.directories
+        directory.directory_id = directory_id(self.id, 0)
+        directory.writer = cluster.executor
+        self.assignments = DirectoryAssignments()
         controller = cast("ControllerPort", self)
         self.changes = IsrChanges(self.id, self.epoch, controller, self.reports.append)
         self.manager = ReplicaManager(
@@ -112,6 +117,7 @@ class TestBroker:
             lag_ms_max=lambda: LAG_MS,
             broker_epoch=self.epoch,
             propose=self.changes.propose,
+            assigned=self.note_directory,
         )
         self.fetchers = self.manager.followers = ReplicaFetchers(
             self.connect,
@@ -150,11 +156,20 @@ class TestBroker:
 
     def kill(self) -> None:
         """Nothing more is written; what was written stays."""
+        self._end()
+        self.logs.abandon()
+
+    def stop(self) -> None:
+        """A clean stop; the controller hears nothing of it."""
+        self._end()
+        for _ in self.logs.shutdown(self.cluster.clock.wall_ms(), self.epoch()):
+            pass
+
+    def _end(self) -> None:
         self.is_running = False
         self.services.polls.end()
         for duty in self._duties:
             duty.cancel()
-        self.logs.abandon()
 
     def topic_config(self, topic: str) -> LogConfig:
         overrides = self.image.configs.get((ResourceType.TOPIC, topic), {})
@@ -172,6 +187,18 @@ class TestBroker:
         found = self.manager.find(topic, number)
         assert isinstance(found, Partition), found
         return found
+
+    def note_directory(self, topic_id: Uuid, number: int, directory: Uuid | None) -> None:
+        if directory is None:
+            self.assignments.forget(topic_id, number)
+        else:
+            self.assignments.note(topic_id, number, directory)
+
+    def report_directories(self) -> None:
+        """Tells the controller what it does not know yet of directories."""
+        request = self.assignments.next_request(self.id, self.epoch(), now_ms=0)
+        assert request is not None
+        self.assignments.answered(self.cluster.send(request), now_ms=0)
 
     # --- as the controller's port
 
@@ -283,11 +310,15 @@ class Brokers:
         self.brokers[broker_id].kill()
         self.controller.fence(broker_id)
 
-    def restart(self, broker_id: int, tasks: asyncio.TaskGroup) -> None:
-        """A new life of a killed broker, registered and unfenced."""
+    def restart(self, broker_id: int, tasks: asyncio.TaskGroup, previous_epoch: int = -1) -> None:
+        """A new life of a broker, registered and unfenced. A killed one has no previous epoch."""
         # The session of the former life is over.
         self.controller.now_ms += 60_000
-        self.controller.register(broker_id, incarnation_id=_incarnation(self, broker_id))
+        self.controller.register(
+            broker_id,
+            incarnation_id=_incarnation(self, broker_id),
+            previous_broker_epoch=previous_epoch,
+        )
         self.brokers[broker_id].start(tasks)
         self.controller.heartbeat(broker_id)
 
