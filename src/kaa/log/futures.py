@@ -538,6 +538,9 @@ def _begins_as(future: UnifiedLog, source: UnifiedLog) -> bool:
     the source begins. Batches are copied as they are, and compaction takes away more than it adds.
     Where the two have nothing in common, the follower cuts or restarts the copy.
     """
+    if future.topic_id != source.topic_id:
+        # It does not tell its topic, and may be of an earlier one.
+        return False
     if future.segments.first.base_offset > source.local_log_start_offset:
         # A follower never asks for what lies before its own log: it would be lost with the source.
         return False

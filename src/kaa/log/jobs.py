@@ -7,10 +7,14 @@ directory offline; no job is tried again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from kaa.limits import FOLDERS_PER_SYNC_MAX
 from kaa.log.checkpoints import encode_offset_checkpoint
-from kaa.log.files import remove_tree, unlink_if_exists
+from kaa.log.errors import ShortageError
+from kaa.log.files import remove_tree, sync_if_exists, unlink_if_exists
+from kaa.log.names import PARTITION_METADATA_FILE
 from kaa.records.errors import RecordsError
 
 if TYPE_CHECKING:
@@ -115,23 +119,34 @@ class SyncJob:
 
 
 class SyncFoldersJob:
-    """Makes the folders of new logs durable, those of one directory at once."""
+    """Makes the folders of new logs durable, many of one directory at once, and of which topic each
+    is: the records of a deleted one must not be taken for those of its successor.
+    """
 
-    __slots__ = ("_logs", "directory")
+    __slots__ = ("_folders", "_logs", "directory")
 
     def __init__(self, directory: LogDirectory) -> None:
         self.directory = directory
-        self._logs, directory.new_logs = directory.new_logs, []
+        self._logs = directory.new_logs[:FOLDERS_PER_SYNC_MAX]
+        del directory.new_logs[:FOLDERS_PER_SYNC_MAX]
+        self._folders = [log.folder for log in self._logs]
 
     def run(self) -> None:
-        self.directory.files.sync_directory(self.directory.path)
+        files = self.directory.files
+        for folder in self._folders:
+            sync_if_exists(files, f"{folder}/{PARTITION_METADATA_FILE}")
+            # A log that was deleted meanwhile has another name.
+            with suppress(FileNotFoundError):
+                files.sync_directory(folder)
+        files.sync_directory(self.directory.path)
 
     def done(self, now_ms: int) -> None:
         for log in self._logs:
             log.is_new = False
 
     def failed(self, error: OSError) -> None:
-        self.directory.fail(error)
+        if isinstance(self.directory.fail_unless_short(error), ShortageError):
+            self.directory.new_logs += self._logs
 
 
 class WorkJob(Generic[Result]):

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.limits import LOGS_PER_SLICE_MAX, PREFERRED_DIRECTORIES_MAX
+from kaa.limits import FOLDERS_PER_SYNC_MAX, LOGS_PER_SLICE_MAX, PREFERRED_DIRECTORIES_MAX
 from kaa.log.cleaner import LogCleaner
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import CorruptFileError, LogError, StorageError, is_shortage
@@ -513,6 +513,10 @@ class LogManager:
         for partition in partitions:
             self._retire(partition, DELETE_FOLDER_SUFFIX, now_ms)
 
+    def put_aside(self, partition: TopicPartition, now_ms: int) -> None:
+        """Takes a log out that is of another topic, and keeps it."""
+        self._retire(partition, STRAY_FOLDER_SUFFIX, now_ms)
+
     def mark_strays(self, is_ours: IsOurs, now_ms: int) -> Iterator[None]:
         """Puts logs aside that the cluster does not know of; nothing of them is deleted. Pauses
         now and then.
@@ -589,7 +593,7 @@ class LogManager:
     def sync_folders(self) -> Iterator[Job]:
         """The work of making the folders of new logs durable."""
         for directory in self.online_directories:
-            if directory.new_logs:
+            for _ in range(0, len(directory.new_logs), FOLDERS_PER_SYNC_MAX):
                 yield SyncFoldersJob(directory)
 
     def delete_records(self, partition: TopicPartition, offset: int) -> LogDirectory | None:

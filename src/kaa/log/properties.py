@@ -129,10 +129,12 @@ def read_topic_id(files: Files, folder: str) -> Uuid | None:
 
 
 def write_topic_id(files: Files, folder: str, topic_id: Uuid) -> str:
-    """Writes the file of a new folder and returns its path; the first flush of the log syncs it.
+    """Writes the file of a new folder and returns its path. It is synced with the folder
+    (`kaa.log.jobs`), and by the first flush of the log.
 
-    Torn by a power cut before that, it is as empty as the log, and the cluster knows the id. A kill
-    leaves the whole of it or nothing: Kafka does not start on a part.
+    Torn by a power cut before that, it is mostly as empty as the log, and the cluster knows the id;
+    a log with records is not trusted without one (`kaa.replication.log_placement`). A kill leaves
+    the whole of it or nothing: Kafka does not start on a part.
     """
     content = f"version: {_PARTITION_METADATA_VERSION}\ntopic_id: {topic_id}".encode()
     path = f"{folder}/{PARTITION_METADATA_FILE}"

@@ -26,6 +26,9 @@ The copy that a move has begun of a log that is gone takes its place if a swap h
 broker was killed: then the folder of the source shows that (`kaa.log.lost`). Else the copy may lack
 what was written last, and there was a log: nothing is served unless another replica has the data.
 
+A log with records whose file with the topic's id a power cut took is the partition's only if no
+other replica has the data, and the metadata has it in that directory. Otherwise it is put aside.
+
 An eligible leader replica (KIP-966) is counted on for everything that was committed, and elected
 when nobody else is left. One that has lost its log reports a lost directory first, with which no
 controller elects it. Then it is filled from its leader, and tells where it is when it is no longer
@@ -36,7 +39,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.controller.directories import LOST, RESERVED
+from kaa.controller.directories import LOST, MIGRATING, RESERVED
 from kaa.log.errors import LogError, ShortageError
 from kaa.log.names import STRAY_FOLDER_SUFFIX
 from kaa.model.topics import TopicPartition
@@ -123,12 +126,15 @@ class ReplicaLogs:
         self.short.discard(key)
         directory_id = None
         future = self._logs.futures.get(key)
+        found = self._logs.get(key)
+        if found is not None and is_nameless(found) and not is_own(found, image, self._node_id):
+            self._logs.put_aside(key, self._wall_ms())
         if self._logs.get(key) is None:
             if self._is_counted_on(key, image):
                 return None
             online = self._logs.online_directories
             has_offline = len(online) < len(self._logs.directories)
-            if future is not None and future.topic_id in {None, topic.id}:
+            if future is not None and future.topic_id == topic.id:
                 if self._may_promote(future, image, has_offline=has_offline):
                     return self._promote(key, topic.id, is_told=was_short)
                 if not has_other_copy(image, self._node_id):
@@ -260,6 +266,21 @@ def may_be_only_copy(image: PartitionImage, node_id: int) -> bool:
     """Whether somebody may have written to the partition by now, here alone."""
     was_led = image.leader != -1 or image.partition_epoch > 0
     return was_led and not has_other_copy(image, node_id)
+
+
+def is_nameless(log: UnifiedLog) -> bool:
+    """Whether a log with records does not tell of which topic it is."""
+    return log.topic_id is None and log.log_end_offset > 0
+
+
+def is_own(log: UnifiedLog, image: PartitionImage, node_id: int) -> bool:
+    """Whether such a log is that of the replica, as far as the metadata tells: it is the only one,
+    and where this broker has said that it is, when it was made. Else it may be what a topic of the
+    same name left that was deleted meanwhile.
+    """
+    assigned = image.directories[image.replicas.index(node_id)] if image.directories else MIGRATING
+    is_there = assigned in {MIGRATING, log.directory.directory_id}
+    return is_there and may_be_only_copy(image, node_id)
 
 
 def may_be_filled(
