@@ -130,7 +130,8 @@ class ReplicaLogs:
         if found is not None and is_nameless(found) and not is_own(found, image, self._node_id):
             self._logs.put_aside(key, self._wall_ms())
         if self._logs.get(key) is None:
-            if self._is_counted_on(key, image):
+            is_eligible = self._node_id in image.eligible_leader_replicas
+            if (is_eligible or key in self._logs.unfilled) and self._is_counted_on(key, image):
                 return None
             online = self._logs.online_directories
             has_offline = len(online) < len(self._logs.directories)
@@ -190,16 +191,15 @@ class ReplicaLogs:
 
     def is_unmade(self, key: PartitionName) -> bool:
         """Whether a replica has no log, and making one is to be tried again."""
-        is_waiting = key in self._logs.unfilled and self._logs.get(TopicPartition(*key)) is None
+        is_waiting = key in self._logs.unfilled and key not in self._logs.logs
         return is_waiting or key in self.short
 
     def is_unfilled(self, key: PartitionName, image: PartitionImage) -> bool:
         """Whether a replica must not be elected, since it lost what it is eligible for. It is not
         in sync without a log either: then it was elected before the controller knew.
         """
-        has_log = self._logs.get(TopicPartition(*key)) is not None
         is_counted_on = self._node_id in image.eligible_leader_replicas or (
-            self._node_id in image.isr and not has_log
+            self._node_id in image.isr and key not in self._logs.logs
         )
         if not is_counted_on:
             self.forget(key)

@@ -560,7 +560,8 @@ class ReplicaManager:
         if found is None and assigned is None and has_other_copy(image, self.node_id):
             # It is in a directory that is offline, if anywhere: another replica has to lead.
             found = LOST if log is None else None
-        if self._replica_logs.is_unfilled((partition.topic, partition.number), image):
+        key = (partition.topic, partition.number)
+        if key in self.logs.unfilled and self._replica_logs.is_unfilled(key, image):
             found = LOST
         differs = found is not None and found != assigned
         if differs and partition.log is not None and partition.log.is_new and self._sync_folders:
