@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from kaa.limits import FOLDERS_PER_SYNC_MAX, LOGS_PER_SLICE_MAX, PREFERRED_DIRECTORIES_MAX
 from kaa.log.cleaner import LogCleaner
 from kaa.log.dirs import LogDirectory
-from kaa.log.errors import CorruptFileError, LogError, StorageError, is_shortage
+from kaa.log.errors import LogError, StorageError, is_shortage
 from kaa.log.files import TEMPORARY_SUFFIX
 from kaa.log.futures import FutureLogs
 from kaa.log.jobs import SyncFoldersJob
@@ -49,13 +49,13 @@ from kaa.log.names import (
 )
 from kaa.log.properties import (
     NO_BROKER_EPOCH,
+    find_topic_id,
     read_clean_shutdown,
     read_stopped_directories,
-    read_topic_id,
     remove_clean_shutdown,
     write_clean_shutdown,
 )
-from kaa.log.recovery import LoadOptions, create_log, damage_text, load_log
+from kaa.log.recovery import LoadOptions, create_log, damage_text, load_log, two_logs_text
 from kaa.log.truncation import PendingTruncation
 from kaa.log.upkeep import LogUpkeep
 from kaa.log.void import VoidLogs
@@ -302,7 +302,7 @@ class LogManager:
         A topic may have been made again while one of the disks was away; then they are of two
         topics, and the one that the cluster does not know any more goes.
         """
-        partition, topic_id = other.partition, read_topic_id(self._files, folder)
+        partition, topic_id = other.partition, find_topic_id(self._files, folder)
         if topic_id is None or other.topic_id in {None, topic_id}:
             # Which of them it is shows when it is loaded.
             return True
@@ -322,12 +322,12 @@ class LogManager:
             self._add(log)
             return
         if any(each.topic_id is None and each.log_end_offset > 0 for each in (log, other)):
-            log.close()
-            raise CorruptFileError(
-                log.folder,
-                f"the same partition is in {other.folder}; a disk failed while it was "
-                "moved: delete the folder on the disk that failed, and start again",
-            )
+            del self.logs[log.partition], other.directory.logs[log.partition]
+            for each in (log, other):
+                each.close()
+                self.lost.found_damaged(each.partition, each.directory, each.folder)
+            log.directory.report(two_logs_text(log.folder, other.folder))
+            return
         # Of a directory that has failed since its log was loaded, nothing can be put aside.
         is_served = other.directory.is_online
         ours, theirs = _progress(log), _progress(other)

@@ -128,6 +128,14 @@ def read_topic_id(files: Files, folder: str) -> Uuid | None:
     return topic_id
 
 
+def find_topic_id(files: Files, folder: str) -> Uuid | None:
+    """The same; None also if the file is damaged."""
+    try:
+        return read_topic_id(files, folder)
+    except CorruptFileError:
+        return None
+
+
 def write_topic_id(files: Files, folder: str, topic_id: Uuid) -> str:
     """Writes the file of a new folder and returns its path. It is synced with the folder
     (`kaa.log.jobs`), and by the first flush of the log.

@@ -52,7 +52,7 @@ from kaa.log.names import (
 from kaa.log.overflow import split_segment
 from kaa.log.producer_snapshots import ProducerSnapshots
 from kaa.log.producer_state import ProducerState
-from kaa.log.properties import read_topic_id, write_topic_id
+from kaa.log.properties import find_topic_id, write_topic_id
 from kaa.log.replay import (
     load_newest_snapshot,
     note_completed_transaction,
@@ -169,6 +169,16 @@ def damage_text(
     )
 
 
+def two_logs_text(folder: str, other: str) -> str:
+    """What the operator hears of two logs of a partition that do not tell which one is right."""
+    return (
+        f"{folder} and {other} are of the same partition, and one of them does not tell of which "
+        "topic it is: neither is served. A disk failed while the partition was made or moved: "
+        "unless another replica has its records, delete the folder on that disk, and restart the "
+        "broker"
+    )
+
+
 class _Loader:
     """The steps of loading, with what they share."""
 
@@ -202,7 +212,8 @@ class _Loader:
     def load(self) -> Iterator[RecoveryProgress]:
         names = clean_up_folder(self._files, self._folder, self._config)
         self._snapshots.scan(names)
-        self._load_topic_id()
+        # Where a power cut took it, the cluster's metadata will tell it again.
+        self.topic_id = find_topic_id(self._files, self._folder)
         self._load_segments(names)
         self._check_transaction_indexes()
         self._split_overflowed()
@@ -268,13 +279,6 @@ class _Loader:
         self._segments.add(segment)
 
     # --- files
-
-    def _load_topic_id(self) -> None:
-        try:
-            self.topic_id = read_topic_id(self._files, self._folder)
-        except CorruptFileError:
-            # Written before the first flush; the cluster's metadata will tell it again.
-            self.topic_id = None
 
     def _load_segments(self, names: list[str]) -> None:
         present = set(names)

@@ -10,7 +10,7 @@ import pytest
 from kaa.limits import FOLDERS_PER_SYNC_MAX
 from kaa.log.append import append_as_leader
 from kaa.log.dirs import LogDirectory
-from kaa.log.errors import CorruptFileError, LogError, StorageError
+from kaa.log.errors import LogError, StorageError
 from kaa.log.files import read_whole, write_new
 from kaa.log.jobs import Job
 from kaa.log.manager import LogManager
@@ -118,7 +118,7 @@ def test_of_the_logs_of_two_topics_the_one_that_is_known_wins(winner: str) -> No
     assert not files.exists(f"{loser}/t-0")
 
 
-def test_a_log_in_two_directories_stops_the_start() -> None:
+def test_a_log_in_two_directories_is_not_served() -> None:
     """Where nothing tells whose they are, and both have records."""
     files = SimFiles()
     for path in (A, B):
@@ -126,8 +126,34 @@ def test_a_log_in_two_directories_stops_the_start() -> None:
         log = manager.get_or_create(partition_of(0), None, now_ms=0)
         append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
         stop(manager)
-    with pytest.raises(CorruptFileError, match=f"{B}/t-0: the same partition is in {A}/t-0"):
-        started(files, (A, B))
+    manager, reports = new_manager(files, (A, B)), list[str]()
+    for directory in manager.directories:
+        directory.report = reports.append
+    start(manager)
+    assert not manager.logs
+    assert manager.is_lost(partition_of(0))
+    (line,) = reports
+    assert f"{B}/t-0 and {A}/t-0 are of the same partition" in line
+    # They are kept until there is another log of that name.
+    assert all(files.exists(f"{path}/t-0/00000000000000000000.log") for path in (A, B))
+    manager.get_or_create(partition_of(0), TOPIC_ID, now_ms=0)
+    assert len(manager.strays) == 2
+    stop(manager)
+    assert files.open_handles == 0
+
+
+@pytest.mark.parametrize("damaged", [A, B])
+def test_a_log_that_was_begun_elsewhere_and_has_no_topic_is_put_aside(damaged: str) -> None:
+    files = SimFiles()
+    served = A if damaged == B else B
+    manager = started(files, (served,))
+    filled(manager, partition_of(0))
+    stop(manager)
+    files.make_directory(f"{damaged}/t-0")
+    write_new(files, f"{damaged}/t-0/partition.metadata", b"")
+    manager = started(files, (A, B))
+    assert manager.logs[partition_of(0)].folder == f"{served}/t-0"
+    assert len(manager.strays) == 1
 
 
 # --- placement and failure

@@ -8,6 +8,7 @@ from kaa.log.errors import CorruptFileError
 from kaa.log.files import read_whole
 from kaa.log.properties import (
     MetaProperties,
+    find_topic_id,
     read_clean_shutdown,
     read_meta_properties,
     read_stopped_directories,
@@ -135,3 +136,12 @@ def test_a_marker_of_others_names_no_directories(content: bytes) -> None:
     files = _files()
     _write(files, "/d/.kafka_cleanshutdown", content)
     assert read_stopped_directories(files, "/d") == set()
+
+
+def test_a_damaged_topic_id_is_as_good_as_none() -> None:
+    files = _files()
+    assert find_topic_id(files, "/d") is None
+    write_topic_id(files, "/d", uuid(7))
+    assert find_topic_id(files, "/d") == uuid(7)
+    files.open("/d/partition.metadata").truncate(3)
+    assert find_topic_id(files, "/d") is None
