@@ -25,6 +25,7 @@ from kaa.log.names import (
     CLEANER_OFFSET_CHECKPOINT_FILE,
     LOCK_FILE,
     LOG_START_OFFSET_CHECKPOINT_FILE,
+    META_PROPERTIES_FILE,
     RECOVERY_POINT_CHECKPOINT_FILE,
     REPLICATION_OFFSET_CHECKPOINT_FILE,
 )
@@ -223,3 +224,15 @@ class LogDirectory:
 
     def checkpoint_high_watermarks(self) -> None:
         self.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT_FILE, self.high_watermarks())
+
+
+def is_log_directory(files: Files, path: str) -> bool:
+    """Whether a folder is itself a log directory, whatever its name: no log has such files."""
+    return any(files.exists(f"{path}/{name}") for name in (META_PROPERTIES_FILE, LOCK_FILE))
+
+
+def nested_text(path: str) -> str:
+    return (
+        f"{path} is a log directory itself, though its name is that of a partition: it is left "
+        "alone. Log directories belong side by side, none of them inside another one"
+    )

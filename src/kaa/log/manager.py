@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from kaa.limits import FOLDERS_PER_SYNC_MAX, LOGS_PER_SLICE_MAX, PREFERRED_DIRECTORIES_MAX
 from kaa.log.cleaner import LogCleaner
-from kaa.log.dirs import LogDirectory
+from kaa.log.dirs import LogDirectory, is_log_directory, nested_text
 from kaa.log.errors import LogError, StorageError, is_shortage
 from kaa.log.files import TEMPORARY_SUFFIX
 from kaa.log.futures import FutureLogs
@@ -278,6 +278,9 @@ class LogManager:
             if not self._files.is_directory(folder):
                 continue
             parsed = parse_folder_name(name)
+            if parsed is not None and is_log_directory(self._files, folder):
+                directory.report(nested_text(folder))
+                parsed = None
             if parsed is not None and parsed.mark in {"delete", "stray"}:
                 self.lost.found_marked(parsed.partition, directory, folder)
             if parsed is None or parsed.mark == "stray":

@@ -118,6 +118,24 @@ def test_of_the_logs_of_two_topics_the_one_that_is_known_wins(winner: str) -> No
     assert not files.exists(f"{loser}/t-0")
 
 
+@pytest.mark.parametrize("name", ["kafka-2", "kafka-2.ab-delete", "kafka-2.ab-future"])
+@pytest.mark.parametrize("file", ["meta.properties", ".lock"])
+def test_a_log_directory_inside_another_one_is_left_alone(name: str, file: str) -> None:
+    files, reports = SimFiles(), list[str]()
+    files.make_directory(f"{A}/{name}/t-0")
+    write_new(files, f"{A}/{name}/{file}", b"")
+    manager = new_manager(files, config=replace(SMALL, file_delete_delay_ms=0))
+    manager.directories[0].report = reports.append
+    start(manager)
+    for now_ms in (0, 100_000):
+        run_jobs(manager.tick(now_ms), now_ms)
+    assert not manager.every_log
+    assert manager.ignored_folders == [f"{A}/{name}"]
+    assert files.list_directory(f"{A}/{name}") == sorted([file, "t-0"])
+    (line,) = reports
+    assert f"{A}/{name} is a log directory" in line
+
+
 def test_a_log_in_two_directories_is_not_served() -> None:
     """Where nothing tells whose they are, and both have records."""
     files = SimFiles()
