@@ -19,14 +19,11 @@ who talk to a node: clients, commands, Spark, tests. Two reasons give most sizes
 # less), and how long it may stand still: clients notice a second.
 LOOP_HELD_MS_MAX = 10
 LOOP_BLOCKED_MS_MAX = 1_000
-# Records that a controller, a quorum or a coordinator decides, encodes or applies at once; then
-# others are served before the operation goes on. A millisecond or two.
+# Records that a controller, a quorum or a coordinator decides or applies before others are served.
 RECORDS_PER_PIECE = 100
-# One that is larger counts as several: the state of a transaction or of a share group may name
-# thousands of partitions.
+# One that is larger counts as several: the state of a transaction may name thousands of partitions.
 SMALL_RECORD_BYTES = 128
-# Pause before a duty of a node is begun again that failed in a way nobody expected: short enough to
-# mend itself unseen, long enough not to fill the log.
+# Pause before a duty of a node that failed unexpectedly is begun again: it must not fill the log.
 DUTY_RETRY_SECONDS = 1.0
 # A node that stops: how long it waits until its leaderships have moved, and then until requests
 # that are under way are answered.
@@ -209,9 +206,8 @@ PREFERRED_DIRECTORIES_MAX = 100_000
 # Places of damaged files that a log directory tells of, a line each.
 DAMAGES_REPORTED_MAX = 1_000
 # A move between directories: what is copied at once, and the tail that is copied while appends are
-# held off, a few milliseconds. Batches of a copy that was found which a thread looks at before the
-# loop has a turn: half a millisecond. Logs whose moves one request begins or ends, and moves that
-# are asked for their next step, before others have a turn.
+# held off, a few milliseconds. Batches of a copy that a thread looks at, logs whose moves one
+# request begins or ends, and moves that take a step, before others have a turn.
 MOVE_PIECE_BYTES = 1024 * 1024
 MOVE_TAIL_BYTES_MAX = 256 * 1024
 COPY_BATCHES_PER_SLICE_MAX = 200

@@ -216,8 +216,10 @@ class Delta:
             topic_id, topic = self.deleted_topics.popitem()
             part.deleted_topics[topic_id] = topic
             left -= 1 + len(topic.partitions)
-        left = _move(self.configs, part.configs, left)
-        left = _move(self.quotas, part.quotas, left)
+        if self.configs:
+            left = _move(self.configs, part.configs, left)
+        if self.quotas:
+            left = _move(self.quotas, part.quotas, left)
         if left <= 0:
             return part
         left = PUBLISHED_PARTITIONS_PER_TURN_MAX

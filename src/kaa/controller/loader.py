@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kaa.wire.schema import MetadataRecord
 
 
-_Registration = RegisterBrokerRecord | UnregisterBrokerRecord
 _TRANSACTION_RECORDS: Final = frozenset(
     {BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord}
 )
@@ -103,17 +102,19 @@ class MetadataLoader:
         # They are let go of in the pieces too: to free thousands takes milliseconds.
         del records
         due, transaction = yield from _due(waiting, self._transaction)
-        draft = None
+        draft, brokers = None, due
         # One record of that kind changes as much as thousands of others.
         if len(due) > RECORDS_PER_PIECE or ClearElrRecord in map(type, due):
             draft = yield from Draft.begin(self.image)
-        brokers = yield from _replayed(due, self.image if draft is None else draft)
-        if draft is not None:
+            brokers = yield from _replayed(due, draft)
             self.image.adopt(draft)
+        else:
+            for record in due:
+                self.image.replay(record)
         for record in brokers:
             if isinstance(record, RegisterBrokerRecord):
                 self.registration_offsets[record.broker_id] = batch.last_offset
-            else:
+            elif isinstance(record, UnregisterBrokerRecord):
                 self.registration_offsets.pop(record.broker_id, None)
         # Between pieces a snapshot may be taken of what was there before, so this changes here too.
         self._transaction = transaction
@@ -152,16 +153,16 @@ def _due(
     return due, transaction
 
 
-def _replayed(records: deque[MetadataRecord], image: ClusterImage) -> Pieces[list[_Registration]]:
+def _replayed(records: deque[MetadataRecord], draft: Draft) -> Pieces[deque[MetadataRecord]]:
     """Applies the records, of which nothing is left; those about the registration of brokers."""
-    found: list[_Registration] = []
+    found: deque[MetadataRecord] = deque()
     while records:
         record = records.popleft()
         if isinstance(record, ClearElrRecord):
-            yield from image.clear_elr(record)
+            yield from draft.clear_elr(record)
         else:
-            image.replay(record)
-        if isinstance(record, _Registration):
+            draft.replay(record)
+        if isinstance(record, RegisterBrokerRecord | UnregisterBrokerRecord):
             found.append(record)
         if records and len(records) % RECORDS_PER_PIECE == 0:
             yield

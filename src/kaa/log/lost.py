@@ -200,8 +200,10 @@ class LostLogs:
         for folder, directory in self._damaged.pop(partition, {}).items():
             self._host.put_away(directory, folder, partition, suffix, now_ms)
         for directory in self._host.directories:
-            self._drop_entry(partition, directory)
-        self._settle_void()
+            if partition in directory.lost:
+                self._drop_entry(partition, directory)
+        if self._host.void.notes:
+            self._settle_void()
 
     def _drop_entry(self, partition: TopicPartition, directory: LogDirectory) -> None:
         if directory.lost.pop(partition, None) is not None:

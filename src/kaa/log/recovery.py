@@ -172,8 +172,8 @@ def damage_text(
 def two_logs_text(folder: str, other: str) -> str:
     """What the operator hears of two logs of a partition that do not tell which one is right."""
     return (
-        f"{folder} and {other} are of the same partition, and one of them does not tell of which "
-        "topic it is: neither is served. A disk failed while the partition was made or moved: "
+        f"{folder} and {other} are of the same partition, and one of them has lost the id "
+        "of its topic: neither is served. A disk failed while the partition was made or moved: "
         "unless another replica has its records, delete the folder on that disk, and restart the "
         "broker"
     )

@@ -126,17 +126,21 @@ class ReplicaLogs:
         self.short.discard(key)
         directory_id = None
         future = self._logs.futures.get(key)
+        if future is not None and future.topic_id != topic.id:
+            future = None
         found = self._logs.get(key)
         if found is not None and is_nameless(found) and not is_own(found, image, self._node_id):
             self._logs.put_aside(key, self._wall_ms())
         if self._logs.get(key) is None:
+            if future is not None and self._has_swapped(future, image):
+                return self._promote(key, topic.id, is_told=was_short)
             is_eligible = self._node_id in image.eligible_leader_replicas
             if (is_eligible or key in self._logs.unfilled) and self._is_counted_on(key, image):
                 return None
             online = self._logs.online_directories
             has_offline = len(online) < len(self._logs.directories)
-            if future is not None and future.topic_id == topic.id:
-                if self._may_promote(future, image, has_offline=has_offline):
+            if future is not None:
+                if self._may_be_filled(future, image, has_offline=has_offline):
                     return self._promote(key, topic.id, is_told=was_short)
                 if not has_other_copy(image, self._node_id):
                     # There was a log, which may have more than this copy of it.
@@ -209,14 +213,19 @@ class ReplicaLogs:
         """Nobody counts on what the replica has lost."""
         self._logs.unfilled.discard(TopicPartition(*key))
 
-    def _may_promote(self, future: UnifiedLog, image: PartitionImage, *, has_offline: bool) -> bool:
-        """Whether the copy of a move takes the place of a log that is gone."""
-        assigned, target = assigned_directory(image, self._node_id), future.directory.directory_id
-        if assigned in {None, target} and self._logs.lost.has_swapped(future):
-            # A swap begins when the metadata has the target.
-            return True
+    def _has_swapped(self, future: UnifiedLog, image: PartitionImage) -> bool:
+        """Whether the copy of a move is the log: a swap had begun, and has the source renamed. It
+        begins when the metadata has the target.
+        """
+        targets = {None, future.directory.directory_id}
+        is_assigned = assigned_directory(image, self._node_id) in targets
+        return is_assigned and self._logs.lost.has_swapped(future)
+
+    def _may_be_filled(
+        self, future: UnifiedLog, image: PartitionImage, *, has_offline: bool
+    ) -> bool:
         return not self._logs.is_lost(future.partition) and may_be_filled(
-            image, self._node_id, target, has_offline=has_offline
+            image, self._node_id, future.directory.directory_id, has_offline=has_offline
         )
 
     def _promote(self, key: TopicPartition, topic_id: Uuid, *, is_told: bool) -> UnifiedLog | None:

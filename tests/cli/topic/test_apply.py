@@ -75,7 +75,7 @@ def test_files(tmp_path: Path, name: str, text: str) -> None:
         ("nonsense", "it is not JSON: Expecting value"),
         ("\udcff", "it is not UTF-8: "),
         ('[{"partitions": 1}]', "it needs a name"),
-        ('[{"name": "a", "partition": 1}]', "unknown fields: partition; known fields: configs, name, pa"),
+        ('[{"name": "a", "partition": 1}]', "partition; known fields: configs, name, partitions"),
         ('[{"name": "a", "partitions": 0}]', "not a number above 0"),
         ('[{"name": "a", "configs": []}, {"name": "a"}]', "is listed twice"),
         ('[{"name": "a", "configs": [1]}]', "not names with values"),
