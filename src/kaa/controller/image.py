@@ -83,7 +83,6 @@ NO_LEADER = -1
 _LEADER_UNCHANGED = -2
 
 
-Item = TypeVar("Item")
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
@@ -216,10 +215,12 @@ class Delta:
             topic_id, topic = self.deleted_topics.popitem()
             part.deleted_topics[topic_id] = topic
             left -= 1 + len(topic.partitions)
-        if self.configs:
-            left = _move(self.configs, part.configs, left)
-        if self.quotas:
-            left = _move(self.quotas, part.quotas, left)
+        while self.configs and left > 0:
+            part.configs.add(self.configs.pop())
+            left -= 1
+        while self.quotas and left > 0:
+            part.quotas.add(self.quotas.pop())
+            left -= 1
         if left <= 0:
             return part
         left = PUBLISHED_PARTITIONS_PER_TURN_MAX
@@ -230,14 +231,6 @@ class Delta:
                 part.partitions.add((topic_id, number))
                 left -= 1
         return part
-
-
-def _move(source: OrderedSet[Item], target: OrderedSet[Item], count_max: int) -> int:
-    """Moves some from one set to the other; how many more could have been."""
-    count = max(0, min(count_max, len(source)))
-    for _ in range(count):
-        target.add(source.pop())
-    return count_max - count
 
 
 _REPLAYS: dict[type[MetadataRecord], Callable[[ClusterImage, Any], None]] = {}
@@ -365,11 +358,8 @@ class ClusterImage:
         """Settings or quotas of one resource or entity that are about to change."""
         return collection.get(key) or {}
 
-    def _made(self, topic_id: Uuid) -> None:
-        """A new topic was put in."""
-
     def _leave(self, thing: object) -> None:
-        """The image does not have this any more; None for nothing."""
+        """The image does not have this any more, if it is not None."""
 
     # --- nodes and features
 
@@ -451,7 +441,6 @@ class ClusterImage:
     def _replay_topic(self, record: TopicRecord) -> None:
         topic = TopicImage(record.name, record.topic_id)
         self.topics[record.name] = self.topics_by_id[record.topic_id] = topic
-        self._made(record.topic_id)
 
     @_replays(RemoveTopicRecord)
     def _replay_remove_topic(self, record: RemoveTopicRecord) -> None:
@@ -468,7 +457,9 @@ class ClusterImage:
     @_replays(PartitionRecord)
     def _replay_partition(self, record: PartitionRecord) -> None:
         topic = self._topic_to_change(record.topic_id)
-        self._leave(topic.partitions.get(record.partition_id))
+        before = topic.partitions.get(record.partition_id)
+        if before is not None:
+            self._leave(before)
         topic.partitions[record.partition_id] = _partition_image(record)
         self._delta.partitions.add((topic.id, record.partition_id))
 
@@ -531,10 +522,13 @@ class ClusterImage:
         else:
             collection.pop(key, None)
 
+    def _put(self, collection: dict[Key, Value], key: Key, value: Value) -> None:
+        self._leave(collection.get(key))
+        collection[key] = value
+
     @_replays(AccessControlEntryRecord)
     def _replay_acl(self, record: AccessControlEntryRecord) -> None:
-        self._leave(self.acls.get(record.id))
-        self.acls[record.id] = record
+        self._put(self.acls, record.id, record)
 
     @_replays(RemoveAccessControlEntryRecord)
     def _replay_remove_acl(self, record: RemoveAccessControlEntryRecord) -> None:
@@ -542,8 +536,7 @@ class ClusterImage:
 
     @_replays(UserScramCredentialRecord)
     def _replay_scram(self, record: UserScramCredentialRecord) -> None:
-        self._leave(self.scram_credentials.get((record.name, record.mechanism)))
-        self.scram_credentials[record.name, record.mechanism] = record
+        self._put(self.scram_credentials, (record.name, record.mechanism), record)
 
     @_replays(RemoveUserScramCredentialRecord)
     def _replay_remove_scram(self, record: RemoveUserScramCredentialRecord) -> None:
@@ -551,8 +544,7 @@ class ClusterImage:
 
     @_replays(DelegationTokenRecord)
     def _replay_token(self, record: DelegationTokenRecord) -> None:
-        self._leave(self.delegation_tokens.get(record.token_id))
-        self.delegation_tokens[record.token_id] = record
+        self._put(self.delegation_tokens, record.token_id, record)
 
     @_replays(RemoveDelegationTokenRecord)
     def _replay_remove_token(self, record: RemoveDelegationTokenRecord) -> None:
