@@ -18,13 +18,19 @@ the rest once it is ready (`load_ahead`).
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kaa.handlers.cluster_action import guarded
 from kaa.handlers.context import RequestContext
-from kaa.limits import REQUEST_BYTES_ON_LOOP_MAX, RESPONSE_ITEMS_ON_LOOP_MAX
+from kaa.limits import (
+    NAMES_ANSWERED_PER_SLICE_MAX,
+    REQUEST_BYTES_ON_LOOP_MAX,
+    RESPONSE_ITEMS_ON_LOOP_MAX,
+)
+from kaa.model.turns import freed
 from kaa.net.connection import CloseConnectionError
 from kaa.net.pending import Hold, Pending
 from kaa.wire.errors import Errors
@@ -251,6 +257,23 @@ def is_long(response: Response) -> bool:
     return False
 
 
+def entries_of(request: Struct) -> list[Any]:
+    """What is in the lists of a request, and of its first entries. As long as somebody has them, to
+    let go of the request is quick.
+    """
+    found: list[Any] = []
+    waiting = deque[Struct]([request])
+    while waiting and len(found) < NAMES_ANSWERED_PER_SLICE_MAX:
+        message = waiting.popleft()
+        for name in type(message).__slots__:
+            value = getattr(message, name)
+            if isinstance(value, list) and value:
+                found += value
+                if isinstance(value[0], Struct):
+                    waiting += value[:NAMES_ANSWERED_PER_SLICE_MAX]
+    return found
+
+
 async def encode_in_thread(
     services: NodeServices, response: Response, header: RequestFrame
 ) -> list[Any]:
@@ -294,7 +317,9 @@ class Router:
                 return self._unsupported(header)
             if len(frame) > REQUEST_BYTES_ON_LOOP_MAX and header.api_key != ApiKey.PRODUCE:
                 context = RequestContext(header, connection)
-                return Pending(self._start(self._large(served, frame, context), header), Hold.FRAME)
+                entries: list[Any] = []
+                large = self._large(served, frame, context, entries)
+                return Pending(self._start(large, header, entries), Hold.FRAME)
             request = decode_request(frame, header)
         except WireError as error:
             raise CloseConnectionError(f"malformed request: {error}") from None
@@ -309,9 +334,11 @@ class Router:
             raise CloseConnectionError(self._failed(header, error)) from error
 
     async def _large(
-        self, served: Served, frame: memoryview, context: RequestContext
+        self, served: Served, frame: memoryview, context: RequestContext, entries: list[Any]
     ) -> Answer[Response]:
-        """What the handler gives for a request of very many parts, which a thread decodes."""
+        """What the handler gives for a request of very many parts, which a thread decodes; they are
+        added to the entries.
+        """
         services = self._services
         try:
             request = await services.loop.run_in_executor(
@@ -319,9 +346,12 @@ class Router:
             )
         except WireError as error:
             raise CloseConnectionError(f"malformed request: {error}") from None
+        entries += entries_of(request)
         return served.handle(services, request, context)
 
-    def _parts(self, answer: Answer[Response], header: RequestFrame) -> Reply:
+    def _parts(
+        self, answer: Answer[Response], header: RequestFrame, entries: list[Any] | None = None
+    ) -> Reply:
         """What a connection sends, or waits for, where a handler gave this."""
         if isinstance(answer, Response):
             return encode_response(answer, header.api_version, header.correlation_id)
@@ -329,7 +359,7 @@ class Router:
             return []
         response, hold, _ = answer
         if not isinstance(response, asyncio.Future):
-            return Pending(self._start(response, header), hold)
+            return Pending(self._start(response, header, entries), hold)
 
         def encode(done: asyncio.Future[Answer[Response]]) -> Reply:
             if done.cancelled():
@@ -360,10 +390,13 @@ class Router:
         return encode_response(response, 0, header.correlation_id)
 
     def _start(
-        self, response: Awaitable[Answer[Response]], header: RequestFrame
+        self,
+        response: Awaitable[Answer[Response]],
+        header: RequestFrame,
+        entries: list[Any] | None = None,
     ) -> asyncio.Future[Reply]:
         parts: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        running = self._run(response, header, parts)
+        running = self._run(response, header, parts, entries)
         try:
             task = self._tasks.create_task(running)
         except RuntimeError:
@@ -389,20 +422,25 @@ class Router:
         response: Awaitable[Answer[Response]],
         header: RequestFrame,
         parts: asyncio.Future[Reply],
+        entries: list[Any] | None,
     ) -> None:
+        """Waits for the response, and frees the entries of a large request after it."""
         given: Reply
         try:
             answer = await response
             if isinstance(answer, Response) and is_long(answer):
                 given = await encode_in_thread(self._services, answer, header)
             else:
-                given = self._parts(answer, header)
+                given = self._parts(answer, header, entries)
         except CloseConnectionError as error:
             parts.set_exception(error)
         except Exception as error:  # noqa: BLE001  As above.
             parts.set_exception(CloseConnectionError(self._failed(header, error)))
         else:
             parts.set_result(given)
+            if entries and not isinstance(given, Pending):
+                del answer, given
+                await freed(entries)
 
     def _failed(self, header: RequestFrame, error: Exception) -> str:
         where = error.__traceback__

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kaa.limits import PARTS_BEGUN_PER_TURN_MAX
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, PARTS_BEGUN_PER_TURN_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable
@@ -48,6 +48,13 @@ async def in_turns(pieces: Pieces[Found]) -> Found:
             found: Found = stop.value
             return found
         await asyncio.sleep(0)
+
+
+async def freed(things: list[Any]) -> None:
+    """Empties a list that nobody else needs: to free thousands of things at once takes long."""
+    while things:
+        await asyncio.sleep(0)
+        del things[-NAMES_ANSWERED_PER_SLICE_MAX:]
 
 
 async def gathered(work: Callable[[Item], Awaitable[Found]], items: Iterable[Item]) -> list[Found]:

@@ -18,7 +18,7 @@ from kaa.controller.port import ControllerRequestContext
 from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX
 from kaa.model import topics
 from kaa.model.pieces import mapped
-from kaa.model.turns import Turns, in_turns
+from kaa.model.turns import Turns, freed, in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopic,
@@ -81,6 +81,7 @@ class TopicCreation:
             )
             context = ControllerRequestContext(_CREATE_TOPICS_VERSION)
             await self._controller.submit(request, context)
+            await freed(wanted)
         finally:
             self._under_way.difference_update(names)
 

@@ -20,6 +20,7 @@ from kaa.handlers.registry import (
     find_handlers,
 )
 from kaa.limits import REQUEST_BYTES_ON_LOOP_MAX
+from kaa.model.turns import freed
 from kaa.net.connection import CloseConnectionError
 from kaa.net.pending import Hold, Pending
 from kaa.wire.errors import Errors
@@ -246,6 +247,36 @@ def test_a_large_request_is_decoded_by_a_thread_and_handled_on_the_loop() -> Non
     assert asyncio.run(route_large(large(request, 8), threads, seen))
     assert threads == [1]
     assert seen == [(request, 7, threading.get_ident())]
+
+
+@pytest.mark.parametrize(("topics", "partitions"), [(5_000, 1), (1, 5_000)])
+def test_a_large_request_is_freed_in_turns_after_its_answer(
+    monkeypatch: pytest.MonkeyPatch, topics: int, partitions: int
+) -> None:
+    request = OffsetCommitRequest(
+        group_id="g",
+        topics=[
+            OffsetCommitRequestTopic(
+                name=f"topic-{number}",
+                partitions=[
+                    OffsetCommitRequestPartition(partition_index=index)
+                    for index in range(partitions)
+                ],
+            )
+            for number in range(topics)
+        ],
+    )
+    let_go: list[int] = []
+
+    async def free(things: list[Any]) -> None:
+        let_go.append(len(things))
+        await freed(things)
+        let_go.append(len(things))
+
+    monkeypatch.setattr("kaa.handlers.registry.freed", free)
+    assert asyncio.run(route_large(large(request, 8), [], []))
+    # The lists of all are not walked through for it.
+    assert let_go == [5_000 if topics > 1 else 5_001, 0]
 
 
 def test_a_large_request_that_is_malformed_closes_and_is_not_handled() -> None:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
-from kaa.limits import PARTS_BEGUN_PER_TURN_MAX
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, PARTS_BEGUN_PER_TURN_MAX
 from kaa.model.pieces import Pieces
-from kaa.model.turns import Admission, Turns, gathered, in_turns
+from kaa.model.turns import Admission, Turns, freed, gathered, in_turns
 
 
 def test_everything_is_found_in_order_and_few_are_under_way() -> None:
@@ -151,3 +151,21 @@ def test_who_is_gone_holds_nobody_up() -> None:
 
     asyncio.run(main())
     assert list(let_in.begun) == ["0", "1", "2", "5"]
+
+
+def test_things_are_freed_in_turns() -> None:
+    async def scenario() -> None:
+        things = list(range(3 * NAMES_ANSWERED_PER_SLICE_MAX))
+        left: list[int] = []
+
+        async def watch() -> None:
+            while things:
+                left.append(len(things))
+                await asyncio.sleep(0)
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(freed(things))
+            tasks.create_task(watch())
+        assert left == [count * NAMES_ANSWERED_PER_SLICE_MAX for count in (3, 2, 1)]
+
+    asyncio.run(scenario())
