@@ -15,8 +15,8 @@ from kaa.config.entity import IP, USER
 from kaa.config.values import ConfigType
 from kaa.controller.image import quota_entity
 from kaa.controller.result import ControllerError, ControllerResult, check_record_count
-from kaa.limits import RECORDS_PER_PIECE
-from kaa.model.pieces import mapped_groups
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
+from kaa.model.pieces import mapped, mapped_groups
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k49_alter_client_quotas import (
     AlterClientQuotasResponse,
@@ -62,7 +62,7 @@ def alter_client_quotas(
     for count, entry in enumerate(request.entries, 1):
         if count % RECORDS_PER_PIECE == 0:
             yield
-        entity = _entity(entry)
+        entity = yield from _entity(entry)
         try:
             if entity in outcomes:
                 raise ControllerError(Errors.INVALID_REQUEST, "the entity is named twice")
@@ -86,11 +86,16 @@ def _told(outcome: tuple[Errors, str | None], entity: list[EntityData]) -> Respo
     return ResponseEntryData(error_code=error, error_message=message, entity=entity)
 
 
-def _entity(entry: RequestEntryData) -> QuotaEntity:
-    parts = {part.entity_type: part.entity_name for part in entry.entity}
+def _entity(entry: RequestEntryData) -> Pieces[QuotaEntity]:
+    parts: dict[str, str | None] = {}
+    for number, part in enumerate(entry.entity, 1):
+        if number % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        parts[part.entity_type] = part.entity_name
     if len(parts) > len(_KINDS):
         # It is refused for a kind that there is not; thousands need not be put in order for that.
-        return tuple(parts.items())
+        named = parts.items()
+        return tuple((yield from mapped(lambda one: one, named, NAMES_ANSWERED_PER_SLICE_MAX)))
     return quota_entity(
         [RecordEntity(entity_type=kind, entity_name=name) for kind, name in parts.items()]
     )
