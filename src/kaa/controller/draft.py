@@ -30,16 +30,15 @@ class Draft(ClusterImage):
     be changed before it has adopted the draft. Made by `begin`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, image: ClusterImage) -> None:
         super().__init__()
-        # Topics by id, resources and entities with values that are not shared.
-        self._own: set[object] = set()
+        self._before = image
         # What the image will not have any more.
         self._replaced: list[object] = []
 
     @classmethod
     def begin(cls, image: ClusterImage) -> Pieces[Draft]:
-        draft = cls()
+        draft = cls(image)
         for name in COLLECTIONS:
             found = getattr(image, name)
             setattr(draft, name, dict(found))
@@ -57,9 +56,8 @@ class Draft(ClusterImage):
 
     def _topic_to_change(self, topic_id: Uuid) -> TopicImage:
         topic = self.topics_by_id[topic_id]
-        if topic_id not in self._own:
-            self._own.add(topic_id)
-            self._leave(topic)
+        if topic is self._before.topics_by_id.get(topic_id):
+            self._replaced.append(topic)
             topic = topic.copy()
             self.topics[topic.name] = self.topics_by_id[topic_id] = topic
         return topic
@@ -68,14 +66,13 @@ class Draft(ClusterImage):
         self, collection: dict[Key, dict[str, Value]], key: Key
     ) -> dict[str, Value]:
         values = collection.get(key)
-        if key in self._own:
-            return values or {}
-        self._own.add(key)
-        self._leave(values)
-        return dict(values or ())
-
-    def _made(self, topic_id: Uuid) -> None:
-        self._own.add(topic_id)
+        if values is None:
+            return {}
+        before = self._before.configs if collection is self.configs else self._before.quotas
+        if values is before.get(key):  # type: ignore[call-overload]  # Each has its own keys.
+            self._replaced.append(values)
+            values = dict(values)
+        return values
 
     def _leave(self, thing: object) -> None:
         if thing is not None:

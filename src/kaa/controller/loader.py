@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kaa.wire.schema import MetadataRecord
 
 
+_Registration = RegisterBrokerRecord | UnregisterBrokerRecord
 _TRANSACTION_RECORDS: Final = frozenset(
     {BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord}
 )
@@ -101,21 +102,25 @@ class MetadataLoader:
         waiting = deque(records)
         # They are let go of in the pieces too: to free thousands takes milliseconds.
         del records
-        due, transaction = yield from _due(waiting, self._transaction)
-        draft, brokers = None, due
+        due, transaction, draft = waiting, self._transaction, None
+        if transaction is not None or not _TRANSACTION_RECORDS.isdisjoint(map(type, waiting)):
+            due, transaction = yield from _due(waiting, transaction)
+        brokers: list[_Registration] = []
         # One record of that kind changes as much as thousands of others.
         if len(due) > RECORDS_PER_PIECE or ClearElrRecord in map(type, due):
             draft = yield from Draft.begin(self.image)
-            brokers = yield from _replayed(due, draft)
+            yield from _replay(due, draft, brokers)
             self.image.adopt(draft)
         else:
             for record in due:
                 self.image.replay(record)
-        for record in brokers:
-            if isinstance(record, RegisterBrokerRecord):
-                self.registration_offsets[record.broker_id] = batch.last_offset
-            elif isinstance(record, UnregisterBrokerRecord):
-                self.registration_offsets.pop(record.broker_id, None)
+                if isinstance(record, _Registration):
+                    brokers.append(record)
+        for broker in brokers:
+            if isinstance(broker, RegisterBrokerRecord):
+                self.registration_offsets[broker.broker_id] = batch.last_offset
+            else:
+                self.registration_offsets.pop(broker.broker_id, None)
         # Between pieces a snapshot may be taken of what was there before, so this changes here too.
         self._transaction = transaction
         self.last_offset = batch.last_offset
@@ -132,8 +137,6 @@ def _due(
     """Which records count, those of a transaction that ends here among them, and what is held back
     of one that is open then.
     """
-    if transaction is None and _TRANSACTION_RECORDS.isdisjoint(map(type, records)):
-        return records, None
     due: deque[MetadataRecord] = deque()
     while records:
         record = records.popleft()
@@ -153,17 +156,17 @@ def _due(
     return due, transaction
 
 
-def _replayed(records: deque[MetadataRecord], draft: Draft) -> Pieces[deque[MetadataRecord]]:
-    """Applies the records, of which nothing is left; those about the registration of brokers."""
-    found: deque[MetadataRecord] = deque()
+def _replay(
+    records: deque[MetadataRecord], draft: Draft, brokers: list[_Registration]
+) -> Pieces[None]:
+    """Applies the records, of which nothing is left; adds those about brokers that come or go."""
     while records:
         record = records.popleft()
         if isinstance(record, ClearElrRecord):
             yield from draft.clear_elr(record)
         else:
             draft.replay(record)
-        if isinstance(record, RegisterBrokerRecord | UnregisterBrokerRecord):
-            found.append(record)
+        if isinstance(record, _Registration):
+            brokers.append(record)
         if records and len(records) % RECORDS_PER_PIECE == 0:
             yield
-    return found

@@ -86,8 +86,6 @@ class MetadataReplica:
         # the one who leads.
         self.on_controllers_changed: Callable[[frozenset[int]], None] = lambda _: None
         self._controllers: frozenset[int] = frozenset()
-        # Where the log named them when they were last looked at.
-        self._voters_offset = -1
         self._bootstrap: list[MetadataRecord] = []
         self._driver: QuorumDriver | None = None
         self._snapshotter: Snapshotter | None = None
@@ -299,9 +297,6 @@ class MetadataReplica:
         return self._loader.commit(batch, records)
 
     def committed_up_to(self, offset: int) -> None:
-        if self._voters_offset != self.driver.voters_offset < offset:
-            self._voters_offset = self.driver.voters_offset
-            self._look_at_controllers()
         self._publisher.committed(self._loader.image, offset)
         if self._snapshotter is not None:
             self._snapshotter.committed()
@@ -328,6 +323,9 @@ class MetadataReplica:
     def follow(self, epoch: int, leader_id: int | None) -> None:
         self._end_active()
         self._tell_leader_changed()
+
+    def voters_changed(self) -> None:
+        self._look_at_controllers()
 
     def stopped(self, error: BaseException | None) -> None:
         self._end_active()

@@ -144,8 +144,6 @@ class QuorumDriver:
         self.is_stopped = False
         self._commits = SharedSync(log, clock, executor, loop, self._hand_in, self._stop, linger_ms)
         self._timer: asyncio.TimerHandle | None = None
-        # Where the log names its voters for the last time, -1 for nowhere.
-        self.voters_offset = -1
         # All before this offset has been handed to the state machine.
         self.applied_offset = 0
         # All before this offset is committed.
@@ -275,6 +273,8 @@ class QuorumDriver:
                     elif self._events:
                         event = self._events.popleft()
                         self._effects.extend(self.machine.handle(event, self.monotonic_ms()))
+                        if isinstance(event, VoterSetRead):
+                            self._state.voters_changed()
                     else:
                         break
         finally:
@@ -474,7 +474,6 @@ class QuorumDriver:
             if batch.is_control:
                 for offset, voters in self._control.take_batch(batch):
                     self._events.append(VoterSetRead(offset, voters))
-                    self.voters_offset = offset
         # Followers that wait may have the records while the disk still works.
         self._events.append(Tick())
         may_linger = isinstance(effect, AppendAsLeader)
@@ -631,7 +630,6 @@ class QuorumDriver:
             found = self._control.take_snapshot(writer.id, content)
             if found is not None:
                 self._events.append(VoterSetRead(*found))
-                self.voters_offset = found[0]
             self._commits.wrote(write_id, needs_sync=True)
 
         self.log.add_snapshot(writer, self._clock.wall_ms())

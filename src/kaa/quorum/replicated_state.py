@@ -69,6 +69,9 @@ class ReplicatedState(Protocol):
     def follow(self, epoch: int, leader_id: int | None) -> None:
         """Another replica leads the epoch, or none is known to. Uncommitted records may be lost."""
 
+    def voters_changed(self) -> None:
+        """Another voter set is in force."""
+
     def stopped(self, error: BaseException | None) -> None:
         """There will be no more calls; with an error the node must end."""
 

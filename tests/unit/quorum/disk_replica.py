@@ -115,6 +115,9 @@ class ValuesState:
         self.epoch = None
         self.story.append(("follow", epoch, leader_id))
 
+    def voters_changed(self) -> None:
+        pass
+
     def stopped(self, error: BaseException | None) -> None:
         self.epoch = None
         self.error, self.is_stopped = error, True
