@@ -206,9 +206,9 @@ class LostLogs:
             self._settle_void()
 
     def _drop_entry(self, partition: TopicPartition, directory: LogDirectory) -> None:
-        if directory.lost.pop(partition, None) is not None:
-            # It must be gone from the checkpoint before there is a log of that name again.
-            directory.stale[partition] = directory.number_checkpoint()
+        """It must be gone from the checkpoint before there is a log of that name again."""
+        del directory.lost[partition]
+        directory.stale[partition] = directory.number_checkpoint()
 
     def drop_damaged_copy(self, source: UnifiedLog, now_ms: int) -> LogDirectory | None:
         """Gives a future log up that is not whole; the directory to copy its source to again,
