@@ -199,6 +199,8 @@ class LogDirectoryMoves:
         directory = self._target(key, path)
         if isinstance(directory, Errors) or isinstance(found, Errors):
             return
+        if self._is_refused(found, directory):
+            return
         move = self.get(found)
         if move is None:
             # A copy that could not be gone on with after a start.
@@ -217,18 +219,30 @@ class LogDirectoryMoves:
             self._logs.prefer(key, directory)
             is_elsewhere = found is Errors.NOT_LEADER_OR_FOLLOWER
             return Errors.REPLICA_NOT_AVAILABLE if is_elsewhere else found
+        if self._is_refused(found, directory):
+            return Errors.KAFKA_STORAGE_ERROR
         self.make_way(key, path, found)
         if self.get(found) is not None or found.online_log().directory is directory:
             return Errors.NONE
-        if len(self._logs.online_directories) < len(self._logs.directories):
-            # The one that is offline may have a copy of this partition already.
-            return Errors.KAFKA_STORAGE_ERROR
         try:
             future = self._logs.futures.create(found.online_log(), directory, self._clock.wall_ms())
         except StorageError:
             return Errors.KAFKA_STORAGE_ERROR
         self._begin(found, future)
         return Errors.NONE
+
+    def _is_refused(self, partition: Partition, directory: LogDirectory) -> bool:
+        """Whether no move to a directory can begin: one that is offline may have a copy of the
+        partition already. A move that is under way goes on then.
+        """
+        move, log = self.get(partition), partition.log
+        is_target = move is not None and move.target is directory
+        is_source = log is not None and log.directory is directory
+        return self._has_offline and not is_target and not is_source
+
+    @property
+    def _has_offline(self) -> bool:
+        return len(self._logs.online_directories) < len(self._logs.directories)
 
     def _target(self, key: TopicPartition, path: str) -> LogDirectory | Errors:
         """The directory that a replica may be moved to."""

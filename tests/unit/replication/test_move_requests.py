@@ -18,6 +18,8 @@ from tests.unit.replication.movers import (
     KEY,
     alter,
     create,
+    find,
+    log_of,
     many_segments,
     new_files,
     node,
@@ -26,6 +28,7 @@ from tests.unit.replication.movers import (
 )
 
 THREE = "log.dirs=/a,/b,/c"
+FOUR = "log.dirs=/a,/b,/c,/d"
 THREADS = "num.replica.alter.log.dirs.threads=3"
 
 
@@ -46,6 +49,30 @@ def test_no_move_begins_while_a_directory_is_offline_and_one_may_be_ended() -> N
             assert not broker.services.logs.futures.logs
             assert alter(broker, third.path) is Errors.KAFKA_STORAGE_ERROR
             assert not broker.services.logs.futures.logs
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("makes_way", [False, True])
+def test_a_move_that_is_refused_leaves_the_one_that_is_under_way(*, makes_way: bool) -> None:
+    async def main() -> None:
+        async with node(formatted(config(*BASIC, FOUR)), FOUR) as broker:
+            await many_segments(await create(broker))
+            await throttle(broker, 1)
+            source = log_of(broker).directory
+            first, second, third = (
+                each for each in broker.services.logs.directories if each is not source
+            )
+            assert alter(broker, first.path) is Errors.NONE
+            third.fail(OSError("dead"))
+            moves = broker.services.replicas.moves
+            assert moves is not None
+            if makes_way:
+                moves.make_way(KEY, second.path, find(broker))
+            assert alter(broker, second.path) is Errors.KAFKA_STORAGE_ERROR
+            move = moves.get(find(broker))
+            assert move is not None
+            assert move.target is first
 
     asyncio.run(main())
 
