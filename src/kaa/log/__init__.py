@@ -39,6 +39,7 @@ and torn.
 
 | module | what it owns |
 |---|---|
+| `cancelled_moves` | the note that copies of a log are void, though their disk is away |
 | `copy_check` | reading a copy that a start found, before it takes the place of its source |
 | `futures` | future logs: copies that are to take the place of a log in another directory |
 | `lost` | logs that were here and are gone, or are not whole |

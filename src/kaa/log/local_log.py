@@ -81,6 +81,8 @@ class LocalLog:
         self.is_flushing = False
         # Whether the name of the folder may still be lost: its parent was not synced since.
         self.is_new = False
+        # Whether copies of it that are found are void: see `kaa.log.cancelled_moves`.
+        self.is_move_cancelled = False
         # Paths of files that the next flush syncs: snapshots, the topic id.
         self.unsynced_files: list[str] = []
         # Large snapshots of producers, by offset, that the next flush writes.

@@ -26,6 +26,7 @@ digits:
 | `<offset>.snapshot` | producer state below that offset |
 | `leader-epoch-checkpoint` | where each leader epoch begins |
 | `partition.metadata` | the id of the topic |
+| `move-cancelled` | copies of this log in other directories are void (`kaa.log.cancelled_moves`) |
 | `<offset>.log.cleaned` `<offset>.log.swap` | being compacted, about to replace its sources |
 | `<offset>.log.deleted` | removed, waiting for its readers |
 """
@@ -49,6 +50,7 @@ REPLICATION_OFFSET_CHECKPOINT_FILE = "replication-offset-checkpoint"
 CLEANER_OFFSET_CHECKPOINT_FILE = "cleaner-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT_FILE = "leader-epoch-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
+MOVE_CANCELLED_FILE = "move-cancelled"
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"

@@ -43,6 +43,7 @@ from kaa.log.names import (
     DELETED_SUFFIX,
     LEADER_EPOCH_CHECKPOINT_FILE,
     LOG_SUFFIX,
+    MOVE_CANCELLED_FILE,
     SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
     base_offset_of,
@@ -208,10 +209,12 @@ class _Loader:
         self._split_offsets: set[int] = set()
         self._log_end_offset = options.log_start_offset
         self.topic_id: Uuid | None = None
+        self._is_move_cancelled = False
 
     def load(self) -> Iterator[RecoveryProgress]:
         names = clean_up_folder(self._files, self._folder, self._config)
         self._snapshots.scan(names)
+        self._is_move_cancelled = MOVE_CANCELLED_FILE in names
         # Where a power cut took it, the cluster's metadata will tell it again.
         self.topic_id = find_topic_id(self._files, self._folder)
         self._load_segments(names)
@@ -258,7 +261,7 @@ class _Loader:
             log_end_offset=end,
             recovery_point=min(self._rescan | {recovery_point}),
         )
-        return UnifiedLog(
+        log = UnifiedLog(
             LogPlace(self._directory, self._folder, self._partition),
             contents,
             self._config,
@@ -266,6 +269,8 @@ class _Loader:
             verify_transactions=options.manager.transaction_partition_verification_enable,
             now_ms=options.now_ms,
         )
+        log.is_move_cancelled = self._is_move_cancelled
+        return log
 
     def add_empty_segment(self) -> None:
         self._log_end_offset = self._options.log_start_offset

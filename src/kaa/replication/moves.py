@@ -13,8 +13,9 @@ a leader in the same process (`kaa.replication.follower.local`). It goes through
 - SWAP: appends are held off, the rest is copied, and the logs change places.
 
 From COPY on, copying goes on in all stages. Nothing of a move is kept but the folder of its future
-log: a broker that starts with one goes on with the move. Where a swap had renamed the source when a
-crash ended it, the future log is the log (`kaa.replication.log_placement`).
+log: a broker that starts with one goes on with the move, unless it was cancelled
+(`kaa.log.cancelled_moves`). Where a swap had renamed the source when a crash ended it, the future
+log is the log (`kaa.replication.log_placement`).
 
 A target that fails ends the move. Its folder is left, since nothing can be removed there, and as in
 Kafka the move goes on when a start finds the disk again. Nothing wrong comes of that: the folder is
@@ -25,10 +26,12 @@ and until the disk is back no other move begins.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.limits import DUTY_RETRY_SECONDS
+from kaa.log.cancelled_moves import copies_are_gone, void_copies
 from kaa.log.errors import LogError, ShortageError, StorageError
 from kaa.log.jobs import FlushLogJob
 from kaa.log.names import FUTURE_FOLDER_SUFFIX, folder_name, marked_folder_name
@@ -222,9 +225,14 @@ class LogDirectoryMoves:
         if self._is_refused(found, directory):
             return Errors.KAFKA_STORAGE_ERROR
         self.make_way(key, path, found)
-        if self.get(found) is not None or found.online_log().directory is directory:
+        if self.get(found) is not None:
             return Errors.NONE
         try:
+            if found.online_log().directory is directory:
+                if self._has_offline:
+                    # One of them may have a copy, which must not be gone on with.
+                    void_copies(found.online_log())
+                return Errors.NONE
             future = self._logs.futures.create(found.online_log(), directory, self._clock.wall_ms())
         except StorageError:
             return Errors.KAFKA_STORAGE_ERROR
@@ -266,7 +274,9 @@ class LogDirectoryMoves:
             if partition.log is None or not partition.log.directory.is_online:
                 # The source is lost. The copy may be the last one of what it has, and stays.
                 return
-            if future is not None:
+            if partition.log.is_move_cancelled:
+                self._drop_void(partition.log)
+            elif future is not None:
                 self._resume(partition, future)
             elif self._logs.is_lost(key):
                 self._copy_again(partition, partition.log)
@@ -336,6 +346,15 @@ class LogDirectoryMoves:
     def _report_again(self, copy: UnifiedLog, what: str) -> None:
         name, path = folder_name(copy.partition), copy.directory.path
         self._report(f"the copy of {name} in {path} {what}. It is made again, from the start")
+
+    def _drop_void(self, source: UnifiedLog) -> None:
+        """Removes the copies of a move that was cancelled while their disk was away."""
+        now_ms = self._clock.wall_ms()
+        self._logs.futures.drop(source.partition, now_ms)
+        self._logs.lost.drop_damaged_copy(source, now_ms)
+        if not self._has_offline:
+            with suppress(StorageError):
+                copies_are_gone(source, self._logs.directories)
 
     def _copy_again(self, partition: Partition, source: UnifiedLog) -> None:
         """Begins a move again whose copy was found damaged."""

@@ -1,0 +1,97 @@
+"""A move that is cancelled while the disk of its copy is away does not come back with it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kaa.log.names import MOVE_CANCELLED_FILE
+from kaa.log.sim_files import SimFiles
+from kaa.wire.errors import Errors
+from tests.unit.replication.movers import (
+    alter,
+    create,
+    futures,
+    is_assigned,
+    log_of,
+    moved,
+    new_files,
+    node,
+    plain,
+    throttle,
+    until,
+)
+
+
+def cancelled(files: SimFiles) -> tuple[str, str]:
+    """The folder of the log, and the directory of the copy, of a move that was cancelled."""
+
+    async def main() -> tuple[str, str]:
+        async with node(files) as broker:
+            await throttle(broker, 1)
+            await plain(await create(broker))
+            source = log_of(broker)
+            await until(lambda: is_assigned(broker, source.directory))
+            directories = broker.services.logs.directories
+            target = next(each for each in directories if each is not source.directory)
+            assert alter(broker, target.path) is Errors.NONE
+            target.fail(OSError("dead"))
+            await until(lambda: not broker.services.logs.futures.logs)
+            # Twice makes no difference.
+            for _ in range(2):
+                assert alter(broker, source.directory.path) is Errors.NONE
+            return source.folder, target.path
+
+    return asyncio.run(main())
+
+
+def test_a_cancelled_move_does_not_come_back_with_the_disk_of_its_copy() -> None:
+    files = new_files()
+    folder, target = cancelled(files)
+    assert futures(files)
+
+    async def after() -> None:
+        async with node(files) as broker:
+            assert log_of(broker).folder == folder
+            assert not broker.services.logs.futures.logs
+            assert not futures(files)
+            assert not files.exists(f"{folder}/{MOVE_CANCELLED_FILE}")
+            # Another one is begun and finished as any.
+            await throttle(broker, None)
+            assert alter(broker, target) is Errors.NONE
+            await moved(broker, target)
+
+    asyncio.run(after())
+
+
+def test_a_cancelled_move_stays_so_while_the_disk_of_its_copy_is_away() -> None:
+    files = new_files()
+    folder, target = cancelled(files)
+    files.rename(target, "/away")
+
+    async def after(*, is_noted: bool) -> None:
+        async with node(files) as broker:
+            await until(lambda: log_of(broker).folder == folder)
+            assert not broker.services.logs.futures.logs
+            assert files.exists(f"{folder}/{MOVE_CANCELLED_FILE}") is is_noted
+
+    asyncio.run(after(is_noted=True))
+    files.rename("/away", target)
+    asyncio.run(after(is_noted=False))
+    assert not futures(files)
+
+
+def test_a_damaged_copy_of_a_cancelled_move_is_not_made_again() -> None:
+    files = new_files()
+    folder, _ = cancelled(files)
+    (copy,) = futures(files)
+    for name in files.list_directory(copy):
+        if name.endswith(".log"):
+            files.open(f"{copy}/{name}").write([b"\xff" * 20], 0)
+
+    async def after() -> None:
+        async with node(files) as broker:
+            assert log_of(broker).folder == folder
+            assert not broker.services.logs.futures.logs
+            assert not futures(files)
+
+    asyncio.run(after())
