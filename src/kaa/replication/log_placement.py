@@ -27,7 +27,8 @@ broker was killed: then the folder of the source shows that (`kaa.log.lost`). El
 what was written last, and there was a log: nothing is served unless another replica has the data.
 
 A log with records whose file with the topic's id a power cut took is the partition's only if no
-other replica has the data, and the metadata has it in that directory. Otherwise it is put aside.
+other replica has the data, and the metadata has it in that directory, or a move has begun a copy of
+it that names the topic. Otherwise it is put aside.
 
 An eligible leader replica (KIP-966) is counted on for everything that was committed, and elected
 when nobody else is left. One that has lost its log reports a lost directory first, with which no
@@ -129,7 +130,9 @@ class ReplicaLogs:
         if future is not None and future.topic_id != topic.id:
             future = None
         found = self._logs.get(key)
-        if found is not None and is_nameless(found) and not is_own(found, image, self._node_id):
+        # Beside a copy of this topic's log, it is what the copy was made of.
+        is_source = future is not None or found is None or not is_nameless(found)
+        if found is not None and not is_source and not is_own(found, image, self._node_id):
             self._logs.put_aside(key, self._wall_ms())
         if self._logs.get(key) is None:
             if future is not None and self._has_swapped(future, image):
