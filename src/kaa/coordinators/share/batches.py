@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kaa.limits import SHARE_BATCHES_PER_PIECE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kaa.model.pieces import Pieces
 
@@ -46,9 +46,13 @@ class StateBatch(NamedTuple):
 
 
 def combine(
-    known: Iterable[StateBatch], reported: Iterable[StateBatch], start_offset: int
+    known: Sequence[StateBatch], reported: Sequence[StateBatch], start_offset: int
 ) -> Pieces[tuple[StateBatch, ...]]:
     """All batches, without overlaps and without what lies before the start; -1 is not a start."""
+    if len(known) + len(reported) < 2:
+        # As most are that a leader writes.
+        alone = (*known, *reported)
+        return alone if start_offset == -1 else tuple(_from(alone, start_offset))
     pending = _Pending((yield from _ordered(chain(known, reported), start_offset)))
     finished: list[StateBatch] = []
     before = pending.pop()
