@@ -3,12 +3,15 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kaa.cli.client import EXIT_NOT_FOUND, EXIT_PARTLY, EXIT_USAGE
+from kaa.cli.reading import Span, join_group
 from kaa.cli.root import EXIT_INTERRUPTED, root
+from kaa.model.topics import TopicPartition
 from kaa.testing import Broker
 from tests.support.broker_process import kaa_command
 from tests.support.children import running
@@ -81,6 +84,23 @@ def test_groups_remember(bootstrap: str, filled: str) -> None:
     lag = json.loads(kaa(bootstrap, "group", "lag", group, "-o", "json").stdout)
     assert [row["lag"] for row in lag] == [0]
     assert kaa(bootstrap, "consume", filled, "-g", group, "--from", "end").exit_code == EXIT_USAGE
+
+
+def test_a_group_has_not_read_what_came_after_the_end(
+    bootstrap: str, filled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A poll gives what was written since the command began, too."""
+    words = ("consume", filled, "-g", f"group-{filled}", "-e", "-f", "%s")
+
+    async def join_early(*arguments: Any, **more: Any) -> dict[TopicPartition, Span]:
+        spans = await join_group(*arguments, **more)
+        return {name: span._replace(stop=6) for name, span in spans.items()}
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kaa.cli.consume.join_group", join_early)
+        early = kaa(bootstrap, *words)
+    assert (early.exit_code, early.stdout) == (0, "012345"), early.output
+    assert kaa(bootstrap, *words).stdout == "6789"
 
 
 def test_patterns(bootstrap: str, filled: str) -> None:

@@ -188,9 +188,7 @@ async def _consume(
             for name, records in polled.items():
                 # A group may hand over partitions on the way.
                 stop = spans[name].stop if name in spans else None
-                chosen: Sequence[ConsumerRecord] = records
-                if stop is not None:
-                    chosen = [one for one in records if one.offset < stop]
+                chosen = _before(consumer, name, records, stop)
                 progress.advance(len(chosen))
                 if decoder is not None:
                     chosen = await decoder.decode(chosen)
@@ -201,6 +199,17 @@ async def _consume(
                 left -= len(chosen[:left])
             out.flush()
     return True
+
+
+def _before(
+    consumer: Consumer, name: TopicPartition, records: Sequence[ConsumerRecord], stop: int | None
+) -> Sequence[ConsumerRecord]:
+    """The records before `stop`; a group has not read the others, which came after the command."""
+    chosen = records if stop is None else [one for one in records if one.offset < stop]
+    if len(chosen) < len(records):
+        consumer.seek(name, records[len(chosen)].offset)
+        consumer.pause([name])
+    return chosen
 
 
 async def _say_what_is_unread(
