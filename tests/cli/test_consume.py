@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from kaa.cli.client import EXIT_NOT_FOUND, EXIT_PARTLY, EXIT_USAGE
 from kaa.cli.reading import Span, join_group
-from kaa.cli.root import EXIT_INTERRUPTED, root
+from kaa.cli.root import EXIT_FAILED, EXIT_INTERRUPTED, root
 from kaa.model.topics import TopicPartition
 from kaa.testing import Broker
 from tests.support.broker_process import kaa_command
@@ -101,6 +102,22 @@ def test_a_group_has_not_read_what_came_after_the_end(
         early = kaa(bootstrap, *words)
     assert (early.exit_code, early.stdout) == (0, "012345"), early.output
     assert kaa(bootstrap, *words).stdout == "6789"
+
+
+def test_a_group_has_not_read_what_could_not_be_written(bootstrap: str, filled: str) -> None:
+    words = ("consume", filled, "-g", f"group-{filled}", "-e", "-f", "%s")
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            kaa_command(*words, "-b", bootstrap),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=PATIENCE_SECONDS,
+        )
+    assert ended.returncode == EXIT_FAILED
+    assert "cannot write to standard output: No space left on device" in ended.stderr
+    assert kaa(bootstrap, *words).stdout == "0123456789"
 
 
 def test_patterns(bootstrap: str, filled: str) -> None:

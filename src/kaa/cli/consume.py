@@ -185,19 +185,23 @@ async def _consume(
             polled = await consumer.poll(
                 timeout_ms=_POLL_MS, max_records=min(left, CLI_POLLED_RECORDS_MAX)
             )
-            for name, records in polled.items():
-                # A group may hand over partitions on the way.
-                stop = spans[name].stop if name in spans else None
-                chosen = _before(consumer, name, records, stop)
-                progress.advance(len(chosen))
-                if decoder is not None:
-                    chosen = await decoder.decode(chosen)
-                if is_wanted is not None:
-                    chosen = [one for one in chosen if is_wanted(one)]
-                for record in chosen[:left]:
-                    out.write(writer.write(name.topic, name.partition, record))
-                left -= len(chosen[:left])
-            out.flush()
+            try:
+                for name, records in polled.items():
+                    # A group may hand over partitions on the way.
+                    stop = spans[name].stop if name in spans else None
+                    chosen = _before(consumer, name, records, stop)
+                    progress.advance(len(chosen))
+                    if decoder is not None:
+                        chosen = await decoder.decode(chosen)
+                    if is_wanted is not None:
+                        chosen = [one for one in chosen if is_wanted(one)]
+                    for record in chosen[:left]:
+                        out.write(writer.write(name.topic, name.partition, record))
+                    left -= len(chosen[:left])
+                out.flush()
+            except BaseException:
+                _take_back(consumer, polled)
+                raise
     return True
 
 
@@ -210,6 +214,14 @@ def _before(
         consumer.seek(name, records[len(chosen)].offset)
         consumer.pause([name])
     return chosen
+
+
+def _take_back(
+    consumer: Consumer, polled: Mapping[TopicPartition, Sequence[ConsumerRecord]]
+) -> None:
+    """The output does not have these records for sure: the group gets them again."""
+    for name, records in polled.items():
+        consumer.seek(name, records[0].offset)
 
 
 async def _say_what_is_unread(

@@ -36,13 +36,15 @@ async def consume_share(
     async with ShareConsumer(chosen) as consumer:
         consumer.subscribe(topics)
         while left > 0:
-            for record in await consumer.poll():
-                if left > 0:
-                    plain = ConsumerRecord(*record[:7])
-                    out.write(writer.write(record.topic, record.partition, plain))
-                    consumer.acknowledge(record)
-                    left -= 1
-                else:
-                    consumer.acknowledge(record, AcknowledgeType.RELEASE)
+            records = await consumer.poll()
+            for record in records[:left]:
+                plain = ConsumerRecord(*record[:7])
+                out.write(writer.write(record.topic, record.partition, plain))
+            # What cannot be written is held until the end of the consumer gives it to others.
             out.flush()
+            for record in records[:left]:
+                consumer.acknowledge(record)
+            for record in records[left:]:
+                consumer.acknowledge(record, AcknowledgeType.RELEASE)
+            left -= len(records[:left])
             await consumer.commit()
