@@ -102,6 +102,15 @@ def test_a_kept_cluster_has_its_ports_and_its_nodes(
     assert f"kaa dev {made}" in answer.stderr
 
 
+def test_data_folders_that_are_none_or_two(tmp_path: Path) -> None:
+    words = ["dev", "--brokers", "2", "--port", str(free_cluster_port(2)), "--data-dir"]
+    for folder, reason in (("", "an empty name is not"), (str(tmp_path / "a,b"), "has a comma")):
+        answer = CliRunner().invoke(root, [*words, folder])
+        assert answer.exit_code == 2
+        assert reason in answer.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ports_of_controllers_that_do_not_exist() -> None:
     """What is wrong with the arguments is said first, also where somebody has these ports."""
     with socket.socket() as taken:

@@ -72,6 +72,20 @@ def refused(data_dir: Path, *overrides: str, prefix: tuple[str, ...] = ()) -> Ou
     return start("--data-dir", str(data_dir), "--override", listeners, *words, prefix=prefix)
 
 
+def test_a_data_folder_without_a_name() -> None:
+    outcome = start("--data-dir", "", "--override", "listeners=PLAINTEXT://no.such.host:1")
+    assert outcome.code == USAGE
+    assert "an empty name is not a folder; for the current one write ." in outcome.text
+
+
+def test_a_data_folder_that_would_be_two(tmp_path: Path) -> None:
+    folder = tmp_path / "with space,comma"
+    outcome = refused(folder)
+    assert outcome.code == USAGE
+    assert f"{folder} has a comma, which separates folders" in outcome.text
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_port_in_use(data_dir: Path, untouched: None) -> None:
     with socket.create_server((LOOPBACK, 0)) as other:
         port = other.getsockname()[1]

@@ -34,6 +34,23 @@ EXIT_USAGE: Final = 2
 GC_THRESHOLDS: Final = (1_000, 2, 200_000)
 
 
+class DataFolder(click.Path):
+    """A folder for data. An empty name, as of a variable that is not set, is not this folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        if not os.fspath(value):
+            self.fail("an empty name is not a folder; for the current one write .", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.group(cls=Noun, name="broker")
 def command() -> None:
     """Run a node: a broker and its controller in one process.
@@ -56,7 +73,7 @@ def command() -> None:
 )
 @click.option(
     "--data-dir",
-    type=click.Path(path_type=Path),
+    type=DataFolder(),
     default=Path(DATA_FOLDER),
     show_default=True,
     help="Where data goes if no configuration file is given.",
@@ -93,6 +110,8 @@ def load_config(
     from kaa.config.sources import merge_settings
     from kaa.config.values import ConfigError
 
+    if config_file is None:
+        refuse_comma(data_dir)
     try:
         if config_file is None:
             settings = development_settings(
@@ -113,6 +132,13 @@ def load_config(
         _fail("\n".join(problem.message for problem in error.problems), EXIT_USAGE)
     except ConfigError as error:
         _fail(str(error), EXIT_USAGE)
+
+
+def refuse_comma(data_dir: Path) -> None:
+    """In log.dirs a comma separates folders, and there is no way to write one that has it."""
+    folder = data_dir.resolve()
+    if "," in str(folder):
+        _fail(f"{folder} has a comma, which separates folders; take another folder", EXIT_USAGE)
 
 
 def run_node(

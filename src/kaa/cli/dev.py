@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kaa.cli.broker import load_config, run_node, say
+from kaa.cli.broker import DataFolder, load_config, refuse_comma, run_node, say
 from kaa.cli.client import EXIT_FAILED, complain
 from kaa.cli.command import Verb
 from kaa.cli.samples import TOPICS, customers, next_samples
@@ -45,7 +45,7 @@ _READ_AT_ONCE: Final = 20
 )
 @click.option(
     "--data-dir",
-    type=click.Path(path_type=Path),
+    type=DataFolder(),
     help="Keep the data here.  [default: a temporary folder]",
 )
 @click.option(
@@ -105,6 +105,7 @@ def _run_cluster(
 ) -> int:
     from kaa.cli.supervisor import HOST, Supervisor, format_cluster, plan_cluster
 
+    refuse_comma(folder)
     plans = plan_cluster(folder, count, port, overrides)
     for plan in plans:
         _refuse_busy_port(plan.controller_port, "of a controller ")
