@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import platform
+import subprocess
+import sys
 
 from click.testing import CliRunner
 
@@ -24,3 +26,14 @@ def test_json() -> None:
         "kafka": KAFKA_VERSION,
         "python": platform.python_version(),
     }
+
+
+def test_the_module_is_the_program() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "kaa", "version", "-o", "json"],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(answer.stdout)["kaa"] == kaa.__version__
+    assert answer.stderr == b""

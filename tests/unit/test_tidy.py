@@ -54,6 +54,7 @@ TEST_FOLDERS = {"cli": "tests/cli", "console": "tests/console"}
 """Packages whose tests do not live in tests/unit/<package>."""
 
 WITHOUT_OWN_TEST = {
+    "__main__.py": "run as a process by tests/cli/test_version.py",
     "client/admin/share.py": "asked of a running node by tests/clients/test_share_python.py",
     "client/share/consumer.py": "run against a node by tests/clients/test_share_python.py",
     "client/share/member.py": "run against a node by tests/clients/test_share_python.py",
