@@ -67,6 +67,10 @@ def test_json_lines() -> None:
     [
         (b"{}", "it has no value"),
         (
+            b'{"value": "v", "timestamp": "yesterday"}',
+            "it has unknown fields: timestamp; it may have",
+        ),
+        (
             b'[{"value": "v"}]',
             "it is a list and not an object; write one object per line, as -o jso",
         ),

@@ -51,6 +51,10 @@ class NewRecord(NamedTuple):
     timestamp_ms: int | None = None
 
 
+# Topic and offset are where `kaa consume -o jsonl` found the record.
+_FIELDS = {*NewRecord._fields, "topic", "offset"}
+
+
 class InputError(Exception):
     """A line that is not a record."""
 
@@ -95,6 +99,11 @@ def _record_of(line: bytes) -> NewRecord:
         raise InputError(f"it is a {type(item).__name__} and not an object")
     if "value" not in item:
         raise InputError("it has no value")
+    if unknown := item.keys() - _FIELDS:
+        known = ", ".join(NewRecord._fields)
+        raise InputError(
+            f"it has unknown fields: {', '.join(sorted(unknown))}; it may have {known}"
+        )
     return NewRecord(
         _bytes(item.get("key")),
         _bytes(item["value"]),
