@@ -302,8 +302,8 @@ CONSUMER_GROUP_ASSIGNOR_PAUSE_MS = 1
 CONSUMER_GROUP_ASSIGNOR_ROUNDS_MAX = 16
 # Shortest time between two resolutions of the regular expressions of a group. Fixed in Kafka.
 CONSUMER_GROUP_REGEX_REFRESH_MS_MIN = 10_000
-# Topics that are matched against the expressions of a group in one go.
-CONSUMER_GROUP_REGEX_TOPICS_PER_SLICE_MAX = 500
+# Matches in one go, of one topic and one expression each; several of them make a slice.
+CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX = 100
 # Topics among those that match which are hashed in one go; several of them make a slice.
 CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX = 20
 # Memory that compiling one regular expression of a client may take: the default of RE2.

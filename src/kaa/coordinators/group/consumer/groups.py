@@ -252,7 +252,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
                     if known is None:
                         return []
                     yield
-                    return resolved_records(known, found, self.topics)
+                    return (yield from resolved_records(known, found, self.topics))
 
                 self.work.start(group.group_id, "regex", steps, done, now)
         return change

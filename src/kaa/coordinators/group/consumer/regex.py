@@ -20,8 +20,9 @@ from kaa.coordinators.machine import CoordinatorError
 from kaa.limits import (
     CONSUMER_GROUP_REGEX_BYTES_MAX,
     CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX,
+    CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX,
     CONSUMER_GROUP_REGEX_REFRESH_MS_MIN,
-    CONSUMER_GROUP_REGEX_TOPICS_PER_SLICE_MAX,
+    NAMES_ANSWERED_PER_SLICE_MAX,
 )
 from kaa.wire.errors import Errors
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.consumer.member import ConsumerMember
     from kaa.coordinators.group.topics import GroupTopics
     from kaa.coordinators.machine import Moment, NewRecord
+    from kaa.model.pieces import Pieces
 
 
 class RegexChange(Enum):
@@ -111,18 +113,22 @@ def resolve(
     regexes: Iterable[str], topics: GroupTopics, timestamp_ms: int
 ) -> Generator[None, None, dict[str, ResolvedRegex]]:
     """Matches every topic, in slices, and prepares the hash of those that match."""
-    version = topics.offset
-    matchers = {regex: compile_regex(regex) for regex in sorted(regexes)}
+    version, names = topics.offset, tuple(topics.names)
+    matchers: dict[str, Any] = {}
+    for regex in sorted(regexes):
+        matchers[regex] = compile_regex(regex)
+        yield
     found: dict[str, set[str]] = {regex: set() for regex in matchers}
-    for count, name in enumerate(tuple(topics.names), 1):
-        for regex, matcher in matchers.items():
-            if matcher.fullmatch(name):
-                found[regex].add(name)
-        if count % CONSUMER_GROUP_REGEX_TOPICS_PER_SLICE_MAX == 0:
+    matching: dict[str, None] = {}
+    pairs = ((name, regex) for name in names for regex in matchers)
+    for count, (name, regex) in enumerate(pairs, 1):
+        if matchers[regex].fullmatch(name):
+            found[regex].add(name)
+            matching[name] = None
+        if count % CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX == 0:
             yield
-    sets = found.values()
-    matching = (name for name in tuple(topics.names) if any(name in names for names in sets))
-    while some := list(islice(matching, CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX)):
+    rest = iter(matching)
+    while some := list(islice(rest, CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX)):
         yield from topics.prepare(some)
     return {
         regex: ResolvedRegex(frozenset(names), version, timestamp_ms)
@@ -132,18 +138,23 @@ def resolve(
 
 def resolved_records(
     group: ConsumerGroup, found: Mapping[str, ResolvedRegex], topics: GroupTopics
-) -> list[NewRecord]:
+) -> Pieces[list[NewRecord]]:
     """Records of what was resolved, and of a new epoch if other topics match now."""
     records = []
     resolved = dict(group.regexes.items())
     is_changed = False
+    names = {name for member in group.members.values() for name in member.subscribed_topic_names}
+    left = NAMES_ANSWERED_PER_SLICE_MAX
     for regex, new in found.items():
         if group.regex_subscribers(regex) == 0:
             continue
         is_changed = is_changed or resolved.get(regex, ResolvedRegex()).topics != new.topics
         resolved[regex] = new
         records.append(regex_record(group.group_id, regex, new))
-    names = {name for member in group.members.values() for name in member.subscribed_topic_names}
+        left -= len(new.topics) + 1
+        if left <= 0:
+            left = NAMES_ANSWERED_PER_SLICE_MAX
+            yield
     names.update(*(one.topics for one in resolved.values()))
     metadata_hash = topics.group_hash(names)
     if is_changed or metadata_hash != group.epochs.metadata_hash:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
-from kaa.coordinators.group.consumer.group import ConsumerGroupState
-from kaa.coordinators.group.consumer.regex import compile_regex, resolve
+from kaa.coordinators.group.consumer import regex as regex_module
+from kaa.coordinators.group.consumer.group import ConsumerGroupState, ResolvedRegex
+from kaa.coordinators.group.consumer.regex import compile_regex, resolve, resolved_records
 from kaa.coordinators.machine import CoordinatorError
-from kaa.limits import CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX
+from kaa.limits import (
+    CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX,
+    CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX,
+    NAMES_ANSWERED_PER_SLICE_MAX,
+)
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.group.consumer.bench import ConsumerBench, assigned
 
@@ -42,9 +50,44 @@ def test_the_hash_of_what_matches_is_prepared_in_pieces() -> None:
         for _ in resolve(["many-.*"], bench.topics, 0)
     ]
     step = CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX
-    assert prepared == [step, 2 * step, 3 * step]
+    # It is compiled in a step of its own.
+    assert prepared == [0, step, 2 * step, 3 * step]
     assert bench.topics.is_prepared(names)
     assert not bench.topics.is_prepared(["t"])
+
+
+def test_many_expressions_are_matched_in_as_small_steps_as_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = dict.fromkeys(("compiled", "matched"), 0)
+
+    class Matcher:
+        def __init__(self, _: str) -> None:
+            done["compiled"] += 1
+
+        def fullmatch(self, _: str) -> None:
+            done["matched"] += 1
+
+    monkeypatch.setattr(regex_module, "compile_regex", Matcher)
+    bench = ConsumerBench()
+    for number in range(98):
+        bench.create(f"many-{number}", 1)
+    found = resolve([f"{number}-.*" for number in range(30)], bench.topics, 0)
+    steps = [dict(done), *(dict(done) for _ in found)]
+    assert done == {"compiled": 30, "matched": 3_000}
+    most = {what: max(b[what] - a[what] for a, b in pairwise(steps)) for what in done}
+    assert most == {"compiled": 1, "matched": CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX}
+
+
+def test_records_of_many_expressions_are_made_in_pieces() -> None:
+    bench = ConsumerBench()
+    bench.beat("a", regex="t")
+    bench.beat("b", regex="u")
+    names = frozenset(f"many-{number}" for number in range(NAMES_ANSWERED_PER_SLICE_MAX))
+    found = {regex: ResolvedRegex(names, 1, 0) for regex in ("t", "u", "left")}
+    pieces = resolved_records(bench.consumer_group(), found, bench.topics)
+    assert sum(1 for _ in pieces) == 2
+    assert len(finish(resolved_records(bench.consumer_group(), found, bench.topics))) == 3
 
 
 def test_new_topics_are_found_but_not_at_once() -> None:
