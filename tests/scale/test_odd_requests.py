@@ -13,6 +13,7 @@ from kaa.model.kinds import ResourceType
 from kaa.wire.errors import Errors
 from kaa.wire.messages import k80_add_raft_voter as k80
 from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kaa.wire.messages.k16_list_groups import ListGroupsRequest
 from kaa.wire.messages.k19_create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -190,6 +191,8 @@ ODD: dict[str, Request[Any]] = {
             )
         ]
     ),
+    "ListGroups of many states": ListGroupsRequest(states_filter=MANY_KEYS),
+    "ListGroups of many types": ListGroupsRequest(types_filter=MANY_KEYS),
     "ListTransactions of many states": ListTransactionsRequest(state_filters=MANY_KEYS),
     "ListTransactions of many producers": ListTransactionsRequest(
         producer_id_filters=list(range(len(MANY_KEYS)))

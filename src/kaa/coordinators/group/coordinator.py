@@ -14,7 +14,7 @@ from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kaa.coordinators.group.kinds import RECORD_TYPES
+from kaa.coordinators.group.kinds import GROUP_KINDS, GROUP_STATES, RECORD_TYPES, known_names
 from kaa.coordinators.group.modern.group import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from kaa.coordinators.group.offsets.commands import commit_offsets, delete_offsets
 from kaa.coordinators.group.offsets.fetch import fetch_offsets
@@ -376,9 +376,8 @@ class GroupCoordinator:
         respond: Callable[[list[Shown]], R],
     ) -> asyncio.Future[R]:
         """What `respond` makes of all that `show` made of groups."""
-        states, types = request.states_filter, request.types_filter
         return self.runtime.read_all(
-            lambda machines: _listed(machines, states, types, show),
+            lambda machines: _listed(machines, request, show),
             Promise(self._host.loop, refused, respond),
         )
 
@@ -406,10 +405,11 @@ class GroupCoordinator:
 
 def _listed(
     machines: Iterable[GroupMachine],
-    states: list[str],
-    types: list[str],
+    request: ListGroupsRequest,
     show: Callable[[Group], Shown],
 ) -> Pieces[list[Shown]]:
+    states = yield from known_names(request.states_filter, GROUP_STATES)
+    types = yield from known_names(request.types_filter, GROUP_KINDS)
     listed: list[Shown] = []
     looked_at = 0
     for machine in machines:

@@ -48,7 +48,7 @@ from kaa.wire.messages.offsets_classic import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from kaa.coordinators.group.kinds import Group
     from kaa.coordinators.group.modern.groups import ModernGroups
@@ -285,21 +285,19 @@ class GroupMachine:
 
     def list_groups(
         self,
-        states_filter: Iterable[str],
-        types_filter: Iterable[str],
+        states: Collection[str] | None,
+        types: Collection[str] | None,
         show: Callable[[Group], Shown],
     ) -> Pieces[list[Shown]]:
-        """What `show` makes of each. A group that comes meanwhile is left out, as is one that
-        goes.
+        """What `show` makes of each in these states and of these types, which are in lower case;
+        None for all. A group that comes meanwhile is left out, as is one that goes.
         """
-        states = {state.strip().lower() for state in states_filter}
-        types = {kind.strip().lower() for kind in types_filter}
 
         def shown(group_id: str) -> Shown | None:
             group = self.groups.committed(group_id)
-            if group is None or (types and group.kind not in types):
+            if group is None or (types is not None and group.kind not in types):
                 return None
-            if states and group.shown_state.lower() not in states:
+            if states is not None and group.shown_state.lower() not in states:
                 return None
             return show(group)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from kaa.coordinators.group.kinds import RECORD_TYPES
+from kaa.coordinators.group.kinds import GROUP_KINDS, GROUP_STATES, RECORD_TYPES, known_names
 from kaa.coordinators.machine import NewRecord
 from kaa.coordinators.records import encode_key
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX
+from kaa.model.pieces import finish
 from kaa.wire.messages.offsets_classic import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -52,3 +54,16 @@ def test_offsets_of_the_first_format_are_read() -> None:
     assert offsets(bench) == {"t-0": 8}
     bench.load(record, NewRecord(key, None))
     assert offsets(bench) == {}
+
+
+def test_a_filter_keeps_only_what_there_is() -> None:
+    assert finish(known_names([], GROUP_KINDS)) is None
+    assert finish(known_names([" Share", "nonsense"], GROUP_KINDS)) == {"share"}
+    assert finish(known_names(["nonsense"], GROUP_STATES)) == set()
+    states = ["NotReady", "Empty", "Assigning", "Reconciling", "Stable", "Dead"]
+    assert len(finish(known_names(states, GROUP_STATES)) or ()) == len(states)
+
+
+def test_a_long_filter_is_read_in_pieces() -> None:
+    names = [f"name-{number}" for number in range(3 * NAMES_ANSWERED_PER_SLICE_MAX)]
+    assert sum(1 for _ in known_names(names, GROUP_KINDS)) == 3

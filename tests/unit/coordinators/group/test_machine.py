@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kaa.coordinators.group.kinds import GROUP_KINDS, GROUP_STATES, known_names
 from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from tests.unit.coordinators.group.bench import GROUP, GroupBench
@@ -19,7 +20,9 @@ def delete_groups(bench: GroupBench, *groups: str) -> dict[str, Errors]:
 
 
 def listed(bench: GroupBench, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[str]:
-    return finish(bench.machine.list_groups(states, types, lambda group: group.group_id))
+    wanted = finish(known_names(list(states), GROUP_STATES))
+    kinds = finish(known_names(list(types), GROUP_KINDS))
+    return finish(bench.machine.list_groups(wanted, kinds, lambda group: group.group_id))
 
 
 def test_only_groups_without_members_are_deleted() -> None:
@@ -48,6 +51,7 @@ def test_listing() -> None:
     assert listed(bench, ["EMPTY", "Dead"]) == ["simple"]
     assert listed(bench, types=["Classic"]) == [GROUP, "simple"]
     assert listed(bench, types=["consumer"]) == []
+    assert listed(bench, ["nonsense"]) == listed(bench, types=["nonsense"]) == []
 
 
 def test_a_group_that_is_not_committed_is_not_seen() -> None:
