@@ -494,6 +494,9 @@ CLIENT_EXPIRY_INTERVAL_MS = 100
 # How much longer than a rebalance may take a member waits for the answer to JoinGroup, as in Java's
 # client.
 CLIENT_JOIN_EXTRA_MS = 5_000
+# How long a consumer that ends waits for brokers that do not answer, with its last commit and its
+# farewell together; as in Java's client.
+CLIENT_CLOSE_MS_MAX = 30_000
 # Records that threads have handed over and the producer has not yet taken.
 CLIENT_SYNC_SENDS_MAX = 10_000
 # How long the end of a program waits for records of a producer that it did not close.

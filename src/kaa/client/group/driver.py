@@ -284,7 +284,7 @@ class GroupDriver:
 
     # --- the end
 
-    async def leave(self) -> None:
+    async def leave(self, seconds_max: float) -> None:
         """Tells the coordinator; failures are nobody's business any more."""
         self._is_leaving = True
         self._work.clear()
@@ -292,9 +292,7 @@ class GroupDriver:
         for work in list(self._work):
             if isinstance(work, Send):
                 try:
-                    async with asyncio.timeout(
-                        self._cluster.values.get_int("request.timeout.ms") / 1000
-                    ):
+                    async with asyncio.timeout(seconds_max):
                         connection = await self._free_connection()
                         await connection.request(_fitting(work.request, connection))
                 except (ClientError, TimeoutError):

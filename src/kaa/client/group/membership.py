@@ -31,7 +31,7 @@ from kaa.client.group.offsets import (
     fetch_offsets,
     send_commit,
 )
-from kaa.limits import CLIENT_PARTITIONS_SHOWN_MAX
+from kaa.limits import CLIENT_CLOSE_MS_MAX, CLIENT_PARTITIONS_SHOWN_MAX
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -151,16 +151,22 @@ class Membership:
             self._task = tasks.create_task(self._driver.run())
 
     async def leave(self) -> None:
-        """Gives everything up and leaves, whether a rebalance is going on or not."""
+        """Gives everything up and leaves, whether a rebalance is going on or not.
+
+        A broker that does not answer holds it up for as long as a consumer may take to end.
+        """
         if not self.is_subscribed:
             return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + CLIENT_CLOSE_MS_MAX / 1000
         try:
             if self._fetcher.assigned:
                 is_lost = self.metadata().generation_id < 0
-                await self._revoke(Revoke(tuple(self._fetcher.assigned), is_lost))
+                revoke = Revoke(tuple(self._fetcher.assigned), is_lost)
+                await self._revoke(revoke, CLIENT_CLOSE_MS_MAX)
         finally:
             self.is_subscribed = False
-            await self._driver.leave()
+            await self._driver.leave(max(0.0, deadline - loop.time()))
             if self._task is not None:
                 self._task.cancel()
                 self._task = None
@@ -209,7 +215,7 @@ class Membership:
             raise effect.error
         try:
             if isinstance(effect, Revoke):
-                await self._revoke(effect)
+                await self._revoke(effect, self._values.get_int("default.api.timeout.ms"))
             else:
                 _log.info("group %r: assigned %s", self.group_id, _names(effect.partitions))
                 self._fetcher.assign(effect.partitions)
@@ -219,7 +225,7 @@ class Membership:
             # An error of the listener is the application's; the group goes on.
             self._driver.handle(Done())
 
-    async def _revoke(self, effect: Revoke) -> None:
+    async def _revoke(self, effect: Revoke, commit_ms: int) -> None:
         try:
             if effect.is_lost:
                 text = "group %r: %s may be with other members already; nothing of it is committed"
@@ -227,7 +233,7 @@ class Membership:
                 await self._tell("on_partitions_lost", effect.partitions)
             else:
                 _log.info("group %r: gives up %s", self.group_id, _names(effect.partitions))
-                await self._commit_before_revoking()
+                await self._commit_before_revoking(commit_ms)
                 await self._tell("on_partitions_revoked", effect.partitions)
         finally:
             gone = set(effect.partitions)
@@ -278,11 +284,13 @@ class Membership:
                     "retry.backoff.ms"
                 )
 
-    async def _commit_before_revoking(self) -> None:
+    async def _commit_before_revoking(self, timeout_ms: int) -> None:
         offsets = self.positions()
         if self._commits and offsets:
             try:
-                await self.commit(offsets, self._values.get_int("default.api.timeout.ms"))
+                await self.commit(
+                    offsets, min(timeout_ms, self._values.get_int("default.api.timeout.ms"))
+                )
             except ClientError as error:
                 # As in Java: the records are read again by the member that gets the partitions.
                 _log.warning("offsets of group %r were not committed: %s", self.group_id, error)
@@ -293,14 +301,17 @@ class Membership:
         """Commits, again if that may help; raises CommitFailedError if it is not a member."""
         if not offsets:
             return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
         if self._committing:
-            await asyncio.wait(tuple(self._committing))
+            await asyncio.wait(tuple(self._committing), timeout=timeout_ms / 1000)
+        left_ms = max(0, round((deadline - loop.time()) * 1000))
 
         async def attempt() -> None:
             await self.commit_once(offsets)
 
         try:
-            await self._cluster.repeat(attempt, "commit", timeout_ms)
+            await self._cluster.repeat(attempt, "commit", left_ms)
         except RequestTimeoutError as error:
             raise RequestTimeoutError(
                 f"offsets of group {self.group_id!r} were not committed within {timeout_ms} ms"

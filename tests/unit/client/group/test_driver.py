@@ -14,6 +14,7 @@ from kaa.config.client import consumer_values
 from kaa.model.topics import TopicPartition
 from kaa.testing import Broker
 from kaa.wire.errors import Errors
+from tests.support.pace import PATIENCE_SECONDS
 
 
 class Application:
@@ -49,7 +50,7 @@ async def member_of(broker: Broker) -> AsyncIterator[Application]:
         try:
             yield Application(driver, woken)
         finally:
-            await driver.leave()
+            await driver.leave(PATIENCE_SECONDS)
             task.cancel()
 
 

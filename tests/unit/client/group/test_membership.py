@@ -429,3 +429,25 @@ def test_sticky_members_keep_what_they_can(
             assert len(revoked[0]) == (1 if assignor.startswith("Coop") else 3)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_broker_that_does_not_answer_does_not_hold_the_end(
+    monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    """The commit has a minute otherwise, and the farewell, behind it, half of one."""
+    monkeypatch.setattr("kaa.client.group.membership.CLIENT_CLOSE_MS_MAX", 100)
+
+    async def run(broker: Broker) -> None:
+        settings = Cluster(broker.bootstrap_servers, protocol).settings("g")
+        async with Consumer(settings) as consumer:
+            consumer.subscribe(["t"])
+            while not await consumer.poll(timeout_ms=1_000):
+                pass
+            broker.on("OffsetCommit").delay(PATIENCE_SECONDS)
+            async with asyncio.timeout(PATIENCE_SECONDS / 6):
+                await consumer.close()
+
+    with Broker() as broker:
+        broker.topic("t").seed(["a"])
+        asyncio.run(run(broker))
