@@ -122,6 +122,7 @@ HINTS: Final = {
     "that take new partitions (kaa cluster brokers, kaa cluster dirs)",
     Errors.INVALID_PARTITIONS: "ask for at least one partition, and for more than there are",
     Errors.INVALID_TOPIC_EXCEPTION: "use letters, digits, '.', '_' and '-', at most 249",
+    Errors.POLICY_VIOLATION: "ask for what the policy allows, or for less at once",
     Errors.NOT_ENOUGH_REPLICAS: "bring replicas back, or lower min.insync.replicas",
     Errors.TOPIC_AUTHORIZATION_FAILED: "ask for an ACL on the topic",
     Errors.CLUSTER_AUTHORIZATION_FAILED: "ask for an ACL on the cluster",

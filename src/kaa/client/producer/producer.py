@@ -239,6 +239,8 @@ class Producer(ClientLife):
                 Errors.MESSAGE_TOO_LARGE,
                 f"record of {size} bytes",
                 message=f"max.request.size is {self._request_bytes_max}",
+                hint="send smaller records or raise max.request.size of the producer "
+                f"(kaa produce -X max.request.size={size + HEADER_BYTES})",
             )
         if partition is None:
             partition = self._partitioner.choose(topic, key, size)
