@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from kaa import limits
+from kaa.config.addresses import parse_host_port
 from kaa.wire.errors import Errors
 from kaa.wire.frames import decode_response, encode_request
 from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
@@ -162,5 +163,6 @@ def setting_text(value: object) -> str:
 
 
 def _address(text: str) -> Address:
-    host, _, port = text.strip().rpartition(":")
-    return host.strip("[]"), int(port)
+    entry = text.strip()
+    host, port = parse_host_port("bootstrap.servers", entry, entry, "host:port")
+    return host, port

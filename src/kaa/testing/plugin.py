@@ -105,6 +105,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
+    if servers := _servers(config):
+        _check_addresses(servers)
+
+
+def _check_addresses(servers: str) -> None:
+    """Before anything runs: a slip would fail every test by itself."""
+    from kaa.config.addresses import parse_host_port
+    from kaa.config.values import ConfigError
+
+    for entry in servers.split(","):
+        try:
+            parse_host_port("--kafka-bootstrap-servers", entry, entry.strip(), "host:port")
+        except ConfigError as error:
+            raise pytest.UsageError(str(error)) from None
 
 
 @pytest.fixture(scope="session")

@@ -82,6 +82,14 @@ def test_the_same_tests_with_a_child_process_and_with_a_foreign_cluster(
         assert broker.topic_names() == [lasting.name]
 
 
+def test_an_address_that_is_none_is_told_before_anything_runs(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_produce(kafka): pass")
+    for wrong in ("nonsense:", "localhost", "localhost:9092,"):
+        result = run(pytester, "--kafka-bootstrap-servers", wrong)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["ERROR: Cannot read host and port from*form host:port*"])
+
+
 def test_the_file_of_settings_says_the_same_as_the_options(pytester: pytest.Pytester) -> None:
     from kaa.testing import Broker
 
