@@ -79,6 +79,7 @@ def test_files(tmp_path: Path, name: str, text: str) -> None:
         ('[{"name": "a", "partitions": 0}]', "not a number above 0"),
         ('[{"name": "a", "configs": []}, {"name": "a"}]', "is listed twice"),
         ('[{"name": "a", "configs": [1]}]', "not names with values"),
+        ('[{"name": "a", "configs": {"retention.ms": null}}]', "retention.ms of topic a has no"),
     ],
 )
 def test_what_is_no_list_of_topics(tmp_path: Path, text: str, why: str) -> None:

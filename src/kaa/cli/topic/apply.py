@@ -182,6 +182,9 @@ def _wanted(item: Any) -> Wanted:
     configs = item.get("configs") or {}
     if not isinstance(configs, dict):
         raise FileError(f"configs of topic {name} are not names with values")
+    for key, value in configs.items():
+        if value is None:
+            raise FileError(f"{key} of topic {name} has no value; leave it out for the default")
     texts = {str(key): _config_text(value) for key, value in configs.items()}
     return Wanted(name, partitions, replicas, texts)
 
