@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,33 @@ def test_streams_that_are_closed_take_everything() -> None:
             f"{program} {closed}", shell=True, capture_output=True, check=False, timeout=60
         )
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b""), closed
+
+
+def test_a_pipe_that_nobody_reads_is_told_once() -> None:
+    """What could not be written is tried again at the end, when Python itself would complain."""
+    program = """
+from kaa.cli.standard_streams import open_streams
+import sys
+open_streams()
+sys.stdout.write("text")
+try:
+    sys.stdout.flush()
+except BrokenPipeError:
+    sys.exit(7)
+"""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(writer)
+    assert (ended.returncode, ended.stderr) == (7, b"")
 
 
 @pytest.mark.parametrize(

@@ -18,17 +18,7 @@ class OutputError(OSError):
     """Standard output does not take what is written; a pipe that nobody reads is another matter."""
 
 
-class _Output(FileIO):
-    def write(self, data: Any, /) -> int:
-        try:
-            return super().write(data)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise OutputError(error.errno, error.strerror) from error
-
-
-class _Errors(FileIO):
+class _Stream(FileIO):
     # Whether the reader of a pipe is gone. That is said once: what could not be written is tried
     # again when the program ends.
     _is_broken = False
@@ -41,6 +31,24 @@ class _Errors(FileIO):
                 self._is_broken = True
                 raise
             return memoryview(data).nbytes
+
+
+class _Output(_Stream):
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror) from error
+
+
+class _Errors(_Stream):
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
         except OSError:
             return memoryview(data).nbytes
 
