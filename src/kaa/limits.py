@@ -488,14 +488,11 @@ CLIENT_IN_FLIGHT_REQUESTS_MAX = 1_000
 # Fetch answers per partition that wait for a poll; then the partition is not fetched. One is taken
 # while the next one waits.
 CLIENT_FETCHED_CHUNKS_MAX = 2
-# How often a producer looks for batches that ran out of time: precise enough for time limits of
-# seconds.
+# How often a producer looks for batches that ran out of time, of which they have seconds.
 CLIENT_EXPIRY_INTERVAL_MS = 100
-# How much longer than a rebalance may take a member waits for the answer to JoinGroup, as in Java's
-# client.
+# How much longer than a rebalance may take a member waits for JoinGroup, as in Java's client.
 CLIENT_JOIN_EXTRA_MS = 5_000
-# How long a consumer that ends waits for brokers that do not answer, with its last commit and its
-# farewell together; as in Java's client.
+# How long the last commit of a consumer and its farewell may take together, as in Java's client.
 CLIENT_CLOSE_MS_MAX = 30_000
 # Records that threads have handed over and the producer has not yet taken.
 CLIENT_SYNC_SENDS_MAX = 10_000
