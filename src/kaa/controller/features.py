@@ -22,7 +22,9 @@ from kaa.controller.feature_table import (
     supported_ranges,
 )
 from kaa.controller.result import ControllerError, ControllerResult
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX
 from kaa.model.kinds import ResourceType
+from kaa.model.pieces import mapped
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k57_update_features import UpdatableFeatureResult, UpdateFeaturesResponse
 from kaa.wire.messages.metadata_cluster import FeatureLevelRecord, NoOpRecord
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 
     from kaa.controller.port import ControllerRequestContext
     from kaa.controller.state import ControllerState
-    from kaa.wire.messages.k57_update_features import UpdateFeaturesRequest
+    from kaa.model.pieces import Pieces
+    from kaa.wire.messages.k57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
     from kaa.wire.schema import MetadataRecord
 
 _RESULTS_VERSION_MAX = 1
@@ -50,9 +53,21 @@ class UpgradeType(IntEnum):
 
 def update_features(
     state: ControllerState, request: UpdateFeaturesRequest, context: ControllerRequestContext
-) -> ControllerResult[UpdateFeaturesResponse]:
-    wanted = {update.feature: update.max_version_level for update in request.feature_updates}
-    kinds = {update.feature: update.upgrade_type for update in request.feature_updates}
+) -> Pieces[ControllerResult[UpdateFeaturesResponse]]:
+    wanted: dict[str, int] = {}
+    kinds: dict[str, int] = {}
+    known = supported_ranges()
+    unknown: str | None = None
+    for count, update in enumerate(request.feature_updates, 1):
+        if count % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
+        if update.feature not in known:
+            unknown = update.feature if unknown is None else unknown
+            if update.feature != unknown:
+                # The first of them refuses the request.
+                continue
+        wanted[update.feature] = update.max_version_level
+        kinds[update.feature] = update.upgrade_type
     proposed = {**state.image.features, **wanted}
     records: list[MetadataRecord] = []
     try:
@@ -65,11 +80,7 @@ def update_features(
         )
     response = UpdateFeaturesResponse(error_message=None, results=[])
     if context.api_version <= _RESULTS_VERSION_MAX:
-        response.results = [
-            # Kafka names the error, also if there is none.
-            UpdatableFeatureResult(feature=update.feature, error_message=Errors.NONE.name)
-            for update in request.feature_updates
-        ]
+        response.results = yield from mapped(_updated, request.feature_updates)
     if request.validate_only:
         return ControllerResult([], response)
     if wanted.get(ELR_VERSION, 0) > 0:
@@ -78,6 +89,11 @@ def update_features(
     if kraft_version > state.quorum.kraft_version:
         return ControllerResult(records, response, kraft_version=kraft_version)
     return ControllerResult(records, response)
+
+
+def _updated(update: FeatureUpdateKey) -> UpdatableFeatureResult:
+    """Kafka names the error, also if there is none."""
+    return UpdatableFeatureResult(feature=update.feature, error_message=Errors.NONE.name)
 
 
 def _update(

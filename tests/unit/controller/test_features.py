@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from kaa.controller.features import UpgradeType
+from kaa.controller.port import ControllerRequestContext
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages import k70_controller_registration
 from kaa.wire.messages.k57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -56,6 +58,30 @@ def test_refusals(wrong: tuple[str, int, int]) -> None:
     before = dict(cluster.image.features)
     assert update(cluster, ("group.version", 0, SAFE), wrong) is Errors.INVALID_UPDATE_VERSION
     assert cluster.image.features == before
+
+
+def test_the_first_unknown_feature_is_named_with_its_last_level() -> None:
+    cluster = Cluster(1)
+    wanted = [("group.version", 0), ("", 1), ("nosuch.version", 1), ("", 2)]
+    request = UpdateFeaturesRequest(
+        feature_updates=[
+            FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=SAFE)
+            for name, level in wanted
+        ]
+    )
+    assert " cannot be set to 2: there is no such feature" in cluster.send(request).error_message
+
+
+def test_many_are_looked_at_in_pieces() -> None:
+    cluster = Cluster(1)
+    for name in ("group.version", "nosuch.version"):
+        updates = [FeatureUpdateKey(feature=name, max_version_level=1, upgrade_type=UPGRADE)] * (
+            3 * NAMES_ANSWERED_PER_SLICE_MAX
+        )
+        request = UpdateFeaturesRequest(feature_updates=updates, validate_only=True)
+        context = ControllerRequestContext(1)
+        pieces = cluster.machine.decide(request, context, now_ms=0, next_offset=0)
+        assert sum(1 for _ in pieces) >= 3
 
 
 def test_going_up_under_the_name_of_going_down_is_refused() -> None:
