@@ -66,7 +66,7 @@ def alter_client_quotas(
         try:
             if entity in outcomes:
                 raise ControllerError(Errors.INVALID_REQUEST, "the entity is named twice")
-            records += _alter(state, entity, entry)
+            records += yield from _alter(state, entity, entry)
             outcomes[entity] = (Errors.NONE, None)
         except ControllerError as problem:
             outcomes[entity] = (problem.error, problem.message)
@@ -103,9 +103,14 @@ def _entity(entry: RequestEntryData) -> Pieces[QuotaEntity]:
 
 def _alter(
     state: ControllerState, entity: QuotaEntity, entry: RequestEntryData
-) -> list[MetadataRecord]:
+) -> Pieces[list[MetadataRecord]]:
     wanted: dict[str, float | None] = {}
-    for operation in entry.ops:
+    if len(entry.ops) >= RECORDS_PER_PIECE:
+        # Others like it may stand beside it.
+        yield
+    for count, operation in enumerate(entry.ops, 1):
+        if count % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
         if operation.key in wanted:
             raise ControllerError(Errors.INVALID_REQUEST, f"{operation.key} is given twice")
         wanted[operation.key] = None if operation.remove else operation.value
@@ -113,7 +118,9 @@ def _alter(
     current = state.image.quotas.get(entity, {})
     parts = [RecordEntity(entity_type=kind, entity_name=name) for kind, name in entity]
     records: list[MetadataRecord] = []
-    for key, value in wanted.items():
+    for count, (key, value) in enumerate(wanted.items(), 1):
+        if count % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+            yield
         if value is None:
             if key in current:
                 records.append(ClientQuotaRecord(entity=parts, key=key, remove=True))

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from kaa.controller.port import ControllerRequestContext
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k49_alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -30,6 +32,19 @@ def alter(
 ) -> list[Errors]:
     request = AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only)
     return [Errors.of(each.error_code) for each in cluster.send(request).entries]
+
+
+def test_many_keys_are_looked_at_in_pieces() -> None:
+    cluster = Cluster(0)
+    keys = [f"key-{number}" for number in range(3 * NAMES_ANSWERED_PER_SLICE_MAX)]
+    many = entry({"user": "alice"}, **dict.fromkeys(keys))
+    some = entry({"user": "bob"}, **dict.fromkeys(keys[:RECORDS_PER_PIECE]))
+    for entries, pauses in (([many], 7), ([some], 1)):
+        request = AlterClientQuotasRequest(entries=entries)
+        context = ControllerRequestContext(1)
+        pieces = cluster.machine.decide(request, context, now_ms=0, next_offset=0)
+        assert sum(1 for _ in pieces) == pauses
+    assert alter(cluster, many) == [Errors.NONE]
 
 
 def test_set_change_and_remove() -> None:
