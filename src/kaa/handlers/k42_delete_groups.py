@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.model.pieces import mapped
+from kaa.model.pieces import distinct, mapped
 from kaa.model.turns import in_turns
 from kaa.net.pending import Pending
 from kaa.wire.messages.k42_delete_groups import DeletableGroupResult, DeleteGroupsResponse
@@ -23,7 +23,7 @@ def handle(
 
 
 async def _delete(services: Services, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    errors = await services.groups.delete_groups(dict.fromkeys(request.groups_names))
+    errors = await services.groups.delete_groups(await in_turns(distinct(request.groups_names)))
     return DeleteGroupsResponse(results=await in_turns(mapped(_result, errors.items())))
 
 

@@ -69,6 +69,17 @@ def in_order(names: Iterable[str]) -> Pieces[Iterator[str]]:
     return (name for name, _ in groupby(merge(*runs)))
 
 
+def distinct(names: Iterable[str]) -> Pieces[dict[str, None]]:
+    """The names as they come, each once."""
+    found: dict[str, None] = {}
+    rest = iter(names)
+    while some := list(islice(rest, NAMES_ANSWERED_PER_SLICE_MAX)):
+        found |= dict.fromkeys(some)
+        if len(some) == NAMES_ANSWERED_PER_SLICE_MAX:
+            yield
+    return found
+
+
 def mapped(
     function: Callable[[Item], Found],
     items: Iterable[Item],

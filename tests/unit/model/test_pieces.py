@@ -4,7 +4,16 @@ from collections.abc import Generator
 from random import Random
 
 from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
-from kaa.model.pieces import Pieces, attempted, begun, finish, in_order, mapped, mapped_groups
+from kaa.model.pieces import (
+    Pieces,
+    attempted,
+    begun,
+    distinct,
+    finish,
+    in_order,
+    mapped,
+    mapped_groups,
+)
 
 
 def double(number: int) -> int:
@@ -76,3 +85,9 @@ def test_groups_of_any_size_leave_pauses() -> None:
         assert joined == [(group, [double(one) for one in group]) for group in groups]
         pieces = mapped_groups(groups, iter, double, lambda _, made: made)
         assert sum(1 for _ in pieces) == pauses
+
+
+def test_names_that_come_again() -> None:
+    names = [str(number) for number in range(2 * NAMES_ANSWERED_PER_SLICE_MAX)]
+    assert list(finish(distinct([*names, *names]))) == names
+    assert sum(1 for _ in distinct([*names, *names])) == 4
