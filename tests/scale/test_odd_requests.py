@@ -5,6 +5,7 @@ whole.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -12,6 +13,11 @@ import pytest
 from kaa.model.kinds import ResourceType
 from kaa.wire.errors import Errors
 from kaa.wire.messages import k80_add_raft_voter as k80
+from kaa.wire.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from kaa.wire.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kaa.wire.messages.k16_list_groups import ListGroupsRequest
 from kaa.wire.messages.k19_create_topics import (
@@ -32,11 +38,19 @@ from kaa.wire.messages.k37_create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+from kaa.wire.messages.k42_delete_groups import DeleteGroupsRequest
 from kaa.wire.messages.k44_incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kaa.wire.messages.k49_alter_client_quotas import (
+    AlterClientQuotasRequest,
+    EntityData,
+    OpData,
+    RequestEntryData,
+)
+from kaa.wire.messages.k57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from kaa.wire.messages.k66_list_transactions import ListTransactionsRequest
 from kaa.wire.messages.k74_list_config_resources import ListConfigResourcesRequest
 from kaa.wire.messages.k75_describe_topic_partitions import (
@@ -57,6 +71,8 @@ MANY_KEYS = [f"key-{number}" for number in range(100_000)]
 # As many as fit into a text of the protocol.
 REPLICAS = ",".join(f"{number}:{NODE_ID}" for number in range(4_000))
 THROTTLED = "leader.replication.throttled.replicas"
+MANY = 100_000
+MANY_GROUPS = 3 * MANY
 APPEND, SUBTRACT = 2, 3
 NO_TYPE = 9
 
@@ -92,6 +108,22 @@ def creation(names: list[str], partitions: int) -> CreateTopicsRequest:
         timeout_ms=TIMEOUT_MS,
         validate_only=True,
     )
+
+
+def partitions(numbers: Iterable[int]) -> ListOffsetsRequest:
+    asked = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in numbers]
+    return ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name="absent", partitions=asked)]
+    )
+
+
+def quotas(keys: list[str]) -> AlterClientQuotasRequest:
+    """Takes away many that nobody knows."""
+    entry = RequestEntryData(
+        entity=[EntityData(entity_type="user", entity_name="u")],
+        ops=[OpData(key=key, remove=True) for key in keys],
+    )
+    return AlterClientQuotasRequest(entries=[entry], validate_only=True)
 
 
 ODD: dict[str, Request[Any]] = {
@@ -202,6 +234,15 @@ ODD: dict[str, Request[Any]] = {
         voter_directory_id=Uuid(b"0123456789abcdef"),
         listeners=[k80.Listener(name=name, host="localhost", port=1) for name in MANY_ABSENT],
         timeout_ms=TIMEOUT_MS,
+    ),
+    "ListOffsets of many partitions": partitions(range(MANY)),
+    "ListOffsets of each partition twice": partitions([*range(MANY // 2)] * 2),
+    "DeleteGroups of what is not there": DeleteGroupsRequest(
+        groups_names=[f"absent-{number}" for number in range(MANY_GROUPS)]
+    ),
+    "AlterClientQuotas of many keys": quotas(MANY_KEYS),
+    "UpdateFeatures of what is not there": UpdateFeaturesRequest(
+        feature_updates=[FeatureUpdateKey(feature=name, max_version_level=1) for name in MANY_KEYS]
     ),
     "a list that is appended to": throttle(APPEND),
     "a list that is taken from": throttle(SUBTRACT),

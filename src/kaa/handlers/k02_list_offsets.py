@@ -17,12 +17,13 @@ long.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.log.errors import LogError
 from kaa.log.log import FetchIsolation
-from kaa.model.turns import Turns
+from kaa.model.turns import Turns, in_turns
 from kaa.net.pending import Pending
 from kaa.serving.applied import until_applied
 from kaa.serving.offset_search import search_offset
@@ -34,7 +35,10 @@ from kaa.wire.messages.k02_list_offsets import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kaa.handlers.context import Answer, RequestContext
+    from kaa.model.pieces import Pieces
     from kaa.replication.partition import Partition
     from kaa.serving.services import Services
     from kaa.wire.messages.k02_list_offsets import (
@@ -80,14 +84,29 @@ async def _topic(
     turns: Turns,
 ) -> ListOffsetsTopicResponse:
     """A partition that is asked for twice is refused, and answered once."""
-    counts = Counter(partition.partition_index for partition in topic.partitions)
+    counts = await in_turns(_counted(topic.partitions))
     partitions = []
+    refused = []
     for asked in topic.partitions:
-        if counts[asked.partition_index] == 1:
-            await turns.next()
+        await turns.next()
+        number = asked.partition_index
+        if counts[number] == 1:
             partitions.append(await _partition(services, topic, asked, isolation, version))
-    partitions += [_failed(number, Errors.INVALID_REQUEST) for number, n in counts.items() if n > 1]
-    return ListOffsetsTopicResponse(name=topic.name, partitions=partitions)
+        elif counts[number]:
+            counts[number] = 0
+            refused.append(_failed(number, Errors.INVALID_REQUEST))
+    return ListOffsetsTopicResponse(name=topic.name, partitions=partitions + refused)
+
+
+def _counted(partitions: Iterable[ListOffsetsPartition]) -> Pieces[Counter[int]]:
+    """How often each is asked for."""
+    counts: Counter[int] = Counter()
+    rest = iter(partitions)
+    while some := [one.partition_index for one in islice(rest, NAMES_ANSWERED_PER_SLICE_MAX)]:
+        counts.update(some)
+        if len(some) == NAMES_ANSWERED_PER_SLICE_MAX:
+            yield
+    return counts
 
 
 async def _partition(

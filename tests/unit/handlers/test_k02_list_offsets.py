@@ -70,6 +70,20 @@ def test_partition_asked_for_twice_is_refused(filled: Node) -> None:
     assert look_up(filled, -1, times=2).error_code == Errors.INVALID_REQUEST
 
 
+def test_others_are_answered_beside_one_that_is_asked_for_again(filled: Node) -> None:
+    numbers = [1, 0, 1, 2, 1]
+    asked = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in numbers]
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=asked)]
+    )
+    (topic,) = filled.ask(request, 11).topics
+    assert [(one.partition_index, one.error_code) for one in topic.partitions] == [
+        (0, Errors.NONE),
+        (2, Errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (1, Errors.INVALID_REQUEST),
+    ]
+
+
 def test_epochs_and_unknown_topics(filled: Node) -> None:
     assert look_up(filled, -1, epoch=5).error_code == Errors.UNKNOWN_LEADER_EPOCH
     assert look_up(filled, -1, topic="no").error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION
