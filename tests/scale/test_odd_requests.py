@@ -72,7 +72,6 @@ MANY_KEYS = [f"key-{number}" for number in range(100_000)]
 REPLICAS = ",".join(f"{number}:{NODE_ID}" for number in range(4_000))
 THROTTLED = "leader.replication.throttled.replicas"
 MANY = 100_000
-MANY_GROUPS = 3 * MANY
 APPEND, SUBTRACT = 2, 3
 NO_TYPE = 9
 
@@ -238,7 +237,7 @@ ODD: dict[str, Request[Any]] = {
     "ListOffsets of many partitions": partitions(range(MANY)),
     "ListOffsets of each partition twice": partitions([*range(MANY // 2)] * 2),
     "DeleteGroups of what is not there": DeleteGroupsRequest(
-        groups_names=[f"absent-{number}" for number in range(MANY_GROUPS)]
+        groups_names=[f"absent-{number}" for number in range(MANY)]
     ),
     "AlterClientQuotas of many keys": quotas(MANY_KEYS),
     "UpdateFeatures of what is not there": UpdateFeaturesRequest(
