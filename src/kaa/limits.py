@@ -111,7 +111,7 @@ DECOMPRESSOR_KEPT_BYTES_MAX = 8 * 1024 * 1024
 # Kafka's largest request holds by default.
 BATCH_EXPANDED_BYTES_MAX = 512 * 1024 * 1024
 # Refused records that one answer names; the error of the batch stands without them.
-RECORD_ERRORS_MAX = 10_000
+RECORD_ERRORS_MAX = 1_000
 # Records turned into objects before the first of them is handed out: a caller that wants one record
 # does not pay for a batch of thousands.
 RECORDS_DECODED_AT_ONCE = 256
