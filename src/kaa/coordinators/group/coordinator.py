@@ -25,7 +25,7 @@ from kaa.coordinators.group.topics import GroupTopics
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.coordinators.promise import Promise
 from kaa.coordinators.runtime import Runtime, partition_for
-from kaa.limits import RECORDS_PER_PIECE
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
 from kaa.model.pieces import in_pieces
 from kaa.model.topics import CONSUMER_OFFSETS
 from kaa.wire.errors import Errors
@@ -233,7 +233,9 @@ class GroupCoordinator:
     ) -> Command[GroupMachine]:
         """The command, after what it needs to know of these topics was found out in pieces."""
         topics = self.topics
-        if names is None or topics.is_prepared(names):
+        if names is None:
+            return command
+        if len(names) <= NAMES_ANSWERED_PER_SLICE_MAX and topics.is_prepared(names):
             return command
 
         def prepare(machine: GroupMachine, now: Moment) -> Pieces[CoordinatorResult]:

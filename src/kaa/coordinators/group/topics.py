@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Final
 from kaa.controller.image import ClusterImage
 from kaa.coordinators.group.java_order import java_string_order
 from kaa.coordinators.group.xxh3 import xxh3_64
-from kaa.limits import GROUP_HASHES_MAX, GROUP_TOPIC_HASHES_PER_PIECE
+from kaa.limits import (
+    GROUP_HASHES_MAX,
+    GROUP_TOPIC_HASHES_PER_PIECE,
+    NAMES_ANSWERED_PER_SLICE_MAX,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,7 +92,9 @@ class GroupTopics:
     def prepare(self, names: Iterable[str]) -> Pieces[None]:
         """Makes what the hash of these topics takes, which is long for thousands of them."""
         count = 0
-        for name in names:
+        for looked_at, name in enumerate(names, 1):
+            if looked_at % NAMES_ANSWERED_PER_SLICE_MAX == 0:
+                yield
             if name not in self._hashes and name in self._image.topics:
                 count += 1
                 self._topic_hash(name)

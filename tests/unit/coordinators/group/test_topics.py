@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kaa.controller.image import BrokerImage, ClusterImage
 from kaa.coordinators.group.topics import GroupTopics
-from kaa.limits import GROUP_TOPIC_HASHES_PER_PIECE
+from kaa.limits import GROUP_TOPIC_HASHES_PER_PIECE, NAMES_ANSWERED_PER_SLICE_MAX
 from kaa.wire.messages.metadata_cluster import UnregisterBrokerRecord
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 from kaa.wire.primitives import Uuid
@@ -81,3 +81,8 @@ def test_a_broker_that_is_gone_has_no_rack() -> None:
     bench.image._delta.brokers.add(1)
     bench._changed()
     assert bench.topics.group_hash(["t"]) != before
+
+
+def test_names_of_what_is_not_there_are_looked_at_in_pieces() -> None:
+    absent = [f"absent-{number}" for number in range(3 * NAMES_ANSWERED_PER_SLICE_MAX)]
+    assert len(list(GroupTopics().prepare(absent))) == 3 + 1

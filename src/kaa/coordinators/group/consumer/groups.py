@@ -112,14 +112,11 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
         self.check_size(group, request.member_id)
         reported = _reported(request)
         member = self._member_of(group, request, reported, records)
-        update = Update(
-            group,
-            member,
-            _updated(group, member, request, client),
-            self.surroundings(group, now),
-            records,
-        )
+        updated = _updated(group, member, request, client)
+        yield
+        update = Update(group, member, updated, self.surroundings(group, now), records)
         names_changed = update.store_member()
+        yield
         change = self.change_regex(update, now)
         has_changed = names_changed or change is not RegexChange.NONE
         yield
