@@ -190,8 +190,6 @@ PARTITIONS_MADE_PER_TURN_MAX = 1
 PARTITIONS_NAMED_MAX = 5
 # How long new folders are gathered before one sync of their directory makes all of them durable.
 FOLDER_SYNC_DELAY_SECONDS = 0.25
-# New folders that one job makes durable, at two syncs each, before other work has its turn.
-FOLDERS_PER_SYNC_MAX = 100
 # Partitions that change in one turn, those among them that end (a deletion takes some 250 us, and
 # more where the disk is busy), and topics that get new settings.
 PARTITIONS_CHANGED_PER_TURN_MAX = 20

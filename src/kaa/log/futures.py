@@ -40,7 +40,7 @@ from kaa.limits import MOVE_TAIL_BYTES_MAX
 from kaa.log.append import append_as_follower
 from kaa.log.errors import DamagedLogError, LogError, StorageError, is_shortage
 from kaa.log.files import unlink_if_exists
-from kaa.log.jobs import CheckpointJob
+from kaa.log.jobs import CheckpointJob, checkpoint_in_pieces, recovery_checkpoint
 from kaa.log.log import FetchIsolation
 from kaa.log.names import (
     DELETE_FOLDER_SUFFIX,
@@ -405,9 +405,10 @@ class _Swap:
             future.complete_flush(job, self._now_ms)
             future.is_flushing = True
         for checkpoint in self._checkpoints(cleaned_offset):
-            yield from self._run(future.failed, checkpoint.run)
+            yield from self._run(future.failed, _rest if checkpoint is None else checkpoint.run)
 
-    def _checkpoints(self, cleaned_offset: int) -> Iterator[CheckpointJob]:
+    def _checkpoints(self, cleaned_offset: int) -> Iterator[CheckpointJob | None]:
+        """Tables of the target, which may have thousands of logs; None where others have a turn."""
         source, future = self._source, self._future
         target = future.directory
         if source.is_tiered or future.log_start_offset > future.segments.first.base_offset:
@@ -417,8 +418,8 @@ class _Swap:
         if len(future.segments) > 1:
             # Recovery would cut the log at the first gap between two of them that it meets above
             # its recovery point, unless it was compacted.
-            points = target.recovery_points()
-            yield CheckpointJob(target, RECOVERY_POINT_CHECKPOINT_FILE, points)
+            name = RECOVERY_POINT_CHECKPOINT_FILE
+            yield from checkpoint_in_pieces(target, name, recovery_checkpoint)
             if cleaned_offset > 0:
                 yield self._futures.cleaner.checkpoint_job(target)
 
@@ -531,6 +532,10 @@ def _catch(call: Callable[[], object], caught: list[OSError | StorageError]) -> 
         call()
     except (OSError, StorageError) as error:
         caught.append(error)
+
+
+def _rest() -> None:
+    """A step of nothing: the loop has a turn."""
 
 
 def _begins_as(future: UnifiedLog, source: UnifiedLog) -> bool:

@@ -7,18 +7,17 @@ directory offline; no job is tried again.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from kaa.limits import FOLDERS_PER_SYNC_MAX
+from kaa.limits import LOGS_PER_SLICE_MAX
 from kaa.log.checkpoints import encode_offset_checkpoint
 from kaa.log.errors import ShortageError
-from kaa.log.files import remove_tree, sync_if_exists, unlink_if_exists
-from kaa.log.names import PARTITION_METADATA_FILE
+from kaa.log.files import remove_tree, unlink_if_exists
+from kaa.log.names import RECOVERY_POINT_CHECKPOINT_FILE
 from kaa.records.errors import RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kaa.log.dirs import LogDirectory
     from kaa.log.files import File
@@ -98,6 +97,36 @@ class CheckpointJob:
         self.directory.fail_unless_short(error)
 
 
+def checkpoint_in_pieces(
+    directory: LogDirectory, name: str, value: Callable[[UnifiedLog], int | None]
+) -> Iterator[CheckpointJob | None]:
+    """The work of replacing a table that has the logs of a directory; None where others should have
+    a turn. A table that was begun later takes precedence.
+    """
+    if not directory.is_online:
+        return
+    number = directory.number_checkpoint()
+    offsets: dict[TopicPartition, int] = {}
+    for count, log in enumerate(list(directory.every_log.values()), 1):
+        found = value(log)
+        if found is not None:
+            offsets[log.partition] = found
+        if count % LOGS_PER_SLICE_MAX == 0:
+            yield None
+    # What was deleted since the number was taken may be in the table.
+    kept = directory.every_log
+    gone = [partition for partition in offsets if partition not in kept]
+    for partition in gone:
+        del offsets[partition]
+    if name == RECOVERY_POINT_CHECKPOINT_FILE:
+        offsets = directory.with_lost(offsets)
+    yield CheckpointJob(directory, name, offsets, number)
+
+
+def recovery_checkpoint(log: UnifiedLog) -> int:
+    return log.recovery_checkpoint
+
+
 class SyncJob:
     """Syncs files that their maker keeps open."""
 
@@ -119,26 +148,16 @@ class SyncJob:
 
 
 class SyncFoldersJob:
-    """Makes the folders of new logs durable, many of one directory at once, and of which topic each
-    is: the records of a deleted one must not be taken for those of its successor.
-    """
+    """Makes the folders of new logs durable, those of one directory at once."""
 
-    __slots__ = ("_folders", "_logs", "directory")
+    __slots__ = ("_logs", "directory")
 
     def __init__(self, directory: LogDirectory) -> None:
         self.directory = directory
-        self._logs = directory.new_logs[:FOLDERS_PER_SYNC_MAX]
-        del directory.new_logs[:FOLDERS_PER_SYNC_MAX]
-        self._folders = [log.folder for log in self._logs]
+        self._logs, directory.new_logs = directory.new_logs, []
 
     def run(self) -> None:
-        files = self.directory.files
-        for folder in self._folders:
-            sync_if_exists(files, f"{folder}/{PARTITION_METADATA_FILE}")
-            # A log that was deleted meanwhile has another name.
-            with suppress(FileNotFoundError):
-                files.sync_directory(folder)
-        files.sync_directory(self.directory.path)
+        self.directory.files.sync_directory(self.directory.path)
 
     def done(self, now_ms: int) -> None:
         for log in self._logs:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.limits import FOLDERS_PER_SYNC_MAX, LOGS_PER_SLICE_MAX, PREFERRED_DIRECTORIES_MAX
+from kaa.limits import LOGS_PER_SLICE_MAX, PREFERRED_DIRECTORIES_MAX
 from kaa.log.cleaner import LogCleaner
 from kaa.log.dirs import LogDirectory, is_log_directory, nested_text
 from kaa.log.errors import LogError, StorageError, is_shortage
@@ -596,7 +596,7 @@ class LogManager:
     def sync_folders(self) -> Iterator[Job]:
         """The work of making the folders of new logs durable."""
         for directory in self.online_directories:
-            for _ in range(0, len(directory.new_logs), FOLDERS_PER_SYNC_MAX):
+            if directory.new_logs:
                 yield SyncFoldersJob(directory)
 
     def delete_records(self, partition: TopicPartition, offset: int) -> LogDirectory | None:

@@ -137,8 +137,7 @@ def find_topic_id(files: Files, folder: str) -> Uuid | None:
 
 
 def write_topic_id(files: Files, folder: str, topic_id: Uuid) -> str:
-    """Writes the file of a new folder and returns its path. It is synced with the folder
-    (`kaa.log.jobs`), and by the first flush of the log.
+    """Writes the file of a new folder and returns its path; the first flush of the log syncs it.
 
     Torn by a power cut before that, it is mostly as empty as the log, and the cluster knows the id;
     a log with records is not trusted without one (`kaa.replication.log_placement`). A kill leaves

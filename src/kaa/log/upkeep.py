@@ -23,7 +23,13 @@ from kaa.limits import (
     TICK_RETAINED_LOGS_MAX,
 )
 from kaa.log.errors import CorruptFileError, DamagedLogError, StorageError
-from kaa.log.jobs import CheckpointJob, FlushLogJob, RemoveFilesJob, RemoveFolderJob
+from kaa.log.jobs import (
+    FlushLogJob,
+    RemoveFilesJob,
+    RemoveFolderJob,
+    checkpoint_in_pieces,
+    recovery_checkpoint,
+)
 from kaa.log.names import (
     DELETE_FOLDER_SUFFIX,
     LOG_START_OFFSET_CHECKPOINT_FILE,
@@ -37,7 +43,7 @@ from kaa.log.retention import delete_old_segments
 from kaa.model.steady_date import SteadyDate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kaa.log.cleaner import LogCleaner
     from kaa.log.config import LogManagerConfig
@@ -150,41 +156,19 @@ class LogUpkeep:
             has_stale = bool(directory.stale)
             if are_points_due or has_stale:
                 name = RECOVERY_POINT_CHECKPOINT_FILE
-                yield from self._checkpoint(directory, name, _recovery_checkpoint)
+                yield from checkpoint_in_pieces(directory, name, recovery_checkpoint)
             if are_starts_due or has_stale:
                 name = LOG_START_OFFSET_CHECKPOINT_FILE
-                yield from self._checkpoint(directory, name, _log_start)
+                yield from checkpoint_in_pieces(directory, name, _log_start)
             if has_stale and directory.is_online:
                 yield self._cleaner.checkpoint_job(directory)
             if are_marks_due or has_stale:
                 name = REPLICATION_OFFSET_CHECKPOINT_FILE
-                yield from self._checkpoint(directory, name, _high_watermark)
+                yield from checkpoint_in_pieces(directory, name, _high_watermark)
 
     def checkpoint_starts(self, directory: LogDirectory) -> Iterator[Job | None]:
         """The table of log start offsets, now."""
-        return self._checkpoint(directory, LOG_START_OFFSET_CHECKPOINT_FILE, _log_start)
-
-    def _checkpoint(
-        self, directory: LogDirectory, name: str, value: Callable[[UnifiedLog], int | None]
-    ) -> Iterator[Job | None]:
-        if not directory.is_online:
-            return
-        number = directory.number_checkpoint()
-        offsets: dict[TopicPartition, int] = {}
-        for count, log in enumerate(list(directory.every_log.values()), 1):
-            found = value(log)
-            if found is not None:
-                offsets[log.partition] = found
-            if count % LOGS_PER_SLICE_MAX == 0:
-                yield None
-        # What was deleted since the number was taken may be in the table.
-        kept = directory.every_log
-        gone = [partition for partition in offsets if partition not in kept]
-        for partition in gone:
-            del offsets[partition]
-        if name == RECOVERY_POINT_CHECKPOINT_FILE:
-            offsets = directory.with_lost(offsets)
-        yield CheckpointJob(directory, name, offsets, number)
+        return checkpoint_in_pieces(directory, LOG_START_OFFSET_CHECKPOINT_FILE, _log_start)
 
     # --- duties
 
@@ -268,10 +252,6 @@ def _is_of(folder: _Folder, topic_ids: Mapping[TopicPartition, Uuid]) -> bool:
     except CorruptFileError:
         return True
     return found == topic_ids[parsed.partition]
-
-
-def _recovery_checkpoint(log: UnifiedLog) -> int:
-    return log.recovery_checkpoint
 
 
 def _log_start(log: UnifiedLog) -> int | None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from kaa.limits import FOLDERS_PER_SYNC_MAX
 from kaa.log.append import append_as_leader
 from kaa.log.dirs import LogDirectory
 from kaa.log.errors import LogError, StorageError
@@ -302,26 +301,13 @@ def test_folders_of_new_logs_are_durable_before_anything_is_flushed() -> None:
     assert not any(log.is_new for log in manager.logs.values())
     manager = started(files.restart("lost"), (A, B))
     assert set(manager.logs) == set(map(partition_of, range(4)))
-    assert {log.topic_id for log in manager.logs.values()} == {TOPIC_ID}
-
-
-def test_folders_of_many_new_logs_are_made_durable_by_several_jobs() -> None:
-    files = SimFiles()
-    manager = started(files)
-    for number in range(FOLDERS_PER_SYNC_MAX + 1):
-        manager.get_or_create(partition_of(number), TOPIC_ID, now_ms=0)
-    jobs = list(manager.sync_folders())
-    assert len(jobs) == 2
-    manager.delete([partition_of(0)], now_ms=0)
-    run_jobs(jobs, 0)
-    assert not any(log.is_new for log in manager.logs.values())
 
 
 def test_new_folders_stay_to_be_synced_while_too_many_files_are_open() -> None:
     files = SimFiles()
     manager = started(files)
     log = manager.get_or_create(partition_of(0), TOPIC_ID, now_ms=0)
-    files.faults.append(Fault("open", "/a/t-0", errno.EMFILE))
+    files.faults.append(Fault("sync_directory", "/a", errno.EMFILE))
     run_jobs(manager.sync_folders(), 0)
     assert log.is_new
     assert log.directory.is_online

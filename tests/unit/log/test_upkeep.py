@@ -207,6 +207,7 @@ def test_a_successor_takes_nothing_from_the_checkpoints_of_a_deleted_log() -> No
 
 def test_very_many_logs_are_looked_at_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kaa.log.upkeep.LOGS_PER_SLICE_MAX", 2)
+    monkeypatch.setattr("kaa.log.jobs.LOGS_PER_SLICE_MAX", 2)
     files = SimFiles()
     manager = started(files)
     for number in range(7):
@@ -223,6 +224,7 @@ def test_a_log_deleted_between_two_slices_is_not_in_the_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("kaa.log.upkeep.LOGS_PER_SLICE_MAX", 2)
+    monkeypatch.setattr("kaa.log.jobs.LOGS_PER_SLICE_MAX", 2)
     files = SimFiles()
     manager = started(files)
     for number in range(4):
