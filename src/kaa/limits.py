@@ -36,6 +36,8 @@ NODE_DRAIN_SECONDS_MAX = 10.0
 NET_SCRATCH_BYTES = 1 << 18
 # The first size of a connection's own buffer, for a frame that did not arrive in one piece: a page.
 NET_FRAME_BUFFER_BYTES_MIN = 1 << 12
+# How much of a frame is read before others have their turn; one that is larger grows uncopied.
+NET_RECEIVED_PER_TURN_BYTES_MAX = 1 << 20
 # Frames of one connection that are dispatched before others have their turn: small ones take some
 # 50 us each.
 NET_FRAMES_PER_TURN_MAX = 32
@@ -60,8 +62,7 @@ NET_TLS_BYTES = 1 << 16
 # looked whether that is necessary.
 NET_WARMED_BYTES = 1 << 18
 NET_PROBED_BYTES = 1 << 17
-# Regions of files up to this size are copied rather than sent by `sendfile`: the copy costs less
-# than the second system call.
+# Regions of files up to this size are copied: it costs less than the second call of `sendfile`.
 NET_COPIED_REGION_BYTES_MAX = 8 << 10
 # How long a client may take to send its first request, and how long it may take to finish a request
 # that it has begun, which grows with what it has sent: a client that sends at this pace is kept.
@@ -73,14 +74,15 @@ NET_FRAME_BYTES_PER_SECOND_MIN = 16 << 10
 NET_SWEEP_SECONDS = 5.0
 # Connections that a listener accepts before others have their turn.
 NET_ACCEPTS_PER_TURN_MAX = 64
-# How long a listener that ran out of descriptors does not accept: time for some to be closed.
+# How long a listener that ran out of descriptors rests, and how many are kept for files.
 NET_ACCEPT_PAUSE_SECONDS = 0.2
+NET_DESCRIPTORS_KEPT_MAX = 1_024
+NET_SHORTAGE_REPORT_SECONDS = 60.0
 
 # --- frames and messages
 # Elements of all arrays of one message together, and tagged fields of one section. Each element
 # costs an object far larger than its bytes, so the remaining length alone does not bound memory
-# (CVE-2026-111108, -111115). A million partitions fit a request; answers of brokers are trusted
-# more.
+# (CVE-2026-111108, -111115). A million partitions fit a request; brokers are trusted more.
 WIRE_REQUEST_ELEMENTS_MAX = 1_000_000
 WIRE_RESPONSE_ELEMENTS_MAX = 16_000_000
 WIRE_TAGGED_FIELDS_MAX = 10_000
@@ -419,7 +421,7 @@ METADATA_TOPIC_REPORTS_MAX = 20
 # A value of a setting that the cluster keeps: a string of the wire format cannot be longer.
 METADATA_CONFIG_VALUE_CHARACTERS_MAX = 32_767
 # A batch of a snapshot is closed when it has this much; what writes it pauses there.
-METADATA_SNAPSHOT_BATCH_BYTES = 1024 * 1024
+METADATA_SNAPSHOT_BATCH_BYTES = 64 * 1024
 # What a replay of the metadata log reads at once.
 METADATA_READ_BYTES = 1024 * 1024
 # How often old metadata is looked for, and how long its files are kept under another name: readers
@@ -490,7 +492,8 @@ CLIENT_FETCHED_CHUNKS_MAX = 2
 CLIENT_EXPIRY_INTERVAL_MS = 100
 # How much longer than a rebalance may take a member waits for JoinGroup, as in Java's client.
 CLIENT_JOIN_EXTRA_MS = 5_000
-# How long the last commit of a consumer and its farewell may take together, as in Java's client.
+# How long the last commit of a consumer and its farewell may take together, as in Java's client,
+# and the abort of what a producer leaves open: its coordinator does that later by itself.
 CLIENT_CLOSE_MS_MAX = 30_000
 # Records that threads have handed over and the producer has not yet taken.
 CLIENT_SYNC_SENDS_MAX = 10_000

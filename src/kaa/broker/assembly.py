@@ -256,13 +256,18 @@ class BoundListeners:
         loop: asyncio.AbstractEventLoop,
         executor: Executor,
         network: Network,
+        report: Callable[[str], None],
     ) -> None:
         self._config = config
         self._network = network
         self.routers: tuple[Router, ...] = ()
         self.by_name = {
             endpoint.listener: Listener(
-                self._settings(endpoint), loop=loop, executor=executor, network=network
+                self._settings(endpoint),
+                loop=loop,
+                executor=executor,
+                network=network,
+                report=report,
             )
             for endpoint in config.listeners.all
         }

@@ -216,7 +216,7 @@ class Broker:
         self._lost = loop.create_future()
         self._begin(tasks, _fail_when(self._lost))
         executor = self._executor("read", 2)
-        self._listeners = BoundListeners(self.config, loop, executor, self._network)
+        self._listeners = BoundListeners(self.config, loop, executor, self._network, self.report)
         self._listeners.bind()
         identity = self._identify()
         self.cluster_id = identity.cluster_id

@@ -2,8 +2,8 @@
 
 **Frames.** A frame is an int32 size and that many bytes. All connections of a listener read into
 one shared scratch buffer; a frame that is whole in there is dispatched from there, without a copy.
-What is left of an unfinished frame moves into a buffer of the connection's own, which grows with
-what was received and never with what was announced. An idle connection owns no buffer.
+What is left of an unfinished frame moves into a buffer of the connection's own, whose memory grows
+with what was received and never with what was announced. An idle connection owns no buffer.
 
 **Order.** As in Kafka, a frame is dispatched when the one before it is done, with one exception: an
 answer may be *parked* (what was appended, or decided by a coordinator, and now waits to be
@@ -28,6 +28,7 @@ one is taken.
 from __future__ import annotations
 
 import asyncio
+import mmap
 import struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
     from kaa.net.transport import Transport
 
 _SIZE: Final = struct.Struct(">i")
+# Of memory that is only promised, the system need not have all that is promised to everybody; where
+# it does not know that, it promises as it likes.
+_PRIVATE: Final[int] = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
 
 
 class CloseConnectionError(Exception):
@@ -118,7 +122,7 @@ class Connection:
         self._outbox = Outbox(transport)
         # Bytes that were received and not dispatched, from the start of a frame; None if there are
         # none.
-        self._buffer: bytearray | None = None
+        self._buffer: bytearray | mmap.mmap | None = None
         self._have = 0
         # A dispatched frame that is not parked: no other is dispatched before it is done.
         self._is_busy = False
@@ -189,12 +193,13 @@ class Connection:
             self._keep(scratch[used:count])
         return not self.is_closed
 
-    def _receive_more(self, buffer: bytearray) -> bool:
+    def _receive_more(self, buffer: bytearray | mmap.mmap) -> bool:
         """Continues an unfinished frame in the connection's own buffer."""
         if self._have == len(buffer):
             buffer = self._buffer = self._grown(buffer)
         with memoryview(buffer) as view:
-            count = self._transport.recv_into(view[self._have :])
+            end = self._have + limits.NET_RECEIVED_PER_TURN_BYTES_MAX
+            count = self._transport.recv_into(view[self._have : end])
         if count == 0:
             self.close("the client closed within a frame")
             return False
@@ -215,16 +220,23 @@ class Connection:
             self._keep(memoryview(buffer)[used:have])
 
     def _keep(self, rest: memoryview) -> None:
-        self._buffer = bytearray(max(len(rest), limits.NET_FRAME_BUFFER_BYTES_MIN))
-        self._buffer[: len(rest)] = rest
+        self._buffer = buffer = bytearray(max(len(rest), limits.NET_FRAME_BUFFER_BYTES_MIN))
+        buffer[: len(rest)] = rest
         self._have = len(rest)
         self._waiting_from = self._surroundings.loop.time()
 
-    def _grown(self, buffer: bytearray) -> bytearray:
-        """A larger copy: twice the size, but not beyond the frame that is being received."""
+    def _grown(self, buffer: bytearray | mmap.mmap) -> bytearray | mmap.mmap:
+        """A larger copy: twice the size, but not beyond the frame that is being received. What is
+        too large to be copied again gets all the addresses of its frame: the system gives them
+        memory when something is written there.
+        """
         (size,) = _SIZE.unpack_from(buffer)
-        target = min(2 * len(buffer), _SIZE.size + size)
-        grown = bytearray(max(target, len(buffer) + 1))
+        target = max(min(2 * len(buffer), _SIZE.size + size), len(buffer) + 1)
+        grown: bytearray | mmap.mmap
+        if target > limits.NET_RECEIVED_PER_TURN_BYTES_MAX:
+            grown = mmap.mmap(-1, max(_SIZE.size + size, target), flags=_PRIVATE)
+        else:
+            grown = bytearray(target)
         grown[: len(buffer)] = buffer
         return grown
 

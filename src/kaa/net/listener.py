@@ -4,8 +4,9 @@ Limits are checked before anything is read from a client. With as many connectio
 may have (`max.connections`), or with as many new ones in a second as it may have
 (`max.connection.creation.rate`), none is accepted: clients wait in the queue of the system, as with
 Kafka. One more of an address that has as many as it may (`max.connections.per.ip`, with an
-address's IPv6-mapped form counted as the same) is closed at once. A sweep closes connections
-without input for `connections.max.idle.ms`, and those whose client takes too long to send its first
+address's IPv6-mapped form counted as the same) is closed at once. So is one that would take the
+last descriptors of the process, which logs need for their files. A sweep closes connections without
+input for `connections.max.idle.ms`, and those whose client takes too long to send its first
 request, or the rest of one.
 """
 
@@ -73,6 +74,7 @@ class Listener:
         network: Network | None = None,
         transport: Callable[[StreamSocket], Transport] = PlainTransport,
         on_close: Callable[[Connection, str], None] | None = None,
+        report: Callable[[str], None] | None = None,
     ) -> None:
         self.settings = settings
         self.loop = loop
@@ -86,6 +88,10 @@ class Listener:
         self._dispatch: Dispatcher
         self._transport = transport
         self._on_close = on_close
+        self._report = report
+        self._descriptors_max = self._network.descriptors_max()
+        # When it may be said again that there are too few of them, in the loop's time.
+        self._next_report = 0.0
         self._by_address: Counter[str] = Counter()
         self._socket: ListeningSocket | None = None
         self._scratch = memoryview(bytearray(limits.NET_SCRATCH_BYTES))
@@ -204,8 +210,25 @@ class Listener:
                 # bring it back, and the client waits in the queue meanwhile.
                 self._pause_accepting(limits.NET_ACCEPT_PAUSE_SECONDS)
                 return
+            if sock.fileno() >= self._descriptors_max:
+                # A log that could not open its files would take its directory offline.
+                self.counts.refused += 1
+                sock.close()
+                self._report_shortage()
+                self._pause_accepting(limits.NET_ACCEPT_PAUSE_SECONDS)
+                return
             self._accepted_in_second += 1
             self._accept(sock, _plain_address(str(address[0])))
+
+    def _report_shortage(self) -> None:
+        now = self.loop.time()
+        if self._report is not None and now >= self._next_report:
+            self._next_report = now + limits.NET_SHORTAGE_REPORT_SECONDS
+            self._report(
+                f"listener {self.settings.name} refuses connections: it has "
+                f"{len(self.connections):,}, and the descriptors that are left are kept for "
+                "files; allow more open files (ulimit -n), or fewer connections (max.connections)"
+            )
 
     def _is_within_rate(self) -> bool:
         second = int(self.loop.time())

@@ -16,8 +16,12 @@ has sockets that live in memory and an event loop that knows their numbers.
 
 from __future__ import annotations
 
+import resource
 import socket
+import sys
 from typing import TYPE_CHECKING, Any, Protocol
+
+from kaa.limits import NET_DESCRIPTORS_KEPT_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +83,10 @@ class Network(Protocol):
         """The name under which others reach this node, where its settings give none."""
         ...
 
+    def descriptors_max(self) -> int:
+        """A connection whose socket has this number, or a greater one, takes what files need."""
+        ...
+
 
 class SystemNetwork:
     """The sockets of the operating system."""
@@ -108,3 +116,10 @@ class SystemNetwork:
 
     def host_name(self) -> str:
         return socket.gethostname()
+
+    def descriptors_max(self) -> int:
+        """The system gives the lowest number that is free, so that numbers count descriptors."""
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if most == resource.RLIM_INFINITY:
+            return sys.maxsize
+        return most - min(most // 4, NET_DESCRIPTORS_KEPT_MAX)

@@ -103,16 +103,19 @@ class SimExecutor(Executor):
         while not work.done():
             if self._loop.is_dying:
                 raise CrashError
-            earlier = next(iter(self._taken), None)
-            if earlier is None:
-                earlier = self._queue.popleft()
-            else:
-                del self._taken[earlier]
-                self._idle += 1
-            self._perform(earlier)
+            self._perform_earliest()
         self._take()
 
+    def _perform_earliest(self) -> None:
+        earliest = next(iter(self._taken), None)
+        if earliest is None:
+            earliest = self._queue.popleft()
+        else:
+            del self._taken[earliest]
+            self._idle += 1
+        self._perform(earliest)
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        # Work that was cancelled is there too, and is done already: it is passed over.
         while wait and (self._taken or self._queue) and not self._loop.is_dying:
-            last = self._queue[-1] if self._queue else next(reversed(self._taken))
-            self.catch_up(last)
+            self._perform_earliest()

@@ -24,6 +24,7 @@ import asyncio
 import errno
 import os
 import socket
+import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -319,6 +320,10 @@ class HostNetwork:
 
     def host_name(self) -> str:
         return self._loop.host
+
+    def descriptors_max(self) -> int:
+        """Sockets and files of this world have numbers of their own, as many as anybody wants."""
+        return sys.maxsize
 
 
 class SimNetwork:

@@ -73,3 +73,13 @@ def test_shutdown_waits_for_the_work() -> None:
         found.submit(seen.append, number)
     found.shutdown()
     assert seen == list(range(5))
+
+
+def test_work_that_was_cancelled_does_not_hold_a_shutdown_up() -> None:
+    _, _, found = executor()
+    seen: list[int] = []
+    taken, queued = found.submit(seen.append, 1), found.submit(seen.append, 2)
+    assert taken.cancel()
+    assert queued.cancel()
+    found.shutdown()
+    assert seen == []

@@ -61,6 +61,31 @@ def test_large_frame_arrives_whole_and_leaves_no_buffer() -> None:
     asyncio.run(main())
 
 
+def test_a_very_large_frame_is_not_copied_as_it_grows() -> None:
+    """A copy of tens of megabytes holds the loop for tens of milliseconds."""
+
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            part = os.urandom(limits.NET_RECEIVED_PER_TURN_BYTES_MAX)
+            large = frame(ECHO) + part * 9 + b"end"
+            sending = asyncio.ensure_future(client.send(sized(large)))  # noqa: TID251
+            sizes: set[int] = set()
+
+            answer = asyncio.ensure_future(client.answer())  # noqa: TID251
+            while not answer.done():
+                buffer = system.connection._buffer
+                if buffer is not None and len(buffer) > len(part):
+                    sizes.add(len(buffer))
+                await asyncio.sleep(0)
+            await sending
+            assert answer.result() == large
+            assert sizes == {len(sized(large))}
+            await system.until(lambda: system.connection.is_idle)
+
+    asyncio.run(main())
+
+
 def test_announced_size_is_not_allocated() -> None:
     async def main() -> None:
         async with running() as system:

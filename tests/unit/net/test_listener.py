@@ -9,7 +9,7 @@ import pytest
 
 from kaa import limits
 from kaa.net.listener import Listener, ListenerSettings, _plain_address
-from kaa.net.network import ListeningSocket, StreamSocket
+from kaa.net.network import ListeningSocket, StreamSocket, SystemNetwork
 from tests.support.pace import PATIENCE_SECONDS
 from tests.unit.net.support import ECHO, HOLD, running, sized
 
@@ -132,6 +132,29 @@ def test_without_descriptors_or_network_it_rests_and_goes_on_later(code: int) ->
             failing.is_failing = False
             assert await client.ask(bytes([ECHO])) == bytes([ECHO])
             assert surprises == []
+
+    asyncio.run(main())
+
+
+def test_the_last_descriptors_are_kept_for_files() -> None:
+    async def main() -> None:
+        async with running() as system:
+            listener = system.listener
+            reports: list[str] = []
+            listener._report = reports.append
+            first = await system.connect()
+            assert await first.ask(bytes([ECHO])) == bytes([ECHO])
+            listener._descriptors_max = 0
+            others = [await system.connect() for _ in range(2)]
+            await system.until(lambda: listener.counts.refused == 2)
+            assert len(listener.connections) == 1
+            # Not with each of them.
+            assert ["ulimit -n" in text for text in reports] == [True]
+            listener._descriptors_max = SystemNetwork().descriptors_max()
+            again = await system.connect()
+            assert await again.ask(bytes([ECHO])) == bytes([ECHO])
+            for client in others:
+                client.socket.close()
 
     asyncio.run(main())
 
