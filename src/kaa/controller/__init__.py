@@ -4,7 +4,7 @@
 |---|---|
 | `assignments` | rules for replicas that somebody has chosen by hand |
 | `bootstrap` | the first records of a cluster |
-| `broker_partitions` | which partitions the end or return of a broker touches |
+| `broker_partitions` | the partitions of each broker, and those without their preferred leader |
 | `brokers` | brokers and controllers: registration, heartbeats, fencing, controlled shutdown |
 | `channel` | the way from a node to the active controller, on this node or another |
 | `configs` | settings of topics, brokers, groups and metrics subscriptions that the cluster keeps |

@@ -1,8 +1,9 @@
 """Which partitions the end or return of a broker touches, without looking at all of them.
 
 The index belongs to the active controller and follows its newest image. For each broker it has the
-partitions that the broker leads, is in sync for, or may be elected for (ELR); under `NO_LEADER`
-those that nobody leads. A change of the leader or of one of these sets moves a partition in it.
+partitions with a replica on it, in sync or not: a directory that fails takes them all. Under
+`NO_LEADER` it has those that nobody leads. Those that their preferred leader does not lead are
+indexed too, for the timer that balances leaders.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kaa.wire.messages.metadata_topics import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kaa.controller.image import ClusterImage, PartitionImage, TopicImage
     from kaa.model.pieces import Pieces
@@ -35,19 +36,25 @@ class BrokerPartitions:
         self._partitions: dict[int, dict[tuple[Uuid, int], None]] = {}
         # How many partitions each broker leads.
         self._led_counts: dict[int, int] = {}
+        # Led by another replica than the first, or by none.
+        self._imbalanced: dict[tuple[Uuid, int], None] = {}
 
     def leads(self, broker_id: int) -> bool:
         return self._led_counts.get(broker_id, 0) > 0
 
     def of(self, broker_id: int, image: ClusterImage) -> Iterator[tuple[TopicImage, int]]:
         """The partitions of a broker, or of `NO_LEADER`; nothing may change meanwhile."""
-        for topic_id, number in self._partitions.get(broker_id, ()):
-            yield image.topics_by_id[topic_id], number
+        return _found(self._partitions.get(broker_id, {}), image)
+
+    def imbalanced(self, image: ClusterImage) -> Iterator[tuple[TopicImage, int]]:
+        """Those that their preferred leader does not lead; nothing may change meanwhile."""
+        return _found(self._imbalanced, image)
 
     def build(self, image: ClusterImage) -> Pieces[None]:
         """Starts over from an image."""
         self._partitions.clear()
         self._led_counts.clear()
+        self._imbalanced.clear()
         count = 0
         for topic in image.topics.values():
             for number, partition in topic.partitions.items():
@@ -92,12 +99,22 @@ class BrokerPartitions:
             self._led_counts[before.leader] -= 1
         if after is not None:
             self._led_counts[after.leader] = self._led_counts.get(after.leader, 0) + 1
+        if after is None or after.leader in after.replicas[:1]:
+            self._imbalanced.pop(key, None)
+        else:
+            self._imbalanced[key] = None
 
 
 def _concerned(partition: PartitionImage | None) -> set[int]:
     if partition is None:
         return set()
-    brokers = {*partition.isr, *partition.eligible_leader_replicas}
+    brokers = set(partition.replicas)
     if partition.leader == NO_LEADER:
         brokers.add(NO_LEADER)
     return brokers
+
+
+def _found(
+    keys: Iterable[tuple[Uuid, int]], image: ClusterImage
+) -> Iterator[tuple[TopicImage, int]]:
+    return ((image.topics_by_id[topic_id], number) for topic_id, number in keys)

@@ -159,7 +159,7 @@ def _alter_each(
         key = _key(resource)
         error, message = Errors.NONE, None
         try:
-            if not _is_first_mention(seen, key):
+            if not _claim(seen, key):
                 continue
             altered[key] = yield from alter(resource)
         except ControllerError as problem:
@@ -196,8 +196,10 @@ def _duplicates(resources: Iterable[Resource]) -> dict[Resource, int]:
     return counts
 
 
-def _is_first_mention(counts: dict[Resource, int], resource: Resource) -> bool:
-    """Whether to answer for a resource here: once, and with an error if it is named twice."""
+def _claim(counts: dict[Resource, int], resource: Resource) -> bool:
+    """Claims the answer for a resource, and says whether this is its first mention; one that is
+    named twice is refused there.
+    """
     count = counts[resource]
     if count < 0:
         return False

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 from kaa.controller.image import NO_LEADER
 from kaa.controller.partition_change import Election, PartitionChange
 from kaa.controller.result import ControllerError, ControllerResult, check_record_count
-from kaa.limits import (
-    METADATA_ELECTIONS_PER_PIECE,
-    METADATA_ELECTIONS_PER_ROUND_MAX,
-    RECORDS_PER_PIECE,
-)
+from kaa.limits import METADATA_ELECTIONS_PER_PIECE, METADATA_ELECTIONS_PER_ROUND_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k43_elect_leaders import (
     ElectLeadersResponse,
@@ -21,7 +17,7 @@ from kaa.wire.messages.k43_elect_leaders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from kaa.controller.image import TopicImage
     from kaa.controller.port import ControllerRequestContext
@@ -106,38 +102,35 @@ def _elect(
 
 def balance_leaders(state: ControllerState) -> Pieces[ControllerResult[bool]]:
     """Gives leaderships back to preferred leaders; whether there may be more to do."""
-    records: list[MetadataRecord] = []
-    count = 0
-    for topic in state.image.topics.values():
-        for number, partition in topic.partitions.items():
-            if len(records) >= METADATA_ELECTIONS_PER_ROUND_MAX:
-                return ControllerResult(records, True, is_atomic=False)
-            count += 1
-            if count % RECORDS_PER_PIECE == 0:
-                yield
-            if partition.leader != partition.replicas[0]:
-                records += _elected(state, topic, number, Election.PREFERRED)
-    return ControllerResult(records, False, is_atomic=False)
+    imbalanced = state.partitions.imbalanced(state.image)
+    return (yield from _round(state, imbalanced, Election.PREFERRED, lambda _: True))
 
 
 def elect_unclean_leaders(state: ControllerState) -> Pieces[ControllerResult[bool]]:
     """Elects any live replica where nobody leads and the topic allows it; whether there is more."""
-    records: list[MetadataRecord] = []
     unled = state.partitions.of(NO_LEADER, state.image)
-    for count, (topic, number) in enumerate(unled, 1):
+    is_wanted = state.is_unclean_election_enabled
+    return (yield from _round(state, unled, Election.UNCLEAN, is_wanted))
+
+
+def _round(
+    state: ControllerState,
+    partitions: Iterator[tuple[TopicImage, int]],
+    election: Election,
+    is_wanted: Callable[[str], bool],
+) -> Pieces[ControllerResult[bool]]:
+    """Holds an election for each partition, up to a bound, where its topic wants one."""
+    records: list[MetadataRecord] = []
+    for count, (topic, number) in enumerate(partitions, 1):
         if len(records) >= METADATA_ELECTIONS_PER_ROUND_MAX:
             return ControllerResult(records, True, is_atomic=False)
         if count % METADATA_ELECTIONS_PER_PIECE == 0:
             yield
-        if state.is_unclean_election_enabled(topic.name):
-            records += _elected(state, topic, number, Election.UNCLEAN)
+        if not is_wanted(topic.name):
+            continue
+        change = PartitionChange(state, topic, number)
+        change.election = election
+        record = change.record()
+        if record is not None:
+            records.append(record)
     return ControllerResult(records, False, is_atomic=False)
-
-
-def _elected(
-    state: ControllerState, topic: TopicImage, number: int, election: Election
-) -> list[MetadataRecord]:
-    change = PartitionChange(state, topic, number)
-    change.election = election
-    record = change.record()
-    return [] if record is None else [record]

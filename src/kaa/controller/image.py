@@ -318,7 +318,7 @@ class ClusterImage:
         it what that one had not announced yet.
         """
         self._delta = before.take_delta()
-        self._delta.add(delta)
+        self._owe(delta)
 
     def adopt(self, draft: ClusterImage) -> None:
         """Becomes what a draft of this image is, in one quick step."""
@@ -327,7 +327,9 @@ class ClusterImage:
         self.next_producer_id = draft.next_producer_id
         self.producer_ids_record = draft.producer_ids_record
         self._changes += 1
-        delta = draft.take_delta()
+        self._owe(draft.take_delta())
+
+    def _owe(self, delta: Delta) -> None:
         if self._delta:
             self._delta.add(delta)
         else:

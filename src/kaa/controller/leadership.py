@@ -35,8 +35,7 @@ def move_leaderships(
             (was_unclean or also_eligible) and broker_id in partition.eligible_leader_replicas
         )
 
-    held = state.partitions.of(broker_id, state.image)
-    return (yield from _move(state, broker_id, is_affected, held, was_unclean=was_unclean))
+    return (yield from _move(state, broker_id, is_affected, was_unclean=was_unclean))
 
 
 def move_leaderships_of_directory(
@@ -45,16 +44,13 @@ def move_leaderships_of_directory(
     """Takes a broker out of the ISR of every partition that it holds in a directory.
 
     Those whose ISR it is not in are looked at too, as Kafka does: one that nobody leads may find a
-    leader. So it is the replicas that count, for which there is no index.
+    leader.
     """
 
     def is_affected(partition: PartitionImage) -> bool:
         return assigned_directories(partition).get(broker_id) == directory
 
-    everything = (
-        (topic, number) for topic in state.image.topics.values() for number in topic.partitions
-    )
-    return (yield from _move(state, broker_id, is_affected, everything))
+    return (yield from _move(state, broker_id, is_affected))
 
 
 def take_leaderships(state: ControllerState, broker_id: int) -> Pieces[list[MetadataRecord]]:
@@ -76,7 +72,6 @@ def _move(
     state: ControllerState,
     broker_id: int,
     is_affected: Callable[[PartitionImage], bool],
-    partitions: Iterator[tuple[TopicImage, int]],
     *,
     was_unclean: bool = False,
 ) -> Pieces[list[MetadataRecord]]:
@@ -85,7 +80,7 @@ def _move(
             return []
         return move_leadership(state, broker_id, topic, number, was_unclean=was_unclean)
 
-    return (yield from _collected(partitions, move))
+    return (yield from _collected(state.partitions.of(broker_id, state.image), move))
 
 
 def _collected(

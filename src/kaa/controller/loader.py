@@ -82,8 +82,7 @@ class MetadataLoader:
         if len(image.topics) > RECORDS_PER_PIECE:
             yield
         delta = yield from difference(self.image, image)
-        if len(image.topics) > RECORDS_PER_PIECE:
-            yield
+        yield
         image.replace(self.image, delta)
         self.image = image
         self.last_offset = snapshot_id.offset - 1

@@ -161,8 +161,6 @@ class ControllerMachine:
             if isinstance(record, ClearElrRecord):
                 yield from image.clear_elr(record)
             partitions.replay(record, image)
-            if isinstance(record, ClearElrRecord):
-                yield from partitions.build(image)
             if isinstance(record, UnregisterBrokerRecord):
                 self.state.registration_offsets.pop(record.broker_id, None)
             if isinstance(record, RegisterBrokerRecord | UnregisterBrokerRecord):

@@ -75,13 +75,13 @@ def alter_client_quotas(
         outcomes.items(),
         lambda item: item[0],
         lambda part: EntityData(entity_type=part[0], entity_name=part[1]),
-        lambda item, parts: _told(item[1], parts),
+        lambda item, parts: _result(item[1], parts),
     )
     response = AlterClientQuotasResponse(entries=entries)
     return ControllerResult([] if request.validate_only else records, response)
 
 
-def _told(outcome: tuple[Errors, str | None], entity: list[EntityData]) -> ResponseEntryData:
+def _result(outcome: tuple[Errors, str | None], entity: list[EntityData]) -> ResponseEntryData:
     error, message = outcome
     return ResponseEntryData(error_code=error, error_message=message, entity=entity)
 

@@ -92,7 +92,7 @@ class Snapshotter:
         kraft_version, voters = self._driver.voters_at(snapshot_id.offset - 1)
         batches = build_snapshot(
             snapshot_id,
-            _values(loader.image.copy()),
+            encoded_values(loader.image.copy()),
             timestamp=self._clock.wall_ms(),
             last_contained_log_timestamp=loader.last_timestamp,
             kraft_version=kraft_version,
@@ -111,6 +111,7 @@ class Snapshotter:
         return True
 
 
-def _values(image: ClusterImage) -> Iterator[bytes]:
+def encoded_values(image: ClusterImage) -> Iterator[bytes]:
+    """The records of an image, each in the version that the cluster's features allow."""
     for record in image.records():
         yield encode_record(record, record_version(record, image.features))

@@ -20,8 +20,7 @@ def expected(cluster: Cluster, broker_id: int) -> set[tuple[str, int]]:
         (topic.name, number)
         for topic in cluster.image.topics.values()
         for number, partition in topic.partitions.items()
-        if broker_id in {*partition.isr, *partition.eligible_leader_replicas}
-        or (broker_id == NO_LEADER == partition.leader)
+        if broker_id in partition.replicas or (broker_id == NO_LEADER == partition.leader)
     }
 
 
@@ -34,9 +33,17 @@ def check(cluster: Cluster) -> None:
             for partition in topic.partitions.values()
         )
         assert cluster.state.partitions.leads(broker_id) is leads
+    imbalanced = cluster.state.partitions.imbalanced(cluster.image)
+    assert {(topic.name, number) for topic, number in imbalanced} == {
+        (topic.name, number)
+        for topic in cluster.image.topics.values()
+        for number, partition in topic.partitions.items()
+        if partition.leader != partition.replicas[0]
+    }
     rebuilt = BrokerPartitions()
     finish(rebuilt.build(cluster.image))
-    assert rebuilt._partitions.keys() == cluster.state.partitions._partitions.keys()
+    assert rebuilt._partitions == cluster.state.partitions._partitions
+    assert rebuilt._imbalanced == cluster.state.partitions._imbalanced
 
 
 def test_the_index_follows_every_change() -> None:

@@ -15,10 +15,11 @@ from kaa.controller.framing import encode_record
 from kaa.controller.image import ClusterImage
 from kaa.controller.leadership import move_leaderships_of_directory
 from kaa.controller.loader import MetadataLoader
+from kaa.controller.snapshotter import encoded_values
 from kaa.controller.writing import batches_of
 from kaa.quorum import OffsetAndEpoch
 from kaa.quorum.replicated_state import CommittedBatch
-from kaa.quorum.snapshots import SnapshotContent
+from kaa.quorum.snapshots import SnapshotContent, build_snapshot
 from kaa.wire.messages.metadata_cluster import BeginTransactionRecord, EndTransactionRecord
 from kaa.wire.messages.metadata_settings import (
     AccessControlEntryRecord,
@@ -49,12 +50,12 @@ def timed(pieces: Generator[None, None, Any]) -> tuple[Any, float]:
     """What the work gives, and the processor time of its longest piece."""
     longest = 0.0
     while True:
-        begun = time.process_time()
+        begun = time.thread_time()
         try:
             next(pieces)
         except StopIteration as stop:
-            return stop.value, max(longest, time.process_time() - begun)
-        longest = max(longest, time.process_time() - begun)
+            return stop.value, max(longest, time.thread_time() - begun)
+        longest = max(longest, time.thread_time() - begun)
 
 
 @pytest.fixture
@@ -100,6 +101,22 @@ def test_a_snapshot_of_twenty_thousand_partitions_is_loaded_in_slices() -> None:
         if longest[-1] < SECONDS_MAX:
             break
     assert best(longest) < SECONDS_MAX
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_a_snapshot_of_twenty_thousand_partitions_is_made_in_slices() -> None:
+    cluster = Cluster(3)
+    for number in range(TOPICS):
+        cluster.create(f"t{number}", partitions=2 * PARTITIONS // TOPICS, factor=3)
+
+    def batches() -> Generator[None, None, None]:
+        values = encoded_values(cluster.image.copy())
+        for _ in build_snapshot(
+            OffsetAndEpoch(10, 1), values, timestamp=0, last_contained_log_timestamp=0
+        ):
+            yield
+
+    assert best([timed(batches())[1] for _ in range(TRIES)]) < SECONDS_MAX
 
 
 @pytest.mark.usefixtures("uncollected")
