@@ -115,10 +115,18 @@ class NewRecord(NamedTuple):
         return machine.replay(offset, self.key, self.value, producer_id, producer_epoch)
 
 
-class Reply(NamedTuple):
-    """The answer to a request that was left waiting; `waiter` is what came with the request."""
+class Waiter(Protocol):
+    """A request that may be left waiting. Machines keep it, and give it back in a `Reply`."""
 
-    waiter: Any
+    def keep(self, answer: Any, /) -> None:
+        """Takes the answer of the machine."""
+        ...
+
+
+class Reply(NamedTuple):
+    """The answer to a request that was left waiting."""
+
+    waiter: Waiter
     response: Any
 
 

@@ -63,7 +63,7 @@ from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from kaa.coordinators.loading import Host
     from kaa.coordinators.machine import Moment, Reply
@@ -692,7 +692,6 @@ def found(query: Callable[[Asked], Any | Pieces[Any]], asked: Asked) -> Pieces[A
     return (yield from in_pieces(query(asked)))
 
 
-def _answer(replies: Any) -> None:
-    reply: Reply
+def _answer(replies: Iterable[Reply]) -> None:
     for reply in replies:
         reply.waiter.keep(reply.response)

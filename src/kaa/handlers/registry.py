@@ -258,8 +258,8 @@ def is_long(response: Response) -> bool:
 
 
 def entries_of(request: Struct) -> list[Any]:
-    """What is in the lists of a request, and of its first entries. As long as somebody has them, to
-    let go of the request is quick.
+    """What is in the lists of a message, and of its first entries. As long as somebody has them, to
+    let go of the message is quick.
     """
     found: list[Any] = []
     waiting = deque[Struct]([request])
@@ -424,12 +424,13 @@ class Router:
         parts: asyncio.Future[Reply],
         entries: list[Any] | None,
     ) -> None:
-        """Waits for the response, and frees the entries of a large request after it."""
+        """Waits for the response; frees the entries of large requests and responses after it."""
         given: Reply
         try:
             answer = await response
             if isinstance(answer, Response) and is_long(answer):
                 given = await encode_in_thread(self._services, answer, header)
+                entries = [*(entries or ()), *entries_of(answer)]
             else:
                 given = self._parts(answer, header, entries)
         except CloseConnectionError as error:

@@ -12,7 +12,7 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, PARTS_BEGUN_PER_TURN_MAX
+from kaa.limits import PARTS_BEGUN_PER_TURN_MAX, RECORDS_PER_PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable
@@ -54,7 +54,8 @@ async def freed(things: list[Any]) -> None:
     """Empties a list that nobody else needs: to free thousands of things at once takes long."""
     while things:
         await asyncio.sleep(0)
-        del things[-NAMES_ANSWERED_PER_SLICE_MAX:]
+        # One may be a topic with all of its settings.
+        del things[-RECORDS_PER_PIECE:]
 
 
 async def gathered(work: Callable[[Item], Awaitable[Found]], items: Iterable[Item]) -> list[Found]:

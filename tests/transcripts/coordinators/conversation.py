@@ -49,9 +49,9 @@ class Conversation:
 
     def hear(self, line: str) -> list[str]:
         command, *words = line.split()
-        self.bench.told.clear()
+        self.bench.sent_answers.clear()
         shown = getattr(self, f"_{command}")(*words) or []
-        answers = [f"{name}: {self.wording(answer)}" for name, answer in self.bench.told]
+        answers = [f"{name}: {self.wording(answer)}" for name, answer in self.bench.sent_answers]
         records = [f"+ {self.record_wording(one)}" for one in self.bench.log[self._records :]]
         self._records = len(self.bench.log)
         group = self._describe()

@@ -12,7 +12,14 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 from kaa.coordinators.loading import Settings
-from kaa.coordinators.machine import CoordinatorError, CoordinatorResult, Moment, NewRecord, Reply
+from kaa.coordinators.machine import (
+    CoordinatorError,
+    CoordinatorResult,
+    Moment,
+    NewRecord,
+    Reply,
+    Waiter,
+)
 from kaa.coordinators.promise import Promise
 from kaa.coordinators.records import RecordType, RecordTypes
 from kaa.coordinators.runtime import Runtime
@@ -47,7 +54,7 @@ class CounterMachine:
         self.timers: Timers[str] = Timers()
         self.is_loaded = False
         self.outcomes: list[tuple[str, Errors]] = []
-        self.waiters: list[Any] = []
+        self.waiters: list[Waiter] = []
         self.ended_transactions: list[tuple[int, bool]] = []
 
     # --- commands
@@ -65,7 +72,7 @@ class CounterMachine:
     def newest(self, name: str) -> CoordinatorResult:
         return CoordinatorResult(response=self.counters.get(name) or 0)
 
-    def wait(self, waiter: Any) -> CoordinatorResult:
+    def wait(self, waiter: Waiter) -> CoordinatorResult:
         self.waiters.append(waiter)
         return CoordinatorResult()
 

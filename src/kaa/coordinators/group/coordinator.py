@@ -8,7 +8,6 @@ the handler says how a refusal reads in its API (`refused`), how the answer of t
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import defaultdict
 from functools import partial
@@ -26,11 +25,13 @@ from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.coordinators.promise import Promise
 from kaa.coordinators.runtime import Runtime, partition_for
 from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
-from kaa.model.pieces import in_pieces
+from kaa.model.pieces import distinct, in_pieces
 from kaa.model.topics import CONSUMER_OFFSETS
+from kaa.model.turns import Turns, in_turns
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable, Mapping
 
     from kaa.coordinators.group.kinds import Group
@@ -95,7 +96,7 @@ def machine_class() -> type[GroupMachine]:
 
 class GroupCoordinator:
     """The group coordinator as handlers call it. A call gives a future of the
-    response, or of the handler's part of it, refusals included; `delete_groups` is a coroutine.
+    response, or of the handler's part of it, refusals included.
     """
 
     def __init__(
@@ -383,26 +384,56 @@ class GroupCoordinator:
             Promise(self._host.loop, refused, respond),
         )
 
-    async def delete_groups(self, group_ids: Iterable[str]) -> dict[str, Errors]:
-        """How it went with each. A coroutine, since share state is deleted first, perhaps on other
-        brokers. The groups where that is refused come first, then the others by partition.
+    def delete_groups(
+        self, group_ids: Iterable[str], respond: Callable[[dict[str, Errors]], Pieces[R]]
+    ) -> asyncio.Future[R]:
+        """What `respond` makes of how it went with each. The groups whose share state could not be
+        deleted come first, then the others by partition.
         """
-        errors: dict[str, Errors] = {}
+        answer: Promise[R] = Promise(self._host.loop)
+        work = self._delete_groups(group_ids, respond, answer)
+        self._errands.begin("the deletion of groups", work)
+        return answer
+
+    async def _delete_groups(
+        self,
+        group_ids: Iterable[str],
+        respond: Callable[[dict[str, Errors]], Pieces[R]],
+        answer: Promise[R],
+    ) -> None:
+        """Share state is deleted first, perhaps on other brokers. Groups are deleted to the end,
+        even if the client has gone.
+        """
+        try:
+            errors: dict[str, Errors] = {}
+            wanted = await self._without_share_state(await in_turns(distinct(group_ids)), errors)
+            for number, some in wanted.items():
+                deleted = Promise(self._host.loop, partial(_each_refused, some))
+                await self.runtime.write(number, partial(_delete_groups, some), deleted)
+                errors |= deleted.result()
+            answer.keep(await in_turns(respond(errors)))
+        except Exception as fault:  # noqa: BLE001 - it costs the one who waits.
+            if not answer.done():
+                answer.set_exception(fault)
+        finally:
+            # The node stops, and nobody ends it otherwise.
+            answer.cancel()
+
+    async def _without_share_state(
+        self, group_ids: Iterable[str], errors: dict[str, Errors]
+    ) -> dict[int, list[str]]:
+        """The groups that may be deleted, by partition; adds why the others may not."""
         wanted: dict[int, list[str]] = defaultdict(list)
-        for count, group_id in enumerate(group_ids, 1):
-            if count % RECORDS_PER_PIECE == 0:
-                await asyncio.sleep(0)
+        turns = Turns(RECORDS_PER_PIECE)
+        for group_id in group_ids:
+            await turns.next()
             try:
                 await self._states.delete(group_id)
             except CoordinatorError as refusal:
                 errors[group_id] = refusal.for_clients().error
             else:
                 wanted[self.partition_for(group_id)].append(group_id)
-        for number, some in wanted.items():
-            answer = Promise(self._host.loop, partial(_each_refused, some))
-            await self.runtime.write(number, partial(_delete_groups, some), answer)
-            errors |= answer.result()
-        return errors
+        return wanted
 
 
 def _listed(

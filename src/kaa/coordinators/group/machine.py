@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.offsets.committed import CommittedOffset
     from kaa.coordinators.group.outcome import Client
     from kaa.coordinators.group.settings import GroupSettings
-    from kaa.coordinators.machine import Moment, NewRecord, Reply
+    from kaa.coordinators.machine import Moment, NewRecord, Reply, Waiter
     from kaa.model.pieces import Pieces
     from kaa.wire.messages.k11_join_group import JoinGroupRequest
     from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
@@ -213,7 +213,7 @@ class GroupMachine:
     # --- the classic protocol, which members of a consumer group may speak too
 
     def join(
-        self, request: JoinGroupRequest, client: Client, waiter: Any, now: Moment
+        self, request: JoinGroupRequest, client: Client, waiter: Waiter, now: Moment
     ) -> CoordinatorResult:
         group = self.groups.get(request.group_id)
         is_busy = isinstance(group, StreamsGroup) and not group.is_empty
@@ -223,7 +223,7 @@ class GroupMachine:
             return self.classic_members.join(group, request, client, waiter, now)
         return self.classic.join(request, client, waiter, now)
 
-    def sync(self, request: SyncGroupRequest, waiter: Any, now: Moment) -> CoordinatorResult:
+    def sync(self, request: SyncGroupRequest, waiter: Waiter, now: Moment) -> CoordinatorResult:
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
             return self.classic_members.sync(group, request, now)
@@ -322,7 +322,9 @@ class GroupMachine:
             if isinstance(group, ShareGroup):
                 # It has no offsets here, and lives until it is deleted.
                 continue
-            expired, is_nothing_left = expired_offsets(group, self.offsets, date_ms, retention_ms)
+            expired, is_nothing_left = yield from expired_offsets(
+                group, self.offsets, date_ms, retention_ms
+            )
             if isinstance(group, ClassicGroup):
                 is_empty = group.is_in(ClassicGroupState.EMPTY)
             else:

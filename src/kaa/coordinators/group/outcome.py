@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kaa.coordinators.machine import CoordinatorResult, Reply
 
 if TYPE_CHECKING:
-    from kaa.coordinators.machine import NewRecord
+    from kaa.coordinators.machine import NewRecord, Waiter
 
 
 class Client(NamedTuple):
@@ -29,7 +29,7 @@ class Outcome:
         self.then: Any = None
         self.is_replayed = True
 
-    def reply(self, waiter: Any, response: Any) -> None:
+    def reply(self, waiter: Waiter | None, response: Any) -> None:
         """Answers a request that waits; nothing happens if there is none."""
         if waiter is not None:
             self.replies.append(Reply(waiter, response))

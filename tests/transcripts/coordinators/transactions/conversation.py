@@ -47,10 +47,10 @@ class Conversation:
 
     def hear(self, line: str) -> list[str]:
         command, *words = line.split()
-        self.bench.told.clear()
+        self.bench.answered.clear()
         before = list(self.bench.decisions)
         getattr(self, f"_{command}")(*words)
-        shown = [wording(answer) for _, answer in self.bench.told]
+        shown = [wording(answer) for _, answer in self.bench.answered]
         shown += [f"+ {record_wording(record)}" for record in self.bench.log[self._records :]]
         self._records = len(self.bench.log)
         shown += [

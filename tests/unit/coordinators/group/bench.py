@@ -58,6 +58,17 @@ def fetched(number: int, committed: CommittedOffset | None, error: Errors) -> Fe
     return Fetched(number, committed.offset, committed.leader_epoch, error)
 
 
+class Waiting(NamedTuple):
+    """A request that a machine may leave waiting. After it has failed, replies go nowhere."""
+
+    bench: GroupBench
+    name: str
+
+    def keep(self, answer: Any, /) -> None:
+        if self.name not in self.bench.failed:
+            self.bench.answer(self.name, answer)
+
+
 class GroupBench:
     """See the module's text."""
 
@@ -69,10 +80,10 @@ class GroupBench:
         self.is_holding = False
         self.answers: dict[str, Any] = {}
         # In the order in which they left.
-        self.told: list[tuple[str, Any]] = []
+        self.sent_answers: list[tuple[str, Any]] = []
         self._waiting: list[tuple[int, str | None, CoordinatorResult]] = []
         # Requests that failed: replies to them go nowhere.
-        self._failed: set[str] = set()
+        self.failed: set[str] = set()
         self._start()
 
     def _start(self) -> None:
@@ -101,7 +112,7 @@ class GroupBench:
     def run(self, name: str, command: Command[GroupMachine]) -> Any:
         """The answer, if it has left already."""
         self.answers.pop(name, None)
-        self._failed.discard(name)
+        self.failed.discard(name)
         self._run(name, command)
         return self.answers.get(name)
 
@@ -113,7 +124,7 @@ class GroupBench:
         except CoordinatorError as refusal:
             timeline.revert(len(self.log))
             if name is not None:
-                self._tell(name, refusal.error)
+                self.answer(name, refusal.error)
             return
         for record in result.records:
             offset = len(self.log)
@@ -122,15 +133,14 @@ class GroupBench:
                 self._replay(offset, record.key, record.value)
             self.log.append(record)
         for reply in result.replies:
-            if reply.waiter not in self._failed:
-                self._tell(reply.waiter, reply.response)
+            reply.waiter.keep(reply.response)
         self._waiting.append((len(self.log), name, result))
         if not self.is_holding:
             self.commit()
 
-    def _tell(self, name: str, response: Any) -> None:
+    def answer(self, name: str, response: Any) -> None:
         self.answers[name] = response
-        self.told.append((name, response))
+        self.sent_answers.append((name, response))
 
     def commit(self) -> None:
         """All that was appended is committed."""
@@ -156,10 +166,10 @@ class GroupBench:
         if name is None or name in self.answers:
             return
         if error is not Errors.NONE:
-            self._tell(name, error)
-            self._failed.add(name)
+            self.answer(name, error)
+            self.failed.add(name)
         elif result.response is not None:
-            self._tell(name, result.response)
+            self.answer(name, result.response)
 
     def advance(self, milliseconds: int) -> None:
         """Lets time pass, deadline by deadline."""
@@ -175,8 +185,7 @@ class GroupBench:
     def lose_leadership(self) -> None:
         """What is not committed is gone, and another broker coordinates the groups."""
         for reply in self.machine.unloaded():
-            if reply.waiter not in self._failed:
-                self._tell(reply.waiter, reply.response)
+            reply.waiter.keep(reply.response)
         del self.log[self.machine.timeline.committed_offset :]
         self._waiting = []
         self.is_holding = False
@@ -219,7 +228,8 @@ class GroupBench:
             protocols=[JoinGroupRequestProtocol(name=one, metadata=data) for one in protocols],
         )
         client = Client(name, "/127.0.0.1", version)
-        return self.run(name, lambda machine, now: machine.join(request, client, name, now))
+        waiting = Waiting(self, name)
+        return self.run(name, lambda machine, now: machine.join(request, client, waiting, now))
 
     def join_new(self, name: str, **fields: Any) -> Any:
         """A dynamic member comes, and comes again with the id that it is given."""
@@ -250,7 +260,8 @@ class GroupBench:
                 for one, data in (assignments or {}).items()
             ],
         )
-        return self.run(name, lambda machine, now: machine.sync(request, name, now))
+        waiting = Waiting(self, name)
+        return self.run(name, lambda machine, now: machine.sync(request, waiting, now))
 
     def heartbeat(
         self,

@@ -28,9 +28,9 @@ VERSIONS = st.sampled_from([0, 3, 8, 9])
 class CheckedBench(GroupBench):
     """A bench whose requests all have names of their own, and get one answer at most."""
 
-    def _tell(self, name: str, response: Any) -> None:
+    def answer(self, name: str, response: Any) -> None:
         assert name not in self.answers, f"{name} was answered already"
-        super()._tell(name, response)
+        super().answer(name, response)
 
 
 class GroupModel(RuleBasedStateMachine):
@@ -53,7 +53,7 @@ class GroupModel(RuleBasedStateMachine):
 
     def learn(self) -> None:
         """What clients know from the answers so far."""
-        for name, answer in self.bench.told:
+        for name, answer in self.bench.sent_answers:
             member_id = getattr(answer, "member_id", "")
             if name.startswith("join") and member_id:
                 group = name.split()[1]
@@ -68,7 +68,7 @@ class GroupModel(RuleBasedStateMachine):
                 group, generation = self.syncs.pop(name)
                 if not isinstance(answer, Errors) and answer.error_code == Errors.NONE:
                     self.generations[group] = max(generation, self.generations.get(group, 0))
-        self.bench.told.clear()
+        self.bench.sent_answers.clear()
         for group in tuple(self.generations):
             if group not in self.bench.classic_groups:
                 # It was empty for long enough; another one of its name begins anew.

@@ -46,7 +46,7 @@ class TransactionBench:
         self.decisions: list[Decision] = []
         self.out_of_time_names: list[str] = []
         # Answers in the order in which they left.
-        self.told: list[tuple[str, Any]] = []
+        self.answered: list[tuple[str, Any]] = []
         self._waiting: list[tuple[int, str | None, CoordinatorResult]] = []
         self.restart()
 
@@ -77,9 +77,9 @@ class TransactionBench:
 
     def run(self, name: str, command: Command) -> Any:
         """The answer, if it has left already."""
-        before = len(self.told)
+        before = len(self.answered)
         self._run(name, command)
-        found = [answer for told, answer in self.told[before:] if told == name]
+        found = [answer for one, answer in self.answered[before:] if one == name]
         return found[0] if found else None
 
     def _run(self, name: str | None, command: Command) -> None:
@@ -92,7 +92,7 @@ class TransactionBench:
         except CoordinatorError as refusal:
             timeline.revert(len(self.log))
             if name is not None:
-                self.told.append((name, refusal.error))
+                self.answered.append((name, refusal.error))
             return
         for record in result.records:
             offset = len(self.log)
@@ -138,7 +138,7 @@ class TransactionBench:
             self._run(None, lambda machine, _, now: machine.appended(then, error, now))
         if name is not None:
             is_good = error is Errors.NONE
-            self.told.append((name, result.response if is_good else error))
+            self.answered.append((name, result.response if is_good else error))
 
     def advance(self, milliseconds: int) -> None:
         """Lets time pass, deadline by deadline."""

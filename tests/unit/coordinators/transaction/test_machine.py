@@ -40,7 +40,7 @@ def test_markers_wait_for_the_commit(bench: TransactionBench) -> None:
     assert bench.decisions == []
     bench.commit()
     assert [one.transactional_id for one in bench.decisions] == [NAME]
-    assert bench.told[-1] == ("end", ProducerIdAndEpoch(FIRST_ID, 1))
+    assert bench.answered[-1] == ("end", ProducerIdAndEpoch(FIRST_ID, 1))
 
 
 def test_a_decision_that_is_lost_is_none(bench: TransactionBench) -> None:
@@ -48,7 +48,7 @@ def test_a_decision_that_is_lost_is_none(bench: TransactionBench) -> None:
     bench.is_holding = True
     bench.end(P)
     bench.fail()
-    assert bench.told[-1] == ("end", Errors.NOT_ENOUGH_REPLICAS)
+    assert bench.answered[-1] == ("end", Errors.NOT_ENOUGH_REPLICAS)
     assert bench.decisions == []
     assert bench.transaction.state is TransactionState.ONGOING
     assert bench.end(P, is_commit=False) == ProducerIdAndEpoch(FIRST_ID, 1)

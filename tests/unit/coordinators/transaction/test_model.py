@@ -58,7 +58,7 @@ class TransactionModel(RuleBasedStateMachine):
 
     def take(self, answers_before: int) -> None:
         """Clients learn what the answers say."""
-        for kind, answer in self.bench.told[answers_before:]:
+        for kind, answer in self.bench.answered[answers_before:]:
             if kind in self.wishes:
                 key, is_commit = self.wishes.pop(kind)
                 if isinstance(answer, ProducerIdAndEpoch):
@@ -87,7 +87,7 @@ class TransactionModel(RuleBasedStateMachine):
         return data.draw(st.sampled_from(self.producers[-3:]))
 
     def init_producer(self, **fields: Any) -> None:
-        before = len(self.bench.told)
+        before = len(self.bench.answered)
         self.bench.init(timeout_ms=TIMEOUT_MS, **fields)
         self.take(before)
 
@@ -101,7 +101,7 @@ class TransactionModel(RuleBasedStateMachine):
     @rule(data=st.data(), numbers=NUMBERS)
     def add(self, data: st.DataObject, numbers: set[int]) -> None:
         producer = self.pick(data)
-        before = len(self.bench.told)
+        before = len(self.bench.answered)
         answer = self.bench.add(producer, *numbers, version=self.version)
         self.take(before)
         if answer is Errors.NONE:
@@ -117,7 +117,7 @@ class TransactionModel(RuleBasedStateMachine):
     @rule(data=st.data(), is_commit=st.booleans())
     def end(self, data: st.DataObject, is_commit: bool) -> None:
         producer = self.pick(data)
-        before = len(self.bench.told)
+        before = len(self.bench.answered)
         transaction = self.bench.machine.transactions.get(NAME)
         is_open = transaction is not None and transaction.state is TransactionState.ONGOING
         # Before version 2 a success may be that of the transaction before, and says nothing of the
@@ -152,7 +152,7 @@ class TransactionModel(RuleBasedStateMachine):
         """The next epochs are the last of their id."""
         machine, known = self.bench.machine, self.bench.transaction
         if known.state is TransactionState.EMPTY and known.producer_epoch < EPOCH_MAX - 3:
-            before = len(self.bench.told)
+            before = len(self.bench.answered)
             changed = known._replace(producer_epoch=EPOCH_MAX - 3)
             self.bench.run("exhaust", lambda *_: machine._store(NAME, changed, "done"))
             self.take(before)
@@ -182,7 +182,7 @@ class TransactionModel(RuleBasedStateMachine):
         for _, number in sorted(transaction.partitions)[:share]:
             self.mark(number, transaction.producer_id, transaction.producer_epoch, is_commit)
         if share >= len(transaction.partitions):
-            before = len(self.bench.told)
+            before = len(self.bench.answered)
             self.bench.complete(decision)
             self.take(before)
             self.completed += 1
@@ -198,13 +198,13 @@ class TransactionModel(RuleBasedStateMachine):
 
     @rule(milliseconds=st.sampled_from([1_000, 20_000, TIMEOUT_MS * 2]))
     def advance(self, milliseconds: int) -> None:
-        before = len(self.bench.told)
+        before = len(self.bench.answered)
         self.bench.advance(milliseconds)
         self.take(before)
 
     @rule(kind=st.sampled_from(["hold", "commit", "commit", "fail", "lose", "lose with log"]))
     def disturb(self, kind: str) -> None:
-        before = len(self.bench.told)
+        before = len(self.bench.answered)
         if kind == "hold":
             self.bench.is_holding = True
         elif kind == "commit":

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.machine import CoordinatorError
 from kaa.model.ordered import OrderedSet
@@ -35,6 +35,8 @@ from kaa.wire.primitives import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from kaa.coordinators.machine import Waiter
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
@@ -102,8 +104,8 @@ class ClassicMember:
         # Until its first JoinGroup is answered: it does not know its own id, and sends no
         # heartbeats.
         self.is_new = False
-        self.waiting_join: Any = None
-        self.waiting_sync: Any = None
+        self.waiting_join: Waiter | None = None
+        self.waiting_sync: Waiter | None = None
 
     @property
     def is_static(self) -> bool:
@@ -322,14 +324,14 @@ class ClassicGroup:
         for name in {name for name, _ in protocols}:
             self._supported[name] = self._supported.get(name, 0) + change
 
-    def wait_join(self, member: ClassicMember, waiter: Any) -> Any:
+    def wait_join(self, member: ClassicMember, waiter: Waiter) -> Waiter | None:
         """The member waits for the join phase; returns its earlier request, if that waits too."""
         before, member.waiting_join = member.waiting_join, waiter
         if before is None:
             self.waiting_joins += 1
         return before
 
-    def take_waiting_join(self, member: ClassicMember) -> Any:
+    def take_waiting_join(self, member: ClassicMember) -> Waiter | None:
         """The request of a member that is about to be answered."""
         waiter, member.waiting_join = member.waiting_join, None
         if waiter is not None:

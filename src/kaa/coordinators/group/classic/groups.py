@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kaa.coordinators.group.classic.group import ClassicGroup, ClassicGroupState
 from kaa.coordinators.group.classic.join import Join, StaticMemberStored, static_member_stored
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.kinds import Group
     from kaa.coordinators.group.outcome import Client
     from kaa.coordinators.group.settings import GroupSettings
-    from kaa.coordinators.machine import Moment, Reply
+    from kaa.coordinators.machine import Moment, Reply, Waiter
     from kaa.coordinators.timeline import TimelineDict
     from kaa.coordinators.timers import Timers
     from kaa.wire.messages.k11_join_group import JoinGroupRequest
@@ -65,7 +65,7 @@ class ClassicGroups:
     # --- requests
 
     def join(
-        self, request: JoinGroupRequest, client: Client, waiter: Any, now: Moment
+        self, request: JoinGroupRequest, client: Client, waiter: Waiter, now: Moment
     ) -> CoordinatorResult:
         outcome = Outcome()
         group = self._find(request.group_id)
@@ -93,7 +93,7 @@ class ClassicGroups:
             outcome.store(new_group_record(group))
         return outcome.result()
 
-    def sync(self, request: SyncGroupRequest, waiter: Any, now: Moment) -> CoordinatorResult:
+    def sync(self, request: SyncGroupRequest, waiter: Waiter, now: Moment) -> CoordinatorResult:
         outcome = Outcome()
         group = self._find(request.group_id)
         try:

@@ -12,7 +12,7 @@ rebalance depends on the state of the group and on what has changed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kaa.coordinators.group.classic.group import ClassicGroupState, ClassicMember
 from kaa.coordinators.group.classic.rebalance import joined_without_members
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.classic.group import ClassicGroup, Protocols
     from kaa.coordinators.group.classic.rebalance import Rebalances
     from kaa.coordinators.group.outcome import Client, Outcome
-    from kaa.coordinators.machine import Moment
+    from kaa.coordinators.machine import Moment, Waiter
     from kaa.wire.messages.k11_join_group import JoinGroupRequest
 
 _EMPTY = ClassicGroupState.EMPTY
@@ -68,7 +68,7 @@ class Join:
         group: ClassicGroup,
         request: JoinGroupRequest,
         client: Client,
-        waiter: Any,
+        waiter: Waiter,
         now: Moment,
         outcome: Outcome,
     ) -> None:

@@ -9,7 +9,7 @@ for each join and sync.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.group.classic.group import CONSUMER_PROTOCOL_TYPE
 from kaa.coordinators.group.consumer.groups import check_instance, replace_member
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.consumer.groups import ConsumerGroups
     from kaa.coordinators.group.consumer.reconcile import Reported
     from kaa.coordinators.group.outcome import Client
-    from kaa.coordinators.machine import Moment
+    from kaa.coordinators.machine import Moment, Waiter
     from kaa.wire.messages.embedded import ConsumerProtocolSubscription
     from kaa.wire.messages.k11_join_group import JoinGroupRequest
     from kaa.wire.messages.k12_heartbeat import HeartbeatRequest
@@ -60,7 +60,7 @@ class ClassicMembers:
         group: ConsumerGroup,
         request: JoinGroupRequest,
         client: Client,
-        waiter: Any,
+        waiter: Waiter,
         now: Moment,
     ) -> CoordinatorResult:
         groups, settings = self._groups, self._groups.settings()

@@ -161,7 +161,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerTimes]):
         """Whether the answer says what the member has."""
         group_id, member_id = request.group_id, member.member_id
         if has_reported:
-            self.timers.has_reported(group_id, member_id)
+            self.timers.reported(group_id, member_id)
         interval_ms = self.times(group_id).heartbeat_interval_ms
         gets_assignment = (
             request.member_epoch == JOIN_EPOCH

@@ -51,7 +51,7 @@ class ConsumerTimers(MemberTimers):
         """The member is sent what it has, and is to report it."""
         self._sent_ms[group_id, member_id] = now.monotonic_ms
 
-    def has_reported(self, group_id: str, member_id: str) -> None:
+    def reported(self, group_id: str, member_id: str) -> None:
         self._sent_ms.pop((group_id, member_id), None)
 
     def is_report_missing(
@@ -76,7 +76,7 @@ class ConsumerTimers(MemberTimers):
         self._cancel("sync", group_id, member_id)
 
     def forget(self, group_id: str, member_id: str) -> None:
-        self.has_reported(group_id, member_id)
+        self.reported(group_id, member_id)
         super().forget(group_id, member_id)
 
     def schedule_work(self, event: WorkDue, delay_ms: int, now: Moment) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kaa.coordinators.group.classic.group import ClassicGroup, ClassicGroupState
 from kaa.coordinators.group.offsets.committed import offset_tombstone
+from kaa.limits import RECORDS_PER_PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from kaa.coordinators.group.offsets.committed import Offsets
     from kaa.coordinators.group.streams.group import StreamsGroup
     from kaa.coordinators.machine import NewRecord
+    from kaa.model.pieces import Pieces
 
 
 def expired_offsets(
@@ -21,7 +23,7 @@ def expired_offsets(
     offsets: Offsets,
     now_ms: int,
     retention_ms: int,
-) -> tuple[list[NewRecord], bool]:
+) -> Pieces[tuple[list[NewRecord], bool]]:
     """Records that remove what has expired, and whether nothing is left then."""
     committed = offsets.of_group(group.group_id)
     pending = offsets.pending_of(group.group_id)
@@ -41,13 +43,15 @@ def expired_offsets(
         is_read = group.is_subscribed_to
     else:
         is_read = group.subscribed_topics().__contains__
-    records: list[NewRecord] = [
-        offset_tombstone(group.group_id, topic, partition)
-        for (topic, partition), offset in committed.items()
-        if not is_read(topic)
-        and offset.has_expired(
-            offset.commit_timestamp_ms if since_ms is None else since_ms, now_ms, retention_ms
-        )
-        and (topic, partition) not in pending
-    ]
+    records: list[NewRecord] = []
+    for count, (key, offset) in enumerate(committed.items(), 1):
+        if count % RECORDS_PER_PIECE == 0:
+            yield
+        counts_from_ms = offset.commit_timestamp_ms if since_ms is None else since_ms
+        if (
+            not is_read(key[0])
+            and offset.has_expired(counts_from_ms, now_ms, retention_ms)
+            and key not in pending
+        ):
+            records.append(offset_tombstone(group.group_id, *key))
     return records, len(records) == len(committed) and not pending

@@ -101,7 +101,7 @@ class ConfiguredSubtopology(NamedTuple):
         return map_order((*self.source_topics, *self.repartition_source_topics), string_hash)
 
 
-class Problem(NamedTuple):
+class TopologyProblem(NamedTuple):
     """Why a topology cannot be assigned."""
 
     status: Status
@@ -115,7 +115,7 @@ class ConfiguredTopology(NamedTuple):
     # In the order of their ids; None where topics contradict each other or are missing.
     subtopologies: dict[str, ConfiguredSubtopology] | None
     missing: dict[str, InternalTopic]
-    problem: Problem | None
+    problem: TopologyProblem | None
 
     @property
     def is_ready(self) -> bool:
@@ -204,7 +204,7 @@ def configure(topology: StreamsTopology, topics: GroupTopics) -> Pieces[Configur
 class _ProblemError(Exception):
     def __init__(self, status: Status, detail: str) -> None:
         super().__init__(detail)
-        self.problem = Problem(status, detail)
+        self.problem = TopologyProblem(status, detail)
 
 
 class _Configuration:
@@ -245,7 +245,7 @@ class _Configuration:
         problem = None
         if missing:
             detail = f"Internal topics are missing: {_named(missing)}"
-            problem = Problem(Status.MISSING_INTERNAL_TOPICS, detail)
+            problem = TopologyProblem(Status.MISSING_INTERNAL_TOPICS, detail)
         return ConfiguredTopology(self._topology.epoch, configured, missing, problem)
 
     def _check_sources(self) -> None:

@@ -30,7 +30,7 @@ from kaa.coordinators.group.streams.topology import (
 from kaa.coordinators.machine import CoordinatorError
 from kaa.model.words import count_text
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k88_streams_group_heartbeat import Status as ToldStatus
+from kaa.wire.messages.k88_streams_group_heartbeat import Status as HeartbeatStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,7 +80,7 @@ class Update:
         self.member = member
         self.updated = updated
         self.records: list[NewRecord] = []
-        self.statuses: list[ToldStatus] = []
+        self.statuses: list[HeartbeatStatus] = []
         self._is_bumped = False
         self.group_epoch = group.epochs.group_epoch
         self._hash = group.epochs.metadata_hash
@@ -88,7 +88,7 @@ class Update:
         self._topics_version = topics.version
 
     def tell(self, status: Status, detail: str) -> None:
-        self.statuses.append(ToldStatus(status_code=status, status_detail=detail))
+        self.statuses.append(HeartbeatStatus(status_code=status, status_detail=detail))
 
     def store_member(self) -> None:
         if self.updated != self.member:

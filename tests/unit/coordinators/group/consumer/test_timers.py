@@ -54,7 +54,7 @@ def test_a_report_is_missing_after_two_heartbeats() -> None:
     assert [is_missing(now_ms) for now_ms in (0, 19, 20, 90)] == [False, False, True, True]
     consumer.assignment_sent("g", "m", Moment(1_020, 20))
     assert not is_missing(39)
-    consumer.has_reported("g", "m")
+    consumer.reported("g", "m")
     assert not is_missing(90)
     consumer.assignment_sent("g", "m", NOW)
     consumer.forget("g", "m")

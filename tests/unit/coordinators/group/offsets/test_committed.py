@@ -267,5 +267,5 @@ def test_a_group_with_an_open_transaction_does_not_expire() -> None:
     bench.commit_offset("t", 0)
     replay(bench, 0, 9, 50, 77)
     bench.machine.timeline.move(100)
-    retained = expired_offsets(bench.group, bench.machine.offsets, 2**60, RETENTION_MS)
+    retained = finish(expired_offsets(bench.group, bench.machine.offsets, 2**60, RETENTION_MS))
     assert retained == ([], False)
