@@ -66,6 +66,8 @@ class LostLogs:
         self._damaged: dict[TopicPartition, dict[str, LogDirectory]] = {}
         # Among them logs that count for nothing.
         self._void: set[str] = set()
+        # Partitions of which several logs were found that do not tell which one is right.
+        self._ambiguous: set[TopicPartition] = set()
         # Whether the folders of all directories are known.
         self._has_found_all = False
         # Folders that are no logs any more, deleted or put aside, with their directories.
@@ -77,6 +79,15 @@ class LostLogs:
         self, partition: TopicPartition, directory: LogDirectory, folder: str
     ) -> None:
         self._damaged.setdefault(partition, {})[folder] = directory
+
+    def found_ambiguous(self, log: UnifiedLog) -> None:
+        """One of several logs of a partition, none of which is served."""
+        self.found_damaged(log.partition, log.directory, log.folder)
+        self._ambiguous.add(log.partition)
+
+    def is_ambiguous(self, partition: TopicPartition) -> bool:
+        """Whether one more log of the partition must not be taken for the right one either."""
+        return partition in self._ambiguous
 
     def found_marked(self, partition: TopicPartition, directory: LogDirectory, folder: str) -> None:
         self._marked.setdefault(partition, {})[folder] = directory

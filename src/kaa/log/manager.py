@@ -321,6 +321,10 @@ class LogManager:
         aside.
         """
         other = self.logs.get(log.partition)
+        if other is None and self.lost.is_ambiguous(log.partition):
+            log.close()
+            self.lost.found_ambiguous(log)
+            return
         if other is None:
             self._add(log)
             return
@@ -328,7 +332,7 @@ class LogManager:
             del self.logs[log.partition], other.directory.logs[log.partition]
             for each in (log, other):
                 each.close()
-                self.lost.found_damaged(each.partition, each.directory, each.folder)
+                self.lost.found_ambiguous(each)
             log.directory.report(two_logs_text(log.folder, other.folder))
             return
         # Of a directory that has failed since its log was loaded, nothing can be put aside.
@@ -529,7 +533,8 @@ class LogManager:
             if not is_ours(partition, None):
                 self.lost.forget(partition, STRAY_FOLDER_SUFFIX, now_ms)
         for number, (partition, log) in enumerate(list(self.logs.items()), 1):
-            if not is_ours(partition, log.topic_id):
+            # In a pause it may have been deleted, and made again for another topic.
+            if self.logs.get(partition) is log and not is_ours(partition, log.topic_id):
                 self._retire(partition, STRAY_FOLDER_SUFFIX, now_ms)
             if number % LOGS_PER_SLICE_MAX == 0:
                 yield

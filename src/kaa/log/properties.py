@@ -164,7 +164,7 @@ def read_clean_shutdown(files: Files, directory: str) -> int | None:
 
 
 def read_stopped_directories(files: Files, directory: str) -> set[str]:
-    """The ids of the directories that a broker had when it was stopped, if it has told."""
+    """The ids of the directories that a broker had when it was stopped, if it wrote them down."""
     try:
         ids = json.loads(read_whole(files, f"{directory}/{CLEAN_SHUTDOWN_FILE}"))["directoryIds"]
         return {str(each) for each in ids}

@@ -58,14 +58,14 @@ def _delete_by_size(log: UnifiedLog, now_ms: int, count_max: int) -> int:
     if retention_bytes < 0 or excess <= 0:
         return 0
 
-    def is_excess(segment: Segment, _: Segment | None) -> bool:
+    def take_excess(segment: Segment, _: Segment | None) -> bool:
         nonlocal excess
         if excess < segment.size:
             return False
         excess -= segment.size
         return True
 
-    return _delete_while(log, now_ms, count_max, is_excess)
+    return _delete_while(log, now_ms, count_max, take_excess)
 
 
 def _delete_by_age(log: UnifiedLog, now_ms: int, count_max: int) -> int:

@@ -136,15 +136,15 @@ class ReplicaLogs:
             self._logs.put_aside(key, self._wall_ms())
         if self._logs.get(key) is None:
             if future is not None and self._has_swapped(future, image):
-                return self._promote(key, topic.id, is_told=was_short)
+                return self._promote(key, topic.id, is_reported=was_short)
             is_eligible = self._node_id in image.eligible_leader_replicas
-            if (is_eligible or key in self._logs.unfilled) and self._is_counted_on(key, image):
+            if (is_eligible or key in self._logs.unfilled) and self._note_unfilled(key, image):
                 return None
             online = self._logs.online_directories
             has_offline = len(online) < len(self._logs.directories)
             if future is not None:
                 if self._may_be_filled(future, image, has_offline=has_offline):
-                    return self._promote(key, topic.id, is_told=was_short)
+                    return self._promote(key, topic.id, is_reported=was_short)
                 if not has_other_copy(image, self._node_id):
                     # There was a log, which may have more than this copy of it.
                     if not has_offline:
@@ -156,7 +156,7 @@ class ReplicaLogs:
                 [directory.directory_id for directory in online],
                 has_offline=has_offline,
                 is_new=not self._is_starting and image.partition_epoch == 0,
-                is_lost=self._is_lost(key, image),
+                is_lost=self._note_loss(key, image),
             )
             if place is None:
                 return None
@@ -168,15 +168,15 @@ class ReplicaLogs:
                 key, topic.id, self._wall_ms(), directory_id=directory_id
             )
         except ShortageError as error:
-            self._try_again(key, error, is_told=was_short)
+            self._try_again(key, error, is_reported=was_short)
             return None
         except LogError:
             # The directory is offline, and says so by itself.
             return None
 
-    def _is_lost(self, key: TopicPartition, image: PartitionImage) -> bool:
+    def _note_loss(self, key: TopicPartition, image: PartitionImage) -> bool:
         """Whether a log that is not here was once, and something else than this broker removed
-        it.
+        it. What is found out at the start is remembered.
         """
         if not self._is_starting or not may_be_only_copy(image, self._node_id):
             return self._logs.is_lost(key)
@@ -185,25 +185,27 @@ class ReplicaLogs:
             self._logs.lost.add(key, assigned)
         return self._logs.is_lost(key)
 
-    def _is_counted_on(self, key: TopicPartition, image: PartitionImage) -> bool:
-        """Whether the replica, whose log is not here, may be elected for what was in it, and others
-        may be instead. Where there are none, no empty log comes in its place in any case.
+    def _note_unfilled(self, key: TopicPartition, image: PartitionImage) -> bool:
+        """Notes that a replica, whose log is not here, may be elected for what was in it, if others
+        may be instead; whether it stays unfilled. Where there are none, no empty log comes in its
+        place in any case.
         """
         eligible = image.eligible_leader_replicas
         others = {*image.isr, *eligible} - {self._node_id}
         if self._node_id in eligible and others:
             self._logs.unfilled.add(key)
         is_lost = assigned_directory(image, self._node_id) == LOST
-        return self.is_unfilled(key, image) and not is_lost
+        return self.check_unfilled(key, image) and not is_lost
 
     def is_unmade(self, key: PartitionName) -> bool:
         """Whether a replica has no log, and making one is to be tried again."""
         is_waiting = key in self._logs.unfilled and key not in self._logs.logs
         return is_waiting or key in self.short
 
-    def is_unfilled(self, key: PartitionName, image: PartitionImage) -> bool:
+    def check_unfilled(self, key: PartitionName, image: PartitionImage) -> bool:
         """Whether a replica must not be elected, since it lost what it is eligible for. It is not
-        in sync without a log either: then it was elected before the controller knew.
+        in sync without a log either: then it was elected before the controller knew. Where nobody
+        counts on it, the loss is forgotten.
         """
         is_counted_on = self._node_id in image.eligible_leader_replicas or (
             self._node_id in image.isr and key not in self._logs.logs
@@ -231,22 +233,24 @@ class ReplicaLogs:
             image, self._node_id, future.directory.directory_id, has_offline=has_offline
         )
 
-    def _promote(self, key: TopicPartition, topic_id: Uuid, *, is_told: bool) -> UnifiedLog | None:
+    def _promote(
+        self, key: TopicPartition, topic_id: Uuid, *, is_reported: bool
+    ) -> UnifiedLog | None:
         """The copy of a move takes the place of a log that is gone."""
         try:
             log = self._logs.futures.promote(key)
             self._logs.lost.forget(key, STRAY_FOLDER_SUFFIX, self._wall_ms())
             self._logs.check_topic_id(log, topic_id)
         except ShortageError as error:
-            self._try_again(key, error, is_told=is_told)
+            self._try_again(key, error, is_reported=is_reported)
             return None
         except LogError:
             return None
         return log
 
-    def _try_again(self, key: TopicPartition, error: ShortageError, *, is_told: bool) -> None:
+    def _try_again(self, key: TopicPartition, error: ShortageError, *, is_reported: bool) -> None:
         self.short.add(key)
-        if not is_told:
+        if not is_reported:
             self._report(f"no log can be made for {key}: {error}; it is tried again")
 
 

@@ -561,7 +561,7 @@ class ReplicaManager:
             # It is in a directory that is offline, if anywhere: another replica has to lead.
             found = LOST if log is None else None
         key = (partition.topic, partition.number)
-        if key in self.logs.unfilled and self._replica_logs.is_unfilled(key, image):
+        if key in self.logs.unfilled and self._replica_logs.check_unfilled(key, image):
             found = LOST
         differs = found is not None and found != assigned
         if differs and partition.log is not None and partition.log.is_new and self._sync_folders:

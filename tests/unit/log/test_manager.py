@@ -428,6 +428,21 @@ def test_strays_are_put_aside() -> None:
     assert files.exists(f"{A}/{name}")
 
 
+def test_a_log_that_was_made_in_a_pause_is_no_stray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaa.log.manager.LOGS_PER_SLICE_MAX", 1)
+    manager = started(SimFiles())
+    for number in range(2):
+        filled(manager, partition_of(number))
+    old = manager.logs[partition_of(1)]
+    marking = manager.mark_strays(lambda _, topic_id: topic_id != old.topic_id, now_ms=0)
+    next(marking)
+    manager.delete([partition_of(1)], 0)
+    new = manager.get_or_create(partition_of(1), uuid(77), 0)
+    for _ in marking:
+        pass
+    assert manager.logs[partition_of(1)] is new
+
+
 def test_deleted_records_stay_deleted() -> None:
     files = SimFiles()
     manager = started(files)

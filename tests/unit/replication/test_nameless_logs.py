@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kaa.controller.port import ControllerRequestContext
-from kaa.log.files import write_atomically
+from kaa.log.files import read_whole, write_atomically
 from kaa.log.names import CLEAN_SHUTDOWN_FILE, PARTITION_METADATA_FILE
 from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kaa.wire.primitives import UUID_ZERO
+from tests.unit.broker.support import config, formatted
 from tests.unit.log.batches import batch
 from tests.unit.replication.movers import (
+    BASIC,
     DIRECTORIES,
     KEY,
+    THIRD,
+    THREE,
+    alter,
     contents,
     create,
     create_topic,
@@ -146,3 +151,37 @@ def test_a_copy_without_its_topic_is_made_again() -> None:
             return bytes(contents(log_of(broker))["records"])
 
     assert asyncio.run(arrive()) == before
+
+
+@pytest.mark.parametrize("assigned", range(3))
+def test_of_three_logs_without_their_topic_none_is_served_and_all_are_kept(assigned: int) -> None:
+    """Whichever of them the metadata names: an operator decides, as with two."""
+    files = formatted(config(*BASIC, THREE))
+    paths = (*DIRECTORIES, THIRD)
+
+    async def begin() -> str:
+        async with node(files, THREE) as broker:
+            await plain(await create(broker))
+            await until(lambda: is_assigned(broker, log_of(broker).directory))
+            if log_of(broker).directory.path != paths[assigned]:
+                assert alter(broker, paths[assigned]) is Errors.NONE
+                await moved(broker, paths[assigned])
+                await until(lambda: is_assigned(broker, log_of(broker).directory))
+            return log_of(broker).folder
+
+    folder = asyncio.run(begin())
+    folders = [f"{path}/{KEY}" for path in paths]
+    tear(files, folder)
+    files.unlink(f"{THIRD}/{CLEAN_SHUTDOWN_FILE}")
+    for path in set(folders) - {folder}:
+        files.make_directory(path)
+        for name in files.list_directory(folder):
+            write_atomically(files, f"{path}/{name}", read_whole(files, f"{folder}/{name}"))
+
+    async def refuse() -> None:
+        async with node(files, THREE) as broker:
+            assert broker.services.replicas.find(*KEY) is Errors.KAFKA_STORAGE_ERROR
+
+    for _ in range(2):
+        asyncio.run(refuse())
+        assert [path for path in folders if files.exists(path)] == folders
