@@ -30,6 +30,8 @@ def test_acks_of_all_do_not_wait_for_a_disk_that_died() -> None:
         broker = node.broker
         assert broker is not None
         logs, image = broker.services.logs, broker.services.image
+        # The follower may hear of the topic after the leader has.
+        assert wait_until(lambda: "t" in image.topics, PATIENCE_SECONDS)
         partitions = image.topics["t"].partitions
         (directory,) = [each for each in logs.directories if each.path == SECOND]
         with Producer(servers) as producer:

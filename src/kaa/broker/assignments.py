@@ -43,7 +43,7 @@ class AssignmentReporter:
             now_ms = view.clock.monotonic_ms()
             wait_ms = machine.wait_ms(now_ms)
             if view.image.features.get(METADATA_VERSION, 0) < DIRECTORY_ASSIGNMENT:
-                # It may be raised at any time, and then all is to be told.
+                # It may be raised at any time, and then all of it is to be reported.
                 await asyncio.sleep(DUTY_RETRY_SECONDS)
             elif wait_ms is None:
                 await self._news.wait()

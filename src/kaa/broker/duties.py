@@ -94,7 +94,10 @@ async def sync_folders(
         await wanted.wait()
         await asyncio.sleep(FOLDER_SYNC_DELAY_SECONDS)
         wanted.clear()
-        await run_jobs(replicas.logs.sync_folders(), clock, executor)
+        if not await run_jobs(replicas.logs.sync_folders(), clock, executor):
+            # Most likely too many files are open. Nobody asks again for folders that were made.
+            await asyncio.sleep(DUTY_RETRY_SECONDS)
+            wanted.set()
         replicas.folders_synced()
 
 

@@ -159,6 +159,30 @@ def test_new_folders_are_synced_and_again_for_those_made_meanwhile(
     assert [work.notes for work in works] == [["run", "done"]] * 2
 
 
+def test_new_folders_that_cannot_be_synced_are_tried_again_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Too many files may be open. Those who made the folders do not ask again."""
+    monkeypatch.setattr("kaa.broker.duties.FOLDER_SYNC_DELAY_SECONDS", 0.001)
+    monkeypatch.setattr("kaa.broker.duties.DUTY_RETRY_SECONDS", 0.002)
+    works = [Work(OSError(errno.EMFILE, "")), Work()]
+
+    async def main() -> None:
+        folders = Folders(works.copy())
+        # None is made meanwhile.
+        folders.rounds.append(len(works))
+        with ThreadPoolExecutor(1) as executor:
+            async with asyncio.TaskGroup() as tasks:
+                duty = sync_folders(cast("Any", folders), folders.made, SystemClock(), executor)
+                task = tasks.create_task(duty)
+                folders.made.set()
+                await asyncio.wait_for(folders.synced.wait(), PATIENCE_SECONDS)
+                task.cancel()
+
+    asyncio.run(main())
+    assert works[1].notes == ["run", "done"]
+
+
 def test_a_cancelled_duty_still_notes_how_its_job_ended() -> None:
     begun, may_end = threading.Event(), threading.Event()
 

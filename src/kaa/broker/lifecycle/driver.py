@@ -25,7 +25,7 @@ from kaa.broker.lifecycle.machine import (
     Start,
     Tick,
     Unfenced,
-    Untold,
+    Unreported,
 )
 from kaa.broker.remedies import refusal_remedy
 from kaa.controller.feature_table import supported_ranges
@@ -208,7 +208,7 @@ class BrokerLifecycle:
                     self._unfenced.set_result(None)
             case Refused(error):
                 self._refuse(error)
-            case Untold(directory):
+            case Unreported(directory):
                 raise StorageLostError(
                     f"log directory {directory} is offline, and no controller could be "
                     "informed within log.dir.failure.timeout.ms; the node stops, so that "

@@ -158,8 +158,8 @@ class Refused(NamedTuple):
     error: Errors
 
 
-class Untold(NamedTuple):
-    """The controller did not hear of a failed directory in time: the broker has to stop."""
+class Unreported(NamedTuple):
+    """A failed directory could not be reported in time: the broker has to stop."""
 
     directory: Uuid
 
@@ -170,7 +170,7 @@ class Left(NamedTuple):
     is_granted: bool
 
 
-Effect = SendRegistration | SendHeartbeat | GotEpoch | Unfenced | Refused | Untold | Left
+Effect = SendRegistration | SendHeartbeat | GotEpoch | Unfenced | Refused | Unreported | Left
 
 # No later try can end otherwise.
 _FINAL: Final = frozenset(
@@ -205,8 +205,8 @@ class LifecycleMachine:
         self._due_ms: int | None = None
         # When a registration counts as refused, and a leave as granted.
         self._deadline_ms: int | None = None
-        # By failed directory until when the controller has to know.
-        self._untold: dict[Uuid, int] = {}
+        # By failed directory, until when it has to be reported to the controller.
+        self._unreported: dict[Uuid, int] = {}
         # Whether something changed since the last heartbeat was made.
         self._has_news = False
 
@@ -223,7 +223,7 @@ class LifecycleMachine:
     def next_deadline_ms(self) -> int | None:
         due_ms = None if self._is_busy else self._due_ms
         times = [time for time in (due_ms, self._deadline_ms) if time is not None]
-        return min([*times, *self._untold.values()], default=None)
+        return min([*times, *self._unreported.values()], default=None)
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         if self.has_left:
@@ -238,7 +238,7 @@ class LifecycleMachine:
             case Beaten():
                 self._beaten(event, now_ms, effects)
             case DirectoryFailed(directory, timeout_ms):
-                self._untold[directory] = now_ms + timeout_ms
+                self._unreported[directory] = now_ms + timeout_ms
                 self._has_news = True
                 self._hurry(now_ms)
             case DirectoriesChanged():
@@ -290,7 +290,7 @@ class LifecycleMachine:
             return
         self._backoff.reset()
         for directory in answer.offline:
-            self._untold.pop(directory, None)
+            self._unreported.pop(directory, None)
         self._due_ms = now_ms + (0 if self._has_news else self._times.heartbeat_interval_ms)
         if self.state is LifecycleState.LEAVING:
             # Asked for again soon: it is granted as soon as the leaderships have moved.
@@ -323,10 +323,10 @@ class LifecycleMachine:
             else:
                 self._refuse(Errors.REQUEST_TIMED_OUT, effects)
             return
-        for directory, deadline_ms in self._untold.items():
+        for directory, deadline_ms in self._unreported.items():
             if now_ms >= deadline_ms:
                 self.state = LifecycleState.LEFT
-                effects.append(Untold(directory))
+                effects.append(Unreported(directory))
                 return
         if self._is_busy or self._due_ms is None or now_ms < self._due_ms:
             return

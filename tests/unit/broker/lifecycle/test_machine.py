@@ -24,7 +24,7 @@ from kaa.broker.lifecycle.machine import (
     Start,
     Tick,
     Unfenced,
-    Untold,
+    Unreported,
 )
 from kaa.wire.errors import Errors
 from tests.support.ids import uuid
@@ -195,7 +195,7 @@ def test_broker_that_cannot_tell_of_a_failed_directory_stops() -> None:
     assert made.next_deadline_ms is not None
     assert made.next_deadline_ms <= 600
     made.handle(Tick(), 400)
-    assert made.handle(Tick(), 600) == [Untold(uuid(1))]
+    assert made.handle(Tick(), 600) == [Unreported(uuid(1))]
     assert made.has_left
 
 

@@ -58,16 +58,16 @@ def with_disks(cluster: ClusterProcesses) -> tuple[list[Path], Path]:
 
 def test_a_broker_that_cannot_report_a_failed_directory_stops_itself(tmp_path: Path) -> None:
     cluster = ClusterProcesses(tmp_path, *SETTINGS, count=2)
-    (told, untold), trigger = with_disks(cluster)
+    (reported, unreported), trigger = with_disks(cluster)
     node = cluster.nodes[2]
     with cluster:
         topic = NewTopic("t", assignments=dict.fromkeys(range(PARTITIONS), (2,)))
         with Admin({"bootstrap.servers": cluster.address(1)}) as admin:
             assert not any(admin.create_topics([topic]).values())
-        folders = {disk: folder_on(disk) for disk in (told, untold)}
+        folders = {disk: folder_on(disk) for disk in (reported, unreported)}
         trigger.touch()
-        fail(node.bootstrap_servers, folders[told])
-        assert wait_until(lambda: f"{told} is offline" in node.output, PATIENCE_SECONDS)
+        fail(node.bootstrap_servers, folders[reported])
+        assert wait_until(lambda: f"{reported} is offline" in node.output, PATIENCE_SECONDS)
         # The controller knows: the time passes, and nothing happens.
         assert node.process is not None
         with pytest.raises(subprocess.TimeoutExpired):
@@ -75,10 +75,10 @@ def test_a_broker_that_cannot_report_a_failed_directory_stops_itself(tmp_path: P
         node.check_health()
         cluster.kill(1)
         began = time.monotonic()
-        fail(node.bootstrap_servers, folders[untold])
+        fail(node.bootstrap_servers, folders[unreported])
         assert node.end() == 1
         assert time.monotonic() - began >= TIMEOUT_MS / 1000
-        assert f"{untold} is offline" in node.output
+        assert f"{unreported} is offline" in node.output
         (line,) = [line for line in node.output.splitlines() if "failure.timeout.ms" in line]
         assert "no controller could be informed" in line
         assert "Traceback" not in node.output
