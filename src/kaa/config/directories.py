@@ -7,7 +7,7 @@ their names, without a look at the disk.
 """
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kaa.config.definition import ConfigProblem, ConfigValues
@@ -37,13 +37,19 @@ def cordoned_problems(values: ConfigValues) -> Iterator[ConfigProblem]:
             yield ConfigProblem("cordoned.log.dirs", "cordoned.log.dirs must be * alone.")
         return
     known = _as_given(values)
-    unknown = [entry for entry in cordoned if entry not in known]
+    unknown = unknown_cordons(values, cordoned)
     if unknown:
         yield ConfigProblem(
             "cordoned.log.dirs",
             f"cordoned.log.dirs has {shown(', '.join(unknown))}, which is not in log.dirs: name "
-            f"some of {shown(', '.join(known))}, or * for all.",
+            f"some of {shown(', '.join(known))}, or * for all, or unset it.",
         )
+
+
+def unknown_cordons(values: ConfigValues, cordoned: Iterable[str]) -> list[str]:
+    """Of directories that are to be cordoned those that `log.dirs` does not have, or not so."""
+    known = _as_given(values)
+    return [entry for entry in cordoned if entry != "*" and entry not in known]
 
 
 def nesting_problems(values: ConfigValues) -> Iterator[ConfigProblem]:

@@ -17,9 +17,10 @@ from kaa.config.definition import (
     InvalidConfigError,
     UpdateMode,
 )
+from kaa.config.directories import unknown_cordons
 from kaa.config.rules import tied_to
 from kaa.config.server import BrokerConfig, check_settings, listener_setting
-from kaa.config.values import ConfigError, parse_value
+from kaa.config.values import ConfigError, parse_value, shown
 
 _ROLL = ("log.roll.ms", "log.roll.hours")
 _ROLL_JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
@@ -55,6 +56,7 @@ _THREADS = (
     "background.threads",
     "log.cleaner.threads",
 )
+_CORDONED = "cordoned.log.dirs"
 _CLAMPED = tuple(
     f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams")
 )
@@ -159,6 +161,7 @@ def in_force(
     default, problems = usable_update(stored_default, per_broker=False)
     broker, more = usable_update(stored_broker, per_broker=True)
     problems += more
+    default, broker = (_with_known_cordons(config, layer, problems) for layer in (default, broker))
     while default or broker:
         try:
             return apply_dynamic(config, default, broker), problems
@@ -170,6 +173,22 @@ def in_force(
             for layer in (default, broker)
         )
     return apply_dynamic(config, {}, {}), problems
+
+
+def _with_known_cordons(
+    config: BrokerConfig, stored: Mapping[str, str], problems: list[ConfigProblem]
+) -> dict[str, str]:
+    """Without directories that were taken out of `log.dirs` since they were cordoned. The others
+    stay cordoned: one of them may be the next to go.
+    """
+    layer = dict(stored)
+    names = [name.strip() for name in layer.get(_CORDONED, "").split(",")]
+    unknown = [name for name in unknown_cordons(config, names) if name]
+    if unknown:
+        layer[_CORDONED] = ",".join(name for name in names if name not in unknown)
+        text = f"{_CORDONED} has {shown(', '.join(unknown))}, which is not in log.dirs."
+        problems.append(ConfigProblem(_CORDONED, text))
+    return layer
 
 
 def _culprits(problems: Iterable[ConfigProblem], stored: set[str]) -> set[str]:

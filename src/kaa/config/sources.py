@@ -15,7 +15,7 @@ from kaa.config.properties import Property, decode_properties
 from kaa.config.values import ConfigError, shown, trimmed
 
 
-class Source(Enum):
+class SettingSource(Enum):
     """What a static setting was read from."""
 
     DEVELOPMENT = "development default"
@@ -29,7 +29,7 @@ class Setting(NamedTuple):
 
     name: str
     text: str
-    source: Source
+    source: SettingSource
     place: str
 
 
@@ -56,14 +56,14 @@ def merge_settings(
     """The settings that count out of all sources; `overrides` are `name=value` texts."""
     settings: Settings = {}
     for name, value in (development or {}).items():
-        settings[name] = Setting(name, value, Source.DEVELOPMENT, "a development default")
+        settings[name] = Setting(name, value, SettingSource.DEVELOPMENT, "a development default")
     for name, value, line in file:
-        settings[name] = Setting(name, value, Source.FILE, f"{file_name} line {line}")
+        settings[name] = Setting(name, value, SettingSource.FILE, f"{file_name} line {line}")
     for name, value, variable in environment_settings(environment or {}):
-        settings[name] = Setting(name, value, Source.ENVIRONMENT, variable)
+        settings[name] = Setting(name, value, SettingSource.ENVIRONMENT, variable)
     for override in overrides:
         name, value = parse_override(override)
-        settings[name] = Setting(name, value, Source.COMMAND_LINE, "the command line")
+        settings[name] = Setting(name, value, SettingSource.COMMAND_LINE, "the command line")
     if len(settings) > limits.CONFIG_SETTINGS_MAX:
         raise ConfigError(
             f"Too many settings: {len(settings)}, the limit is {limits.CONFIG_SETTINGS_MAX}."

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from kaa.config.development import development_settings
 from kaa.config.server import load_broker_config
-from kaa.config.sources import Source
+from kaa.config.sources import SettingSource
 
 
 def test_it_runs_as_it_is() -> None:
@@ -32,13 +32,13 @@ def test_environment_and_command_line_come_first() -> None:
     assert config.log_dirs == ("/d",)
     assert config.get_int("num.partitions") == 3
     assert config.get_list("controller.quorum.bootstrap.servers") == ()
-    assert settings["num.partitions"].source is Source.ENVIRONMENT
+    assert settings["num.partitions"].source is SettingSource.ENVIRONMENT
 
 
 def test_other_listeners_still_get_a_controller() -> None:
     settings = development_settings("d", overrides=["listeners=PLAINTEXT://127.0.0.1:0"])
     assert settings["listeners"].text == "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
-    assert settings["listeners"].source is Source.COMMAND_LINE
+    assert settings["listeners"].source is SettingSource.COMMAND_LINE
     load_broker_config(settings)
     own = ["listeners=PLAINTEXT://:1,CONTROLLER://127.0.0.1:9093"]
     assert development_settings("d", overrides=own)["listeners"].text == own[0].partition("=")[2]

@@ -152,3 +152,13 @@ def test_a_stored_synonym_of_a_bad_value_is_left_out() -> None:
     config, problems = in_force(node(), {}, {"log.retention.ms": "0"})
     assert config.dynamic_broker == {}
     assert [problem.name for problem in problems] == ["log.retention.ms"]
+
+
+def test_a_directory_that_is_gone_does_not_end_the_cordon_of_others() -> None:
+    stored = {"cordoned.log.dirs": "/a, /gone"}
+    config, problems = in_force(node("log.dirs=/a,/b"), {}, stored)
+    assert config.cordoned_log_dirs == ("/a",)
+    assert ["/gone" in problem.message for problem in problems] == [True]
+    config, problems = in_force(node("log.dirs=/a,/b"), {}, {"cordoned.log.dirs": "/gone"})
+    assert (config.cordoned_log_dirs, len(problems)) == ((), 1)
+    assert in_force(node("log.dirs=/a,/b"), {}, {"cordoned.log.dirs": "*"})[1] == []

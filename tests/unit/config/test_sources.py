@@ -3,7 +3,7 @@
 import pytest
 
 from kaa.config.properties import Property
-from kaa.config.sources import Setting, Source, file_settings, merge_settings, parse_override
+from kaa.config.sources import Setting, SettingSource, file_settings, merge_settings, parse_override
 from kaa.config.values import ConfigError
 
 
@@ -16,11 +16,11 @@ def test_the_stronger_source_wins() -> None:
         overrides=["d=line", "e=x=y"],
     )
     assert settings == {
-        "a": Setting("a", "dev", Source.DEVELOPMENT, "a development default"),
-        "b": Setting("b", "file", Source.FILE, "server.properties line 1"),
-        "c": Setting("c", "env", Source.ENVIRONMENT, "KAFKA_C"),
-        "d": Setting("d", "line", Source.COMMAND_LINE, "the command line"),
-        "e": Setting("e", "x=y", Source.COMMAND_LINE, "the command line"),
+        "a": Setting("a", "dev", SettingSource.DEVELOPMENT, "a development default"),
+        "b": Setting("b", "file", SettingSource.FILE, "server.properties line 1"),
+        "c": Setting("c", "env", SettingSource.ENVIRONMENT, "KAFKA_C"),
+        "d": Setting("d", "line", SettingSource.COMMAND_LINE, "the command line"),
+        "e": Setting("e", "x=y", SettingSource.COMMAND_LINE, "the command line"),
     }
 
 
@@ -34,7 +34,7 @@ def test_overrides_are_name_and_value() -> None:
 
 def test_a_file_by_itself() -> None:
     settings = file_settings(b"a=1\n\na=2\n", "f")
-    assert settings == {"a": Setting("a", "2", Source.FILE, "f line 3")}
+    assert settings == {"a": Setting("a", "2", SettingSource.FILE, "f line 3")}
 
 
 def test_settings_have_a_limit() -> None:

@@ -147,7 +147,7 @@ KEYS = (
         "Java class that may refuse changes of settings. Kaa loads no Java classes and refuses "
         "to start with one, rather than allow what the policy would forbid."),
     key("log.dir.failure.timeout.ms", LONG, 30_000, LOW,
-        "A broker that lost a directory and cannot tell the controller for this long stops "
+        "A broker that lost a directory and cannot reach the controller for this long stops "
         "itself.",
         at_least(1)),
     key("log.initial.task.delay.ms", LONG, 30_000, LOW,
