@@ -162,7 +162,7 @@ class Cluster:
         except ClientError as error:
             self.complaints.warn(about, "%s", error)
             raise
-        self.complaints.is_over(about, "%s:%d is reachable again", host, port)
+        self.complaints.settle(about, "%s:%d is reachable again", host, port)
         return opened
 
     def _check_open(self) -> None:
@@ -364,7 +364,7 @@ class Cluster:
             if self.metadata.is_deleted(name):
                 continue
             if error is None:
-                self.complaints.is_over(about, "topic %r exists now", name)
+                self.complaints.settle(about, "topic %r exists now", name)
             else:
                 # An election is over in a moment, or it is worth a word.
                 needed = max(after, ELECTION_ATTEMPTS) if error in _ELECTING else after

@@ -51,7 +51,7 @@ class Complaints:
             found.said_ms = now_ms
             self._log.warning(text, *arguments, stacklevel=2)
 
-    def is_over(self, about: Hashable, text: str, *arguments: object) -> None:
+    def settle(self, about: Hashable, text: str, *arguments: object) -> None:
         """Forgets a trouble, and says so if it was spoken of."""
         found = self._open.pop(about, None)
         if found is not None and found.said_ms is not None:

@@ -42,7 +42,7 @@ class Leaders:
                 continue
             text = self.trouble_of(name)
             if text is None:
-                self._complaints.is_over(name, "partition %s has a leader", name)
+                self._complaints.settle(name, "partition %s has a leader", name)
             else:
                 self._complaints.warn(name, "%s", text, after=ELECTION_ATTEMPTS)
 
@@ -51,7 +51,7 @@ class Leaders:
         if self._metadata.is_deleted(name):
             self._complaints.warn(("topic", name), "topic %r was deleted; %s", name, DELETED_HINT)
         else:
-            self._complaints.is_over(("topic", name), "topic %r exists again", name)
+            self._complaints.settle(("topic", name), "topic %r exists again", name)
 
     def trouble_of(self, name: TopicPartition) -> str | None:
         """Why nothing can be asked of a partition whose topic is, or was, known."""

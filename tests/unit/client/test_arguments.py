@@ -211,6 +211,30 @@ def test_what_is_clearly_meant_is_done(broker: Broker) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("num_partitions", "; here it is partitions"),
+        ("config", "; here it is configs"),
+        ("topic_configs", "; here it is configs"),
+        ("replica_assignments", "; here it is assignments"),
+        ("colour", ""),
+    ],
+)
+def test_fields_of_a_topic_have_names_of_their_own(name: str, ours: str) -> None:
+    given: dict[str, Any] = {name: 3}
+    with pytest.raises(TypeError) as refused:
+        NewTopic("t", **given)
+    assert str(refused.value) == f"NewTopic() has no argument {name!r}{ours}"
+
+
+def test_a_new_topic_is_a_tuple_of_its_fields() -> None:
+    topic = NewTopic("t", partitions=3)
+    assert tuple(topic) == ("t", 3, -1, {}, {})
+    assert topic._replace(partitions=4) == NewTopic("t", 4)
+    assert repr(topic).startswith("NewTopic(name='t', partitions=3")
+
+
 ONE = TopicPartition("t", 0)
 REFUSED: dict[str, tuple[Callable[[Any], Awaitable[Any]], type[Exception], str]] = {
     "partitions as text": (
@@ -237,6 +261,32 @@ REFUSED: dict[str, tuple[Callable[[Any], Awaitable[Any]], type[Exception], str]]
         lambda admin: admin.alter_configs("topic", "t", None),
         TypeError,
         "ConfigCh",
+    ),
+    "a name without its kind": (
+        lambda admin: admin.describe_configs("h"),
+        TypeError,
+        r"are \('topic', 'h'\)",
+    ),
+    "a list of resources": (
+        lambda admin: admin.describe_configs(["h"]),
+        TypeError,
+        r"are \('topic', 'its name'\)",
+    ),
+    "changes without a kind": (
+        lambda admin: admin.alter_configs("h", {"retention.ms": 5}),
+        TypeError,
+        r"are \('topic', 'h'\)",
+    ),
+    "no changes": (lambda admin: admin.alter_configs("topic", "h"), TypeError, "ConfigCh"),
+    "a number for a name": (
+        lambda admin: admin.describe_configs("broker", 1),
+        TypeError,
+        "1 is not the name of a broker; names are text",
+    ),
+    "no id of a broker": (
+        lambda admin: admin.describe_configs("broker", "one"),
+        ValueError,
+        "'one' is not the id of a broker",
     ),
     "no topics": (lambda admin: admin.create_topics(None), TypeError, "None is not a topic"),
     "no group": (lambda admin: admin.list_group_offsets([]), TypeError, "the name of a group"),

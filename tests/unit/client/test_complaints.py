@@ -44,12 +44,12 @@ def test_what_may_pass_is_said_when_it_did_not(caplog: pytest.LogCaptureFixture)
 def test_the_end_is_told_to_those_who_heard_of_it(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     complaints = Complaints(LOG, Time())
-    complaints.is_over("broker", "back")
+    complaints.settle("broker", "back")
     complaints.warn("broker", "gone", after=2)
-    complaints.is_over("broker", "back")
+    complaints.settle("broker", "back")
     assert caplog.messages == []
     complaints.warn("broker", "gone")
-    complaints.is_over("broker", "back")
+    complaints.settle("broker", "back")
     complaints.warn("broker", "gone")
     assert caplog.messages == ["gone", "back", "gone"]
 

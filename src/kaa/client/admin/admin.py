@@ -11,7 +11,7 @@ transactions and the cluster are in the modules `admin_*`, and all are methods o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, Self
 
 from kaa.client.admin.base import Outcome, outcome
 from kaa.client.admin.cluster import ClusterAdmin, ClusterDescription, LogDir, LogDirReplica
@@ -32,6 +32,7 @@ from kaa.client.arguments import (
     names_of,
     pairs_of,
     partition_of,
+    refuse_others,
     whole_number,
 )
 from kaa.client.consumer.offsets import (
@@ -85,15 +86,43 @@ __all__ = [
 _TIMES: Final = {"earliest": EARLIEST, "latest": LATEST, "max-timestamp": MAX_TIMESTAMP}
 
 
-class NewTopic(NamedTuple):
+# What other clients call the fields of a new topic.
+_TOPIC_HABITS: Final = {
+    "num_partitions": "partitions",
+    "config": "configs",
+    "topic_configs": "configs",
+    "replica_assignment": "assignments",
+    "replica_assignments": "assignments",
+    "replicas_assignments": "assignments",
+}
+
+
+class _TopicFields(NamedTuple):
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, object]
+    # Replicas by partition; then the two numbers must stay -1.
+    assignments: Mapping[int, Sequence[int]]
+
+
+class NewTopic(_TopicFields):
     """A topic to create; -1 leaves a number to the broker."""
 
-    name: str
-    partitions: int = -1
-    replication_factor: int = -1
-    configs: Mapping[str, object] = {}
-    # Replicas by partition; then the two numbers must stay -1.
-    assignments: Mapping[int, Sequence[int]] = {}
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, object] = {},
+        assignments: Mapping[int, Sequence[int]] = {},
+        **others: Never,
+    ) -> Self:
+        if others:
+            refuse_others("NewTopic", others, **_TOPIC_HABITS)
+        return super().__new__(cls, name, partitions, replication_factor, configs, assignments)
 
 
 class Admin(

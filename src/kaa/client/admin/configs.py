@@ -56,13 +56,13 @@ class ConfigAdmin(AdminBase):
     async def describe_configs(
         self,
         resource_type: ResourceType | str,
-        name: str,
+        name: str | None = None,
         names: Sequence[str] | None = None,
         *,
         documentation: bool = False,
     ) -> list[ConfigEntry]:
         """The settings of a topic, broker or group, all or those named."""
-        resource_type = resource_type_of(resource_type)
+        resource_type, name = _resource(resource_type, name)
         request = DescribeConfigsRequest(
             resources=[
                 DescribeConfigsResource(
@@ -94,15 +94,15 @@ class ConfigAdmin(AdminBase):
     async def alter_configs(
         self,
         resource_type: ResourceType | str,
-        name: str,
-        changes: Iterable[ConfigChange] | Mapping[str, object],
+        name: str | None = None,
+        changes: Iterable[ConfigChange] | Mapping[str, object] | None = None,
         *,
         validate_only: bool = False,
     ) -> None:
         """Changes settings one by one; those that are not named stay. A dictionary sets each of
         its names to its value.
         """
-        resource_type = resource_type_of(resource_type)
+        resource_type, name = _resource(resource_type, name)
         wanted = _changes(changes)
         request = IncrementalAlterConfigsRequest(
             resources=[
@@ -131,6 +131,19 @@ class ConfigAdmin(AdminBase):
             check(result.error_code, what, message=result.error_message)
 
 
+def _resource(resource_type: object, name: object) -> tuple[ResourceType, str]:
+    """Whose settings are meant. One argument alone may be either of the two, so it is refused."""
+    if name is None or isinstance(name, Mapping):
+        raise TypeError(
+            "settings belong to a resource type and a name; those of a topic are "
+            f"('topic', {resource_type if isinstance(resource_type, str) else 'its name'!r})"
+        )
+    kind = resource_type_of(resource_type)
+    if not isinstance(name, str):
+        raise TypeError(f"{name!r} is not the name of a {kind.name.lower()}; names are text")
+    return kind, name
+
+
 def _changes(given: object) -> list[ConfigChange]:
     if isinstance(given, Mapping):
         return [ConfigChange(name, value) for name, value in given.items()]
@@ -148,7 +161,11 @@ def _change(given: object) -> ConfigChange:
 def _config_node(resource_type: ResourceType, name: str) -> int | None:
     """Settings of a broker are known and checked by that broker alone."""
     is_broker = resource_type in {ResourceType.BROKER, ResourceType.BROKER_LOGGER}
-    return int(name) if is_broker and name else None
+    if not is_broker or not name:
+        return None
+    if not name.isdecimal():
+        raise ValueError(f"{name!r} is not the id of a broker; give its number as text")
+    return int(name)
 
 
 def _source(number: int) -> ConfigSource:

@@ -44,7 +44,7 @@ from kaa.client.group.events import (
     Revoke,
     Send,
 )
-from kaa.client.group.member import GroupMember, Step
+from kaa.client.group.member import GroupMember, NextStep
 from kaa.limits import CLIENT_JOIN_EXTRA_MS
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k11_join_group import JoinGroupResponse
@@ -155,18 +155,20 @@ class ClassicMember(GroupMember):
         if not revoked:
             return self._join(now_ms)
         kept = tuple(one for one in self.owned if one not in set(revoked))
-        return [self._ask_for(Revoke(revoked, is_lost), Step.JOIN, kept)]
+        return [self._ask_for(Revoke(revoked, is_lost), NextStep.JOIN, kept)]
 
-    def _done(self, after: Step, before: tuple[TopicPartition, ...], now_ms: float) -> list[Effect]:
+    def _done(
+        self, after: NextStep, before: tuple[TopicPartition, ...], now_ms: float
+    ) -> list[Effect]:
         if self.generation_id == NO_GENERATION and self.owned:
             # Meanwhile the member ceased to be one.
-            return [self._ask_for(Revoke(self.owned, is_lost=True), Step.UNJOINED, ())]
-        if after is Step.JOIN:
+            return [self._ask_for(Revoke(self.owned, is_lost=True), NextStep.UNJOINED, ())]
+        if after is NextStep.JOIN:
             return self._join(now_ms)
-        if after is Step.ASSIGN:
+        if after is NextStep.ASSIGN:
             target = self._before
             added = tuple(one for one in target if one not in set(before))
-            return [self._ask_for(Assign(target, added), Step.STABLE, target)]
+            return [self._ask_for(Assign(target, added), NextStep.STABLE, target)]
         is_member = self.generation_id != NO_GENERATION
         self.state = MemberState.STABLE if is_member else MemberState.UNJOINED
         return self._tick(now_ms)
@@ -272,7 +274,7 @@ class ClassicMember(GroupMember):
     def _lose_and_join(self, now_ms: float) -> list[Effect]:
         if not self.owned:
             return self._join(now_ms)
-        return [self._ask_for(Revoke(self.owned, is_lost=True), Step.JOIN, ())]
+        return [self._ask_for(Revoke(self.owned, is_lost=True), NextStep.JOIN, ())]
 
     def _take_topics(
         self, partitions: Mapping[str, int], names: Mapping[Uuid, str], now_ms: float
@@ -316,9 +318,9 @@ class ClassicMember(GroupMember):
         if revoked:
             self._rejoin("partitions were given up")
             kept = tuple(one for one in self.owned if one in set(target))
-            return [self._ask_for(Revoke(revoked), Step.ASSIGN, kept)]
+            return [self._ask_for(Revoke(revoked), NextStep.ASSIGN, kept)]
         added = tuple(one for one in target if one not in set(self.owned))
-        return [self._ask_for(Assign(target, added), Step.STABLE, target)]
+        return [self._ask_for(Assign(target, added), NextStep.STABLE, target)]
 
     # --- being a member
 

@@ -30,7 +30,7 @@ from kaa.client.group.events import (
     Revoke,
     Send,
 )
-from kaa.client.group.member import GroupMember, Step
+from kaa.client.group.member import GroupMember, NextStep
 from kaa.model.topics import TopicPartition
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k68_consumer_group_heartbeat import (
@@ -215,7 +215,7 @@ class ConsumerMember(GroupMember):
     # --- having what it is to have
 
     def _reconcile(self, now_ms: float) -> list[Effect]:
-        if self._target is None or self._after is not Step.NOTHING:
+        if self._target is None or self._after is not NextStep.NOTHING:
             return []
         if self.epoch == _JOIN_EPOCH or self.state not in {
             MemberState.STABLE,
@@ -229,7 +229,7 @@ class ConsumerMember(GroupMember):
         revoked = tuple(one for one in self.owned if one not in set(target))
         if revoked:
             kept = tuple(one for one in self.owned if one in set(target))
-            return [self._ask_for(Revoke(revoked), Step.ASSIGN, kept)]
+            return [self._ask_for(Revoke(revoked), NextStep.ASSIGN, kept)]
         return self._assign(target, now_ms)
 
     def _named_target(self) -> tuple[TopicPartition, ...]:
@@ -245,13 +245,15 @@ class ConsumerMember(GroupMember):
     def _assign(self, target: tuple[TopicPartition, ...], now_ms: float) -> list[Effect]:
         added = tuple(one for one in target if one not in set(self.owned))
         self._target = None
-        return [self._ask_for(Assign(target, added), Step.STABLE, target)]
+        return [self._ask_for(Assign(target, added), NextStep.STABLE, target)]
 
-    def _done(self, after: Step, before: tuple[TopicPartition, ...], now_ms: float) -> list[Effect]:
+    def _done(
+        self, after: NextStep, before: tuple[TopicPartition, ...], now_ms: float
+    ) -> list[Effect]:
         if self.epoch == _JOIN_EPOCH:
             # Meanwhile the member ceased to be one.
             return self._lose()
-        if after is Step.ASSIGN:
+        if after is NextStep.ASSIGN:
             # What it gave up is said at once, so that others need not wait for the rest.
             self._says_owned = True
             self._heartbeat_at_ms = now_ms

@@ -188,7 +188,7 @@ class GroupDriver:
             request = _fitting(work.request, connection)
             response = await connection.request(request, timeout_ms=work.timeout_ms)
             event = Answered(response)
-            self._cluster.complaints.is_over(about, "group %r has a coordinator", self._group_id)
+            self._cluster.complaints.settle(about, "group %r has a coordinator", self._group_id)
         except ClientError as error:
             event = Unanswered(error)
             text = "group %r does not reach its coordinator: %s"

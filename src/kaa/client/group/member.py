@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from kaa.wire.schema import Request
 
 
-class Step(Enum):
+class NextStep(Enum):
     """What follows when the application is done."""
 
     NOTHING = 0
@@ -85,7 +85,7 @@ class GroupMember(ABC):
         self._heartbeat_at_ms = 0.0
         self._polled_ms = 0.0
         # What follows when the application is done with what it was asked, and what it has then.
-        self._after = Step.NOTHING
+        self._after = NextStep.NOTHING
         self._next_owned: tuple[TopicPartition, ...] = ()
 
     # --- what happens
@@ -105,7 +105,7 @@ class GroupMember(ABC):
                 self._is_under_way = False
                 return self._unanswered(error, now_ms)
             case Done():
-                after, self._after = self._after, Step.NOTHING
+                after, self._after = self._after, NextStep.NOTHING
                 before, self.owned = self.owned, self._next_owned
                 return self._done(after, before, now_ms)
             case Topics(partitions, names):
@@ -115,7 +115,7 @@ class GroupMember(ABC):
             case Leave():
                 return self._leave()
             case Withdrawn():
-                self._after = Step.NOTHING
+                self._after = NextStep.NOTHING
                 return self._lose()
 
     @abstractmethod
@@ -129,7 +129,7 @@ class GroupMember(ABC):
 
     @abstractmethod
     def _done(
-        self, after: Step, before: tuple[TopicPartition, ...], now_ms: float
+        self, after: NextStep, before: tuple[TopicPartition, ...], now_ms: float
     ) -> list[Effect]: ...
 
     @abstractmethod
@@ -184,7 +184,7 @@ class GroupMember(ABC):
         )
 
     def _ask_for(
-        self, effect: Revoke | Assign, after: Step, owned: tuple[TopicPartition, ...]
+        self, effect: Revoke | Assign, after: NextStep, owned: tuple[TopicPartition, ...]
     ) -> Effect:
         """Lets the application do something; it has `owned` when it is done."""
         self.state = MemberState.RECONCILING
@@ -195,13 +195,13 @@ class GroupMember(ABC):
     def _lose(self) -> list[Effect]:
         """It is not a member any more; the application is notified, then it may join again."""
         self._end_membership()
-        if self._after is not Step.NOTHING:
+        if self._after is not NextStep.NOTHING:
             # If the application is at work, what it still has then is lost when it is done.
             return [Withdraw()]
         if not self.owned:
             self.state = MemberState.UNJOINED
             return []
-        return [self._ask_for(Revoke(self.owned, is_lost=True), Step.UNJOINED, ())]
+        return [self._ask_for(Revoke(self.owned, is_lost=True), NextStep.UNJOINED, ())]
 
     def _refused(self, error: ClientError) -> list[Effect]:
         """The application gets the error; the member is lost, and joins again at a later poll."""

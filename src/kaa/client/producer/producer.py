@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Never
 
 from kaa.client.arguments import INT32_MAX, INT64_MAX, refuse_others, whole_number
@@ -33,6 +33,7 @@ from kaa.client.producer.transaction_machine import TransactionMachine, Transact
 from kaa.client.serialization import serde_of, to_bytes, to_headers
 from kaa.client.settings import client_values
 from kaa.config.client import PRODUCER, producer_values
+from kaa.limits import CLIENT_CLOSE_MS_MAX
 from kaa.model.topics import TopicPartition
 from kaa.model.words import partitions_text
 from kaa.records.batch import HEADER_BYTES
@@ -113,8 +114,12 @@ class Producer(ClientLife):
         self._sender.start(tasks)
 
     async def _finish(self, kind: type[BaseException] | None) -> None:
-        await self._abort_open_transaction()
-        if kind is None:
+        if self._has_open_transaction:
+            # The rest of it is not sent, and its coordinator may be away for good.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLIENT_CLOSE_MS_MAX / 1000):
+                    await self._abort_open_transaction()
+        elif kind is None:
             await self.flush()
 
     def _stop(self) -> None:
@@ -133,12 +138,16 @@ class Producer(ClientLife):
                 "use 'async with', or await close()"
             )
 
-    async def _abort_open_transaction(self) -> None:
-        """Nobody will commit it, and until it ends readers of committed records wait."""
-        if self._machine is not None and self._machine.state in {
+    @property
+    def _has_open_transaction(self) -> bool:
+        return self._machine is not None and self._machine.state in {
             TransactionStage.IN_TRANSACTION,
             TransactionStage.ABORTABLE,
-        }:
+        }
+
+    async def _abort_open_transaction(self) -> None:
+        """Nobody will commit it, and until it ends readers of committed records wait."""
+        if self._has_open_transaction:
             try:
                 await self.abort_transaction()
             except ClientError:
@@ -263,7 +272,7 @@ class Producer(ClientLife):
             timestamp_ms = whole_number(timestamp_ms, "timestamp_ms")
         if self._machine is not None:
             self._machine.check_open("cannot send a record")
-            if self._machine.wants(target):
+            if self._machine.maybe_add_partition(target):
                 self._sender.wake_sender(target)
         now_ms = self.cluster.clock.monotonic_ms()
         batch, wakes = self._accumulator.append(

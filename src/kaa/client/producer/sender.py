@@ -236,7 +236,7 @@ class Sender(BrokerTasks):
                 stored.delivery.set_result(_SOMEWHERE)
         if batch.attempts > _RETRIES_IN_SILENCE:
             about = ("delivery", batch.partition)
-            self.cluster.complaints.is_over(about, "records to %s arrive again", batch.partition)
+            self.cluster.complaints.settle(about, "records to %s arrive again", batch.partition)
         if not batch.delivery.done():
             batch.delivery.set_result((base_offset, append_time_ms))
 

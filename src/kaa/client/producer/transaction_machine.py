@@ -162,8 +162,8 @@ class TransactionMachine:
 
     # --- partitions
 
-    def wants(self, partition: TopicPartition) -> bool:
-        """A record goes to a partition; True if the coordinator has to hear of it first."""
+    def maybe_add_partition(self, partition: TopicPartition) -> bool:
+        """A record goes to it. True if the coordinator has to hear of the partition first."""
         if partition in self.added or partition in self.pending:
             return False
         if self.is_implicit:

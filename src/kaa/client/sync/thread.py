@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -27,6 +28,8 @@ class ClientThread(Generic[Twin]):
         self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="kaa client", daemon=True)
+        # A child of a fork has the object, but not the thread.
+        self._process_id = os.getpid()
 
     def start(self) -> Self:
         """Begins to work; for those who do not write `with`, which calls it."""
@@ -80,6 +83,9 @@ class ClientThread(Generic[Twin]):
         if self._twin is None or self._loop is None:
             work.close()
             raise ClosedError("the client is not running; use it inside 'with', or call start()")
+        if self._process_id != os.getpid():
+            work.close()
+            raise ClosedError("the client was made by another process; make one after the fork")
         done = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return done.result()

@@ -22,7 +22,7 @@ from kaa.client.group.events import (
     Withdraw,
     Withdrawn,
 )
-from kaa.client.group.member import GroupMember, Step
+from kaa.client.group.member import GroupMember, NextStep
 from kaa.model.topics import TopicPartition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -66,7 +66,7 @@ def test_what_the_application_holds_is_lost_when_it_is_done(member: GroupMember)
     member.handle(Subscribe(frozenset({"t"})), 0)
     member.handle(Poll(), 0)
     member.owned = (T0,)
-    member._ask_for(Revoke((T0,)), Step.ASSIGN, (T0,))
+    member._ask_for(Revoke((T0,)), NextStep.ASSIGN, (T0,))
     error = ClientError("no")
     assert member.handle(Unanswered(error), 0) == [Fail(error), Withdraw()]
     assert member.handle(Done(), 0) == [Revoke((T0,), is_lost=True)]
@@ -78,6 +78,6 @@ def test_what_the_application_has_not_begun_with_is_void(member: GroupMember) ->
     member.handle(Subscribe(frozenset({"t"})), 0)
     member.handle(Poll(), 0)
     member.owned = (T0, T1)
-    member._ask_for(Revoke((T1,)), Step.ASSIGN, (T0,))
+    member._ask_for(Revoke((T1,)), NextStep.ASSIGN, (T0,))
     assert Withdraw() in member.handle(Unanswered(ClientError("no")), 0)
     assert member.handle(Withdrawn(), 0) == [Revoke((T0, T1), is_lost=True)]

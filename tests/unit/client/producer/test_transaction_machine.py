@@ -19,10 +19,10 @@ def begun(version: int) -> TransactionMachine:
 
 def test_partitions_are_added_by_the_coordinator_first() -> None:
     machine = begun(1)
-    assert machine.wants(T0)
+    assert machine.maybe_add_partition(T0)
     assert not machine.may_send(T0)
     assert machine.take_new() == [T0]
-    assert not machine.wants(T0)
+    assert not machine.maybe_add_partition(T0)
     assert not machine.may_send(T0)
     assert machine.is_begun_at_the_coordinator
     machine.partitions_added([T0])
@@ -37,14 +37,14 @@ def test_partitions_are_added_by_the_coordinator_first() -> None:
 
 def test_partitions_are_added_by_brokers_under_version_two() -> None:
     machine = begun(2)
-    assert not machine.wants(T0)
+    assert not machine.maybe_add_partition(T0)
     assert machine.may_send(T0)
     assert machine.take_new() == []
 
 
 def test_nothing_is_added_to_a_transaction_that_ends() -> None:
     machine = begun(0)
-    machine.wants(T0)
+    machine.maybe_add_partition(T0)
     machine.abort()
     assert machine.take_new() == []
     assert not machine.is_begun_at_the_coordinator

@@ -15,7 +15,9 @@ from kaa.client.group.membership import GroupMetadata
 from kaa.client.producer.producer import Producer
 from kaa.client.sync import Producer as SyncProducer
 from kaa.model.topics import TopicPartition
+from kaa.testing import Broker
 from kaa.wire.errors import Errors
+from tests.support.pace import PATIENCE_SECONDS
 from tests.unit.client.waiting import until
 
 
@@ -256,3 +258,23 @@ def test_script_without_asyncio(servers: str, topic_name: str) -> None:
         producer.send_offsets_to_transaction({TopicPartition(topic_name, 0): 5}, group)
         producer.commit_transaction()
     assert asyncio.run(read(servers, topic_name)) == [b"kept"]
+
+
+def test_a_coordinator_that_does_not_answer_does_not_hold_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The abort of what is open would wait for max.block.ms otherwise."""
+    monkeypatch.setattr("kaa.client.producer.producer.CLIENT_CLOSE_MS_MAX", 100)
+
+    async def run(broker: Broker) -> None:
+        async with producer_of(broker.bootstrap_servers, "t") as producer:
+            await producer.init_transactions()
+            producer.begin_transaction()
+            await (await producer.send("t", b"v"))
+            broker.on("EndTxn").delay(PATIENCE_SECONDS)
+            async with asyncio.timeout(PATIENCE_SECONDS / 6):
+                await producer.close()
+
+    with Broker() as broker:
+        broker.topic("t")
+        asyncio.run(run(broker))

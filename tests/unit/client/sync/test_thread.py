@@ -51,3 +51,14 @@ def test_failures_at_either_end_reach_the_caller() -> None:
         pass
     with pytest.raises(ValueError, match="end"), ClientThread(lambda: Twin(fails_to_end=True)):
         pass
+
+
+def test_a_child_of_a_fork_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no thread that would answer."""
+    with ClientThread(Twin) as client:
+        twin = client.asynchronous
+        with monkeypatch.context() as patched:
+            patched.setattr("kaa.client.sync.thread.os.getpid", lambda: -1)
+            with pytest.raises(ClosedError, match="after the fork"):
+                client._call(twin.double(1))
+        assert client._call(twin.double(1)) == 2
