@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kaa.cli.bundle import files_of, machine, settings_text
+from kaa.cli.bundle import Bundle, files_of, machine, settings_text
 from kaa.cli.root import root
 from tests.support.broker_process import BrokerProcess
 from tests.support.ports import LOOPBACK, free_port
@@ -141,3 +141,12 @@ def test_files_and_machine(tmp_path: Path) -> None:
     found = machine({"KAA_X": "1", "HOME": "/root"})
     assert found["environment"] == ["KAA_X=1"]
     assert found["cores"] > 0
+
+
+@pytest.mark.parametrize("name", ["b.tgz", "b.tar.gz", "b.tar", "b"])
+def test_the_folder_in_a_bundle_does_not_have_its_name(tmp_path: Path, name: str) -> None:
+    bundle = Bundle(tmp_path / name)
+    bundle.add("a.txt", "text")
+    bundle.close()
+    with tarfile.open(tmp_path / name) as archive:
+        assert {entry.split("/")[0] for entry in archive.getnames()}.isdisjoint({name})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -10,8 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kaa.cli.client import EXIT_NOT_FOUND, EXIT_PARTLY, EXIT_USAGE
-from kaa.cli.reading import Span, join_group
+from kaa.cli.consume import _consume as consume
+from kaa.cli.reading import ReadSpan, join_group
 from kaa.cli.root import EXIT_FAILED, EXIT_INTERRUPTED, root
+from kaa.client import Consumer, Producer
 from kaa.model.topics import TopicPartition
 from kaa.testing import Broker
 from tests.support.broker_process import kaa_command
@@ -93,7 +96,7 @@ def test_a_group_has_not_read_what_came_after_the_end(
     """A poll gives what was written since the command began, too."""
     words = ("consume", filled, "-g", f"group-{filled}", "-e", "-f", "%s")
 
-    async def join_early(*arguments: Any, **more: Any) -> dict[TopicPartition, Span]:
+    async def join_early(*arguments: Any, **more: Any) -> dict[TopicPartition, ReadSpan]:
         spans = await join_group(*arguments, **more)
         return {name: span._replace(stop=6) for name, span in spans.items()}
 
@@ -102,6 +105,32 @@ def test_a_group_has_not_read_what_came_after_the_end(
         early = kaa(bootstrap, *words)
     assert (early.exit_code, early.stdout) == (0, "012345"), early.output
     assert kaa(bootstrap, *words).stdout == "6789"
+
+
+def test_a_rebalance_leaves_what_it_takes_to_the_other_member(
+    bootstrap: str, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = f"group-{topic_name}"
+    assert kaa(bootstrap, "topic", "create", topic_name, "-p", "2").exit_code == 0
+    settings = {"bootstrap.servers": bootstrap, "group.id": group}
+
+    async def until_shared(other: Consumer, first: Consumer) -> None:
+        other.subscribe([topic_name])
+        while len(other.assignment) != 1 or len(first.assignment) != 1:
+            await asyncio.gather(other.poll(100), first.poll(100))
+
+    async def consume_beside_another(first: Consumer, spans: Any, *rest: Any) -> bool:
+        """The command knew the ends of both partitions before another member came."""
+        wanted = {name: span._replace(stop=1) for name, span in spans.items()}
+        async with Consumer(settings) as other, Producer(settings) as producer:
+            await until_shared(other, first)
+            for number in range(2):
+                await (await producer.send(topic_name, b"v", partition=number))
+            return await consume(first, wanted, *rest)
+
+    monkeypatch.setattr("kaa.cli.consume._consume", consume_beside_another)
+    answer = kaa(bootstrap, "consume", topic_name, "-g", group, "-e", "-f", "%s")
+    assert (answer.exit_code, answer.stdout) == (0, "v"), answer.output
 
 
 def test_a_group_has_not_read_what_could_not_be_written(bootstrap: str, filled: str) -> None:

@@ -74,7 +74,7 @@ def test_a_port_that_is_taken() -> None:
         port = taken.getsockname()[1]
         answer = CliRunner().invoke(root, ["dev", "--port", str(port)])
     assert answer.exit_code == 1
-    assert f"port {port} cannot be had: Address already in use" in answer.stderr
+    assert f"port {port} is not available: Address already in use" in answer.stderr
     assert f"kaa dev --port {port + 1}" in answer.stderr
 
 
@@ -84,7 +84,7 @@ def test_a_port_of_a_controller_that_is_taken() -> None:
     with socket.create_server(("127.0.0.1", taken)):
         answer = CliRunner().invoke(root, ["dev", "--brokers", "2", "--port", str(port)])
     assert answer.exit_code == 1
-    assert f"port {taken} of a controller cannot be had" in answer.stderr
+    assert f"port {taken} of a controller is not available" in answer.stderr
     assert "kaa dev --brokers N --port 19092" in answer.stderr
 
 

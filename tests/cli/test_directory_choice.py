@@ -10,6 +10,7 @@ from kaa.cli.directory_choice import (
     Replica,
     by_reason,
     choose,
+    hidden_homes_of,
     homes_of,
     names_text,
     read_name,
@@ -77,6 +78,14 @@ def test_why_nothing_can_move(
 def test_homes_are_where_moving_replicas_are() -> None:
     found = [directory(1, "/a", 0, 1), directory(1, "/b", future=(1,)), directory(2, "/a", 1)]
     assert homes_of(found) == {replica(1, 1): "/a"}
+
+
+def test_homes_of_replicas_whose_moves_an_offline_directory_hides() -> None:
+    away = directory(1, "/b")._replace(error=Errors.KAFKA_STORAGE_ERROR)
+    found = [directory(1, "/a", 0, 1), away, directory(2, "/a", 0)]
+    wanted = [replica(1, 0), replica(2, 0)]
+    assert hidden_homes_of(found, wanted) == {replica(1, 0): "/a"}
+    assert hidden_homes_of(found[:1], wanted) == {}
 
 
 def test_choice_of_what_moves_and_what_is_there() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.cli.offset_range import Point, Range, parse_range
+from kaa.cli.offset_range import Point, ReadRange, parse_range
 
 NOW_MS = 1_700_000_000_000
 
@@ -10,24 +10,27 @@ NOW_MS = 1_700_000_000_000
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("start", Range(Point("start"))),
-        ("+5", Range(Point("start", 5))),
-        ("-5", Range(Point("end", -5))),
-        ("5:end", Range(Point("offset", 5), Point("end"))),
-        ("-5:-2", Range(Point("end", -5), Point("end", -2))),
-        ("@-10m", Range(Point("time", NOW_MS - 600_000))),
-        ("@-2h:-1h", Range(Point("time", NOW_MS - 7_200_000), Point("time", NOW_MS - 3_600_000))),
-        ("@2023-11-14T22:13:20Z", Range(Point("time", NOW_MS))),
-        ("@2023-11-15T00:13:20+02:00:end", Range(Point("time", NOW_MS), Point("end"))),
-        ("@today", Range(Point("time", NOW_MS - 80_000_000))),
+        ("start", ReadRange(Point("start"))),
+        ("+5", ReadRange(Point("start", 5))),
+        ("-5", ReadRange(Point("end", -5))),
+        ("5:end", ReadRange(Point("offset", 5), Point("end"))),
+        ("-5:-2", ReadRange(Point("end", -5), Point("end", -2))),
+        ("@-10m", ReadRange(Point("time", NOW_MS - 600_000))),
+        (
+            "@-2h:-1h",
+            ReadRange(Point("time", NOW_MS - 7_200_000), Point("time", NOW_MS - 3_600_000)),
+        ),
+        ("@2023-11-14T22:13:20Z", ReadRange(Point("time", NOW_MS))),
+        ("@2023-11-15T00:13:20+02:00:end", ReadRange(Point("time", NOW_MS), Point("end"))),
+        ("@today", ReadRange(Point("time", NOW_MS - 80_000_000))),
         (
             "@yesterday:today",
-            Range(Point("time", NOW_MS - 166_400_000), Point("time", NOW_MS - 80_000_000)),
+            ReadRange(Point("time", NOW_MS - 166_400_000), Point("time", NOW_MS - 80_000_000)),
         ),
-        ("@2023-11-14", Range(Point("time", NOW_MS - 80_000_000))),
+        ("@2023-11-14", ReadRange(Point("time", NOW_MS - 80_000_000))),
     ],
 )
-def test_grammar(text: str, expected: Range) -> None:
+def test_grammar(text: str, expected: ReadRange) -> None:
     assert parse_range(text, NOW_MS) == expected
 
 

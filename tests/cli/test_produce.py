@@ -16,7 +16,7 @@ from kaa.cli.client import (
 )
 from kaa.cli.produce import (
     InputError,
-    NewRecord,
+    InputRecord,
     read_headers,
     read_json,
     read_lines,
@@ -35,11 +35,13 @@ def kaa(bootstrap: str, *arguments: str, stdin: str | None = None) -> Result:
 def test_lines() -> None:
     lines = [b"k:v", b":", b"plain"]
     assert list(read_lines(lines, b"key", b":", empty_is_null=True)) == [
-        NewRecord(b"k", b"v"),
-        NewRecord(None, None),
-        NewRecord(b"key", b"plain"),
+        InputRecord(b"k", b"v"),
+        InputRecord(None, None),
+        InputRecord(b"key", b"plain"),
     ]
-    assert list(read_lines([b"a:b"], None, None, empty_is_null=False)) == [NewRecord(None, b"a:b")]
+    assert list(read_lines([b"a:b"], None, None, empty_is_null=False)) == [
+        InputRecord(None, b"a:b")
+    ]
 
 
 def test_json_lines() -> None:
@@ -53,7 +55,7 @@ def test_json_lines() -> None:
         }
     ).encode()
     (record,) = read_json([line, b""])
-    assert record == NewRecord(b"\xff", b"[1, 2]", (("h", b"x"), ("n", None)), 1, 5)
+    assert record == InputRecord(b"\xff", b"[1, 2]", (("h", b"x"), ("n", None)), 1, 5)
     for wrong in (
         *(b"{}", b"[]", b"nonsense", b'{"value": {"base64": "?"}}'),
         *(b'{"value": "v", "partition": "1"}', b'{"value": "v", "timestamp_ms": -1}'),

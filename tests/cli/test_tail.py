@@ -6,7 +6,7 @@ from click.testing import CliRunner, Result
 
 from kaa.cli.client import EXIT_USAGE
 from kaa.cli.root import root
-from kaa.cli.tail import Seen, Throttle
+from kaa.cli.tail import RateLimit, Seen
 from tests.support.broker_process import BrokerProcess
 from tests.support.terminal import typed_into
 
@@ -16,11 +16,11 @@ def kaa(bootstrap: str, *arguments: str) -> Result:
 
 
 def test_throttle_lets_so_many_through_per_second() -> None:
-    throttle = Throttle(2)
-    assert [throttle.lets_through(10.0 + n / 10) for n in range(4)] == [True, True, False, False]
+    throttle = RateLimit(2)
+    assert [throttle.take(10.0 + n / 10) for n in range(4)] == [True, True, False, False]
     assert throttle.left_out == 2
-    assert throttle.lets_through(11.0)
-    assert throttle.left_out_untold == 2
+    assert throttle.take(11.0)
+    assert throttle.unreported == 2
 
 
 def test_summary() -> None:

@@ -78,7 +78,9 @@ class Bundle:
     """The archive while it is written; `add` is the only way in."""
 
     def __init__(self, path: Path) -> None:
-        self._name = path.name.removesuffix(".tar.gz")
+        # Never the name of the archive itself, beside which it is unpacked.
+        name = path.name.removesuffix(".gz").removesuffix(".tar").removesuffix(".tgz")
+        self._name = name if name != path.name else f"{name}-files"
         # For its owner alone from the first byte; a device keeps the mode that it has.
         self._file = open(path, "wb", opener=_for_the_owner)  # noqa: SIM115 - `close`.
         self._tar = tarfile.open(fileobj=self._file, mode="w:gz")  # noqa: SIM115 - `close`.

@@ -48,7 +48,7 @@ QUIET_KEY: Final = "kaa.quiet"
 SERVERS_KEY: Final = "kaa.servers"
 
 # What to do about an error of which nothing better is known.
-_PASSES: Final = "try again: it passes by itself"
+_PASSES: Final = "try again; this is usually temporary"
 _PASSES_UNLESS: Final = {
     "REQUEST_TIMED_OUT": (
         "try again; if it stays, see whether the quorum has a leader (kaa cluster health)"

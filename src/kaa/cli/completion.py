@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SHELLS = tuple(SCRIPTS)
 
 
-class Place(NamedTuple):
+class CompletionPlace(NamedTuple):
     """What can stand after the words of a command; each word with its line of help."""
 
     words: str
@@ -54,7 +54,7 @@ def command(shell: str) -> None:
     click.echo(SCRIPTS[shell](list(places(root, "kaa"))), nl=False)
 
 
-def places(at: click.Command, words: str) -> Iterator[Place]:
+def places(at: click.Command, words: str) -> Iterator[CompletionPlace]:
     """A command and all below it."""
     context = click.Context(at, info_name=words)
     options: dict[str, str] = {}
@@ -69,7 +69,7 @@ def places(at: click.Command, words: str) -> Iterator[Place]:
             assert found is not None
             below[name] = found
     verbs = {name: _line(one.get_short_help_str(limit=100)) for name, one in below.items()}
-    yield Place(words, verbs, options)
+    yield CompletionPlace(words, verbs, options)
     for name, one in below.items():
         yield from places(one, f"{words} {name}")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from kaa.cli.completion import Place
+    from kaa.cli.completion import CompletionPlace
 
 _BASH: Final = """\
 _kaa_completion() {
@@ -122,7 +122,7 @@ def _filled(script: str, places: Iterable[str], table: Iterable[str]) -> str:
     return script.replace("@PLACES@", "".join(places)).replace("@TABLE@", "\n".join(table))
 
 
-def _bash(places: Sequence[Place]) -> str:
+def _bash(places: Sequence[CompletionPlace]) -> str:
     table: list[str] = []
     for place in places:
         verbs, options = " ".join(place.verbs), " ".join(place.options)
@@ -130,7 +130,7 @@ def _bash(places: Sequence[Place]) -> str:
     return _filled(_BASH, "|".join(f"'{place.words}'" for place in places), table)
 
 
-def _zsh(places: Sequence[Place]) -> str:
+def _zsh(places: Sequence[CompletionPlace]) -> str:
     def array(words: dict[str, str]) -> str:
         return " ".join(f"'{word}:{text}'" for word, text in words.items())
 
@@ -141,7 +141,7 @@ def _zsh(places: Sequence[Place]) -> str:
     return _filled(_ZSH, "|".join(f"'{place.words}'" for place in places), table)
 
 
-def _fish(places: Sequence[Place]) -> str:
+def _fish(places: Sequence[CompletionPlace]) -> str:
     def words(found: dict[str, str]) -> str:
         return " ".join(f"'{word}\t{text}'" for word, text in found.items())
 
@@ -153,7 +153,7 @@ def _fish(places: Sequence[Place]) -> str:
     return _filled(_FISH, " ".join(f"'{place.words}'" for place in places), table)
 
 
-SCRIPTS: Final[dict[str, Callable[[Sequence[Place]], str]]] = {
+SCRIPTS: Final[dict[str, Callable[[Sequence[CompletionPlace]], str]]] = {
     "bash": _bash,
     "zsh": _zsh,
     "fish": _fish,

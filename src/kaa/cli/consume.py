@@ -32,13 +32,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kaa.cli.client import Session
-    from kaa.cli.reading import Span
+    from kaa.cli.reading import ReadSpan
     from kaa.cli.registry import RegistryDecoder
     from kaa.client.consumer.consumer import Consumer
     from kaa.client.consumer.records import ConsumerRecord
     from kaa.model.topics import TopicPartition
 
 _POLL_MS = 200
+# Stands for the position in a partition that a rebalance took away.
+_ELSEWHERE = -1
 
 
 @click.command(cls=Verb)
@@ -153,7 +155,7 @@ def _settings(session: Session, group: str | None) -> Mapping[str, object]:
 
 async def _consume(
     consumer: Consumer,
-    spans: dict[TopicPartition, Span],
+    spans: dict[TopicPartition, ReadSpan],
     count: int | None,
     is_wanted: Callable[[ConsumerRecord], bool] | None,
     writer: RecordWriter,
@@ -173,7 +175,7 @@ async def _consume(
         progress.is_shown &= not sys.stdout.isatty()
         while left > 0:
             before, reached = reached, await _close_finished(consumer, spans, open_names)
-            if not open_names:
+            if _is_done(consumer, open_names):
                 break
             # Offsets without a record to show are progress too.
             if reached != before:
@@ -205,6 +207,14 @@ async def _consume(
     return True
 
 
+def _is_done(consumer: Consumer, open_names: set[TopicPartition]) -> bool:
+    """Whether the rest, if any, is for other members of the group to read. One without partitions
+    may be in the middle of a rebalance, which gives them back.
+    """
+    assigned = consumer.assignment
+    return not open_names or (bool(assigned) and open_names.isdisjoint(assigned))
+
+
 def _before(
     consumer: Consumer, name: TopicPartition, records: Sequence[ConsumerRecord], stop: int | None
 ) -> Sequence[ConsumerRecord]:
@@ -225,16 +235,20 @@ def _take_back(
 
 
 async def _say_what_is_unread(
-    consumer: Consumer, spans: dict[TopicPartition, Span], names: set[TopicPartition]
+    consumer: Consumer, spans: dict[TopicPartition, ReadSpan], names: set[TopicPartition]
 ) -> None:
+    assigned = consumer.assignment
     for name in sorted(names):
+        if name not in assigned:
+            say(f"{name} is no longer with this member of the group")
+            continue
         position = await consumer.position(name)
         say(f"{name} was read up to {position}, and ends at {spans[name].stop}: nothing came of it")
     say("next: kaa topic describe shows whether they have a leader; --timeout waits longer")
 
 
 async def _say_how_to_go_on(
-    consumer: Consumer, spans: dict[TopicPartition, Span], written: int, group: str | None
+    consumer: Consumer, spans: dict[TopicPartition, ReadSpan], written: int, group: str | None
 ) -> None:
     say(f"stopped after {count_text(written, 'record')}")
     if group is not None:
@@ -246,7 +260,7 @@ async def _say_how_to_go_on(
 
 
 def _total(
-    spans: dict[TopicPartition, Span],
+    spans: dict[TopicPartition, ReadSpan],
     count: int | None,
     is_wanted: Callable[[ConsumerRecord], bool] | None,
 ) -> int | None:
@@ -258,15 +272,16 @@ def _total(
 
 
 async def _close_finished(
-    consumer: Consumer, spans: dict[TopicPartition, Span], open_names: set[TopicPartition]
+    consumer: Consumer, spans: dict[TopicPartition, ReadSpan], open_names: set[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Pauses the partitions whose end is reached; where the others are of which it is known."""
     reached = {}
+    assigned = consumer.assignment
     for name in list(open_names):
         stop = spans[name].stop
         if stop is None:
             continue
-        position = await consumer.position(name)
+        position = await consumer.position(name) if name in assigned else _ELSEWHERE
         if position >= stop:
             open_names.discard(name)
             consumer.pause([name])

@@ -162,7 +162,7 @@ def _refuse_busy_port(port: int, whose: str = "") -> None:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            complain(f"port {port} {whose}cannot be had: {os.strerror(error.errno or 0)}")
+            complain(f"port {port} {whose}is not available: {os.strerror(error.errno or 0)}")
             other = port + 1 if 1024 <= port < _PORT_MAX and not whose else 19_092
             step = f"take another (kaa dev --port {other}; 0 takes a free one)"
             if whose:

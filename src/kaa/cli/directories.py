@@ -27,6 +27,7 @@ from kaa.cli.directory_choice import (
     Replica,
     by_reason,
     choose,
+    hidden_homes_of,
     homes_of,
     names_text,
     read_name,
@@ -326,10 +327,25 @@ async def _cancel_named(
 ) -> int:
     homes = homes_of(found)
     moving = {key: homes[key] for key in replicas if key in homes}
+    hidden = {} if moving else hidden_homes_of(found, replicas)
+    if hidden:
+        return await _keep(admin, hidden)
     if not moving:
         complain(f"no replica of {name} is on its way; see kaa cluster dirs")
         return EXIT_NOT_FOUND
     return await _cancel(admin, moving)
+
+
+async def _keep(admin: Admin, homes: dict[Replica, str]) -> int:
+    """Ends moves that nobody can see because the directory they go to is offline."""
+    outcome = await admin.alter_replica_log_dirs(homes)
+    kept = [key for key, error in outcome.items() if error is None]
+    if kept:
+        say(
+            f"{names_text(kept)}: no move is shown, but a directory of the broker is offline; a "
+            "move to that one does not go on when it is back"
+        )
+    return outcome_code(by_reason(outcome), next_steps=_NEXT_STEPS_OF_CANCELS)
 
 
 async def _cancel(admin: Admin, homes: dict[Replica, str]) -> int:

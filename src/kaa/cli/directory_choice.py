@@ -14,7 +14,7 @@ from kaa.limits import CLI_REPLICAS_NAMED_MAX
 from kaa.model.topics import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from kaa.client.admin.cluster import LogDir
     from kaa.client.errors import KafkaError
@@ -156,4 +156,19 @@ def homes_of(found: Sequence[LogDir]) -> dict[Replica, str]:
         for one in found
         for replica in one.replicas
         if (key := (one.broker_id, replica.partition)) in moving and not replica.is_future
+    }
+
+
+def hidden_homes_of(found: Sequence[LogDir], wanted: Collection[Replica]) -> dict[Replica, str]:
+    """Of wanted replicas on brokers with an offline directory, which shows no moves to it, the
+    directory they are in.
+    """
+    half_seen = {one.broker_id for one in found if one.error}
+    return {
+        key: one.path
+        for one in found
+        for replica in one.replicas
+        if one.broker_id in half_seen
+        and (key := (one.broker_id, replica.partition)) in wanted
+        and not replica.is_future
     }

@@ -61,18 +61,18 @@ class Point(NamedTuple):
         return f"offset {self.value} is outside {first} to {end}; {self.offset(first, end, None)}"
 
 
-class Range(NamedTuple):
+class ReadRange(NamedTuple):
     """What to read: up to `stop`, or for ever."""
 
     start: Point
     stop: Point | None = None
 
 
-def parse_range(text: str, now_ms: int) -> Range:
+def parse_range(text: str, now_ms: int) -> ReadRange:
     """Reads the grammar of the module's text; raises ValueError."""
     point = _parse_point(text, now_ms)
     if point is not None:
-        return Range(point)
+        return ReadRange(point)
     for position in (index for index, letter in enumerate(text) if letter == ":"):
         left, right = text[:position], text[position + 1 :]
         start = _parse_point(left, now_ms) if left else Point("start")
@@ -84,7 +84,7 @@ def parse_range(text: str, now_ms: int) -> Range:
         if stop is not None:
             if start.kind == stop.kind and stop.value < start.value:
                 raise ValueError(f"{text!r} ends before it starts")
-            return Range(start, stop)
+            return ReadRange(start, stop)
     raise ValueError(
         f"{text!r} is not an offset; write start, end, 42, +42, -42, 10:20, @2026-01-31T10:00:00 "
         "or @-10m"

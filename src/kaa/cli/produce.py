@@ -41,7 +41,7 @@ _COLUMNS = ("topic", "partition", "offset", "timestamp_ms")
 _STREAMED = ("jsonl", "name")
 
 
-class NewRecord(NamedTuple):
+class InputRecord(NamedTuple):
     """A record to send."""
 
     key: bytes | None
@@ -52,7 +52,7 @@ class NewRecord(NamedTuple):
 
 
 # Topic and offset are where `kaa consume -o jsonl` found the record.
-_FIELDS = {*NewRecord._fields, "topic", "offset"}
+_FIELDS = {*InputRecord._fields, "topic", "offset"}
 
 
 class InputError(Exception):
@@ -61,7 +61,7 @@ class InputError(Exception):
 
 def read_lines(
     lines: Iterable[bytes], key: bytes | None, delimiter: bytes | None, *, empty_is_null: bool
-) -> Iterator[NewRecord]:
+) -> Iterator[InputRecord]:
     """One record per line; with a delimiter, what stands before it is the key."""
     for line in lines:
         value: bytes | None = line
@@ -74,10 +74,10 @@ def read_lines(
             value = None
         if empty_is_null and own_key == b"":
             own_key = None
-        yield NewRecord(own_key, value)
+        yield InputRecord(own_key, value)
 
 
-def read_json(lines: Iterable[bytes], first_number: int = 1) -> Iterator[NewRecord]:
+def read_json(lines: Iterable[bytes], first_number: int = 1) -> Iterator[InputRecord]:
     """One JSON object per line, with value and perhaps key, headers, partition, timestamp_ms."""
     for number, line in enumerate(lines, first_number):
         if not line.strip():
@@ -93,18 +93,18 @@ def read_json(lines: Iterable[bytes], first_number: int = 1) -> Iterator[NewReco
             ) from error
 
 
-def _record_of(line: bytes) -> NewRecord:
+def _record_of(line: bytes) -> InputRecord:
     item = json.loads(line)
     if not isinstance(item, dict):
         raise InputError(f"it is a {type(item).__name__} and not an object")
     if "value" not in item:
         raise InputError("it has no value")
     if unknown := item.keys() - _FIELDS:
-        known = ", ".join(NewRecord._fields)
+        known = ", ".join(InputRecord._fields)
         raise InputError(
             f"it has unknown fields: {', '.join(sorted(unknown))}; it may have {known}"
         )
-    return NewRecord(
+    return InputRecord(
         _bytes(item.get("key")),
         _bytes(item["value"]),
         _headers(item.get("headers")),
@@ -176,7 +176,7 @@ def _argument_bytes(text: str) -> bytes:
 )
 @click.option("-Z", "--null", "empty_is_null", is_flag=True, help="Empty means null (tombstone).")
 @click.option("--json", "is_json", is_flag=True, help="Lines are JSON objects.")
-@click.option("--no-create", is_flag=True, help="Fail if the topic is not there.")
+@click.option("--no-create", is_flag=True, help="Fail if the topic does not exist.")
 @click.option(
     "--acks", type=click.Choice(["all", "0", "1"]), help="Which replicas must have the records."
 )
@@ -225,7 +225,7 @@ def command(
     extra = read_headers(headers)
     is_typed = not values and sys.stdin.isatty()
 
-    async def records() -> AsyncIterator[Iterator[NewRecord]]:
+    async def records() -> AsyncIterator[Iterator[InputRecord]]:
         count = 0
         async for lines in _pieces(values, is_typed=is_typed):
             if is_json:
@@ -244,8 +244,8 @@ def command(
 
 
 def with_extras(
-    record: NewRecord, headers: tuple[tuple[str, bytes | None], ...], partition: int | None
-) -> NewRecord:
+    record: InputRecord, headers: tuple[tuple[str, bytes | None], ...], partition: int | None
+) -> InputRecord:
     """A record with the headers and the partition that options ask for."""
     own = record.partition if partition is None else partition
     return record._replace(headers=(*record.headers, *headers), partition=own)
@@ -274,7 +274,7 @@ class Sending:
         self._failed = 0
         self._first_error: ClientError | None = None
 
-    async def add(self, producer: Producer, record: NewRecord) -> None:
+    async def add(self, producer: Producer, record: InputRecord) -> None:
         """Sends one more."""
         delivery = await producer.send(
             self._topic,
@@ -335,7 +335,7 @@ def written_text(written: int, sent: int) -> str:
 async def _produce(
     session: Session,
     topic: str,
-    records: AsyncIterator[Iterator[NewRecord]],
+    records: AsyncIterator[Iterator[InputRecord]],
     *,
     may_create: bool,
     is_typed: bool,

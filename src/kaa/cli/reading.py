@@ -14,7 +14,7 @@ from kaa.cli.topic.names import matcher
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from kaa.cli.offset_range import Range
+    from kaa.cli.offset_range import ReadRange
     from kaa.client.admin.admin import Admin
     from kaa.client.consumer.consumer import Consumer
     from kaa.client.consumer.records import ConsumerRecord
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _JOIN_POLL_MS: Final = 100
 
 
-class Span(NamedTuple):
+class ReadSpan(NamedTuple):
     """What is read of a partition; without `stop`, for ever."""
 
     start: int
@@ -100,8 +100,8 @@ async def offsets_at(
 
 
 async def spans_of(
-    consumer: Consumer, names: Sequence[TopicPartition], wanted: Range, *, stops_at_end: bool
-) -> dict[TopicPartition, Span]:
+    consumer: Consumer, names: Sequence[TopicPartition], wanted: ReadRange, *, stops_at_end: bool
+) -> dict[TopicPartition, ReadSpan]:
     """Which offsets a range stands for in each partition that can be asked."""
     first, end = await bounds_of(consumer, names)
     times: dict[Any, dict[TopicPartition, Any]] = {}
@@ -121,11 +121,11 @@ async def spans_of(
         stop = end[name] if stops_at_end else None
         if wanted.stop is not None:
             stop = offset(wanted.stop, name)
-        spans[name] = Span(offset(wanted.start, name), stop, end[name])
+        spans[name] = ReadSpan(offset(wanted.start, name), stop, end[name])
     return spans
 
 
-def start(consumer: Consumer, spans: dict[TopicPartition, Span]) -> None:
+def start(consumer: Consumer, spans: dict[TopicPartition, ReadSpan]) -> None:
     """Lets a consumer read from where the spans start, and says where that is."""
     consumer.assign(list(spans))
     for name, span in spans.items():
@@ -136,7 +136,7 @@ def start(consumer: Consumer, spans: dict[TopicPartition, Span]) -> None:
 
 async def join_group(
     consumer: Consumer, topics: Sequence[str], group: str, *, stops_at_end: bool
-) -> dict[TopicPartition, Span]:
+) -> dict[TopicPartition, ReadSpan]:
     """Waits for what the group gives this member; reading starts where the group was."""
     consumer.subscribe(topics)
     say(f"joining group {group}")
@@ -148,7 +148,7 @@ async def join_group(
     spans = {}
     for name in ends:
         position = await consumer.position(name)
-        spans[name] = Span(position, ends[name] if stops_at_end else None, ends[name])
+        spans[name] = ReadSpan(position, ends[name] if stops_at_end else None, ends[name])
         say(f"{name} from {position}, end {ends[name]}")
     return spans
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kaa.client.consumer.records import ConsumerRecord
-    from kaa.spark.formats.codec import Codec
+    from kaa.spark.formats.codec import SchemaCodec
     from kaa.spark.formats.registry import RegisteredSchema, RegistryClient
 
 URL: Final = "schema.registry.url"
@@ -174,7 +174,7 @@ def _decoder_of(schema: RegisteredSchema) -> Callable[[bytes], Any]:
     return decode_protobuf
 
 
-def _codec(*schema: Any) -> Codec:
+def _codec(*schema: Any) -> SchemaCodec:
     from kaa.spark.formats.codec import SchemaError
     from kaa.spark.formats.decoding import codec
 
@@ -191,7 +191,7 @@ def _decode_json(data: bytes) -> Any:
         raise _DecodeError(str(error)) from error
 
 
-def _row(codec: Codec, data: bytes) -> dict[str, Any]:
+def _row(codec: SchemaCodec, data: bytes) -> dict[str, Any]:
     from kaa.spark.formats.untyped import pa
 
     decoded = codec.decode(pa.array([data], pa.binary()))

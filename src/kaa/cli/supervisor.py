@@ -49,7 +49,7 @@ class OnExit(Enum):
     RESTART = "restart"
 
 
-class Node(Protocol):
+class SupervisedNode(Protocol):
     """What the supervisor knows of a node."""
 
     @property
@@ -197,7 +197,7 @@ class Supervisor:
     all of them have ended.
     """
 
-    def __init__(self, plans: Sequence[Node], on_exit: OnExit = OnExit.STOP_ALL) -> None:
+    def __init__(self, plans: Sequence[SupervisedNode], on_exit: OnExit = OnExit.STOP_ALL) -> None:
         self._plans = plans
         self._on_exit = on_exit
         self._nodes: dict[int, asyncio.subprocess.Process] = {}
@@ -232,7 +232,7 @@ class Supervisor:
         finally:
             self._signal(signal.SIGKILL)
         if not was_asked:
-            say("a node ended by itself, and so the cluster did")
+            say("a node exited, so the cluster was stopped")
         say("stopped")
         return 0 if was_asked and not any(codes) else EXIT_FAILED
 
@@ -272,7 +272,7 @@ class Supervisor:
             await self._all_ready()
             say("every node was restarted")
 
-    async def _keep(self, plan: Node) -> int:
+    async def _keep(self, plan: SupervisedNode) -> int:
         """One node for as long as it is wanted; its last exit code."""
         pause = RESTART_PAUSE_SECONDS_MIN
         loop = asyncio.get_running_loop()
@@ -302,7 +302,7 @@ class Supervisor:
             return False
         return True
 
-    async def _serve(self, plan: Node) -> int:
+    async def _serve(self, plan: SupervisedNode) -> int:
         """One node from its start to its end; its exit code."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,

@@ -53,7 +53,7 @@ class Seen(NamedTuple):
         )
 
 
-class Throttle:
+class RateLimit:
     """Lets so many through per second; time is handed in."""
 
     def __init__(self, per_second: int) -> None:
@@ -63,17 +63,17 @@ class Throttle:
         # Kept back since the start.
         self.left_out = 0
         # Kept back since it was last reported.
-        self.left_out_untold = 0
+        self.unreported = 0
 
-    def lets_through(self, now: float) -> bool:
-        """Whether one more is shown now."""
+    def take(self, now: float) -> bool:
+        """Takes one more into account; whether it is shown."""
         if int(now) != self._second:
             self._second, self._left = int(now), self._per_second
         if self._left > 0:
             self._left -= 1
             return True
         self.left_out += 1
-        self.left_out_untold += 1
+        self.unreported += 1
         return False
 
 
@@ -143,7 +143,7 @@ def command(
                 consumer.seek(name, span.start)
             partitions = count_text(len(found), "partition")
             say(f"watching {partitions} of {', '.join(names)}; Ctrl-C ends it")
-            await _watch(consumer, write, is_wanted, Throttle(rate), count, seconds, decoder)
+            await _watch(consumer, write, is_wanted, RateLimit(rate), count, seconds, decoder)
 
     run(session, work)
 
@@ -152,7 +152,7 @@ async def _watch(
     consumer: Consumer,
     write: Callable[[str, int, ConsumerRecord], bytes],
     is_wanted: Callable[[ConsumerRecord], bool] | None,
-    throttle: Throttle,
+    throttle: RateLimit,
     count: int | None,
     seconds: float | None,
     decoder: RegistryDecoder | None,
@@ -165,9 +165,9 @@ async def _watch(
             while count is None or printed < count:
                 polled = await consumer.poll(timeout_ms=_POLL_MS)
                 now = time.monotonic()
-                if throttle.left_out_untold and throttle.lets_through(now):
-                    say(f"... {count_text(throttle.left_out_untold, 'record')} not shown")
-                    throttle.left_out_untold = 0
+                if throttle.unreported and throttle.take(now):
+                    say(f"... {count_text(throttle.unreported, 'record')} not shown")
+                    throttle.unreported = 0
                 for name, records in polled.items():
                     if decoder is not None:
                         records = await decoder.decode(records)
@@ -176,7 +176,7 @@ async def _watch(
                             continue
                         if count is not None and printed >= count:
                             break
-                        if throttle.lets_through(now):
+                        if throttle.take(now):
                             out.write(write(name.topic, name.partition, record))
                             printed += 1
                 out.flush()

@@ -179,7 +179,7 @@ def add(session: Session, controller: str | None, config_file: Path | None, yes:
             planned = sorted({*(one.node_id for one in found.voters), voter.id})
             if voter.id not in {one.node_id for one in found.observers}:
                 say(f"controller {voter.id} does not follow the quorum yet: is it running?")
-            if not _is_wanted(session, "add", voter, found, planned, yes=yes):
+            if not _confirm(session, "add", voter, found, planned, yes=yes):
                 return 0
             await admin.add_raft_voter(voter.id, voter.directory_id, voter.endpoints)
         say(f"controller {voter.id} is a voter; voters: {_names(planned)}")
@@ -223,7 +223,7 @@ def remove(session: Session, controller_id: int, directory_id: str | None, yes: 
                 say(f"warning: {text}")
             voter = _Voter(controller_id, key, known.endpoints)
             planned = sorted({one.node_id for one in found.voters} - {controller_id})
-            if not _is_wanted(session, "remove", voter, found, planned, yes=yes):
+            if not _confirm(session, "remove", voter, found, planned, yes=yes):
                 return 0
             await _remove(admin, voter)
         say(f"controller {controller_id} is no longer a voter; voters: {_names(planned)}")
@@ -236,7 +236,7 @@ async def _remove(admin: Admin, voter: _Voter) -> None:
     await admin.remove_raft_voter(voter.id, voter.directory_id)
 
 
-def _is_wanted(
+def _confirm(
     session: Session,
     verb: str,
     voter: _Voter,

@@ -25,7 +25,7 @@ class SeekError(Exception):
     """What was asked for cannot be planned."""
 
 
-class Step(NamedTuple):
+class SeekStep(NamedTuple):
     """A partition of the group, where it is and where it is to be."""
 
     partition: TopicPartition
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 class Plan(NamedTuple):
     """What is to be done, and whether that is all that was asked for."""
 
-    steps: list[Step]
+    steps: list[SeekStep]
     is_whole: bool
 
 
@@ -138,7 +138,8 @@ async def make_plan(
         at_time = times[one].offset if one in times else None
         # A broker answers -1 where no record is so new.
         at_time = None if at_time is not None and at_time < 0 else at_time
-        steps.append(Step(one, known, point.offset(start_offset, end_offset, at_time), end_offset))
+        offset = point.offset(start_offset, end_offset, at_time)
+        steps.append(SeekStep(one, known, offset, end_offset))
     return Plan(steps, is_whole=len(end) == len(wanted))
 
 
