@@ -53,7 +53,7 @@ class Outgoing(NamedTuple):
     data: memoryview
 
 
-class Sender:
+class TaskSender:
     """Sends the batches of one task to their leaders. Its methods run on the loop of the
     connections.
     """

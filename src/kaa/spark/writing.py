@@ -27,7 +27,7 @@ from kaa.records.errors import RecordsError
 from kaa.spark.brokers import brokers_of
 from kaa.spark.errors import OptionError, RowError
 from kaa.spark.identity import give_producer, take_producer
-from kaa.spark.produce import Outgoing, Sender
+from kaa.spark.produce import Outgoing, TaskSender
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -85,7 +85,7 @@ class RowWriter:
         self._options = options
         self._brokers = brokers_of(options.settings)
         self._values = sink_values(options.settings)
-        self._sender = Sender(self._brokers.cluster, self._values, transactional_id)
+        self._sender = TaskSender(self._brokers.cluster, self._values, transactional_id)
         self._is_transactional = transactional_id is not None
         self._before_new_partitions = before_new_partitions
         self._compression = CompressionType[self._values.get_string("compression.type").upper()]

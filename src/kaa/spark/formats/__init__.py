@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     Infer = Callable[[Side], pa.StructType]
 
-__all__ = ["ERROR_COLUMN", "BadRecordError", "FormatPlan", "plan"]
+__all__ = ["ERROR_COLUMN", "BadRecordError", "DecodePlan", "plan"]
 
 ERROR_COLUMN = "kaa_error"
 RECORD_COLUMNS = (
@@ -91,7 +91,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class FormatPlan:
+class DecodePlan:
     """What is decoded, and to which columns."""
 
     parts: tuple[_Part, ...]
@@ -119,7 +119,7 @@ class FormatPlan:
 
         return pa.schema([*schema, *self.fields()])
 
-    def with_types(self, schema: pa.Schema) -> FormatPlan:
+    def with_types(self, schema: pa.Schema) -> DecodePlan:
         """The same plan, with the types that a table has for these columns."""
         from kaa.spark.formats.conform import nullable, struct_of
 
@@ -181,7 +181,7 @@ class FormatPlan:
 
 def plan(
     options: Mapping[str, str], topics: Sequence[str], infer: Infer | None = None
-) -> FormatPlan | None:
+) -> DecodePlan | None:
     """What the options ask to decode; asks the registry for the schemas of the topics, or `infer`
     for the columns of JSON that has no schema.
     """
@@ -204,7 +204,7 @@ def plan(
             raise SchemaError(f"{side}Format=json needs a schema here")
         names = tuple(_name(side, field.name) for field in kind)
         parts.append(_Part(wanted, topics[0], names, kind))
-    return FormatPlan(tuple(parts), policy) if parts else None
+    return DecodePlan(tuple(parts), policy) if parts else None
 
 
 def _described(wanted: FormatOptions, topics: Sequence[str]) -> pa.StructType:

@@ -461,7 +461,7 @@ cdef int decode(Node* nodes, Node* node, Input* source) noexcept nogil:
 
 
 cdef class Owned:
-    # A buffer that was malloc'ed; whoever views it keeps it alive.
+    # A buffer that was malloc'ed; a view of it keeps it alive.
     cdef uint8_t* data
     cdef Py_ssize_t size
 

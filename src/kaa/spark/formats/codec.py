@@ -23,7 +23,7 @@ class Decoded(NamedTuple):
     errors: list[tuple[int, str]]
 
 
-class Codec(Protocol):
+class SchemaCodec(Protocol):
     """One schema of one format."""
 
     @property

@@ -31,7 +31,7 @@ from kaa.spark.formats.untyped import pa, pc
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kaa.spark.formats.codec import Codec
+    from kaa.spark.formats.codec import SchemaCodec
     from kaa.spark.formats.options import FormatOptions
     from kaa.spark.formats.registry import RegisteredSchema
     from kaa.spark.formats.untyped import Array, StructType
@@ -57,7 +57,7 @@ def codec(
     schema: str | bytes,
     references: tuple[tuple[str, str], ...] = (),
     message: str | tuple[int, ...] | None = None,
-) -> Codec:
+) -> SchemaCodec:
     """The codec of a schema, compiled once in a process."""
     if kind == "avro":
         text = schema if isinstance(schema, str) else schema.decode()
@@ -74,7 +74,7 @@ def inferred_codec(kind: StructType) -> InferredJsonCodec:
     return InferredJsonCodec(kind)
 
 
-def reader_codec(options: FormatOptions, topic: str) -> Codec:
+def reader_codec(options: FormatOptions, topic: str) -> SchemaCodec:
     """The codec whose columns a reader of the topic gets."""
     if options.schema is not None:
         return codec(options.kind, options.schema, (), options.message)
@@ -90,7 +90,7 @@ def reader_codec(options: FormatOptions, topic: str) -> Codec:
 
 def _registered(
     options: FormatOptions, schema: RegisteredSchema, message: tuple[int, ...] | None
-) -> Codec:
+) -> SchemaCodec:
     kind = _REGISTRY_TYPES.get(schema.type)
     if kind != options.kind:
         raise SchemaError(f"schema {schema.id} is {schema.type}, not {options.kind}")
@@ -98,7 +98,7 @@ def _registered(
 
 
 def decode_column(
-    values: Array, options: FormatOptions, codec_of_reader: Codec, kind: StructType
+    values: Array, options: FormatOptions, codec_of_reader: SchemaCodec, kind: StructType
 ) -> Decoded:
     """Decodes the values to the columns of `kind`.
 

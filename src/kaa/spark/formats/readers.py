@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
     from pyspark.sql.types import StructType
 
-    from kaa.spark.formats import FormatPlan
+    from kaa.spark.formats import DecodePlan
     from kaa.spark.formats.inference import Inferred
     from kaa.spark.formats.options import Side
     from kaa.spark.options import SourceOptions
@@ -30,7 +30,7 @@ def is_decoding(options: Mapping[str, str]) -> bool:
 
 def plan_of(
     options: Mapping[str, str], source: SourceOptions, schema: StructType | None = None
-) -> FormatPlan:
+) -> DecodePlan:
     """The plan of a query; a pattern of topics means those that there are.
 
     Inferred columns are those of the schema that Spark hands back, where it does: what is looked
@@ -58,7 +58,7 @@ def plan_of(
     return planned
 
 
-def plan_with(options: Mapping[str, str], kind: pa.StructType) -> FormatPlan:
+def plan_with(options: Mapping[str, str], kind: pa.StructType) -> DecodePlan:
     """The plan of a query that decodes JSON values to columns that are known."""
     planned = formats.plan(options, [""], lambda _: kind)
     assert planned is not None, "asked only where something is decoded"
@@ -88,7 +88,7 @@ def _columns_of_side(side: Side, schema: StructType) -> pa.StructType:
     return kind
 
 
-def decoded_schema(plan: FormatPlan, columns: Sequence[str]) -> StructType:
+def decoded_schema(plan: DecodePlan, columns: Sequence[str]) -> StructType:
     """Columns of the record and the decoded ones, for Spark."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -113,14 +113,14 @@ def _record_part(schema: StructType) -> StructType:
     return StructType([one for one in schema.fields if one.name in COLUMN_TYPES])
 
 
-def _read_columns(present: tuple[str, ...], plan: FormatPlan) -> tuple[str, ...]:
+def _read_columns(present: tuple[str, ...], plan: DecodePlan) -> tuple[str, ...]:
     """What is read of each record: what was asked for, what is decoded, what names a bad one."""
     needed = [part.options.side for part in plan.parts]
     return tuple(dict.fromkeys((*present, *needed, "topic", "partition", "offset")))
 
 
 def _decoded(
-    plan: FormatPlan, names: Sequence[str], batches: Iterator[pa.RecordBatch]
+    plan: DecodePlan, names: Sequence[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = plan.decode(batch)
@@ -131,7 +131,7 @@ def _decoded(
 class DecodingReader(TopicReader):
     """The batch reader."""
 
-    def __init__(self, options: SourceOptions, schema: StructType, plan: FormatPlan) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType, plan: DecodePlan) -> None:
         super().__init__(options, _record_part(schema))
         self._columns = _read_columns(self._columns, plan)
         self._names = [one.name for one in schema.fields]
@@ -149,7 +149,7 @@ class DecodingStreamReader(TopicStreamReader):
         options: SourceOptions,
         columns: tuple[str, ...],
         names: Sequence[str],
-        plan: FormatPlan,
+        plan: DecodePlan,
     ) -> None:
         super().__init__(options, columns)
         self._names = names
@@ -163,7 +163,7 @@ class DecodingStreamReader(TopicStreamReader):
 
 
 def stream_reader(
-    options: SourceOptions, schema: StructType, plan: FormatPlan
+    options: SourceOptions, schema: StructType, plan: DecodePlan
 ) -> DecodingStreamReader:
     """The reader of a streaming query whose values are decoded."""
     present = tuple(one.name for one in _record_part(schema).fields)

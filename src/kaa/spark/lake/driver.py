@@ -74,7 +74,7 @@ class RoundReport:
         return sum(max(0, end - self.offsets.get(one, 0)) for one, end in self.ends.items())
 
 
-def table_schema(settings: LakeSettings, plan: formats.FormatPlan | None) -> Schema:
+def table_schema(settings: LakeSettings, plan: formats.DecodePlan | None) -> Schema:
     """The columns of the table: those of records that are kept, and the decoded ones."""
     fields = [pa.field(name, COLUMN_TYPES[name]) for name in settings.columns]
     if plan is not None:
@@ -92,7 +92,7 @@ def dead_letter_schema() -> Schema:
     return pa.schema([*fields, pa.field(formats.ERROR_COLUMN, pa.string())])
 
 
-def format_plan(settings: LakeSettings, infer: formats.Infer) -> formats.FormatPlan | None:
+def format_plan(settings: LakeSettings, infer: formats.Infer) -> formats.DecodePlan | None:
     """What is decoded; bad records are set apart here, whatever `badRecords` says."""
     options = {**settings.formats, "badRecords": "permissive"}
     return formats.plan(options, [settings.topic], infer)

@@ -61,7 +61,7 @@ class Version:
     operation: str
 
 
-class Versions(Protocol):
+class TableVersions(Protocol):
     """The snapshots of a table."""
 
     def lineage(self) -> Sequence[Version]:
@@ -83,7 +83,7 @@ class Limits:
 
 
 def later(
-    versions: Versions, start: StreamPosition, head: str, changes: Changes
+    versions: TableVersions, start: StreamPosition, head: str, changes: Changes
 ) -> Iterator[tuple[DataFileInfo | None, StreamPosition]]:
     """The files after a position up to the snapshot `head`, each with the position after it.
 
@@ -137,7 +137,7 @@ def _behind(lineage: Sequence[Version], start: str, head: str) -> list[Version]:
 
 
 def end_of_batch(
-    versions: Versions, start: StreamPosition, head: str, changes: Changes, limits: Limits
+    versions: TableVersions, start: StreamPosition, head: str, changes: Changes, limits: Limits
 ) -> StreamPosition:
     """Where a batch ends that begins at a position."""
     end, files, size = start, 0, 0
@@ -155,7 +155,7 @@ def end_of_batch(
 
 
 def files_between(
-    versions: Versions, start: StreamPosition, end: StreamPosition, changes: Changes
+    versions: TableVersions, start: StreamPosition, end: StreamPosition, changes: Changes
 ) -> list[DataFileInfo]:
     """The files of a batch."""
     found: list[DataFileInfo] = []

@@ -41,7 +41,7 @@ from kaa.spark.lake.table import WrittenFile
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kaa.spark.formats import FormatPlan
+    from kaa.spark.formats import DecodePlan
     from kaa.spark.formats.options import Side
     from kaa.spark.formats.untyped import RecordBatch, Schema, StructType, Table
     from kaa.spark.lake.partitioning import Part, Term
@@ -65,7 +65,7 @@ class WriteTask:
     # None where the rows do not come from a topic.
     source: SourceOptions | None = field(repr=False)
     tasks: tuple[Task, ...]
-    formats: FormatPlan | None = field(repr=False)
+    formats: DecodePlan | None = field(repr=False)
     terms: tuple[Term, ...]
     place: WritePlace = field(repr=False)
     commit_id: str
@@ -123,7 +123,7 @@ def _write(
 
 
 def _decode(
-    formats: FormatPlan, task: WriteTask, batch: RecordBatch, seen: dict[Side, StructType]
+    formats: DecodePlan, task: WriteTask, batch: RecordBatch, seen: dict[Side, StructType]
 ) -> RecordBatch:
     """The batch with its decoded columns; fields that there are no columns for are noted."""
     if not task.looks_for_more:

@@ -50,7 +50,7 @@ from kaa.records.record import encode_record
 from kaa.spark.errors import SparkSourceError, SupersededError
 from kaa.spark.once.machine import Decision, Entry, Outcome
 from kaa.spark.once.transactions import add_partitions, end_transaction, init_transaction
-from kaa.spark.produce import Outgoing, Sender
+from kaa.spark.produce import Outgoing, TaskSender
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Decisions:
         timeout_ms = self._brokers.timeout_ms
         try:
             await add_partitions(cluster, identity, [self._partition], timeout_ms)
-            sender = Sender(cluster, self._values, self._commit_id)
+            sender = TaskSender(cluster, self._values, self._commit_id)
             await sender.deliver([Outgoing(self._partition, self._batch(identity, decision))])
             error = await end_transaction(cluster, identity, timeout_ms, is_commit=True)
         except KafkaError as failure:

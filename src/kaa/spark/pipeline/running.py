@@ -72,7 +72,7 @@ class PipelineRun:
         """Runs until all is done or stopped; raises PipelineError if a part failed."""
         try:
             self._start()
-            while not self._is_over():
+            while not self._step():
                 self._look()
                 self._stop.wait(PIPELINE_LOOK_SECONDS)
         finally:
@@ -153,7 +153,8 @@ class PipelineRun:
 
     # --- looking
 
-    def _is_over(self) -> bool:
+    def _step(self) -> bool:
+        """Starts the tables once the streams have ended; whether all of it is over."""
         if self._stop.is_set() or any(one.error for one in self.parts):
             return True
         if any(query.isActive for _, query in self._queries):

@@ -60,19 +60,19 @@ class Piece(NamedTuple):
         return ceil(segment.size_bytes * (self.end - self.start) / max(1, span))
 
 
-class Part(NamedTuple):
+class PlannedPart(NamedTuple):
     """What one task reads: pieces that cover the range, or none, and then brokers have it."""
 
     range: OffsetRange
     pieces: tuple[Piece, ...] = ()
 
-    def clipped(self, range_: OffsetRange) -> Part:
+    def clipped(self, range_: OffsetRange) -> PlannedPart:
         """What of it lies within a range."""
         kept = (
             one._replace(start=max(one.start, range_.start), end=min(one.end, range_.end))
             for one in self.pieces
         )
-        return Part(range_, tuple(one for one in kept if one.start < one.end))
+        return PlannedPart(range_, tuple(one for one in kept if one.start < one.end))
 
 
 def pieces_of(
@@ -124,25 +124,27 @@ def tiered_end(pieces: Sequence[Piece], start: int) -> int:
 # --- tasks
 
 
-def parts_of(whole: OffsetRange, pieces: Iterable[Piece], bytes_max: int) -> list[Part]:
+def parts_of(whole: OffsetRange, pieces: Iterable[Piece], bytes_max: int) -> list[PlannedPart]:
     """A range as tasks of about `bytes_max` at most; those that brokers have are not cut."""
-    parts: list[Part] = []
+    parts: list[PlannedPart] = []
     position = whole.start
     size = 0
     for piece in (small for whole_piece in pieces for small in _cut(whole_piece, bytes_max)):
         if piece.start > position:
-            parts.append(Part(OffsetRange(whole.partition, position, piece.start)))
+            parts.append(PlannedPart(OffsetRange(whole.partition, position, piece.start)))
         last = parts[-1] if parts else None
         if last is not None and last.pieces and size + piece.bytes <= bytes_max:
             whole_range = last.range._replace(end=piece.end)
-            parts[-1] = Part(whole_range, (*last.pieces, piece))
+            parts[-1] = PlannedPart(whole_range, (*last.pieces, piece))
             size += piece.bytes
         else:
-            parts.append(Part(OffsetRange(whole.partition, piece.start, piece.end), (piece,)))
+            parts.append(
+                PlannedPart(OffsetRange(whole.partition, piece.start, piece.end), (piece,))
+            )
             size = piece.bytes
         position = piece.end
     if position < whole.end:
-        parts.append(Part(OffsetRange(whole.partition, position, whole.end)))
+        parts.append(PlannedPart(OffsetRange(whole.partition, position, whole.end)))
     return parts
 
 
@@ -155,11 +157,11 @@ def _cut(piece: Piece, bytes_max: int) -> Iterator[Piece]:
 
 
 def split_parts(
-    parts: Sequence[Part], min_partitions: int | None, max_records: int | None
-) -> list[Part]:
+    parts: Sequence[PlannedPart], min_partitions: int | None, max_records: int | None
+) -> list[PlannedPart]:
     """More and smaller tasks, as the options of a query ask for."""
     small = split((part.range for part in parts), min_partitions, max_records)
-    cut: list[Part] = []
+    cut: list[PlannedPart] = []
     number = 0
     for range_ in small:
         while not (

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kaa.spark.options import SourceOptions
     from kaa.spark.plan import OffsetRange
     from kaa.spark.tier.aborted import Aborted
-    from kaa.spark.tier.plan import ChainEpoch, Part, Piece
+    from kaa.spark.tier.plan import ChainEpoch, Piece, PlannedPart
     from kaa.tier.metadata.cache import RemoteLogCache
 
 LATEST_TIERED: Final = -5
@@ -228,7 +228,7 @@ def tiered_tasks(
 ) -> list[Task]:
     """The tasks of a query that may read the store."""
     tasks = []
-    parts: list[Part] = []
+    parts: list[PlannedPart] = []
     aborted: dict[TopicPartition, Sequence[Aborted]] = {}
     for planned in planner_of(options).plan(ranges, topic_ids):
         parts += parts_of(planned.range, planned.pieces, SPARK_TIER_TASK_BYTES)

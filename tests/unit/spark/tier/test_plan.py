@@ -12,8 +12,8 @@ from kaa.spark.plan import OffsetRange
 from kaa.spark.tier.plan import (
     OFFSET_MAX,
     ChainEpoch,
-    Part,
     Piece,
+    PlannedPart,
     parts_of,
     pieces_of,
     runs_of,
@@ -136,7 +136,7 @@ def test_tasks_are_cut_by_bytes() -> None:
     assert [(one.range.start, one.range.end) for one in small] == [
         (0, 25), (25, 50), (50, 75), (75, 100),
     ]  # fmt: skip
-    assert parts_of(whole(300, 350), [], 100) == [Part(whole(300, 350))]
+    assert parts_of(whole(300, 350), [], 100) == [PlannedPart(whole(300, 350))]
 
 
 def test_tasks_are_cut_further_as_the_query_asks() -> None:

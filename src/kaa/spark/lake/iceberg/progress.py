@@ -48,7 +48,7 @@ class Ancestor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TableProgress:
     """What the property says."""
 
     snapshot_id: int
@@ -84,13 +84,13 @@ class Progress:
         return bool(lineage) and is_newer and not exists
 
 
-def read_progress(text: str) -> Progress:
+def read_progress(text: str) -> TableProgress:
     """Reads the property; raises ValueError."""
     try:
         found = json.loads(text)
         version = found["version"]
         if version == _VERSION:
-            return Progress(
+            return TableProgress(
                 found["snapshot"],
                 found["sequence"],
                 found["commit"],

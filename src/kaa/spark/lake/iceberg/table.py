@@ -47,7 +47,7 @@ from kaa.spark.lake.iceberg.columns import (
     wanted_name,
 )
 from kaa.spark.lake.iceberg.files import data_file, delete_file
-from kaa.spark.lake.iceberg.progress import Ancestor, Progress, read_progress
+from kaa.spark.lake.iceberg.progress import Ancestor, TableProgress, read_progress
 from kaa.spark.lake.iceberg.spec import part_of, terms_of, transform_of
 from kaa.spark.lake.iceberg.together import first_line, no_answer
 from kaa.spark.lake.increments import Version
@@ -468,7 +468,7 @@ class IcebergTable:
         def properties(snapshot_id: int, sequence_number: int) -> dict[str, str]:
             if commit.offsets is None:
                 return {}
-            now = Progress(
+            now = TableProgress(
                 snapshot_id,
                 sequence_number,
                 commit.commit_id,

@@ -8,7 +8,7 @@ import pytest
 
 from kaa.spark.lake.iceberg.progress import (
     Ancestor,
-    Progress,
+    TableProgress,
     digest,
     packed,
     read_progress,
@@ -16,7 +16,7 @@ from kaa.spark.lake.iceberg.progress import (
 )
 
 OFFSETS = {0: 12, 3: 2**40, 17: 0}
-PROGRESS = Progress(4711, 5, "c1", "topic.with.dots", "append", OFFSETS)
+PROGRESS = TableProgress(4711, 5, "c1", "topic.with.dots", "append", OFFSETS)
 
 
 def test_it_is_read_as_it_was_written() -> None:
@@ -29,7 +29,7 @@ def test_it_is_read_as_it_was_written() -> None:
 def test_ten_thousand_partitions_take_less_than_a_hundred_kilobytes() -> None:
     random = Random(7)
     offsets = {partition: random.randrange(2**43) for partition in range(10_000)}
-    text = Progress(2**62, 2**40, "c" * 16, "t" * 22, "append", offsets).write()
+    text = TableProgress(2**62, 2**40, "c" * 16, "t" * 22, "append", offsets).write()
     assert len(text) <= 100_000
     assert read_progress(text).offsets == offsets
 
