@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kaa.tier.store.objects import ObjectStore
 
 
-class Finding(NamedTuple):
+class TierProblem(NamedTuple):
     """Something that is not as it should be."""
 
     kind: str
@@ -40,16 +40,16 @@ def readable(cache: RemoteLogCache) -> list[SegmentMetadata]:
     return sorted(found, key=lambda one: (one.start_offset, one.end_offset))
 
 
-def gaps(segments: Sequence[SegmentMetadata], start: int, local_start: int) -> list[Finding]:
+def gaps(segments: Sequence[SegmentMetadata], start: int, local_start: int) -> list[TierProblem]:
     """Offsets that nobody has; segments come in their order."""
     found, position = [], start
     for segment in segments:
         if segment.start_offset > position and position < local_start:
             end = min(segment.start_offset, local_start) - 1
-            found.append(Finding("gap", f"offsets {position} to {end}"))
+            found.append(TierProblem("gap", f"offsets {position} to {end}"))
         position = max(position, segment.end_offset + 1)
     if position < local_start:
-        found.append(Finding("gap", f"offsets {position} to {local_start - 1}"))
+        found.append(TierProblem("gap", f"offsets {position} to {local_start - 1}"))
     return found
 
 
@@ -61,7 +61,7 @@ async def verify(
     start: int,
     local_start: int,
     deep: bool,
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[TierProblem]:
     """Yields what is wrong with a remote log, by the table above; `deep` reads every object.
     StoreError if the store does not answer.
     """
@@ -74,16 +74,16 @@ async def verify(
             try:
                 await RemoteSegments(store).verify(segment)
             except DamagedObjectError as error:
-                yield Finding("damaged", str(error))
+                yield TierProblem("damaged", str(error))
     for name in sizes:
         parsed = parse_name(name)
         if parsed is None or parsed.segment_id not in cache:
-            yield Finding("orphan", name)
+            yield TierProblem("orphan", name)
     for finding in gaps(segments, start, local_start):
         yield finding
 
 
-def _parts(segment: SegmentMetadata, sizes: dict[str, int]) -> list[Finding]:
+def _parts(segment: SegmentMetadata, sizes: dict[str, int]) -> list[TierProblem]:
     """Objects that are not there, or have the wrong size. A segment of a JVM broker has no list of
     them, and only its log is known to be there.
     """
@@ -94,7 +94,7 @@ def _parts(segment: SegmentMetadata, sizes: dict[str, int]) -> list[Finding]:
     for part, size in expected.items():
         name = object_name(segment, part)
         if name not in sizes:
-            found.append(Finding("missing", name))
+            found.append(TierProblem("missing", name))
         elif sizes[name] != size:
-            found.append(Finding("damaged", f"{name} has {sizes[name]} bytes, not {size}"))
+            found.append(TierProblem("damaged", f"{name} has {sizes[name]} bytes, not {size}"))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaa.tier.metadata.model import SegmentMetadata, SegmentState
-from kaa.tier.verify import Finding, gaps
+from kaa.tier.verify import TierProblem, gaps
 from tests.unit.tier.metadata.samples import PARTITION, segment_id
 
 
@@ -15,9 +15,9 @@ def segment(start: int, end: int) -> SegmentMetadata:
 def test_gaps() -> None:
     whole = [segment(0, 9), segment(10, 19), segment(15, 29)]
     assert gaps(whole, 0, 30) == gaps(whole, 5, 12) == gaps([], 7, 7) == []
-    assert gaps(whole, 0, 32) == [Finding("gap", "offsets 30 to 31")]
+    assert gaps(whole, 0, 32) == [TierProblem("gap", "offsets 30 to 31")]
     assert gaps([segment(4, 9), segment(12, 19)], 2, 15) == [
-        Finding("gap", "offsets 2 to 3"),
-        Finding("gap", "offsets 10 to 11"),
+        TierProblem("gap", "offsets 2 to 3"),
+        TierProblem("gap", "offsets 10 to 11"),
     ]
-    assert gaps([], 0, 3) == [Finding("gap", "offsets 0 to 2")]
+    assert gaps([], 0, 3) == [TierProblem("gap", "offsets 0 to 2")]
