@@ -19,19 +19,19 @@ DECODERS_SHARE = 0.25
 def main(arguments: list[str]) -> None:
     name, *options = arguments
     with atheris.instrument_imports(include=["kaa"]):
-        from kaa.wire.source import Source
+        from kaa.wire.source import FunctionSource
         from tests.fuzz.targets import TARGETS
 
-    plain = Source.compiled
+    plain = FunctionSource.compiled
     random = Random()
 
-    def compiled(self: Source) -> Any:
+    def compiled(self: FunctionSource) -> Any:
         # Only what reads hostile bytes is worth the time that this takes.
         is_decoder = self.lines[0].startswith("def decode(")
         is_chosen = is_decoder and random.random() < DECODERS_SHARE
         return atheris.instrument_func(plain(self)) if is_chosen else plain(self)
 
-    Source.compiled = compiled  # type: ignore[method-assign]
+    FunctionSource.compiled = compiled  # type: ignore[method-assign]
     atheris.Setup([sys.argv[0], *options], TARGETS[name].run)
     atheris.Fuzz()
 

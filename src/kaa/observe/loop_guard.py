@@ -91,7 +91,7 @@ class LoopGuard:
             return
         spent_ms = (time.thread_time() - self._collecting_since) * 1000
         generation = f"generation {info['generation']}"
-        if spent_ms > LOOP_HELD_MS_MAX and self._is_news(("the collector", generation)):
+        if spent_ms > LOOP_HELD_MS_MAX and self._note(("the collector", generation)):
             text = f"the loop was held for {spent_ms:.0f} ms by the collector of garbage"
             self._loop.call_soon_threadsafe(self._report, f"{text} ({generation})")
 
@@ -124,7 +124,7 @@ class LoopGuard:
 
     def _tell(self, stacks: Counter[Stack], held_ms: float, cpu_ms: float) -> None:
         functions, line = _culprit(stacks)
-        if not self._is_news(functions):
+        if not self._note(functions):
             return
         place, *callers = functions[: -_FRAMES_SHOWN - 1 : -1]
         path, _, name = place.partition(" ")
@@ -132,8 +132,8 @@ class LoopGuard:
         text = f"the loop was held for {held_ms:.0f} ms ({cpu_ms:.0f} of the processor) by {who}"
         self._loop.call_soon_threadsafe(self._report, text)
 
-    def _is_news(self, culprit: tuple[str, ...]) -> bool:
-        """Whether it was not reported lately."""
+    def _note(self, culprit: tuple[str, ...]) -> bool:
+        """Notes that something is about to be reported; False if it was lately."""
         now = time.monotonic()
         for stack, at in tuple(self._reported.items()):
             if now - at >= AGAIN_SECONDS:

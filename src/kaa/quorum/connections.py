@@ -133,8 +133,8 @@ class Connections:
         now_ms: int,
         pause_ms: int | None = None,
     ) -> None:
-        """Note the end of a request; unless it was `ok`, the node is left alone for `pause_ms`, a
-        moment unless told.
+        """Note the end of a request; unless it was `ok`, the node is left alone for `pause_ms`, by
+        default the pause before any retry.
 
         Handling the answer may have reset the connections; then there is nothing to note.
         """

@@ -80,7 +80,7 @@ class VoterChange:
 
 
 def handle_add_voter(replica: Replica, request_id: int, request: AddVoterRequest) -> None:
-    if _is_malformed(replica, request_id, request.key):
+    if _refuse_malformed(replica, request_id, request.key):
         return
     if are_too_many(request.endpoints):
         message = f"the voter has more than {limits.QUORUM_LISTENERS_MAX} endpoints"
@@ -108,7 +108,7 @@ def handle_add_voter(replica: Replica, request_id: int, request: AddVoterRequest
 
 
 def handle_remove_voter(replica: Replica, request_id: int, request: RemoveVoterRequest) -> None:
-    if _is_malformed(replica, request_id, request.key):
+    if _refuse_malformed(replica, request_id, request.key):
         return
     found = _leader_that_may_change(replica, "removing a voter")
     if not isinstance(found, Leader):
@@ -195,8 +195,10 @@ def _change_under_way(replica: Replica, leader: Leader) -> str | None:
     return None
 
 
-def _is_malformed(replica: Replica, request_id: int, key: ReplicaKey) -> bool:
-    """Refuses, as Kafka does before it looks at anything else, where nobody can be meant."""
+def _refuse_malformed(replica: Replica, request_id: int, key: ReplicaKey) -> bool:
+    """Refuses, as Kafka does before it looks at anything else, where nobody can be meant; whether
+    it did.
+    """
     if not isinstance(replica.state, Leader):
         _refuse(replica, request_id, Errors.NOT_LEADER_OR_FOLLOWER, _NOT_THE_LEADER)
     elif key.directory_id is None or key.id < 0:

@@ -318,7 +318,7 @@ class ArrowDecoder:
             return
         is_aborted = False
         if magic == MAGIC_V2 and self._watches_producers and header.producer_id > -1:
-            is_aborted = self._is_aborted(header, view)
+            is_aborted = self._follow_transactions(header, view)
         if is_aborted or header.is_control or header.last_offset < self._next_offset:
             self._batch_next_offset = header.next_offset
             self._next_offset = max(self._next_offset, header.next_offset)
@@ -369,7 +369,8 @@ class ArrowDecoder:
         payload = view[HEADER_BYTES:]
         return payload if header.codec == 0 else self._expand(payload, header.codec)
 
-    def _is_aborted(self, header: _BatchHeader, view: memoryview) -> bool:
+    def _follow_transactions(self, header: _BatchHeader, view: memoryview) -> bool:
+        """Whether the batch is aborted; notes which transactions are once it has passed."""
         while self._aborted and self._aborted[0][0] <= header.last_offset:
             self._aborted_producers.add(self._aborted.popleft()[1])
         if not header.is_control:

@@ -63,7 +63,7 @@ class Sent(NamedTuple):
     log_start_offset: int = -1
 
 
-class Session:
+class FetchSession:
     """The partitions of one client, in the order in which they are served."""
 
     __slots__ = (
@@ -118,7 +118,7 @@ class FetchContext:
     def __init__(
         self,
         positions: dict[PartitionKey, Position],
-        session: Session | None = None,
+        session: FetchSession | None = None,
         error: Errors = Errors.NONE,
     ) -> None:
         # In the order in which they are read.
@@ -169,7 +169,7 @@ class FetchSessions:
         # sessions.
         self._random_id = random_id
         # Least lately used first.
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, FetchSession] = {}
         self.evicted_count = 0
 
     def __len__(self) -> int:
@@ -230,13 +230,15 @@ class FetchSessions:
         is_follower: bool,
         uses_ids: bool,
         now_ms: int,
-    ) -> Session | None:
+    ) -> FetchSession | None:
         if not positions or not self._make_room(len(positions), is_follower, now_ms):
             return None
         session_id = self._random_id()
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._random_id()
-        session = Session(session_id, is_follower=is_follower, uses_ids=uses_ids, now_ms=now_ms)
+        session = FetchSession(
+            session_id, is_follower=is_follower, uses_ids=uses_ids, now_ms=now_ms
+        )
         session.update(positions.items(), ())
         self._sessions[session_id] = session
         return session
@@ -251,7 +253,7 @@ class FetchSessions:
         self.evicted_count += 1
         return True
 
-    def _victim(self, size: int, is_follower: bool, now_ms: int) -> Session | None:
+    def _victim(self, size: int, is_follower: bool, now_ms: int) -> FetchSession | None:
         if not self._sessions:
             return None
         oldest = next(iter(self._sessions.values()))

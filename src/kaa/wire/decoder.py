@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kaa.wire.schema import RECORDS, Fixed, Struct, fields_of
-from kaa.wire.source import Source, default_text
+from kaa.wire.source import FunctionSource, default_text
 
 if TYPE_CHECKING:
     from kaa.wire.schema import Field, Message
@@ -24,7 +24,7 @@ Decoder = Callable[[Any, int, int, int, int], tuple[Any, int]]
 
 def compile_decoder(message: type[Message], version: int) -> Decoder:
     """A function (buffer, position, end, budget, tags_max) -> (message, position)."""
-    source = Source("decode(buf, p, end, budget, tags_max)")
+    source = FunctionSource("decode(buf, p, end, budget, tags_max)")
     writer = _DecoderWriter(source, message, version)
     source.line(f"o = new({source.bind('C', message)})")
     writer.struct(message, "o")
@@ -44,7 +44,7 @@ def has_records(struct_class: type[Struct], version: int) -> bool:
 class _DecoderWriter:
     """Writes the body of a decoder; `pending` holds fixed-width targets not yet unpacked."""
 
-    def __init__(self, source: Source, message: type[Message], version: int) -> None:
+    def __init__(self, source: FunctionSource, message: type[Message], version: int) -> None:
         self.source = source
         self.version = version
         self.is_flexible = version in message.flexible_versions

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kaa.wire.schema import RECORDS, Fixed, Struct, fields_of
-from kaa.wire.source import Source, default_text
+from kaa.wire.source import FunctionSource, default_text
 
 if TYPE_CHECKING:
     from kaa.wire.schema import Field, Message
@@ -23,7 +23,7 @@ Encoder = Callable[[Any, bytearray, list[tuple[int, Any]]], None]
 
 def compile_encoder(message: type[Message], version: int) -> Encoder:
     """A function (message, out, splices) that appends the message."""
-    source = Source("encode(o, w, splices)")
+    source = FunctionSource("encode(o, w, splices)")
     _EncoderWriter(source, message, version).struct(message, "o")
     encoder: Encoder = source.compiled()
     return encoder
@@ -32,7 +32,7 @@ def compile_encoder(message: type[Message], version: int) -> Encoder:
 class _EncoderWriter:
     """Writes the body of an encoder; `pending` holds fixed-width values not yet packed."""
 
-    def __init__(self, source: Source, message: type[Message], version: int) -> None:
+    def __init__(self, source: FunctionSource, message: type[Message], version: int) -> None:
         self.source = source
         self.version = version
         self.valid = message.valid_versions

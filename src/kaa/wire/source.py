@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kaa.wire.schema import Field
 
 
-class Source:
+class FunctionSource:
     """Lines of Python and the objects they name; becomes one function."""
 
     def __init__(self, signature: str) -> None:
@@ -73,7 +73,7 @@ class Source:
         return self.names[self.lines[0].split("(")[0].removeprefix("def ")]
 
 
-def default_text(source: Source, field: Field) -> str:
+def default_text(source: FunctionSource, field: Field) -> str:
     """An expression for the field's default; a fresh object each time where it is mutable."""
     default = field.default
     if default == [] and isinstance(default, list):
@@ -88,7 +88,7 @@ def default_text(source: Source, field: Field) -> str:
 def compile_constructor(struct_class: type[Struct]) -> Callable[..., None]:
     """A keyword-only `__init__` with every field optional."""
     fields = fields_of(struct_class)
-    source = Source("")
+    source = FunctionSource("")
     parameters = []
     mutable = []
     for field in fields:

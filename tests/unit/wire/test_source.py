@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kaa.wire.schema import fields_of
-from kaa.wire.source import Source, compile_constructor, default_text
+from kaa.wire.source import FunctionSource, compile_constructor, default_text
 from tests.unit.wire.samples import Leaf, Sample
 
 
 def test_lines_become_a_function() -> None:
-    source = Source("add(a, b)")
+    source = FunctionSource("add(a, b)")
     source.line("if a:")
     source.indent += 1
     source.line("return a + b")
@@ -22,12 +22,12 @@ def test_lines_become_a_function() -> None:
 
 
 def test_fresh_names_are_never_the_same() -> None:
-    source = Source("f()")
+    source = FunctionSource("f()")
     assert len({source.fresh("n") for _ in range(100)}) == 100
 
 
 def test_an_object_is_bound_to_one_name() -> None:
-    source = Source("f()")
+    source = FunctionSource("f()")
     thing, equal_thing = [1], [1]
     name = source.bind("C", thing)
     assert source.bind("C", thing) == name
@@ -37,7 +37,7 @@ def test_an_object_is_bound_to_one_name() -> None:
 
 
 def test_equal_layouts_share_one_struct() -> None:
-    source = Source("f()")
+    source = FunctionSource("f()")
     pack = source.struct_method("hi?", "pack")
     assert source.struct_method("hi?", "pack") == pack
     assert source.struct_method("hi?", "unpack_from") != pack
@@ -48,7 +48,7 @@ def test_equal_layouts_share_one_struct() -> None:
 
 @pytest.mark.parametrize("field", fields_of(Sample), ids=lambda field: str(field.name))
 def test_default_text_evaluates_to_the_default(field: object) -> None:
-    source = Source("f()")
+    source = FunctionSource("f()")
     [same] = [each for each in fields_of(Sample) if each is field]
     source.line(f"return {default_text(source, same)}")
     default = source.compiled()
