@@ -19,6 +19,7 @@ from typing import Final
 from kaa import limits
 from kaa.testing.cuts import CutLoop
 
+_NO_TIME: Final = timedelta()
 _FIRST_STEP_NS: Final = 2_000_000_000
 # Turns of the loop in which a timer fires and the task that waited for it goes on.
 _TURNS: Final = 5
@@ -44,6 +45,8 @@ class Clock:
 
     def advance(
         self,
+        span: timedelta = _NO_TIME,
+        /,
         *,
         days: float = 0,
         hours: float = 0,
@@ -51,8 +54,10 @@ class Clock:
         seconds: float = 0,
     ) -> None:
         """Moves the time of the broker ahead; what became due is done soon after this returns."""
-        span = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-        if not timedelta() <= span <= timedelta(days=limits.TESTING_ADVANCE_DAYS_MAX):
+        if not isinstance(span, timedelta):
+            raise TypeError(f"advance({span!r}) has no unit; write advance(seconds={span!r})")
+        span += timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        if not _NO_TIME <= span <= timedelta(days=limits.TESTING_ADVANCE_DAYS_MAX):
             most = limits.TESTING_ADVANCE_DAYS_MAX
             raise ValueError(f"time moves ahead, and at most {most} days at once, not by {span}")
         self.shift(span // timedelta(microseconds=1) * 1000)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -37,6 +39,16 @@ def test_both_clocks_move_together() -> None:
     for span in (-1, 21):
         with pytest.raises(ValueError, match="time moves ahead"):
             clock.advance(days=span)
+
+
+def test_a_span_has_a_unit() -> None:
+    clock = Clock()
+    clock.advance(timedelta(minutes=1), seconds=1)
+    assert clock.shift_ns == 61 * 10**9
+    bare: Any
+    for bare in (5, -5, "5"):
+        with pytest.raises(TypeError, match=r"has no unit; write advance\(seconds="):
+            clock.advance(bare)
 
 
 def test_retention_takes_what_is_old(broker: Broker) -> None:
