@@ -57,6 +57,16 @@ class Scale:
         disturbed = [one for long in parts for one in long if _culprit(one) in again]
         assert not disturbed, f"{name} held the loop:\n" + "\n".join(disturbed)
 
+    def held_again(self, long: list[str], again: Callable[[], list[str]]) -> list[str]:
+        """Of turns that were too long in something that takes minutes: what was so when it was done
+        once more. One disturbance is forgiven without that.
+        """
+        if len(long) < 2:
+            return []
+        once_more = again()
+        blamed = {*map(_culprit, long)} & {*map(_culprit, once_more)}
+        return [one for one in (*long, *once_more) if _culprit(one) in blamed]
+
     def steady(self, name: str, work: Callable[[], object]) -> None:
         """Does something that takes many turns; at first codecs may be compiled."""
         work()
