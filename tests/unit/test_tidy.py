@@ -322,10 +322,14 @@ def test_pages_are_plain_english() -> None:
 
 
 def test_comments_and_pages_are_plain_english() -> None:
-    files = [(path, text) for path, text in FILES if path.suffix in {".md", ".py"}]
+    suffixes = {".md", ".py", ".pyx", ".txt"}
+    files = [(path, text) for path, text in FILES if path.suffix in suffixes]
     report(search(NEVER, files, "write it as a native reader would"))
     source = [(path, text) for path, text in files if path.is_relative_to(SOURCE)]
-    report(search(re.compile(r"\b(anew|shall)\b"), source, "write again, over, is to"))
+    python = [(path, text) for path, text in source if path.suffix == ".py"]
+    report(search(re.compile(r"\b(anew|shall)\b"), python, "write again, over, is to"))
+    told = re.compile(r"(?i)\w*[t]old\b(?! otherwise\b)")
+    report(search(told, source, "write informed or reported, in names too"))
 
 
 POINTERS = re.compile(r"\"\"\"\W*[Ss]ee (the (module|class|package|text)|above|below)\b")
@@ -568,14 +572,33 @@ def test_packages_list_their_modules() -> None:
     report(problems)
 
 
+PAGES = {"lake": "spark/lake"}
+"""Pages of internals whose package does not have their name."""
+
+
+def test_pages_of_internals_name_the_modules_of_their_package() -> None:
+    problems = []
+    for page in sorted((ROOT / "docs" / "internals").glob("*.md")):
+        package = SOURCE / PAGES.get(page.stem, page.stem)
+        words = set(re.findall(r"\w+", page.read_text("utf-8")))
+        inside = {path.stem for path in package.glob("*.py")}
+        inside |= {path.parent.name for path in package.glob("*/__init__.py")}
+        problems += [
+            f"{relative(page)}: does not say what {module} is"
+            for module in sorted(inside - words)
+            if not NAMED_ELSEWHERE.match(module)
+        ]
+    report(problems)
+
+
 SAME_NAME = {
     "the client's two faces, with and without `await`": (
         *("Admin", "Consumer", "Producer", "ShareConsumer"),
     ),
     "the same thing, seen from the two ends of a protocol": (
         *("Broker", "ClassicMember", "Cluster", "ConfigEntry", "Connection"),
-        *("ConsumerMember", "Fetcher", "Leave", "MemberState", "ObjectInfo", "Partition"),
-        *("ProducerState", "QuorumDescription", "TransactionMachine"),
+        *("ConsumerMember", "FetchSession", "Fetcher", "Leave", "MemberState", "ObjectInfo"),
+        *("Partition", "ProducerState", "QuorumDescription", "TransactionMachine"),
     ),
     "the same step of the two kinds of groups that reconcile": ("Update",),
     "what `kaa.testing` gives, by the name that the thing itself has": (
@@ -584,11 +607,6 @@ SAME_NAME = {
     "an event, an effect or a result, each of its own machine": (
         *("Append", "Assignment", "Decision", "End", "Entry", "Loaded", "Outcome", "Report"),
         *("Start", "Tick", "Topics", "Wait"),
-    ),
-    "a plain word that two packages use, each for a thing of its own": (
-        *("Codec", "Finding", "FormatPlan", "NewRecord", "Node", "Part", "Place", "Problem"),
-        *("Progress", "Range", "Sender", "Session", "Source", "Span", "Step", "Throttle"),
-        *("Versions",),
     ),
 }
 """Names that two classes have, by the reason."""
