@@ -38,8 +38,7 @@ NET_SCRATCH_BYTES = 1 << 18
 NET_FRAME_BUFFER_BYTES_MIN = 1 << 12
 # How much of a frame is read before others have their turn; one that is larger grows uncopied.
 NET_RECEIVED_PER_TURN_BYTES_MAX = 1 << 20
-# Frames of one connection that are dispatched before others have their turn: small ones take some
-# 50 us each.
+# Frames of one connection that are dispatched before others have their turn, some 50 us each.
 NET_FRAMES_PER_TURN_MAX = 32
 # Answers of one connection that are not known yet, or wait for such; then its socket is not read.
 # Java's producer has five under way.
@@ -58,8 +57,7 @@ NET_PARTS_PER_TURN_MAX = 1 << 10
 NET_PARTS_PER_SEND_MAX = 64
 NET_FILE_PIECE_BYTES = 1 << 20
 NET_TLS_BYTES = 1 << 16
-# How much of a region is brought into memory by a thread at once, and every how many bytes it is
-# looked whether that is necessary.
+# How much of a region a thread brings into memory at once, and how often it looks for need.
 NET_WARMED_BYTES = 1 << 18
 NET_PROBED_BYTES = 1 << 17
 # Regions of files up to this size are copied: it costs less than the second call of `sendfile`.
@@ -286,19 +284,25 @@ COORDINATOR_RECORD_OVERHEAD_BYTES_MAX = 32
 # Hashes of groups, transactional ids and share partitions that are kept, some 100 bytes each.
 COORDINATOR_KEY_HASHES_MAX = 10_000
 
+# A regular expression of a client, and the memory to compile it in: less than 10 ms together.
+REGEX_CHARACTERS_MAX = 4_000
+REGEX_UNICODE_CLASSES_MAX = 8
+REGEX_BYTES_MAX = 1 << 19
+
 # --- groups
+# Topics that a member subscribes to by name, protocols that it knows, and all metadata for them.
+GROUP_SUBSCRIBED_NAMES_MAX = 20_000
+CLASSIC_GROUP_PROTOCOLS_MAX = 1_000
+CLASSIC_GROUP_METADATA_BYTES_MAX = 4 << 20
 # How long a member whose first JoinGroup waits is kept without a sign of life. Fixed in Kafka.
 CLASSIC_GROUP_NEW_MEMBER_JOIN_MS = 300_000
-# Steps of an assignor that run at once, in the heartbeat that asks for it; a step takes well below
-# a microsecond. A bigger assignment is computed in slices, and the next heartbeats get it.
+# Steps of an assignor that run in the heartbeat that asks for it, well below a microsecond each.
 CONSUMER_GROUP_ASSIGNOR_STEPS_MAX = 4_000
-# Partitions that one step of an assignor looks at, steps that run in one slice, and how long others
-# are served before the next one.
+# Partitions that a step of an assignor looks at, steps of a slice, and the pause after that.
 CONSUMER_GROUP_ASSIGNOR_STEP_PARTITIONS_MAX = 250
 CONSUMER_GROUP_ASSIGNOR_SLICE_STEPS_MAX = 4
 CONSUMER_GROUP_ASSIGNOR_PAUSE_MS = 1
-# How often an assignor goes through all topics to even out what members with different
-# subscriptions have. Fixed in Kafka.
+# How often an assignor evens out what members with different subscriptions have, as in Kafka.
 CONSUMER_GROUP_ASSIGNOR_ROUNDS_MAX = 16
 # Shortest time between two resolutions of the regular expressions of a group. Fixed in Kafka.
 CONSUMER_GROUP_REGEX_REFRESH_MS_MIN = 10_000
@@ -306,10 +310,7 @@ CONSUMER_GROUP_REGEX_REFRESH_MS_MIN = 10_000
 CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX = 100
 # Topics among those that match which are hashed in one go; several of them make a slice.
 CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX = 20
-# Memory that compiling one regular expression of a client may take: the default of RE2.
-CONSUMER_GROUP_REGEX_BYTES_MAX = 8 << 20
-# Hashes of the topics of groups that are remembered, and those of topics that are made before the
-# loop serves others; each takes some ten microseconds.
+# Hashes of the topics of groups that are kept, and that are made in a turn, ten microseconds each.
 GROUP_HASHES_MAX = 1_000
 GROUP_TOPIC_HASHES_PER_PIECE = 100
 # Topics and partitions of a share group that are looked at before others have a turn.
@@ -321,8 +322,7 @@ STREAMS_TASKS_PER_PIECE = 500
 GROUP_NAMES_PER_PIECE = 20_000
 # Hashes of member ids that are remembered, some 100 bytes each.
 GROUP_MEMBER_HASHES_MAX = 10_000
-# Internal topics of streams groups of which it is remembered why they were refused, until their
-# members have asked again.
+# Internal topics of streams groups of which is kept why they were refused, until members ask.
 STREAMS_TOPIC_REFUSALS_MAX = 1_000
 # Topics that a message to such a member names, of those that it is about.
 STREAMS_TOPICS_NAMED_MAX = 3

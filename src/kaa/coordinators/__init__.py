@@ -16,6 +16,7 @@ data, `records` the bytes of the topic, and `runtime` finds the shard of a key.
 | `transaction` | the transaction coordinator: who may write under a transactional id |
 | `machine` | what a coordinator is to the runtime: a machine without IO |
 | `records` | the bytes of coordinator records |
+| `regex` | regular expressions of clients, bounded so that compiling one is quick |
 | `runtime` | the shards of one coordinator on this broker, as leadership comes and goes |
 | `shard` | one partition of a coordinator: the driver of its machine |
 | `timeline` | memory that knows what it was at the last committed offset |

@@ -24,5 +24,6 @@ which show in records.
 | `outcome` | what a command of the group coordinator decides, gathered while it decides |
 | `settings` | the settings of broker and group that the group coordinator works with |
 | `topics` | topics as consumer groups look at them |
+| `validate` | requests of members that make no sense, or are too large |
 | `xxh3` | XXH3, the hash with 64 bits, seed 0 and its own secret, as Kafka uses it on topics |
 """

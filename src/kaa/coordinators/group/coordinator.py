@@ -14,13 +14,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaa.coordinators.group.kinds import GROUP_KINDS, GROUP_STATES, RECORD_TYPES, known_names
-from kaa.coordinators.group.modern.group import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from kaa.coordinators.group.offsets.commands import commit_offsets, delete_offsets
 from kaa.coordinators.group.offsets.fetch import fetch_offsets
 from kaa.coordinators.group.offsets.transactional import commit_offsets as commit_transactional
 from kaa.coordinators.group.share.states import ShareStates
 from kaa.coordinators.group.streams.validate import validate_streams_heartbeat
 from kaa.coordinators.group.topics import GroupTopics
+from kaa.coordinators.group.validate import (
+    share_heartbeat_problem,
+    validate_heartbeat,
+    validate_join,
+)
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.coordinators.promise import Promise
 from kaa.coordinators.runtime import Runtime, partition_for
@@ -83,8 +87,6 @@ GROUP_FEATURE: Final = "group.version"
 # The same for streams groups.
 STREAMS_FEATURE: Final = "streams.version"
 _LOG: Final = logging.getLogger(__name__)
-# From this version of the heartbeat on, a new member makes its id itself.
-_CLIENT_MADE_ID_VERSION: Final = 1
 
 
 def machine_class() -> type[GroupMachine]:
@@ -145,12 +147,10 @@ class GroupCoordinator:
         refused: Callable[[CoordinatorError], JoinGroupResponse],
     ) -> asyncio.Future[JoinGroupResponse]:
         answer = Promise(self._host.loop, refused)
-        settings = self._settings()
-        if not request.group_id:
-            return answer.refuse(CoordinatorError(Errors.INVALID_GROUP_ID))
-        shortest, longest = settings.session_timeout_ms_min, settings.session_timeout_ms_max
-        if not shortest <= request.session_timeout_ms <= longest:
-            return answer.refuse(CoordinatorError(Errors.INVALID_SESSION_TIMEOUT))
+        try:
+            validate_join(request, self._settings())
+        except CoordinatorError as error:
+            return answer.refuse(error)
         self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, now: machine.join(request, client, answer, now),
@@ -461,59 +461,6 @@ def _stable_offsets(
 ) -> Pieces[CoordinatorResult]:
     found = yield from fetch_offsets(machine, request, show, is_stable=True)
     return CoordinatorResult(response=found)
-
-
-def share_heartbeat_problem(request: ShareGroupHeartbeatRequest) -> str | None:
-    """What is wrong with a request, whatever the group is."""
-    if not request.group_id.strip():
-        return "A group id is missing."
-    if request.rack_id is not None and not request.rack_id.strip():
-        return "The rack id is empty."
-    if request.member_epoch == JOIN_EPOCH and not request.subscribed_topic_names:
-        return "A member that joins must state what it subscribes to."
-    if request.member_epoch < LEAVE_EPOCH:
-        return f"{request.member_epoch} is not a valid member epoch."
-    return None
-
-
-def validate_heartbeat(
-    request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: tuple[str, ...]
-) -> None:
-    """CoordinatorError for a request that makes no sense, whatever the group is."""
-    epoch = request.member_epoch
-    needs_id = api_version >= _CLIENT_MADE_ID_VERSION or epoch > 0 or epoch == LEAVE_EPOCH
-    problem = None
-    if needs_id and not request.member_id.strip():
-        problem = "A member id is missing."
-    elif not request.group_id.strip():
-        problem = "A group id is missing."
-    elif request.instance_id is not None and not request.instance_id.strip():
-        problem = "The instance id is empty."
-    elif request.rack_id is not None and not request.rack_id.strip():
-        problem = "The rack id is empty."
-    elif epoch == JOIN_EPOCH:
-        problem = _join_problem(request)
-    elif epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
-        problem = "Only a static member can leave temporarily."
-    elif epoch < STATIC_LEAVE_EPOCH:
-        problem = f"{epoch} is not a valid member epoch."
-    if problem is not None:
-        raise CoordinatorError(Errors.INVALID_REQUEST, problem)
-    if request.server_assignor is not None and request.server_assignor not in assignors:
-        raise CoordinatorError(
-            Errors.UNSUPPORTED_ASSIGNOR,
-            f"There is no assignor {request.server_assignor}; there are {', '.join(assignors)}.",
-        )
-
-
-def _join_problem(request: ConsumerGroupHeartbeatRequest) -> str | None:
-    if request.rebalance_timeout_ms == -1:
-        return "A member that joins must state its rebalance timeout."
-    if request.topic_partitions is None or request.topic_partitions:
-        return "A member that joins must not own partitions."
-    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        return "A member that joins must state what it subscribes to."
-    return None
 
 
 def _left(

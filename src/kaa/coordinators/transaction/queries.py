@@ -5,13 +5,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import re2
-
-from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.regex import compile_regex
 from kaa.coordinators.transaction.state import TransactionState
 from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
 from kaa.model.pieces import mapped
-from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -64,12 +61,8 @@ def _filter(request: ListTransactionsRequest) -> Pieces[tuple[Filter, list[str]]
         producer_ids.update(some)
         if len(some) == NAMES_ANSWERED_PER_SLICE_MAX:
             yield
-    pattern = None
-    if request.transactional_id_pattern:
-        try:
-            pattern = re2.compile(request.transactional_id_pattern)
-        except re2.error as error:
-            raise CoordinatorError(Errors.INVALID_REGULAR_EXPRESSION, str(error)) from None
+    text = request.transactional_id_pattern
+    pattern = compile_regex(text) if text else None
     found = Filter(
         known if request.state_filters else None,
         producer_ids,

@@ -8,23 +8,21 @@ not twice within ten seconds. If other topics match then, the group epoch is bum
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import re2
-
 from kaa.coordinators.group.consumer.group import ResolvedRegex
 from kaa.coordinators.group.consumer.records import CONSUMER_RECORDS, regex_record, regex_tombstone
 from kaa.coordinators.machine import CoordinatorError
+from kaa.coordinators.regex import compile_regex
 from kaa.limits import (
-    CONSUMER_GROUP_REGEX_BYTES_MAX,
     CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX,
     CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX,
     CONSUMER_GROUP_REGEX_REFRESH_MS_MIN,
     NAMES_ANSWERED_PER_SLICE_MAX,
 )
-from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
@@ -43,22 +41,6 @@ class RegexChange(Enum):
     # Another one, which is not resolved yet: the target will change when it is.
     CHANGED = 1
     RESOLVED = 2
-
-
-def compile_regex(regex: str) -> Any:
-    """The expression as RE2 knows it; INVALID_REGULAR_EXPRESSION if it does not."""
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = CONSUMER_GROUP_REGEX_BYTES_MAX
-    try:
-        return re2.compile(regex, options)
-    except re2.error as error:
-        raised = error.args[0]
-        text = raised.decode("utf-8", "replace") if isinstance(raised, bytes) else str(raised)
-        raise CoordinatorError(
-            Errors.INVALID_REGULAR_EXPRESSION,
-            f"{regex} is not a regular expression of RE2: {text}.",
-        ) from None
 
 
 def change_regex(
@@ -112,11 +94,15 @@ def regexes_to_resolve(
 def resolve(
     regexes: Iterable[str], topics: GroupTopics, timestamp_ms: int
 ) -> Generator[None, None, dict[str, ResolvedRegex]]:
-    """Matches every topic, in slices, and prepares the hash of those that match."""
+    """Matches every topic, in slices, and prepares the hash of those that match. An expression
+    that cannot be compiled is left out, as in Kafka.
+    """
     version, names = topics.offset, tuple(topics.names)
     matchers: dict[str, Any] = {}
     for regex in sorted(regexes):
-        matchers[regex] = compile_regex(regex)
+        # Another kind of broker may have taken and stored one that is refused here.
+        with suppress(CoordinatorError):
+            matchers[regex] = compile_regex(regex)
         yield
     found: dict[str, set[str]] = {regex: set() for regex in matchers}
     matching: dict[str, None] = {}
