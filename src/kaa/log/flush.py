@@ -169,3 +169,10 @@ class FlushJob:
             if done:
                 segment.is_new = False
             segment.release()
+
+    def rest_sealed(self) -> None:
+        """Closes the descriptors of segments that nothing is appended to, after `close`. Else those
+        that rolled would keep three each until the next look at retention.
+        """
+        for segment in self._segments[:-1]:
+            segment.rest()

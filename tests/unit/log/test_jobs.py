@@ -21,7 +21,7 @@ from kaa.log.sim_files import Fault, Operation, SimFiles
 from kaa.model.topics import TopicPartition
 from kaa.records.errors import CorruptRecordsError
 from tests.unit.log.batches import batch
-from tests.unit.log.logs import ROOT, new_disk, new_log, run_jobs
+from tests.unit.log.logs import ROOT, new_disk, new_log, run_jobs, stored_batches
 
 
 def _prepared() -> tuple[SimFiles, LogDirectory]:
@@ -40,6 +40,21 @@ def test_a_flush_moves_the_recovery_point_when_it_is_done() -> None:
     assert log.recovery_point == 0
     job.done(now_ms=7)
     assert (log.recovery_point, log.last_flushed_ms) == (2, 7)
+
+
+@pytest.mark.parametrize("is_cleaning", [False, True])
+def test_a_flush_leaves_only_the_active_segment_open(is_cleaning: bool) -> None:
+    files = new_disk()
+    log = new_log(files)
+    for _ in range(30):
+        append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
+    assert len(log.segments) > 3
+    before = files.open_handles
+    log.is_cleaning = is_cleaning
+    run_jobs([FlushLogJob(log)], 0)
+    # A cleaner may have them in use.
+    assert files.open_handles == (before if is_cleaning else 3)
+    assert len(stored_batches(log)) == 30
 
 
 def test_a_checkpoint_is_as_new_as_its_number() -> None:
