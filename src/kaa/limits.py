@@ -285,7 +285,7 @@ COORDINATOR_RECORD_OVERHEAD_BYTES_MAX = 32
 COORDINATOR_KEY_HASHES_MAX = 10_000
 
 # A regular expression of a client, and the memory to compile it in: less than 10 ms together.
-REGEX_CHARACTERS_MAX = 4_000
+REGEX_CHARACTERS_MAX = 2_000
 REGEX_UNICODE_CLASSES_MAX = 8
 REGEX_BYTES_MAX = 1 << 19
 

@@ -18,13 +18,13 @@ TOO_LARGE = [
     "x" * (REGEX_CHARACTERS_MAX + 1),
     r"\pL" * 9,
     r"\pL{1000}",
-    r"[^\PN\pL]" * 300,
+    r"[^\PN\pL]" * 200,
 ]
 LONG = [
-    "|".join(f"orders-{number:06}" for number in range(280)),
-    r"\w{9}" * 500,
-    r"(?i)[\x{100}-\x{ffff}]" * 180,
-    "(?:a?){9}" * 400,
+    "|".join(f"orders-{number:06}" for number in range(140)),
+    r"\w{9}" * 390,
+    r"(?i)[\x{100}-\x{ffff}]" * 90,
+    "(?:a?){9}" * 220,
     r"\pL" * 8,
 ]
 
