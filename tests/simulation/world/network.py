@@ -371,7 +371,13 @@ class SimNetwork:
     ) -> tuple[SimTransport, Any]:
         established: asyncio.Future[End] = loop.create_future()
         self._knock(loop, established, host, port, self._kernel.now + PATIENCE_SECONDS)
-        end = await established
+        try:
+            end = await established
+        except asyncio.CancelledError:
+            # Whoever gives up in the moment in which it is established closes it, as asyncio does.
+            if established.done() and not established.cancelled() and not established.exception():
+                established.result().close()
+            raise
         protocol = factory()
         return SimTransport(loop, end, protocol), protocol
 

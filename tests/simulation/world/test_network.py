@@ -133,6 +133,19 @@ def test_no_connection_is_made_over_a_cut() -> None:
     assert pair.kernel.now > 5
 
 
+def test_who_gives_up_while_it_is_established_closes_the_connection() -> None:
+    pair = Pair()
+    task = pair.client.create_task(pair.client.create_connection(Caller, "server", 9))
+    network = pair.network
+    pair.kernel.run_until(lambda: bool(network._unanswered), 5, "nobody was accepted")
+    pair.kernel.run_until(lambda: not network._unanswered, 5, "nobody was answered")
+    # The answer is there, and the task has not gone on yet.
+    task.cancel()
+    pair.kernel.run_until(task.done, 5, "it was not done")
+    assert task.cancelled()
+    assert network.open_ends("client") == 0
+
+
 def test_a_cut_that_stays_ends_the_connection() -> None:
     pair = Pair()
     transport, caller = pair.connect()
