@@ -18,6 +18,7 @@ from tests.simulation.controllers.scenario import Plan, Result, Scenario
 _HASH_SEED = "0"
 LAST_LINES = 60
 PROGRESS_SEEDS = 50
+STORIES_PER_PROCESS = 20
 
 
 def say(text: str) -> None:
@@ -62,7 +63,8 @@ def soak(first: int, count: int, seconds: float, jobs: int) -> int:
     started = time.monotonic()
     failed, done = 0, 0
     totals: Counter[str] = Counter()
-    with Pool(jobs) as pool:
+    # A story freezes what is there, that of the ones before included.
+    with Pool(jobs, maxtasksperchild=STORIES_PER_PROCESS) as pool:
         for seed, result, failure in pool.imap_unordered(run, range(first, first + count)):
             done += 1
             if result is None:

@@ -12,6 +12,7 @@ import asyncio
 import gc
 import heapq
 import sys
+import warnings
 from collections import deque
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -315,6 +316,9 @@ def _bury(tasks: list[SimTask]) -> None:
                     pass
                 break
         tasks.clear()
-        gc.collect()
+        with warnings.catch_warnings():
+            # Of a coroutine that had not begun.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            gc.collect()
     finally:
         sys.unraisablehook = hook
