@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
-from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, PARTS_BEGUN_PER_TURN_MAX
+from kaa.limits import PARTS_BEGUN_PER_TURN_MAX, RECORDS_PER_PIECE
 from kaa.model.pieces import Pieces
 from kaa.model.turns import Admission, Turns, freed, gathered, in_turns
 
@@ -155,7 +155,7 @@ def test_who_is_gone_holds_nobody_up() -> None:
 
 def test_things_are_freed_in_turns() -> None:
     async def scenario() -> None:
-        things = list(range(3 * NAMES_ANSWERED_PER_SLICE_MAX))
+        things = list(range(3 * RECORDS_PER_PIECE))
         left: list[int] = []
 
         async def watch() -> None:
@@ -166,6 +166,6 @@ def test_things_are_freed_in_turns() -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(freed(things))
             tasks.create_task(watch())
-        assert left == [count * NAMES_ANSWERED_PER_SLICE_MAX for count in (3, 2, 1)]
+        assert left == [count * RECORDS_PER_PIECE for count in (3, 2, 1)]
 
     asyncio.run(scenario())

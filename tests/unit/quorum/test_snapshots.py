@@ -116,12 +116,12 @@ def test_every_cut_is_noticed() -> None:
 def test_no_more_of_it_is_in_memory_than_a_batch() -> None:
     files = SimFiles()
     file = files.create("/s")
-    file.write([built([bytes([number]) * 100_000 for number in range(200)])], 0)
+    file.write([built([bytes([number]) * 10_000 for number in range(200)])], 0)
     tracemalloc.start()
     try:
         content = load_snapshot(files, "/s")
         count = sum(
-            value == bytes([number]) * 100_000 for number, value in enumerate(content.values)
+            value == bytes([number]) * 10_000 for number, value in enumerate(content.values)
         )
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
