@@ -154,11 +154,8 @@ class Compaction:
     @contextmanager
     def _reading(self, segment: Segment, position: int) -> Iterator[Iterator[list[RecordBatch]]]:
         """The windows of a segment, which stays open although another thread reads them."""
-        segment.references += 1
-        try:
+        with segment.held():
             yield self._windows(segment, segment.file, position)
-        finally:
-            segment.release()
 
     def _windows(self, segment: Segment, file: File, position: int) -> Iterator[list[RecordBatch]]:
         """Whole, checked batches from a position on, as many as fill a window or one."""

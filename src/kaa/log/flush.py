@@ -170,9 +170,11 @@ class FlushJob:
                 segment.is_new = False
             segment.release()
 
-    def rest_sealed(self) -> None:
+    def rest_sealed(self, active: Segment) -> None:
         """Closes the descriptors of segments that nothing is appended to, after `close`. Else those
-        that rolled would keep three each until the next look at retention.
+        that rolled would keep three each until the next look at retention. After a truncation the
+        active segment of the log may be among them.
         """
-        for segment in self._segments[:-1]:
-            segment.rest()
+        for segment in self._segments:
+            if segment is not active:
+                segment.rest()

@@ -63,7 +63,7 @@ class FlushLogJob:
     def done(self, now_ms: int) -> None:
         self._log.complete_flush(self._flush, now_ms)
         if not self._log.is_cleaning:
-            self._flush.rest_sealed()
+            self._flush.rest_sealed(self._log.segments.active)
 
     def failed(self, error: OSError) -> None:
         self._log.fail_flush(self._flush, error)

@@ -85,19 +85,23 @@ def replay_segments(
 ) -> Iterator[int]:
     """Brings the state from its own end offset to `end_offset`; yields after each window."""
     for segment in segments.between(state.end_offset, end_offset):
-        start_offset = max(segment.base_offset, state.end_offset, log_start_offset)
-        state.end_offset = start_offset
-        extent = segment.locate(start_offset)
-        if extent is None:
-            continue
-        next_yield = extent.position + SCAN_WINDOW_BYTES
-        for batch in iter_headers(segment.file, extent.position, segment.size, SCAN_WINDOW_BYTES):
-            if batch.base_offset >= end_offset:
-                break
-            completed = replay_batch(state, segment, batch)
-            if completed is not None:
-                state.complete(completed)
-            if batch.file_position >= next_yield:
-                next_yield = batch.file_position + SCAN_WINDOW_BYTES
-                yield state.end_offset
+        state.end_offset = max(segment.base_offset, state.end_offset, log_start_offset)
+        with segment.held():
+            yield from _replay_segment(state, segment, end_offset)
     state.end_offset = end_offset
+
+
+def _replay_segment(state: ProducerState, segment: Segment, end_offset: int) -> Iterator[int]:
+    extent = segment.locate(state.end_offset)
+    if extent is None:
+        return
+    next_yield = extent.position + SCAN_WINDOW_BYTES
+    for batch in iter_headers(segment.file, extent.position, segment.size, SCAN_WINDOW_BYTES):
+        if batch.base_offset >= end_offset:
+            return
+        completed = replay_batch(state, segment, batch)
+        if completed is not None:
+            state.complete(completed)
+        if batch.file_position >= next_yield:
+            next_yield = batch.file_position + SCAN_WINDOW_BYTES
+            yield state.end_offset

@@ -17,7 +17,7 @@ segment is closed and the last reference is released, never under a reader.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from errno import ENOENT
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ from kaa.records.errors import CorruptRecordsError
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kaa.log.config import LogConfig
     from kaa.log.dirs import LogDirectory
@@ -345,6 +345,15 @@ class Segment:
         self._bytes_since_index_entry = 0
         self._max_timestamp = NO_TIMESTAMP
         self._max_timestamp_offset = self.base_offset
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps the files open for work that comes in steps, whatever happens between them."""
+        self.references += 1
+        try:
+            yield
+        finally:
+            self.release()
 
     def release(self) -> None:
         """Gives back a reference."""

@@ -104,7 +104,8 @@ def truncation_steps(log: UnifiedLog, offset: int, now_ms: int) -> Generator[Ste
     active.truncate_to(offset, now_ms)
     log.forget_positions()
     log.leader_epochs.truncate_from_end(offset)
-    yield active.file.sync
+    with active.held():
+        yield active.file.sync
     yield from _lower_recovery_point(log, offset)
     yield from _rebuild_producer_state(log, now_ms)
     log.update_high_watermark(log.high_watermark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from kaa.log.append import BY_COORDINATOR, append_as_leader
 from kaa.log.futures import rename_folder
+from kaa.log.jobs import FlushLogJob
 from kaa.log.leader_epochs import EpochEntry
 from kaa.log.log import FetchIsolation, UnifiedLog
 from kaa.log.sim_files import CrashError, Fault, SimFiles
@@ -22,7 +24,7 @@ from kaa.log.truncation import (
 )
 from kaa.records.batch import RecordBatch
 from tests.unit.log.batches import ABORT, batch, marker
-from tests.unit.log.logs import new_disk, new_log, purge, reload, stored_batches
+from tests.unit.log.logs import SMALL, new_disk, new_log, purge, reload, stored_batches
 
 LOG_END = FetchIsolation.LOG_END
 
@@ -115,6 +117,41 @@ def test_a_log_that_is_deleted_while_it_is_cut_costs_no_directory(offset: int) -
         assert log.is_closed
     else:
         pytest.fail("it has more steps")
+
+
+def test_a_flush_that_ends_while_the_log_is_cut_leaves_it_the_files_it_uses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The log is cut into a segment that was sealed when the flush began."""
+    monkeypatch.setattr("kaa.log.replay.SCAN_WINDOW_BYTES", 100)
+    is_over, count = False, 0
+    while not is_over:
+        count += 1
+        log = new_log(new_disk(), replace(SMALL, segment_bytes=2000))
+        sequence = 0
+        while len(log.segments) < 3:
+            content = batch(2, producer_id=7, producer_epoch=0, sequence=sequence)
+            append_as_leader(log, content, leader_epoch=0, now_ms=0)
+            sequence += 2
+        end = log.segments.active.base_offset - 4
+        job = FlushLogJob(log)
+        job.run()
+        log.directory.writer = later = Later()
+        cut = begin_truncation(log, end, 0)
+        assert cut is not None
+        for step in range(1, count + 1):
+            cut.advance()
+            if step == count:
+                job.done(0)
+            later.begin()
+        is_over = cut.is_settled
+        while not cut.is_settled:
+            cut.advance()
+            later.begin()
+        assert log.directory.is_online, (count, cut.error)
+        assert [segment.references for segment in log.segments] == [0] * len(log.segments)
+        assert log.producer_state.producers[7].last_sequence == end - 1
+    assert count > 5
 
 
 def test_starting_over() -> None:
