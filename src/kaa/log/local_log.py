@@ -193,27 +193,29 @@ class LocalLog:
     def make_flush_job(self, offset: int, *, whole_active: bool) -> FlushJob:
         if self.directory.offline_reason is not None:
             raise self.directory.storage_error()
-        other_paths, self.unsynced_files = self.unsynced_files, []
-        unwritten, self.unwritten_snapshots = self.unwritten_snapshots, []
         epochs, version = None, self.leader_epochs.version
         if version > self._epochs_file.durable_version:
             epochs = (self._epochs_file, version, self.leader_epochs.entries)
         with self.storage():
-            return FlushJob(
+            job = FlushJob(
                 self.directory.files,
                 self.folder,
                 offset,
                 self.generation,
                 self._unsynced_segments(),
-                other_paths,
+                self.unsynced_files,
                 epochs,
                 partial(self._is_renamed, self.folder),
                 whole_active=whole_active,
                 new_folder=self.is_new,
                 snapshots=[
-                    (offset, self.snapshots.path(offset), entries) for offset, entries in unwritten
+                    (offset, self.snapshots.path(offset), entries)
+                    for offset, entries in self.unwritten_snapshots
                 ],
             )
+        # Not before there is a job for them: too many files may be open.
+        self.unsynced_files, self.unwritten_snapshots = [], []
+        return job
 
     def _unsynced_segments(self) -> list[Segment]:
         """The active segment and those before it that a flush has not completed yet."""

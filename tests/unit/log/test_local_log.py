@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 
 import pytest
 
 from kaa.limits import LOG_RECENT_POSITIONS_MAX
 from kaa.log.append import append_as_follower, append_as_leader
-from kaa.log.errors import StorageError
+from kaa.log.errors import ShortageError, StorageError
 from kaa.log.log import FetchIsolation, UnifiedLog
+from kaa.log.producer_state import ProducerEntry
 from kaa.log.sim_files import Fault, SimFiles
 from kaa.records.batch import RecordBatch
 from tests.unit.log.batches import batch
@@ -94,6 +96,24 @@ def test_new_settings_count_for_the_active_segment() -> None:
     for _ in range(50):
         append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
     assert len(log.segments) == 1
+
+
+def test_a_flush_that_cannot_open_its_files_leaves_the_next_one_all_there_is() -> None:
+    files = new_disk()
+    log = _filled(files)
+    entries = [ProducerEntry(7)]
+    log.unwritten_snapshots.append((60, entries))
+    paths = list(log.unsynced_files)
+    assert paths
+    log.directory.futures[log.partition] = log
+    log.segments.active.rest()
+    files.faults.append(Fault("open", ".log", errno.EMFILE))
+    with pytest.raises(ShortageError):
+        log.flush_job()
+    assert (log.unsynced_files, log.unwritten_snapshots) == (paths, [(60, entries)])
+    log.flush(0)
+    assert (log.unsynced_files, log.unwritten_snapshots) == ([], [])
+    assert log.snapshots.offsets[-1] == 60
 
 
 def test_an_error_while_removing_takes_the_directory_offline() -> None:
