@@ -7,11 +7,12 @@ directory offline; no job is tried again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from kaa.limits import LOGS_PER_SLICE_MAX
 from kaa.log.checkpoints import encode_offset_checkpoint
-from kaa.log.errors import ShortageError
+from kaa.log.errors import ShortageError, StorageError
 from kaa.log.files import remove_tree, unlink_if_exists
 from kaa.log.names import RECOVERY_POINT_CHECKPOINT_FILE
 from kaa.records.errors import RecordsError
@@ -39,7 +40,8 @@ class Job(Protocol):
         """OSError: the directory is broken."""
         ...
 
-    def done(self, now_ms: int) -> None: ...
+    def done(self, now_ms: int) -> None:
+        """Raises nothing: a disk that fails here takes the directory offline, which is enough."""
 
     def failed(self, error: OSError) -> None: ...
 
@@ -61,7 +63,8 @@ class FlushLogJob:
         self._flush.run()
 
     def done(self, now_ms: int) -> None:
-        self._log.complete_flush(self._flush, now_ms)
+        with suppress(StorageError):
+            self._log.complete_flush(self._flush, now_ms)
         if not self._log.is_cleaning:
             self._flush.rest_sealed(self._log.segments.active)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.log.errors import StorageError
+from kaa.log.errors import DamagedLogError, StorageError
 from kaa.log.jobs import FlushLogJob
 
 if TYPE_CHECKING:
@@ -50,28 +50,33 @@ class SharedFlush:
             if partition.log is not None:
                 try:
                     jobs.append((partition, FlushLogJob(partition.log)))
-                except StorageError:
+                except (DamagedLogError, StorageError):
                     # The directory is offline; the part that found out notifies its partitions.
+                    # Of a damaged log nothing more becomes durable.
                     continue
         self._dirty = {}
         self.flush_count += 1
         work = self._loop.run_in_executor(self._executor, _run, [job for _, job in jobs])
-        work.add_done_callback(lambda done: self._flushed(jobs, done.result()))
+        work.add_done_callback(lambda done: self._flushed(jobs, done))
 
     def _flushed(
-        self, jobs: list[tuple[Partition, FlushLogJob]], errors: list[OSError | None]
+        self,
+        jobs: list[tuple[Partition, FlushLogJob]],
+        work: asyncio.Future[list[OSError | None]],
     ) -> None:
         now_ms = self._wall_ms()
-        for (partition, job), error in zip(jobs, errors, strict=True):
-            if error is None:
-                job.done(now_ms)
-                partition.flushed()
-            else:
-                job.failed(error)
-        if self._dirty:
-            self._flush()
-        else:
-            self._is_flushing = False
+        try:
+            for (partition, job), error in zip(jobs, work.result(), strict=True):
+                if error is None:
+                    job.done(now_ms)
+                    partition.flushed()
+                else:
+                    job.failed(error)
+        finally:
+            # Whatever went wrong, others must not wait for ever.
+            self._is_flushing = bool(self._dirty)
+            if self._dirty:
+                self._flush()
 
 
 def _run(jobs: list[FlushLogJob]) -> list[OSError | None]:

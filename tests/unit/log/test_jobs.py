@@ -17,7 +17,9 @@ from kaa.log.jobs import (
     SyncJob,
     WorkJob,
 )
+from kaa.log.producer_state import ProducerEntry
 from kaa.log.sim_files import Fault, Operation, SimFiles
+from kaa.log.truncation import truncate_to
 from kaa.model.topics import TopicPartition
 from kaa.records.errors import CorruptRecordsError
 from tests.unit.log.batches import batch
@@ -110,6 +112,21 @@ def test_a_failure_takes_the_directory_offline(make: object, operation: Operatio
     files.faults.append(Fault(operation, ROOT))
     run_jobs([job], 0)
     assert not directory.is_online
+
+
+def test_a_disk_that_fails_when_a_flush_is_done_is_offline() -> None:
+    """A truncation took the producers back whose snapshot was written."""
+    files = new_disk()
+    log = new_log(files)
+    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
+    log.unwritten_snapshots.append((2, [ProducerEntry(7)]))
+    job = FlushLogJob(log)
+    job.run()
+    truncate_to(log, 0, now_ms=0)
+    files.faults.append(Fault("unlink", ".snapshot"))
+    job.done(0)
+    assert not log.directory.is_online
+    assert not log.is_flushing
 
 
 def test_a_failed_flush_gives_its_files_back() -> None:
