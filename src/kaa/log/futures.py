@@ -37,7 +37,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from kaa.limits import MOVE_TAIL_BYTES_MAX
-from kaa.log.append import append_as_follower
+from kaa.log.append import UnexpectedAppendOffsetError, append_as_follower
 from kaa.log.errors import DamagedLogError, LogError, StorageError, is_shortage
 from kaa.log.files import unlink_if_exists
 from kaa.log.jobs import CheckpointJob, checkpoint_in_pieces, recovery_checkpoint
@@ -52,7 +52,7 @@ from kaa.log.names import (
     marked_folder_name,
 )
 from kaa.log.recovery import LoadOptions, create_log
-from kaa.log.truncation import PendingTruncation, truncate_to
+from kaa.log.truncation import PendingTruncation, truncate_fully_and_start_at, truncate_to
 from kaa.log.void import NO_COPY
 from kaa.records.errors import RecordsError
 from kaa.wire.errors import Errors
@@ -372,16 +372,28 @@ class _Swap:
             finally:
                 region.release()
             start_offset = future.log_end_offset
-            append_as_follower(
-                future, records[0], leader_epoch=self._leader_epoch, now_ms=self._now_ms
-            )
-            if future.log_end_offset == start_offset:
+            self._append(records[0])
+            if future.log_end_offset <= start_offset:
                 # No leader has written such records, and to try again would hold appends for ever.
                 raise LogError(
                     Errors.UNKNOWN_LEADER_EPOCH,
                     f"the records from offset {start_offset} on are of a later leader epoch than "
                     f"{self._leader_epoch}, which is the partition's",
                 )
+
+    def _append(self, records: bytes) -> None:
+        future, epoch, now_ms = self._future, self._leader_epoch, self._now_ms
+        try:
+            append_as_follower(future, records, leader_epoch=epoch, now_ms=now_ms)
+        except UnexpectedAppendOffsetError as error:
+            if not error.first_offset < future.log_end_offset <= error.last_offset:
+                raise
+            # The source was trimmed inside of this batch, and the future log begun or cut there.
+            if future.log_end_offset == future.log_start_offset:
+                truncate_fully_and_start_at(future, error.first_offset, now_ms)
+            else:
+                truncate_to(future, error.first_offset, now_ms)
+            append_as_follower(future, records, leader_epoch=epoch, now_ms=now_ms)
 
     def _make_durable(self) -> Iterator[Step]:
         source, future = self._source, self._future

@@ -17,12 +17,15 @@ from kaa.log.manager import LogManager
 from kaa.log.names import parse_folder_name
 from kaa.log.rebuild import RemoteState, begin_rebuild
 from kaa.log.sim_files import CrashError, CrashMode, Fault, Inspection, Operation, SimFiles
+from kaa.log.truncation import truncate_fully_and_start_at, truncate_to
 from kaa.model.topics import TopicPartition
 from tests.support.ids import uuid
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import SMALL, run_jobs, stored_batches
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kaa.log.log import UnifiedLog
 
 A, B = "/a", "/b"
@@ -145,6 +148,23 @@ def test_a_tail_that_cannot_be_copied_ends_the_swap() -> None:
     assert manager.get(KEY) is source
     assert not source.is_cleaning
     append_as_leader(source, batch(1), leader_epoch=9, now_ms=0)
+
+
+@pytest.mark.parametrize("begin", [truncate_fully_and_start_at, truncate_to])
+def test_source_that_was_trimmed_inside_of_its_last_batch_is_moved(
+    begin: Callable[[UnifiedLog, int, int], object],
+) -> None:
+    """The copy ends in the middle of that batch."""
+    manager = started(disks())
+    source = filled(manager)
+    future = manager.futures.create(source, manager.directories[1], 0)
+    copy(source, future, RECORDS)
+    future.update_high_watermark(RECORDS)
+    begin(future, RECORDS - 1, 0)
+    source.increment_log_start_offset(RECORDS - 1)
+    assert swap(manager, source) == [None]
+    assert (future.log_start_offset, future.log_end_offset) == (RECORDS - 1, RECORDS)
+    assert [each.base_offset for each in stored_batches(future)] == [RECORDS - 2]
 
 
 def give_up(manager: LogManager, source: UnifiedLog, ends: list[Exception | None]) -> None:
