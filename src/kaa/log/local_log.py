@@ -83,6 +83,8 @@ class LocalLog:
         self.is_new = False
         # Whether copies of it that are found are void: see `kaa.log.cancelled_moves`.
         self.is_move_cancelled = False
+        # The last epoch that the files named when it was loaded, though nothing of it may be left.
+        self.loaded_epoch: int | None = None
         # Paths of files that the next flush syncs: snapshots, the topic id.
         self.unsynced_files: list[str] = []
         # Large snapshots of producers, by offset, that the next flush writes.

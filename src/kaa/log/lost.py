@@ -291,3 +291,22 @@ def _topic_id(directory: LogDirectory, folder: str) -> Uuid | None:
         return read_topic_id(directory.files, folder)
     except (CorruptFileError, OSError):
         return None
+
+
+def is_emptied(log: UnifiedLog, recovery_point: int) -> bool:
+    """Whether somebody has removed the segments of a log: it has nothing, and ends before what was
+    made durable. One that was trimmed to its end ends there.
+    """
+    end = log.log_end_offset
+    return end < recovery_point and end == log.segments.first.base_offset
+
+
+def progress(log: UnifiedLog) -> tuple[int, int, int]:
+    """How far a log has come when it was loaded, to compare it with a copy of it that a crash has
+    left. Only one of the two may know of an epoch in which nothing was written. Of a log that was
+    trimmed to its end nothing but the file of epochs tells the last one.
+    """
+    epoch = log.leader_epochs.epoch_for_offset(log.log_end_offset - 1)
+    if epoch is None and log.log_end_offset > 0:
+        epoch = log.loaded_epoch
+    return -1 if epoch is None else epoch, log.log_end_offset, log.log_start_offset

@@ -33,7 +33,7 @@ from kaa.log.errors import LogError, StorageError, is_shortage
 from kaa.log.files import TEMPORARY_SUFFIX
 from kaa.log.futures import FutureLogs
 from kaa.log.jobs import SyncFoldersJob
-from kaa.log.lost import LostLogs
+from kaa.log.lost import LostLogs, is_emptied, progress
 from kaa.log.names import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_CHECKPOINT_FILE,
@@ -261,7 +261,7 @@ class LogManager:
                 damage_text(partition, error, directory.path, options, is_future=is_future)
             )
         else:
-            if not _is_emptied(log, options.recovery_point):
+            if not is_emptied(log, options.recovery_point):
                 return log
             log.close()
         self.lost.found_damaged(partition, directory, folder)
@@ -337,7 +337,7 @@ class LogManager:
             return
         # Of a directory that has failed since its log was loaded, nothing can be put aside.
         is_served = other.directory.is_online
-        ours, theirs = _progress(log), _progress(other)
+        ours, theirs = progress(log), progress(other)
         if ours > theirs or (ours == theirs and not is_served):
             self._retire(log.partition, STRAY_FOLDER_SUFFIX, now_ms)
             if is_served:
@@ -680,19 +680,3 @@ class LogManager:
     def release_locks(self) -> None:
         for directory in self.directories:
             directory.release_lock()
-
-
-def _is_emptied(log: UnifiedLog, recovery_point: int) -> bool:
-    """Whether somebody has removed the segments of a log: it has nothing, and ends before what was
-    made durable. One that was trimmed to its end ends there.
-    """
-    end = log.log_end_offset
-    return end < recovery_point and end == log.segments.first.base_offset
-
-
-def _progress(log: UnifiedLog) -> tuple[int, int, int]:
-    """How far a log has come, to compare it with a copy of it that a crash has left. Only one of
-    the two may know of an epoch in which nothing was written.
-    """
-    epoch = log.leader_epochs.epoch_for_offset(log.log_end_offset - 1)
-    return -1 if epoch is None else epoch, log.log_end_offset, log.log_start_offset

@@ -210,6 +210,7 @@ class _Loader:
         self._log_end_offset = options.log_start_offset
         self.topic_id: Uuid | None = None
         self._is_move_cancelled = False
+        self._loaded_epoch: int | None = None
 
     def load(self) -> Iterator[RecoveryProgress]:
         names = clean_up_folder(self._files, self._folder, self._config)
@@ -227,6 +228,7 @@ class _Loader:
         self._check_end()
         if not len(self._segments):
             self.add_empty_segment()
+        self._loaded_epoch = self._epochs.latest_epoch
         self._epochs.truncate_from_end(self._log_end_offset)
         self._epochs.truncate_from_start(self._options.log_start_offset)
         yield from self._load_producer_state()
@@ -270,6 +272,7 @@ class _Loader:
             now_ms=options.now_ms,
         )
         log.is_move_cancelled = self._is_move_cancelled
+        log.loaded_epoch = self._loaded_epoch
         return log
 
     def add_empty_segment(self) -> None:

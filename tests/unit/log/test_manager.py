@@ -135,6 +135,30 @@ def test_a_log_directory_inside_another_one_is_left_alone(name: str, file: str) 
     assert f"{A}/{name} is a log directory" in line
 
 
+@pytest.mark.parametrize("paths", [(A, B), (B, A)])
+@pytest.mark.parametrize("end", [1, 20])
+def test_a_log_that_was_trimmed_to_its_end_is_later_than_one_of_an_earlier_epoch(
+    paths: tuple[str, ...], end: int
+) -> None:
+    """It went on in place of one whose disk was away, and is shorter after an unclean election."""
+    files, key = SimFiles(), partition_of(0)
+    manager = started(files)
+    old = filled(manager, key, 5)
+    stop(manager)
+    manager = started(files, (B,))
+    log = manager.get_or_create(key, old.topic_id, now_ms=0)
+    append_as_leader(log, batch(end), leader_epoch=1 if end == 1 else 0, now_ms=0)
+    log.update_high_watermark(end)
+    log.increment_log_start_offset(end)
+    log.roll(0)
+    log.remove_segments([log.segments.first], 0)
+    stop(manager)
+    manager = started(files, paths)
+    assert manager.logs[key].folder == f"{B}/t-0"
+    assert manager.logs[key].log_start_offset == end
+    assert len(manager.strays) == 1
+
+
 def test_a_log_in_two_directories_is_not_served() -> None:
     """Where nothing tells whose they are, and both have records."""
     files = SimFiles()
