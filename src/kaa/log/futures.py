@@ -121,6 +121,10 @@ class FutureLogs:
         """Another log goes on in the place of one whose disk has failed. StorageError."""
         self._host.void.note(log.partition, log.topic_id, log.directory, copy)
 
+    def free_name(self, log: UnifiedLog, names: OpenDirectory) -> None:
+        """Before a future log gets the plain name. StorageError; OSError is the caller's."""
+        self._host.void.free(log.partition, log.directory, names.sync)
+
     def get(self, partition: TopicPartition) -> UnifiedLog | None:
         return self.logs.get(partition)
 
@@ -266,6 +270,7 @@ class FutureLogs:
             closing(log.directory.files.open_directory(log.directory.path)) as names,
         ):
             # Opened first: the name is durable then, however many files are open.
+            self.free_name(log, names)
             rename_folder(log, folder_name(partition))
             names.sync()
         self._take(partition)
@@ -469,6 +474,8 @@ class _Swap:
     def _change_names(self) -> Iterator[Step]:
         source, future = self._source, self._future
         aside = self._name_aside()
+        free_name = partial(self._futures.free_name, future, self._opened[future.directory.path])
+        yield from self._run(future.directory.fail, free_name)
         # Without its disk the source is of no use any more, and nobody needs to wait for it: the
         # future log has everything, durably.
         with suppress(StorageError):

@@ -269,8 +269,8 @@ class LostLogs:
         self._discard_void(settled)
 
     def _discard_void(self, notes: set[VoidLog]) -> None:
-        # With the metadata directory the node fails; until then a note too many does no harm.
-        with suppress(OSError):
+        # A note too many does no harm until there is another log of that name, which frees it.
+        with suppress(StorageError):
             self._host.void.discard(notes)
 
     def _take_damaged(

@@ -24,6 +24,7 @@ can be said of a directory without any checkpoint too, there is one before the f
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.limits import LOGS_PER_SLICE_MAX, PREFERRED_DIRECTORIES_MAX
@@ -445,6 +446,8 @@ class LogManager:
         self.forget_stale(partition)
         for directory in self._candidates(directory_id, self._preferred.get(partition)):
             try:
+                sync = partial(self._files.sync_directory, directory.path)
+                self.void.free(partition, directory, sync)
                 log = create_log(directory, partition, topic_id, config, self.random, options)
             except OSError as error:
                 if is_shortage(error):

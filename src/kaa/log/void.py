@@ -24,7 +24,13 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.log.errors import CorruptFileError, StorageError, error_text
+from kaa.log.errors import (
+    CorruptFileError,
+    ShortageError,
+    StorageError,
+    error_text,
+    is_shortage,
+)
 from kaa.log.files import read_whole, write_atomically
 from kaa.model.topics import TopicPartition
 from kaa.wire.primitives import UUID_ZERO, Uuid
@@ -92,23 +98,36 @@ class VoidLogs:
         if directory.directory_id is None:
             return
         note = VoidLog(partition, topic_id or UUID_ZERO, directory.directory_id, copy)
-        try:
-            with self._lock:
-                self._replace(self.notes | {note})
-        except OSError as error:
-            raise StorageError(f"{self.path} cannot be written: {error_text(error)}") from error
+        with self._lock:
+            self._replace(self.notes | {note})
+
+    def free(
+        self, partition: TopicPartition, directory: LogDirectory, sync: Callable[[], None]
+    ) -> None:
+        """Before there is another log of that name in a directory, has it count again, durably.
+        `sync` makes durable that the folder of the old one has another name; its OSError is the
+        caller's. StorageError if the notes cannot be written.
+        """
+        place = partition, directory.directory_id
+        notes = [note for note in self.notes if (note.partition, note.directory_id) == place]
+        if notes:
+            sync()
+            self.discard(notes)
 
     def discard(self, notes: Collection[VoidLog]) -> None:
-        """Durably. OSError is the caller's."""
+        """Durably. StorageError."""
         with self._lock:
             self._replace(self.notes.difference(notes))
 
     def _replace(self, notes: frozenset[VoidLog]) -> None:
         if self.path is not None and notes != self.notes:
             lines = sorted(" ".join(map(str, (*note.partition, *note[1:]))) for note in notes)
-            write_atomically(
-                self._files, self.path, "".join(f"{line}\n" for line in lines).encode()
-            )
+            content = "".join(f"{line}\n" for line in lines).encode()
+            try:
+                write_atomically(self._files, self.path, content)
+            except OSError as error:
+                text = f"{self.path} cannot be written: {error_text(error)}"
+                raise (ShortageError if is_shortage(error) else StorageError)(text) from error
         self.notes = notes
 
     def of(self, partition: TopicPartition, directory_id: Uuid | None) -> set[Uuid]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, get_args
 
@@ -10,7 +11,7 @@ import pytest
 
 from kaa.log.append import append_as_leader
 from kaa.log.dirs import LogDirectory
-from kaa.log.errors import StorageError
+from kaa.log.errors import ShortageError, StorageError
 from kaa.log.files import read_whole, write_atomically
 from kaa.log.manager import LogManager
 from kaa.log.sim_files import Fault, Inspection, Operation, SimFiles
@@ -176,6 +177,54 @@ def test_nothing_takes_the_place_of_a_log_if_that_cannot_be_noted() -> None:
     assert isinstance(error, StorageError)
     assert PATH in str(error)
     assert manager.futures.get(KEY) is future
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault("create", PATH, errno.EMFILE), Fault("sync_directory", A, errno.EMFILE, skip=1)]
+)
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_log_that_comes_to_where_an_old_one_was_counts(fault: Fault, is_copy: bool) -> None:
+    """Though the note could not be dropped when the folder of the old one was put aside."""
+    files = disks()
+    handed_over(files)
+    files = files.restart("kill")
+    files.faults = [replace(fault)]
+    manager = started(files)
+    assert marks(files, A) == ["stray"]
+    assert read_whole(files, PATH) != b""
+    (directory, _), refusal = manager.directories, Fault("create", PATH, errno.EMFILE)
+    if is_copy:
+        source = manager.logs[KEY]
+        for faults, error in (([refusal], ShortageError), ([], type(None))):
+            copy(source, manager.futures.create(source, directory, 0), source.log_end_offset)
+            files.faults = list(faults)
+            ends = swap(manager, source)
+            assert [type(each) for each in ends] == [error]
+            give_up(manager, source, ends)
+    else:
+        del manager.logs[KEY], manager.directories[1].logs[KEY]
+        files.faults = [replace(refusal, times=2)]
+        with pytest.raises(ShortageError):
+            manager.get_or_create(KEY, TOPIC_ID, 0, directory_id=IDS[A])
+        manager.get_or_create(KEY, TOPIC_ID, 0, directory_id=IDS[A])
+    assert all(each.is_online for each in manager.directories)
+    assert started(files.restart("kill"), A).logs[KEY].folder == f"{A}/t-0"
+
+
+def test_promoted_copy_counts_where_an_old_log_was() -> None:
+    files = disks()
+    manager = started(files)
+    source = filled(manager)
+    future = manager.futures.create(source, manager.directories[1], 0)
+    copy(source, future, RECORDS)
+    future.flush(0)
+    manager.delete([KEY], 0)
+    manager.void.note(KEY, TOPIC_ID, manager.directories[1])
+    files.faults = [Fault("create", PATH, errno.EMFILE)]
+    with pytest.raises(ShortageError):
+        manager.futures.promote(KEY)
+    assert manager.futures.promote(KEY).folder == f"{B}/t-0"
+    assert started(files.restart("lost")).logs[KEY].folder == f"{B}/t-0"
 
 
 def test_damaged_notes_are_reported_and_unreadable_ones_end_the_start() -> None:
