@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kaa.limits import MOVE_TAIL_BYTES_MAX
 from kaa.log.append import UnexpectedAppendOffsetError, append_as_follower
+from kaa.log.cancelled_moves import write_cancelled
 from kaa.log.errors import DamagedLogError, LogError, StorageError, is_shortage
 from kaa.log.files import unlink_if_exists
 from kaa.log.jobs import CheckpointJob, checkpoint_in_pieces, recovery_checkpoint
@@ -421,6 +422,9 @@ class _Swap:
                 raise
             future.complete_flush(job, self._now_ms)
             future.is_flushing = True
+        if source.cancelled_in:
+            note = partial(write_cancelled, future, source.cancelled_in)
+            yield from self._run(future.failed, note)
         for checkpoint in self._checkpoints(cleaned_offset):
             yield from self._run(future.failed, _rest if checkpoint is None else checkpoint.run)
 

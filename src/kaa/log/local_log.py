@@ -81,8 +81,8 @@ class LocalLog:
         self.is_flushing = False
         # Whether the name of the folder may still be lost: its parent was not synced since.
         self.is_new = False
-        # Whether copies of it that are found are void: see `kaa.log.cancelled_moves`.
-        self.is_move_cancelled = False
+        # Where copies of it that are found are void: see `kaa.log.cancelled_moves`.
+        self.cancelled_in: frozenset[str] = frozenset()
         # The last epoch that the files named when it was loaded, though nothing of it may be left.
         self.loaded_epoch: int | None = None
         # Paths of files that the next flush syncs: snapshots, the topic id.

@@ -28,6 +28,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kaa.limits import LOGS_PER_SLICE_MAX, PREFERRED_DIRECTORIES_MAX
+from kaa.log.cancelled_moves import is_void
 from kaa.log.cleaner import LogCleaner
 from kaa.log.dirs import LogDirectory, is_log_directory, nested_text
 from kaa.log.errors import LogError, StorageError, is_shortage
@@ -403,10 +404,13 @@ class LogManager:
         log.directory.logs[log.partition] = log
 
     def _copy_rank(self, log: UnifiedLog) -> tuple[bool, bool, int]:
-        """Of two copies the one goes on that is of the topic that the cluster knows, that a swap
-        was about to put in the place of its source, or that is longer.
+        """Of two copies the one goes on that is of the topic that the cluster knows, of a move
+        that was not cancelled, that a swap was about to put in the place of its source, or that is
+        longer.
         """
-        is_ours = self._is_ours(log.partition, log.topic_id)
+        source = self.logs.get(log.partition)
+        is_cancelled = source is not None and is_void(source, log.directory)
+        is_ours = self._is_ours(log.partition, log.topic_id) and not is_cancelled
         return is_ours, self.lost.has_swapped(log), log.log_end_offset
 
     # --- logs

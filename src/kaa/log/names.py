@@ -26,7 +26,7 @@ digits:
 | `<offset>.snapshot` | producer state below that offset |
 | `leader-epoch-checkpoint` | where each leader epoch begins |
 | `partition.metadata` | the id of the topic |
-| `move-cancelled` | copies of this log in other directories are void (`kaa.log.cancelled_moves`) |
+| `move-cancelled` | directories with void copies of this log (`kaa.log.cancelled_moves`) |
 | `<offset>.log.cleaned` `<offset>.log.swap` | being compacted, about to replace its sources |
 | `<offset>.log.deleted` | removed, waiting for its readers |
 """

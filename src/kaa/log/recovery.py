@@ -30,6 +30,7 @@ from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.limits import SCAN_WINDOW_BYTES
+from kaa.log.cancelled_moves import read_cancelled
 from kaa.log.config import LogManagerConfig
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import TEMPORARY_SUFFIX, read_whole, unlink_if_exists
@@ -209,13 +210,14 @@ class _Loader:
         self._split_offsets: set[int] = set()
         self._log_end_offset = options.log_start_offset
         self.topic_id: Uuid | None = None
-        self._is_move_cancelled = False
+        self._cancelled_in: frozenset[str] = frozenset()
         self._loaded_epoch: int | None = None
 
     def load(self) -> Iterator[RecoveryProgress]:
         names = clean_up_folder(self._files, self._folder, self._config)
         self._snapshots.scan(names)
-        self._is_move_cancelled = MOVE_CANCELLED_FILE in names
+        if MOVE_CANCELLED_FILE in names:
+            self._cancelled_in = read_cancelled(self._files, self._folder)
         # Where a power cut took it, the cluster's metadata will tell it again.
         self.topic_id = find_topic_id(self._files, self._folder)
         self._load_segments(names)
@@ -271,7 +273,7 @@ class _Loader:
             verify_transactions=options.manager.transaction_partition_verification_enable,
             now_ms=options.now_ms,
         )
-        log.is_move_cancelled = self._is_move_cancelled
+        log.cancelled_in = self._cancelled_in
         log.loaded_epoch = self._loaded_epoch
         return log
 

@@ -31,7 +31,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.limits import DUTY_RETRY_SECONDS
-from kaa.log.cancelled_moves import copies_are_gone, void_copies
+from kaa.log.cancelled_moves import copies_are_gone, is_void, void_copies
 from kaa.log.errors import LogError, ShortageError, StorageError
 from kaa.log.jobs import FlushLogJob
 from kaa.log.names import FUTURE_FOLDER_SUFFIX, folder_name, marked_folder_name
@@ -231,7 +231,7 @@ class LogDirectoryMoves:
             if found.online_log().directory is directory:
                 if self._has_offline:
                     # One of them may have a copy, which must not be gone on with.
-                    void_copies(found.online_log())
+                    void_copies(found.online_log(), self._logs.directories)
                 return Errors.NONE
             future = self._logs.futures.create(found.online_log(), directory, self._clock.wall_ms())
         except StorageError:
@@ -274,12 +274,15 @@ class LogDirectoryMoves:
             if partition.log is None or not partition.log.directory.is_online:
                 # The source is lost. The copy may be the last one of what it has, and stays.
                 return
-            if partition.log.is_move_cancelled:
-                self._drop_void(partition.log)
-            elif future is not None:
+            if future is not None and is_void(partition.log, future.directory):
+                self._logs.futures.drop(key, self._clock.wall_ms())
+                future = None
+            if future is not None:
                 self._resume(partition, future)
             elif self._logs.is_lost(key):
                 self._copy_again(partition, partition.log)
+            with suppress(StorageError):
+                copies_are_gone(partition.log, self._logs.directories)
             return
         if not move.target.is_online:
             self.cancel(partition)
@@ -347,20 +350,11 @@ class LogDirectoryMoves:
         name, path = folder_name(copy.partition), copy.directory.path
         self._report(f"the copy of {name} in {path} {what}. It is made again, from the start")
 
-    def _drop_void(self, source: UnifiedLog) -> None:
-        """Removes the copies of a move that was cancelled while their disk was away."""
-        now_ms = self._clock.wall_ms()
-        self._logs.futures.drop(source.partition, now_ms)
-        self._logs.lost.drop_damaged_copy(source, now_ms)
-        if not self._has_offline:
-            with suppress(StorageError):
-                copies_are_gone(source, self._logs.directories)
-
     def _copy_again(self, partition: Partition, source: UnifiedLog) -> None:
-        """Begins a move again whose copy was found damaged."""
+        """Begins a move again whose copy was found damaged, unless it was cancelled."""
         now_ms = self._clock.wall_ms()
         directory = self._logs.lost.drop_damaged_copy(source, now_ms)
-        if directory is None or directory is source.directory:
+        if directory is None or directory is source.directory or is_void(source, directory):
             return
         try:
             future = self._logs.futures.create(source, directory, now_ms)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from kaa.log.names import MOVE_CANCELLED_FILE
 from kaa.log.sim_files import SimFiles
+from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors
+from tests.unit.broker.support import config, formatted
 from tests.unit.replication.movers import (
+    BASIC,
+    KEY,
+    THIRD,
+    THREE,
     alter,
     create,
     futures,
@@ -78,6 +86,43 @@ def test_a_cancelled_move_stays_so_while_the_disk_of_its_copy_is_away() -> None:
     files.rename("/away", target)
     asyncio.run(after(is_noted=False))
     assert not futures(files)
+
+
+@pytest.mark.parametrize("is_away_at_the_start", [True, False])
+def test_a_cancelled_move_stays_so_when_its_disk_is_taken_out_and_put_back(
+    is_away_at_the_start: bool,
+) -> None:
+    """Meanwhile the log moves to another disk, and with it what is known of the copy."""
+    files = formatted(config(*BASIC, THREE))
+    folder, target = cancelled(files)
+    files.rename(target, "/gone")
+    directory = folder.rpartition("/")[0]
+    elsewhere = f"log.dirs={directory},{THIRD}"
+
+    async def cancel() -> None:
+        files.unlink(f"{folder}/{MOVE_CANCELLED_FILE}")
+        async with node(files) as broker:
+            await until(lambda: isinstance(broker.services.replicas.find(*KEY), Partition))
+            assert alter(broker, directory) is Errors.NONE
+
+    async def without() -> None:
+        async with node(files, elsewhere) as broker:
+            await throttle(broker, None)
+            assert alter(broker, THIRD) is Errors.NONE
+            await moved(broker, THIRD)
+
+    async def again() -> None:
+        async with node(files, THREE) as broker:
+            await until(lambda: not files.exists(f"{log_of(broker).folder}/{MOVE_CANCELLED_FILE}"))
+            assert log_of(broker).directory.path == THIRD
+            assert not broker.services.logs.futures.logs
+            assert not futures(files)
+
+    if is_away_at_the_start:
+        asyncio.run(cancel())
+    asyncio.run(without())
+    files.rename("/gone", target)
+    asyncio.run(again())
 
 
 def test_a_damaged_copy_of_a_cancelled_move_is_not_made_again() -> None:
