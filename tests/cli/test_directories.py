@@ -341,7 +341,9 @@ def test_what_the_guide_types_prints_what_it_shows(
 
     found = steps("docs/guides/disks.md")
     assert len(found) == 8
-    with BrokerProcess(folder / "node", f"log.dirs={','.join(paths.values())}") as broker:
+    dirs = f"log.dirs={','.join(paths.values())}"
+    metadata = f"metadata.log.dir={paths['/disk1/kafka']}"
+    with BrokerProcess(folder / "node", dirs, metadata) as broker:
         disks = Disks(broker, (paths["/disk1/kafka"], paths["/disk2/kafka"]))
         for step in found:
             words = shlex.split(real(step.command))
@@ -351,6 +353,24 @@ def test_what_the_guide_types_prints_what_it_shows(
             # Columns are as wide as the longest path.
             shown = re.sub(" +", " ", pattern_of(real(step.expected)).replace("\\ ", " "))
             assert re.fullmatch(shown, re.sub(" +", " ", done.output)), (step, done.output)
+        broker.stop()
+        # The rest of what it says of a disk that is empty, and has the metadata.
+        text, (old, new) = Path("docs/guides/disks.md").read_text("utf-8"), map(Path, disks.paths)
+        section = text.partition("## Emptying a disk")[2].partition("\n## ")[0]
+        note = f"new 0 {'A' * 22} {'B' * 21}A -\n"
+        (old / "void-logs").write_text(note)
+        to = folder / "metadata"
+        to.mkdir()
+        for name in ("__cluster_metadata-0", "void-logs", "meta.properties"):
+            assert f"`{name}`" in section
+            (old / name).rename(to / name)
+        broker.overrides = (f"log.dirs={new}", f"metadata.log.dir={to}")
+        broker.start()
+        assert disks.kaa("config", "unset", "broker", "1", "cordoned.log.dirs").exit_code == 0
+        assert {path: row["state"] for path, row in disks.rows().items()} == {str(new): "online"}
+        assert set(disks.places("new").values()) == {str(new)}
+        broker.stop()
+        assert (to / "void-logs").read_text() == note
 
 
 def test_disk_is_added_and_replaced_as_the_guide_says(tmp_path: Path) -> None:
