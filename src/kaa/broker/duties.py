@@ -21,6 +21,7 @@ from kaa.limits import (
     NET_SWEEP_SECONDS,
 )
 from kaa.log.throttle import Throttle
+from kaa.model.threads import outlast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -149,7 +150,7 @@ async def run_jobs(jobs: Iterable[Job | None], clock: Clock, executor: Executor)
             await asyncio.sleep(0)
             continue
         work = loop.run_in_executor(executor, job.run)
-        was_cancelled = await _outlast(work)
+        was_cancelled = await outlast(work)
         error = work.exception()
         if isinstance(error, OSError):
             job.failed(error)
@@ -161,17 +162,6 @@ async def run_jobs(jobs: Iterable[Job | None], clock: Clock, executor: Executor)
         if was_cancelled:
             raise asyncio.CancelledError
     return is_done
-
-
-async def _outlast(work: asyncio.Future[None]) -> bool:
-    """Waits for work on a thread, which nothing can stop; whether a cancellation came meanwhile."""
-    was_cancelled = False
-    while not work.done():
-        try:
-            await asyncio.wait([work])
-        except asyncio.CancelledError:
-            was_cancelled = True
-    return was_cancelled
 
 
 async def keep_isr(replicas: ReplicaManager) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kaa.limits import RECORDS_PER_PIECE, SMALL_RECORD_BYTES
 from kaa.log.log import FetchIsolation
+from kaa.model.threads import outlasted
 from kaa.records.control import ControlRecordType, read_end_transaction_marker
 from kaa.records.legacy import iter_upgraded_batches
 from kaa.records.record import iter_records
@@ -72,7 +73,8 @@ async def replay_log(
         if found.region is None:
             break
         try:
-            data = await host.loop.run_in_executor(host.executor, found.region.read)
+            work = host.loop.run_in_executor(host.executor, found.region.read)
+            data = await outlasted(work)
         finally:
             found.region.release()
         for batch in iter_upgraded_batches(data):

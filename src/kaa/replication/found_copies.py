@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from kaa.limits import DUTY_RETRY_SECONDS, MOVE_PIECE_BYTES
 from kaa.log.copy_check import CopyCheck
 from kaa.log.errors import ShortageError, StorageError
+from kaa.model.threads import outlasted
 from kaa.records.errors import CorruptRecordsError
 
 if TYPE_CHECKING:
@@ -105,10 +106,4 @@ class FoundCopies:
         loop = asyncio.get_running_loop()
         # A slow move shows that it goes on.
         bytes_max = min(MOVE_PIECE_BYTES, self._owner.bytes_per_second)
-        work = loop.run_in_executor(self._executor, check.read, bytes_max)
-        try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            # The files that the thread reads are closed next.
-            await asyncio.wait([work])
-            raise
+        return await outlasted(loop.run_in_executor(self._executor, check.read, bytes_max))

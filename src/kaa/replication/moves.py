@@ -37,6 +37,7 @@ from kaa.log.jobs import FlushLogJob
 from kaa.log.names import FUTURE_FOLDER_SUFFIX, folder_name, marked_folder_name
 from kaa.log.rebuild import RemoteState
 from kaa.log.throttle import PERIOD_SECONDS
+from kaa.model.threads import outlast, outlasted
 from kaa.model.topics import TopicPartition
 from kaa.records.errors import RecordsError
 from kaa.replication.follower.fetchers import ReplicaFetchers
@@ -498,7 +499,7 @@ class LogDirectoryMoves:
         epochs, loop = log.leader_epochs.entries, asyncio.get_running_loop()
         with log.reading():
             work = loop.run_in_executor(self._executor, log.snapshots.encoded_at, offset)
-            producers = await work
+            producers = await outlasted(work)
         return RemoteState(offset, epochs, producers)
 
     def watch(self, news: asyncio.Event) -> None:
@@ -517,7 +518,7 @@ class LogDirectoryMoves:
 
     async def read(self, region: SegmentRegion, buffer: memoryview) -> None:
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._executor, region.read_into, buffer)
+        await outlasted(loop.run_in_executor(self._executor, region.read_into, buffer))
         await self.rest_for(len(buffer))
 
     async def rest_for(self, size: int) -> None:
@@ -573,15 +574,10 @@ class LogDirectoryMoves:
             return
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(self._executor, job.run)
-        try:
-            await asyncio.shield(work)
-        except asyncio.CancelledError:
-            await asyncio.wait([work])
-            _end_flush(job, work, self._clock.wall_ms())
-            raise
-        except OSError:
-            pass
+        was_cancelled = await outlast(work)
         _end_flush(job, work, self._clock.wall_ms())
+        if was_cancelled:
+            raise asyncio.CancelledError
 
     async def _swap(self, move: Move) -> None:
         partition = move.partition
@@ -622,5 +618,7 @@ def _end_flush(job: FlushLogJob, work: asyncio.Future[None], now_ms: int) -> Non
     error = work.exception()
     if isinstance(error, OSError):
         job.failed(error)
-    elif error is None:
+    elif error is not None:
+        raise error
+    else:
         job.done(now_ms)
