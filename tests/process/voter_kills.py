@@ -100,6 +100,8 @@ class VoterStory:
         self._promised: list[str] = []
         self._point: Point | None = None
         self._victim: Voter | None = None
+        # That of the point before: it may have had its order read when that was taken back.
+        self._last_victim: Voter | None = None
 
     def __enter__(self) -> Self:
         self._admin.start()
@@ -175,7 +177,8 @@ class VoterStory:
         self._change()
 
     def _prepare(self, point: Point) -> None:
-        self._point, self._victim = point, None
+        self._point = point
+        self._last_victim, self._victim = self._victim, None
 
     def _begin(self, part: str, node: Voter) -> None:
         """The part of a node in the scene begins."""
@@ -221,16 +224,19 @@ class VoterStory:
             if code is None:
                 continue
             assert code == -signal.SIGKILL, f"node {node.id} ended with {code}:\n{node.output}"
-            assert node is self._victim, f"node {node.id} died, and was not to"
-            assert not node.was_killed, f"node {node.id} died twice"
-            node.was_killed = True
+            if node is self._victim:
+                assert not node.was_killed, f"node {node.id} died twice"
+                node.was_killed = True
+            else:
+                assert node is self._last_victim, f"node {node.id} died, and was not to"
+                self._last_victim = None
             node.kill()
             node.countermand()
-            node.launch(*((AUTO_JOIN,) if self._joins(node) else ()))
+            node.launch(*((AUTO_JOIN,) if self._joins() else ()))
 
-    def _joins(self, node: Voter) -> bool:
+    def _joins(self) -> bool:
         point = self._point
-        return point is not None and point.scene == "replacement" and node is self._victim
+        return point is not None and point.scene == "replacement"
 
     def _until_voters(self, wanted: set[int], change: Callable[[Any], Any]) -> None:
         def has_voters() -> bool:
