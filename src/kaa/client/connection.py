@@ -218,9 +218,12 @@ class Connection(asyncio.BufferedProtocol):
             if settings.tls is not None and connection is None and is_cut_off:
                 raise NoTlsError(address) from error
             raise UnreachableError(address, _reason(error)) from error
-        except BaseException:
+        except BaseException as error:
             if connection is not None:
                 connection.close()
+            elif isinstance(error, ValueError | OverflowError):
+                # A label of the name is empty or too long, or the port is too high.
+                raise UnreachableError(address, f"this is not a valid address ({error})") from error
             raise
         return connection
 

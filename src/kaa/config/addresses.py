@@ -3,7 +3,8 @@ resolved.
 
 A listener is `NAME://host:port`. The host may be empty (every interface), a name, an IPv4 address
 or an IPv6 address, in brackets or not, perhaps with a zone (`fe80::1%eth0`). The last colon
-starts the port. Port 0 means "any free port". Names are compared in capitals.
+starts the port. Port 0 means "any free port". Names are compared in capitals. The labels of a host
+name, between its dots, have 1 to 63 characters: no other can be looked up.
 """
 
 import re
@@ -13,6 +14,7 @@ from kaa.config.values import ConfigError, shown
 from kaa.model.nodes import HostPort
 
 PORT_MAX = 65_535
+_LABEL_CHARACTERS_MAX = 63
 _INT32_MAX = 0x7FFFFFFF
 _HOST = r"\[?([0-9a-zA-Z\-%._:]*)\]?"
 _HOST_PORT = rf"(?:[0-9a-zA-Z\-%._]*://)?{_HOST}:([0-9]{{1,10}})\Z"
@@ -55,6 +57,7 @@ def parse_host_port(name: str, entry: str, address: str, form: str) -> HostPort:
             f"Cannot read host and port from {shown(entry)} in {name}. "
             f"Each entry must have the form {form}, with a port from 0 to {PORT_MAX}."
         )
+    _check_labels(match[1], name, entry)
     return HostPort(match[1], int(match[2]))
 
 
@@ -88,4 +91,16 @@ def parse_listener(name: str, entry: str) -> ListenerText:
         raise ConfigError(
             f"The port of {shown(entry)} in {name} must lie between 0 and {PORT_MAX}."
         )
+    _check_labels(match[2], name, entry)
     return ListenerText(match[1].upper(), match[2], port)
+
+
+def _check_labels(host: str, name: str, entry: str) -> None:
+    """Whether a host name can be looked up, as far as its form goes."""
+    if host and ":" not in host:
+        for label in host.removesuffix(".").split("."):
+            if not 0 < len(label) <= _LABEL_CHARACTERS_MAX:
+                raise ConfigError(
+                    f"The host of {shown(entry)} in {name} is not a host name. It must have "
+                    f"1 to {_LABEL_CHARACTERS_MAX} characters between its dots."
+                )

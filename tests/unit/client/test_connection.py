@@ -198,3 +198,14 @@ def test_nobody_listens() -> None:
             await Connection.open(LOOPBACK, free_port(), SETTINGS)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("ctl..example", 1), (f"{'x' * 64}.example", 1), (LOOPBACK, 65_536)]
+)
+def test_a_name_that_is_no_address_is_unreachable(host: str, port: int) -> None:
+    async def run() -> None:
+        with pytest.raises(UnreachableError, match="this is not a valid address"):
+            await Connection.open(host, port, SETTINGS)
+
+    asyncio.run(run())

@@ -54,6 +54,7 @@ def test_listener(text: str, listener: tuple[str, str, int]) -> None:
         "://localhost:9092",
         " ://localhost:9092",
         "A://localhost:9092/path",
+        "A://ctl..example:9092",
     ],
 )
 def test_no_listener(text: str) -> None:
@@ -102,3 +103,18 @@ def test_addresses_that_are_only_for_listening_or_only_for_this_machine() -> Non
     for host in ("", "10.0.0.1", "1", "::2", "2001:db8::1", "one.example", "localhost.example"):
         assert not is_wildcard(host)
         assert not is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["ctl..example", ".example", ".", "x" * 64, f"a.{'x' * 64}.b"])
+def test_a_label_of_a_name_has_1_to_63_characters(host: str) -> None:
+    with pytest.raises(ConfigError, match="listeners.*1 to 63 characters between its dots"):
+        parse_listener("listeners", f"A://{host}:1")
+    with pytest.raises(ConfigError, match="voters.*1 to 63 characters between its dots"):
+        parse_voter("voters", f"1@{host}:1")
+    with pytest.raises(ConfigError, match="servers.*1 to 63 characters between its dots"):
+        parse_host_port("servers", f"{host}:1", f"{host}:1", "host:port")
+
+
+@pytest.mark.parametrize("host", ["example.", "x" * 63, f"fe80::1%{'x' * 64}", ""])
+def test_every_other_name_is_taken(host: str) -> None:
+    assert parse_listener("listeners", f"A://{host}:1").host == host
