@@ -505,6 +505,7 @@ class Broker:
             offline_directories=self._offline,
             cordoned_directories=self._cordoned,
             lacks_directories=self._lacks_directories,
+            report=self.report,
         )
 
     def _executor(self, name: str, threads: int) -> Executor:

@@ -4,5 +4,6 @@
 |---|---|
 | `machine` | the broker's states and what leads from one to the next |
 | `driver` | sends what the machine asks for to the controller |
+| `reporting` | a controller port whose failures are answers |
 | `controllers` | the registration of a controller (KIP-919) |
 """

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from kaa.broker.lifecycle.reporting import ReportingPort
 from kaa.client.backoff import Backoff
 from kaa.controller.feature_table import (
     CONTROLLER_REGISTRATION,
@@ -57,7 +58,7 @@ class ControllerRegistration:
         report: Callable[[str], None],
     ) -> None:
         self._node_id = node_id
-        self._controller = controller
+        self._controller = ReportingPort(controller, report)
         self._endpoints = endpoints
         self._random = random
         self._report = report

@@ -27,6 +27,7 @@ from kaa.broker.lifecycle.machine import (
     Unfenced,
     Unreported,
 )
+from kaa.broker.lifecycle.reporting import ReportingPort
 from kaa.broker.remedies import refusal_remedy
 from kaa.controller.feature_table import supported_ranges
 from kaa.controller.port import ControllerRequestContext
@@ -82,6 +83,7 @@ class BrokerLifecycle:
         cordoned_directories: Callable[[], list[Uuid] | None] = lambda: None,
         lacks_directories: Callable[[], bool] = lambda: False,
         trouble: Callable[[], str | None] = lambda: None,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`cordoned_directories` are None while the cluster does not know of such a thing;
         `lacks_directories` says that it knows directories, and none of this broker; `trouble` is
@@ -89,7 +91,7 @@ class BrokerLifecycle:
         """
         self._trouble = trouble
         self._config = config
-        self._controller = controller
+        self._controller = ReportingPort(controller, report)
         self._identity = identity
         self._published_offset = published_offset
         self._offline_directories = offline_directories

@@ -31,7 +31,7 @@ OWN, OTHER, THIRD = (Uuid(letter * 16) for letter in (b"o", b"x", b"t"))
 class Bench:
     """A registration and the metadata that it follows."""
 
-    def __init__(self, *errors: Errors) -> None:
+    def __init__(self, *errors: Errors | Exception) -> None:
         self.image = ClusterImage()
         self.errors = list(errors)
         self.requests: list[ControllerRegistrationRequest] = []
@@ -48,6 +48,8 @@ class Bench:
         self.requests.append(request)
         self._was_asked.set()
         error = self.errors.pop(0) if self.errors else Errors.NONE
+        if isinstance(error, Exception):
+            raise error
         if error is Errors.NONE:
             self.registered(request.incarnation_id, "here")
         return ControllerRegistrationResponse(error_code=error)
@@ -146,3 +148,16 @@ def test_another_process_in_its_place_is_named_and_replaced_in_turn() -> None:
         "of its own"
     )
     assert bench.reports == [replaced, replaced]
+
+
+def test_a_request_that_fails_unexpectedly_is_reported_once_and_sent_again() -> None:
+    bench = Bench(ValueError("odd"), ValueError("odd"))
+
+    async def story() -> None:
+        await bench.asked(3)
+
+    bench.run(story)
+    assert bench.image.controllers[ID].incarnation_id == OWN
+    assert [text for text in bench.reports if "odd" in text] == [
+        "a request to the controller failed: ValueError('odd')"
+    ]

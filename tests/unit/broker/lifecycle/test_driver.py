@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -95,5 +96,26 @@ def test_broker_of_another_cluster_is_refused_at_once() -> None:
     async def main() -> None:
         async with running(node(config())) as broker:
             assert "cluster" in await refusal(lifecycle(broker, b"o", "another-cluster-AAAAAA"))
+
+    asyncio.run(main())
+
+
+def test_heartbeats_that_fail_unexpectedly_do_not_end_the_broker() -> None:
+    async def main() -> None:
+        async with running(node(config("broker.heartbeat.interval.ms=10"))) as broker:
+            assert broker._metadata is not None
+            assert broker._lifecycle is not None
+            channel: Any = broker._metadata.heartbeats
+            submit, failures = channel.submit, iter([ValueError("odd")] * 2)
+            was_sent = asyncio.Event()
+
+            async def fail(*arguments: Any) -> Any:
+                for failure in failures:
+                    raise failure
+                was_sent.set()
+                return await submit(*arguments)
+
+            channel.submit = fail
+            await asyncio.wait_for(was_sent.wait(), 10)
 
     asyncio.run(main())
