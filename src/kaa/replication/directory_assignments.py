@@ -102,16 +102,17 @@ class DirectoryAssignments:
             self.failed(now_ms)
             return
         sent, self._sent = self._sent, {}
-        is_all_done = True
         for directory in response.directories:
             for topic in directory.topics:
                 for partition in topic.partitions:
                     key = topic.topic_id, partition.partition_index
                     if partition.error_code not in _DONE:
-                        is_all_done = False
-                    elif self.wanted.get(key) == sent.get(key):
+                        continue
+                    reported = sent.pop(key, None)
+                    if self.wanted.get(key) == reported:
                         self.wanted.pop(key, None)
-        if is_all_done:
+        # What is left was not accepted, or not even answered.
+        if not sent:
             self._failures = 0
             self._retry_at_ms = None
         else:

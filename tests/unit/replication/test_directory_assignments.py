@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.limits import DIRECTORY_ASSIGNMENTS_PER_REQUEST_MAX
+from kaa.limits import (
+    DIRECTORY_ASSIGNMENTS_PER_REQUEST_MAX,
+    DIRECTORY_ASSIGNMENTS_RETRY_MS_MIN,
+)
 from kaa.replication.directory_assignments import DirectoryAssignments
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k73_assign_replicas_to_dirs import (
@@ -123,3 +126,12 @@ def test_newer_report_replaces_the_one_under_way() -> None:
     machine.note(TOPIC, 0, SECOND)
     machine.answered(answer(request), 0)
     assert told(send(machine)) == {(TOPIC, 0): SECOND}
+
+
+def test_what_an_answer_leaves_out_is_sent_again_after_a_pause() -> None:
+    assignments = DirectoryAssignments()
+    assignments.note(TOPIC, 0, FIRST)
+    assert assignments.next_request(1, 1, 100) is not None
+    assignments.answered(AssignReplicasToDirsResponse(directories=[]), 100)
+    assert len(assignments) == 1
+    assert assignments.wait_ms(100) == DIRECTORY_ASSIGNMENTS_RETRY_MS_MIN
