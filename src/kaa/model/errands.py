@@ -7,6 +7,7 @@ alone, and what is under way when the node stops is given up.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,7 +36,12 @@ class Errands:
             work.close()
             return
         self._under_way[task] = None
-        task.add_done_callback(self._under_way.pop)
+        task.add_done_callback(partial(self._ended, work))
+
+    def _ended(self, work: Coroutine[Any, Any, None], task: Task[None]) -> None:
+        del self._under_way[task]
+        # Perhaps it was given up before its first step, and nobody has awaited the work.
+        work.close()
 
     async def _run(self, what: str, work: Coroutine[Any, Any, None]) -> None:
         try:

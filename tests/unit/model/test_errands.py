@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 
 from kaa.model.errands import Errands
 
@@ -48,5 +49,20 @@ def test_errands_are_given_up_with_their_node() -> None:
         # A group that is ending takes nothing more; nothing is left that was never awaited.
         errands.begin("c", wait("c"))
         assert ended == ["a", "b"]
+
+    asyncio.run(scenario())
+
+
+def test_an_errand_that_is_given_up_before_its_first_step_is_closed() -> None:
+    async def scenario() -> None:
+        async def wait() -> None:
+            await asyncio.Event().wait()
+
+        work = wait()
+        async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+            errands = Errands(tasks.create_task, str)
+            errands.begin("a", work)
+            errands.cancel()
+        assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
 
     asyncio.run(scenario())
