@@ -445,7 +445,10 @@ def _future(answer: Pending[Any]) -> asyncio.Future[Any]:
 
 def _parts(future: asyncio.Future[Any]) -> Reply:
     """The parts that a future gives by itself."""
-    if future.cancelled() or future.exception() is not None:
+    error = None if future.cancelled() else future.exception()
+    if isinstance(error, CloseConnectionError):
+        raise error
+    if future.cancelled() or error is not None:
         raise CloseConnectionError("a request could not be answered")
     parts: Reply = future.result()
     return parts

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kaa import limits
+from kaa.net.connection import CloseConnectionError
 from tests.unit.net.support import (
     ECHO,
     ENCODE,
@@ -156,6 +157,27 @@ def test_answers_that_are_made_when_they_are_known() -> None:
             await system.until(lambda: frames[0] in system.node.waiting)
             system.node.waiting[frames[0]].set_exception(LookupError())
             await system.until(lambda: system.node.closed == ["cannot be encoded"])
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (CloseConnectionError("malformed"), "malformed"),
+        (ValueError("odd"), "a request could not be answered"),
+    ],
+)
+def test_a_request_that_cannot_be_answered_closes_with_its_reason(
+    error: Exception, reason: str
+) -> None:
+    async def main() -> None:
+        async with running() as system:
+            client = await system.connect()
+            await client.send(sized(frame(HOLD)))
+            await system.until(lambda: frame(HOLD) in system.node.waiting)
+            system.node.waiting[frame(HOLD)].set_exception(error)
+            await system.until(lambda: system.node.closed == [reason])
 
     asyncio.run(main())
 
