@@ -124,7 +124,9 @@ class Wait(Generic[R]):
         self._look(is_late=True)
 
     def _end(self, _: asyncio.Future[R]) -> None:
-        """Also when the answer is not wanted any more, because the client is gone."""
+        """Also when the one who waited has given up. A client that is gone while its fetch waits
+        is noticed when the answer is sent, as in Kafka: its connection is not read until then.
+        """
         self._timer.cancel()
         for partition in self._partitions:
             partition.forget(self._progress)
