@@ -635,8 +635,9 @@ class Broker:
             self._lifecycle.abandon()
 
     def _stop_coordinators(self) -> None:
-        if self._are_logs_loaded:
+        if self._services is not None:
             self._view.errands.cancel()
+        if self._are_logs_loaded:
             self.services.groups.runtime.stop()
             self.services.transactions.runtime.stop()
             self.services.share_partitions.stop()

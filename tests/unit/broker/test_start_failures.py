@@ -8,7 +8,8 @@ import os
 
 import pytest
 
-from kaa.broker.node import running
+from kaa.broker.directories import StartError
+from kaa.broker.node import Broker, running
 from kaa.cli.broker import failures_of
 from kaa.log.sim_files import Fault, Operation, SimFiles
 from tests.unit.broker.support import config, formatted, node
@@ -87,3 +88,22 @@ def test_a_full_disk_of_a_new_node() -> None:
         "(No space left on device); make room on its disk (see df -h and df -i), then start again, "
         "or name another directory"
     )
+
+
+def test_errands_of_a_node_that_loaded_no_logs_end_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def load(broker: Broker, _: object) -> None:
+        broker._view.errands.begin("a wait", asyncio.sleep(60))
+        raise StartError("not today")
+
+    monkeypatch.setattr(Broker, "_load", load)
+
+    async def main() -> None:
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            broker = node(config())
+            with pytest.raises(StartError, match="not today"):
+                await broker.start(tasks)
+            await broker.stop()
+
+    asyncio.run(main())
