@@ -363,12 +363,20 @@ class ReplicaManager:
             topic = image.topics.get(name)
             for number in () if topic is None else tuple(topic.partitions):
                 self._apply_one((name, number))
+                if self._has_outdated_log((name, number)):
+                    self._reconfigured[name] = None
                 yield
         self._replica_logs.started()
         self._replica_logs.report(self._partitions)
         self._drop_unknown_futures()
         # Some may have failed while logs were loaded, when nobody led anything yet.
         self.directory_failed()
+
+    def _has_outdated_log(self, key: PartitionName) -> bool:
+        """Whether the settings of a log have changed since it was loaded."""
+        partition = self._partitions.get(key)
+        log = None if partition is None else partition.log
+        return log is not None and log.config != self._topic_config(key[0])
 
     def _drop_unknown_futures(self) -> None:
         """Removes the copies that belong to no log, if they cannot belong to one that is only not

@@ -500,3 +500,17 @@ def test_a_crash_while_a_topic_is_made_again_brings_nothing_back(mode: CrashMode
             assert (log.topic_id, log.log_start_offset) == (NEXT_ID, 0), crash
         crash += 1
     assert crash > 20
+
+
+def test_settings_that_changed_while_logs_were_loaded_reach_them() -> None:
+    before = Replicas()
+    before.create().append(batch(1), now_ms=0)
+    for _ in before.logs.shutdown(now_ms=0, broker_epoch=1):
+        pass
+    again = Replicas(before.files)
+    log = again.logs.logs[TopicPartition("t", 0)]
+    again.configs["t"] = LogConfig(retention_ms=77)
+    for _ in again.manager.start(before.image):
+        pass
+    assert log.config.retention_ms == 77
+    assert not again.manager._reconfigured
