@@ -75,10 +75,10 @@ class BrokerPartitions:
         match record:
             case PartitionRecord() | PartitionChangeRecord():
                 key = (record.topic_id, record.partition_id)
-                topic = image.topics_by_id[record.topic_id]
-                before = topic.partitions.get(record.partition_id)
+                before = image.topics_by_id[record.topic_id].partitions.get(record.partition_id)
                 image.replay(record)
-                self._changed(key, before, topic.partitions[record.partition_id])
+                after = image.topics_by_id[record.topic_id].partitions[record.partition_id]
+                self._changed(key, before, after)
             case _:
                 image.replay(record)
 

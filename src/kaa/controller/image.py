@@ -2,9 +2,11 @@
 
 An image changes only by `replay`, and `records` gives the records that make an equal one, which is
 what a snapshot holds. Values inside (a broker, a partition, a client quota) are immutable and
-replaced as a whole, so that a copy of an image is cheap. A node has one image of committed records,
-which everyone reads, and an active controller has a second one that is ahead of it by what it has
-written and not yet committed.
+replaced as a whole, and so are the settings of a resource. A topic changes in place only in the
+image that owns it; any other copies it first. So a copy of an image is cheap: it shares all values,
+and neither of the two owns a topic. A node has one image of committed records, which everyone
+reads, and an active controller has a second one that is ahead of it by what it has written and not
+yet committed.
 
 `take_delta` tells what changed since it was last asked, so that a broker can act on just that.
 """
@@ -149,15 +151,17 @@ class PartitionImage(NamedTuple):
 class TopicImage:
     """A topic and its partitions by number."""
 
-    __slots__ = ("id", "name", "partitions")
+    __slots__ = ("id", "name", "owner", "partitions")
 
-    def __init__(self, name: str, topic_id: Uuid) -> None:
+    def __init__(self, name: str, topic_id: Uuid, owner: object = None) -> None:
         self.name = name
         self.id = topic_id
+        # What the one image has that may change it in place.
+        self.owner = owner
         self.partitions: dict[int, PartitionImage] = {}
 
-    def copy(self) -> TopicImage:
-        other = TopicImage(self.name, self.id)
+    def copy(self, owner: object) -> TopicImage:
+        other = TopicImage(self.name, self.id, owner)
         other.partitions = dict(self.partitions)
         return other
 
@@ -286,6 +290,8 @@ class ClusterImage:
         self.producer_ids_record: ProducerIdsRecord | None = None
         self._delta = Delta()
         self._changes = 0
+        # Topics that are marked with it belong to no other image.
+        self._owner = object()
 
     @property
     def changes(self) -> int:
@@ -295,18 +301,12 @@ class ClusterImage:
     def copy(self) -> ClusterImage:
         """An image that can go its own way; its delta starts empty."""
         other = ClusterImage()
-        other.features = dict(self.features)
-        other.brokers = dict(self.brokers)
-        other.controllers = dict(self.controllers)
-        other.topics = {name: topic.copy() for name, topic in self.topics.items()}
-        other.topics_by_id = {topic.id: topic for topic in other.topics.values()}
-        other.configs = {resource: dict(values) for resource, values in self.configs.items()}
-        other.quotas = {entity: dict(values) for entity, values in self.quotas.items()}
+        for name in COLLECTIONS:
+            setattr(other, name, dict(getattr(self, name)))
         other.next_producer_id = self.next_producer_id
-        other.acls = dict(self.acls)
-        other.scram_credentials = dict(self.scram_credentials)
-        other.delegation_tokens = dict(self.delegation_tokens)
         other.producer_ids_record = self.producer_ids_record
+        # The topics are shared from now on.
+        self._owner = object()
         return other
 
     def take_delta(self) -> Delta:
@@ -348,17 +348,16 @@ class ClusterImage:
 
         return records_of(self)
 
-    # --- what a draft does in its own way
-
     def _topic_to_change(self, topic_id: Uuid) -> TopicImage:
         """A topic whose partitions are about to change."""
-        return self.topics_by_id[topic_id]
+        topic = self.topics_by_id[topic_id]
+        if topic.owner is not self._owner:
+            self._leave(topic)
+            topic = topic.copy(self._owner)
+            self.topics[topic.name] = self.topics_by_id[topic_id] = topic
+        return topic
 
-    def _values_to_change(
-        self, collection: dict[Key, dict[str, Value]], key: Key
-    ) -> dict[str, Value]:
-        """Settings or quotas of one resource or entity that are about to change."""
-        return collection.get(key) or {}
+    # --- what a draft does in its own way
 
     def _leave(self, thing: object) -> None:
         """The image does not have this any more, if it is not None."""
@@ -441,7 +440,7 @@ class ClusterImage:
 
     @_replays(TopicRecord)
     def _replay_topic(self, record: TopicRecord) -> None:
-        topic = TopicImage(record.name, record.topic_id)
+        topic = TopicImage(record.name, record.topic_id, self._owner)
         self.topics[record.name] = self.topics_by_id[record.topic_id] = topic
 
     @_replays(RemoveTopicRecord)
@@ -514,7 +513,9 @@ class ClusterImage:
         self, collection: dict[Key, dict[str, Value]], key: Key, name: str, value: Value | None
     ) -> None:
         """Sets one, or removes it if there is no value, and with the last of them the key."""
-        values = self._values_to_change(collection, key)
+        before = collection.get(key)
+        self._leave(before)
+        values = {} if before is None else dict(before)
         if value is None:
             values.pop(name, None)
         else:

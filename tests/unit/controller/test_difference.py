@@ -8,7 +8,7 @@ from kaa.controller.loader import MetadataLoader
 from kaa.model.pieces import finish
 from kaa.quorum.log_view import OffsetAndEpoch
 from kaa.quorum.snapshots import SnapshotContent
-from kaa.wire.messages.metadata_topics import ClearElrRecord
+from kaa.wire.messages.metadata_topics import ClearElrRecord, PartitionChangeRecord
 from tests.unit.controller.cluster import Cluster
 
 
@@ -31,7 +31,7 @@ def test_everything_that_came_went_or_changed() -> None:
     del cluster.image.topics["gone"], cluster.image.topics_by_id[gone.id]
     cluster.create("gone", partitions=1)
     moved = cluster.image.topics["moved"]
-    moved.partitions[1] = moved.partitions[1]._replace(partition_epoch=9)
+    cluster.image.replay(PartitionChangeRecord(topic_id=moved.id, partition_id=1, leader=1))
     del cluster.image.brokers[2]
     cluster.image.configs[2, "kept"] = {"retention.ms": "1"}
     cluster.image.features["group.version"] = 0

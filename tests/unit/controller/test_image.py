@@ -62,6 +62,27 @@ def test_a_copy_goes_its_own_way() -> None:
     assert image_of(copied) == before
 
 
+def test_a_copy_shares_topics_until_either_changes_them() -> None:
+    cluster = Cluster(2)
+    cluster.create("a", partitions=2)
+    cluster.create("b")
+    image, copied = cluster.image, cluster.image.copy()
+    assert all(copied.topics[name] is image.topics[name] for name in ("a", "b"))
+    before = image.topics["a"]
+    change = PartitionChangeRecord(topic_id=before.id, partition_id=0, isr=[1])
+    for one, other in ((image, copied), (copied, image)):
+        kept = other.topics["a"]
+        one.replay(change)
+        changed = one.topics["a"]
+        assert changed is one.topics_by_id[before.id]
+        assert changed.partitions[0].isr == (1,)
+        assert (other.topics["a"], changed.partitions[1]) == (kept, before.partitions[1])
+        one.replay(change)
+        assert one.topics["a"] is changed
+    assert before.partitions[0].isr == (0,)
+    assert copied.topics["b"] is image.topics["b"]
+
+
 def test_deltas_name_what_changed_and_nothing_twice() -> None:
     cluster = Cluster(2)
     image = cluster.image

@@ -182,7 +182,8 @@ def test_who_has_thousands_of_quotas_is_found_out_in_pieces(
     loader = MetadataLoader()
     most = before = 0
     for _ in loader.commit(batch(0, *records, quota(0, removes=True))):
-        assert not loader.image.quotas
+        # None of them counts before all do.
+        assert len(loader.image.quotas) in {0, count - 1}
         most, before = max(most, len(found) - before), len(found)
     assert (most, len(found)) == (RECORDS_PER_PIECE, count + 1)
     users = [dict(entity)["user"] for entity in loader.image.quotas]
