@@ -14,7 +14,7 @@ from kaa.config.values import ConfigError, shown
 from kaa.model.nodes import HostPort
 
 PORT_MAX = 65_535
-_LABEL_CHARACTERS_MAX = 63
+_LABEL_CHARACTERS = range(1, 64)
 _INT32_MAX = 0x7FFFFFFF
 _HOST = r"\[?([0-9a-zA-Z\-%._:]*)\]?"
 _HOST_PORT = rf"(?:[0-9a-zA-Z\-%._]*://)?{_HOST}:([0-9]{{1,10}})\Z"
@@ -99,8 +99,8 @@ def _check_labels(host: str, name: str, entry: str) -> None:
     """Whether a host name can be looked up, as far as its form goes."""
     if host and ":" not in host:
         for label in host.removesuffix(".").split("."):
-            if not 0 < len(label) <= _LABEL_CHARACTERS_MAX:
+            if len(label) not in _LABEL_CHARACTERS:
                 raise ConfigError(
                     f"The host of {shown(entry)} in {name} is not a host name. It must have "
-                    f"1 to {_LABEL_CHARACTERS_MAX} characters between its dots."
+                    "1 to 63 characters between its dots."
                 )
