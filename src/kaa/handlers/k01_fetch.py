@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 _FOLLOWER_READS_VERSION: Final = 11
 _TOPIC_IDS_VERSION: Final = 13
 _LEADER_HINTS_VERSION: Final = 16
-# Refusals whose answer names the leader.
 
 
 def handle(

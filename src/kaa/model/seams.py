@@ -1,7 +1,8 @@
 """What the world decides and a test decides instead: time and chance.
 
-A part that needs one of them gets it as an argument; nothing below the composition of a
-node reads a clock or a generator of its own, so that a run can be repeated.
+A part of a node that needs one of them gets it as an argument; nothing that a node runs reads a
+clock or a generator of its own, so that a run can be repeated. Logins of clients, which nodes do
+not make, do: nobody may choose a nonce, and a token expires by the date.
 """
 
 from typing import Any, Protocol

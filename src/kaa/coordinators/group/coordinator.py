@@ -1,7 +1,8 @@
 """The group coordinator of a broker, as handlers call it: requests in, responses out.
 
-Each request goes to the shard of its group. What comes back is a future of the finished response:
-the handler says how a refusal reads in its API (`refused`), how the answer of the machine does
+Each request goes to the shard of its group. What comes back is a future of the finished response,
+or of the handler's part of it where the handler makes the response in turns (`fetch_offsets`). The
+handler says how a refusal reads in its API (`refused`), how the answer of the machine does
 (`respond`) where that is not the response itself, and how a group or an offset is shown
 (`describe`, `show`). Why members come and go, as far as they say (KIP-800), is logged.
 """
@@ -97,9 +98,7 @@ def machine_class() -> type[GroupMachine]:
 
 
 class GroupCoordinator:
-    """The group coordinator as handlers call it. A call gives a future of the
-    response, or of the handler's part of it, refusals included.
-    """
+    """The group coordinator as handlers call it. A call gives a future, refusals included."""
 
     def __init__(
         self,

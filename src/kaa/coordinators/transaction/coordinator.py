@@ -50,7 +50,7 @@ Shown = TypeVar("Shown")
 
 class TransactionCoordinator:
     """The transaction coordinator as handlers call it. Every call gives a future of the finished
-    response, refusals included.
+    response, refusals included; `verify_partitions` that of an error for each partition.
     """
 
     def __init__(
