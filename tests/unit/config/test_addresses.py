@@ -107,11 +107,11 @@ def test_addresses_that_are_only_for_listening_or_only_for_this_machine() -> Non
 
 @pytest.mark.parametrize("host", ["ctl..example", ".example", ".", "x" * 64, f"a.{'x' * 64}.b"])
 def test_a_label_of_a_name_has_1_to_63_characters(host: str) -> None:
-    with pytest.raises(ConfigError, match="listeners.*1 to 63 characters between its dots"):
+    with pytest.raises(ConfigError, match=r"listeners.*1 to 63 characters between its dots"):
         parse_listener("listeners", f"A://{host}:1")
-    with pytest.raises(ConfigError, match="voters.*1 to 63 characters between its dots"):
+    with pytest.raises(ConfigError, match=r"voters.*1 to 63 characters between its dots"):
         parse_voter("voters", f"1@{host}:1")
-    with pytest.raises(ConfigError, match="servers.*1 to 63 characters between its dots"):
+    with pytest.raises(ConfigError, match=r"servers.*1 to 63 characters between its dots"):
         parse_host_port("servers", f"{host}:1", f"{host}:1", "host:port")
 
 
