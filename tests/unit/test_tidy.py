@@ -260,7 +260,7 @@ ODD_WORDS = re.compile(
     r"\b[Ww]hoever\b|\b[Tt]old\b(?! (to|otherwise)\b)|\b[Ss]hall\b|\banew\b|\bplan alone\b"
     r"|\bdoes not tell\b|\b(after|most) so (long|many|much)\b|\b[Ww]ithout a question\b"
     r"|\bnot [a-z ]*any more\b|\b[Ss]omebody\b|\bbehind (it|them|these|those)\b"
-    r"|(?<![Tt]here)\b is no (?!longer)[a-z]|\b(it|these|bytes) (is|are) no (?!longer)[a-z]"
+    r"|(?<![Tt]here)\b is no (?!longer)[a-zX]|\b(it|these|bytes) (is|are) no (?!longer)[a-z]"
     r"|\bbe got\b|\b[Ss]omething else (than|where)\b|\bbegun again\b|\bis as it should be\b"
 )
 """What a native reader stumbles over: write "the authority that", "informed", "must", "again",

@@ -51,11 +51,12 @@ SERVERS_KEY: Final = "kaa.servers"
 _PASSES: Final = "try again; this is usually temporary"
 _PASSES_UNLESS: Final = {
     "REQUEST_TIMED_OUT": (
-        "try again; if it stays, see whether the quorum has a leader (kaa cluster health)"
+        "try again; if that does not help, check whether the quorum has a leader "
+        "(kaa cluster health)"
     ),
     "CORRUPT_MESSAGE": (
-        "if it stays, records are damaged where they are stored: see what the broker says of it in "
-        "its own log, or read on after them (kaa consume --from)"
+        "if it happens again, records are damaged where they are stored: see what the broker says "
+        "of it in its own log, or read on after them (kaa consume --from)"
     ),
     "KAFKA_STORAGE_ERROR": (
         "see which disk it is (kaa cluster dirs), and what the broker says of it in its own log"

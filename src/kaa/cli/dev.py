@@ -70,7 +70,7 @@ def command(
     """Run a playground: a broker, sample topics, and records that keep coming.
 
     The topics are those of a small shop; a consumer group named billing reads its orders. Nothing
-    is left behind unless --data-dir is given.
+    is kept unless --data-dir is given.
 
     \b
     Examples:

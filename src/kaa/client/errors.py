@@ -135,7 +135,7 @@ HINTS: Final = {
     Errors.INVALID_CONFIG: "compare names and values with kaa config describe",
     Errors.NOT_LEADER_OR_FOLLOWER: "try again: leadership is moving",
     Errors.LEADER_NOT_AVAILABLE: "bring a replica of the partition back",
-    Errors.COORDINATOR_NOT_AVAILABLE: "try again; if it stays, see whether "
+    Errors.COORDINATOR_NOT_AVAILABLE: "try again; if that does not help, check whether "
     "__consumer_offsets and __transaction_state have leaders (kaa cluster health)",
     Errors.COORDINATOR_LOAD_IN_PROGRESS: "try again in a moment",
     Errors.NOT_COORDINATOR: "try again: the coordinator is moving",

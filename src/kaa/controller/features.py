@@ -163,7 +163,7 @@ def _update_metadata_version(current: int, level: int) -> list[MetadataRecord]:
         if level < version.level <= current and version.changed_metadata
     ]
     if lost:
-        raise _refusal(METADATA_VERSION, level, f"metadata of the form of {lost[0]} would be lost")
+        raise _refusal(METADATA_VERSION, level, f"it cannot hold the metadata of {lost[0]}")
     return [FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)]
 
 

@@ -23,5 +23,5 @@ def handle(
 ) -> Answer[SaslAuthenticateResponse]:
     return SaslAuthenticateResponse(
         error_code=Errors.ILLEGAL_SASL_STATE,
-        error_message="the connection counts as authenticated already",
+        error_message="the connection is already authenticated",
     )

@@ -80,7 +80,7 @@ def _problem(components: list[ComponentData]) -> tuple[Errors, str] | None:
         if component.match_type == _EXACT and match is None:
             return Errors.INVALID_REQUEST, f"an exact match of {kind} needs a name"
         if component.match_type != _EXACT and match is not None:
-            return Errors.INVALID_REQUEST, f"this match of {kind} takes no name"
+            return Errors.INVALID_REQUEST, f"only an exact match of {kind} has a name"
         seen.add(kind)
     if "ip" in seen and len(seen) > 1:
         return Errors.INVALID_REQUEST, "quotas of addresses have no users or clients"

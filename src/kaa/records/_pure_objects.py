@@ -97,7 +97,7 @@ def _read_headers(data: Buffer, position: int, limit: int) -> tuple[tuple[_Heade
 
 
 def decode_header_key(key: bytes) -> str:
-    """What is no UTF-8 reads as U+FFFD, as often as Java would put it."""
+    """What is not UTF-8 reads as U+FFFD, as often as Java would put it."""
     try:
         return key.decode()
     except UnicodeDecodeError:

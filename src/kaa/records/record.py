@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Header", "Record", "encode_record", "iter_records"]
 
 Header = tuple[str, bytes | None]
-"""Key and value. Bytes of a key that are no UTF-8 read as U+FFFD, as in Java."""
+"""Key and value. Bytes of a key that are not UTF-8 read as U+FFFD, as in Java."""
 
 
 class Record(NamedTuple):

@@ -126,7 +126,8 @@ class IsrChanges:
 
     def _failed(self, batch: _Batch, reason: str) -> bool:
         self._report(
-            f"the in-sync replicas of {count_text(len(batch), 'partition')} wait: {reason}"
+            f"changes of the in-sync replicas of {count_text(len(batch), 'partition')} could not "
+            f"be made and are tried again: {reason}"
         )
         for key, value in batch.items():
             self._unsent.setdefault(key, value)

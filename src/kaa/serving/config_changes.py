@@ -64,7 +64,7 @@ def alter_loggers(node_id: int, resource: str, changes: Changes, *, validate_onl
 
 def _check_logger(known: Mapping[str, str], name: str, operation: int, level: str | None) -> None:
     if operation not in {Operation.SET, Operation.DELETE}:
-        raise ControllerError(Errors.INVALID_REQUEST, "a level is set or deleted, nothing else")
+        raise ControllerError(Errors.INVALID_REQUEST, "a level can only be set or deleted")
     if name not in known:
         raise ControllerError(Errors.INVALID_CONFIG, f"there is no logger {name}")
     if operation == Operation.SET and level is None:

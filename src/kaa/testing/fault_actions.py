@@ -103,7 +103,7 @@ def answer(
         fault.acted()
         expected = api(fault.on.key).response
         if not isinstance(given, expected):
-            raise TypeError(f"{given!r} is no {expected.__name__}")
+            raise TypeError(f"{given!r} is not of type {expected.__name__}")
         return given
 
     if not hasattr(given, "__await__"):

@@ -212,7 +212,7 @@ class RemoteFaults(Faults):
                 if isinstance(given, expected):
                     answer = given.encode(version)
                 elif given is not None:
-                    problem = f"{given!r} is no {expected.__name__}"
+                    problem = f"{given!r} is not of type {expected.__name__}"
         except Exception as error:  # noqa: BLE001  It ends the client's connection, and is reported.
             problem = f"{type(error).__name__}: {error}"
         if self._control is not None:

@@ -140,5 +140,5 @@ def test_a_function_that_answers_later(kind: str) -> None:
 
 
 def test_a_function_that_answers_something_else() -> None:
-    with pytest.raises(TypeError, match="'no' is no HeartbeatResponse"):
+    with pytest.raises(TypeError, match="'no' is not of type HeartbeatResponse"):
         Scene("response").act(Verb("answer"), lambda _: "no")

@@ -254,7 +254,7 @@ def test_an_answer_of_the_wrong_kind_costs_only_its_client(process: bool) -> Non
         fault = broker.on(ApiKey.PRODUCE).answer(lambda _: MetadataResponse(), times=1)
         assert produce(broker, topic, "a", reconnect_backoff_ms=10) == []
         assert fault.count == 1
-        assert any("is no ProduceResponse" in line for line in broker.reports)
+        assert any("is not of type ProduceResponse" in line for line in broker.reports)
 
 
 def test_an_error_that_kafka_does_not_have() -> None:

@@ -124,7 +124,7 @@ def test_what_happens_in_the_child_reaches_the_rules(
     [
         (lambda _: HeartbeatResponse(throttle_time_ms=9), None, True),
         (lambda _: None, None, False),
-        (lambda _: "no", "'no' is no HeartbeatResponse", False),
+        (lambda _: "no", "'no' is not of type HeartbeatResponse", False),
         (lambda _: 1 // 0, "ZeroDivisionError", False),
     ],
 )

@@ -406,7 +406,7 @@ class Sender(BrokerTasks):
 
 
 def _unsendable(error: Exception) -> ClientError:
-    return ClientError(f"no request can be made of it: {type(error).__name__}: {error}")
+    return ClientError(f"it cannot be put into a request: {type(error).__name__}: {error}")
 
 
 def _counted(batch: ProducerBatch) -> str:

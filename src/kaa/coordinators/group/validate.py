@@ -101,6 +101,6 @@ def _names_problem(names: list[str] | None) -> str | None:
     if names is None or len(names) <= GROUP_SUBSCRIBED_NAMES_MAX:
         return None
     return (
-        f"A member subscribes to {GROUP_SUBSCRIBED_NAMES_MAX:,} topics by name at most, not "
+        f"A member can subscribe to at most {GROUP_SUBSCRIBED_NAMES_MAX:,} topics by name, not to "
         f"{len(names):,}."
     )

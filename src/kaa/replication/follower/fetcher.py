@@ -372,7 +372,7 @@ class Fetcher:
             partition.topic,
             partition.number,
             leader_epoch,
-            behind_tier=is_empty and self._settings().begins_at_last_tiered,
+            after_tier=is_empty and self._settings().begins_at_last_tiered,
         )
         if isinstance(found, Errors):
             raise LogError(found, "the leader does not say where its disk begins")

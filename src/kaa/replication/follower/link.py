@@ -80,9 +80,9 @@ class LeaderLink(Protocol):
         ...
 
     async def local_start(
-        self, topic: str, number: int, leader_epoch: int, *, behind_tier: bool
+        self, topic: str, number: int, leader_epoch: int, *, after_tier: bool
     ) -> LocalStart | Errors:
-        """Where its disk begins; with `behind_tier` where remote storage ends, if it knows."""
+        """Where its disk begins; with `after_tier` where remote storage ends, if it knows."""
         ...
 
     def close(self) -> None: ...
@@ -119,13 +119,13 @@ class RemoteLeader:
         return LeaderOffsets(start.offset, end.offset)
 
     async def local_start(
-        self, topic: str, number: int, leader_epoch: int, *, behind_tier: bool
+        self, topic: str, number: int, leader_epoch: int, *, after_tier: bool
     ) -> LocalStart | Errors:
         start = await self._offset(topic, number, leader_epoch, EARLIEST)
         if isinstance(start, Errors):
             return start
         found: _Listed | Errors = _Listed(-1, -1)
-        if behind_tier:
+        if after_tier:
             found = await self._offset(topic, number, leader_epoch, EARLIEST_PENDING_UPLOAD)
         if not isinstance(found, Errors) and found.offset < 0:
             found = await self._offset(topic, number, leader_epoch, EARLIEST_LOCAL)

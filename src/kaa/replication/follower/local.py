@@ -207,7 +207,7 @@ class LocalLeader:
         return LeaderOffsets(log.local_log_start_offset, end_offset)
 
     async def local_start(
-        self, topic: str, number: int, leader_epoch: int, *, behind_tier: bool
+        self, topic: str, number: int, leader_epoch: int, *, after_tier: bool
     ) -> LocalStart | Errors:
         """Where the source begins on its disk; what is in remote storage is not copied."""
         partition = self._sources.find_source(topic, number)

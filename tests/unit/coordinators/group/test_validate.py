@@ -71,7 +71,8 @@ def test_more_names_than_a_member_may_subscribe_to(member_epoch: int) -> None:
         validate_heartbeat(heartbeat(MANY, member_epoch), 1, ())
     assert refused.value.error is Errors.INVALID_REQUEST
     assert (
-        refused.value.message == "A member subscribes to 20,000 topics by name at most, not 20,001."
+        refused.value.message
+        == "A member can subscribe to at most 20,000 topics by name, not to 20,001."
     )
 
 

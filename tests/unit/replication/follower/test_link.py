@@ -65,13 +65,13 @@ def test_a_leader_over_a_connection() -> None:
             log = partition.online_log()
             append_as_leader(log, batch(5), leader_epoch=3, now_ms=0)
             log.local_log_start_offset = 5
-            found = await link.local_start("t", 0, 0, behind_tier=False)
+            found = await link.local_start("t", 0, 0, after_tier=False)
             assert found == LocalStart(offset=5, epoch_before=0, log_start_offset=2)
             log.local_log_start_offset = 6
             # Nothing is tiered, so that nothing lies after it.
-            found = await link.local_start("t", 0, 0, behind_tier=True)
+            found = await link.local_start("t", 0, 0, after_tier=True)
             assert found == LocalStart(offset=6, epoch_before=3, log_start_offset=2)
-            stale = await link.local_start("t", 0, 8, behind_tier=False)
+            stale = await link.local_start("t", 0, 8, after_tier=False)
             assert stale is Errors.UNKNOWN_LEADER_EPOCH
             key = (partition.topic_id, 0)
             plan = FetchPlan(0, 0, {key: FetchPosition(2, 0, 0, 2, 1_000)}, [])

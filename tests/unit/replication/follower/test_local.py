@@ -81,7 +81,7 @@ def test_a_leader_in_the_same_process_answers_like_another(
             assert await link.offsets("t", 0, 0) == LeaderOffsets(5, 10)
             assert only(await ask(10, 0)).error_code == Errors.NONE
             assert await link.offsets("t", 0, 0) == LeaderOffsets(5, 19)
-            found_start = await link.local_start("t", 0, 0, behind_tier=False)
+            found_start = await link.local_start("t", 0, 0, after_tier=False)
             assert found_start == LocalStart(5, -1, 5)
 
     asyncio.run(main())

@@ -32,9 +32,9 @@ def _unsupported(request: StreamsGroupHeartbeatRequest) -> str | None:
     if request.instance_id is not None:
         return "Streams groups have no static members."
     if request.task_offsets is not None or request.task_end_offsets is not None:
-        return "Streams groups take no offsets of tasks."
+        return "Offsets of tasks are not supported."
     if request.warmup_tasks:
-        return "Streams groups have no tasks that warm up."
+        return "Warm-up tasks are not supported."
     topology = request.topology
     if topology is not None and any(one.source_topic_regex for one in topology.subtopologies):
         return "Streams groups take no regular expressions for source topics."
