@@ -19,7 +19,7 @@ TOPIC = TopicImage("t", Uuid(bytes(15) + b"\x01"))
 
 def _image(*partitions: PartitionImage) -> ClusterImage:
     image = ClusterImage()
-    topic = image.topics["t"] = TOPIC.copy()
+    topic = image.topics["t"] = TOPIC.copy(None)
     topic.partitions.update(enumerate(partitions))
     return image
 
