@@ -60,7 +60,7 @@ def test_an_errand_that_is_given_up_before_its_first_step_is_closed() -> None:
 
         work = wait()
         async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-            errands = Errands(tasks.create_task, str)
+            errands = Errands(tasks.create_task, list[str]().append)
             errands.begin("a", work)
             errands.cancel()
         assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
