@@ -23,7 +23,7 @@ import socket
 import ssl
 from collections import deque
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import kaa
 from kaa import limits
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k18_api_versions import ApiVersionsResponse
     from kaa.wire.registry import Api
     from kaa.wire.schema import Request
+
+Answer = TypeVar("Answer")
 
 _SIZE_BYTES: Final = 4
 # A connection is used for this share of the time after which its user must authenticate again.
@@ -314,10 +316,11 @@ class Connection(asyncio.BufferedProtocol):
             )
 
     async def request(
-        self, request: Request, *, version: int | None = None, timeout_ms: int | None = None
-    ) -> Any:
+        self, request: Request[Answer], *, version: int | None = None, timeout_ms: int | None = None
+    ) -> Answer:
         """Sends a request and waits for its answer."""
-        return await self.send(request, version=version, timeout_ms=timeout_ms)
+        answer: Answer = await self.send(request, version=version, timeout_ms=timeout_ms)
+        return answer
 
     def send(
         self,

@@ -84,10 +84,7 @@ class Peer:
             async with asyncio.timeout(timeout_ms / 1000):
                 connection = await self._connected()
                 version = connection.version_of(request.api_key, version_max)
-                answer: Answer = await connection.request(
-                    request, version=version, timeout_ms=timeout_ms
-                )
-                return answer
+                return await connection.request(request, version=version, timeout_ms=timeout_ms)
         except TimeoutError:
             raise ConnectionError(f"{self.address} did not answer in {timeout_ms} ms") from None
         except UnsupportedApiError:

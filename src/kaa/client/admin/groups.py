@@ -201,8 +201,8 @@ class GroupAdmin(AdminBase):
         rest = [name for name in names if name not in found]
         if rest:
             response = await connection.request(DescribeGroupsRequest(groups=rest))
-            for row in response.groups:
-                found[row.group_id] = _error(row, connection) or _classic_group(row, broker)
+            for group in response.groups:
+                found[group.group_id] = _error(group, connection) or _classic_group(group, broker)
         await self._describe_others(connection, found, broker)
         return found
 
