@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.controller.image import NO_LEADER
 from kaa.limits import RECORDS_PER_PIECE
+from kaa.model.nodes import NO_LEADER
 from kaa.wire.messages.metadata_topics import (
     PartitionChangeRecord,
     PartitionRecord,

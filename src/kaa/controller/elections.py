@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from kaa.controller.image import NO_LEADER
 from kaa.controller.partition_change import Election, PartitionChange
 from kaa.controller.result import ControllerError, ControllerResult, check_record_count
 from kaa.limits import METADATA_ELECTIONS_PER_PIECE, METADATA_ELECTIONS_PER_ROUND_MAX
+from kaa.model.nodes import NO_LEADER
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k43_elect_leaders import (
     ElectLeadersResponse,

@@ -81,7 +81,6 @@ COLLECTIONS = (
     "scram_credentials",
     "delegation_tokens",
 )
-NO_LEADER = -1
 _LEADER_UNCHANGED = -2
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaa.controller.image import NO_LEADER
 from kaa.controller.partition_change import Election, PartitionChange, assigned_directories
 from kaa.limits import METADATA_ELECTIONS_PER_PIECE
+from kaa.model.nodes import NO_LEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -27,7 +27,7 @@ from kaa.controller.feature_table import (
     DIRECTORY_ASSIGNMENT,
     NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK,
 )
-from kaa.controller.image import NO_LEADER
+from kaa.model.nodes import NO_LEADER
 from kaa.wire.messages.metadata_topics import PartitionChangeRecord
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ a thread. Records of a transaction count when its marker comes, which the machin
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kaa.limits import RECORDS_PER_PIECE, SMALL_RECORD_BYTES
 from kaa.log.log import FetchIsolation
 from kaa.model.threads import outlasted
+from kaa.records.batch import NO_PRODUCER_ID
 from kaa.records.control import ControlRecordType, read_end_transaction_marker
 from kaa.records.legacy import iter_upgraded_batches
 from kaa.records.record import iter_records
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from kaa.coordinators.records import RecordTypes
     from kaa.records.batch import CompressionType, RecordBatch
     from kaa.replication.partition import Partition
-
-_NO_PRODUCER: Final = -1
 
 
 class Settings(NamedTuple):
@@ -108,7 +107,7 @@ def _replay_batch(
                 yield RECORDS_PER_PIECE
         yield 1
         return
-    producer_id = batch.producer_id if batch.is_transactional else _NO_PRODUCER
+    producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
     for record in iter_records(batch):
         if record.offset >= start_offset:
             found = types.decode(record.key, record.value)

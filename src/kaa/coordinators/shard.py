@@ -53,7 +53,7 @@ from kaa.limits import (
 from kaa.log.append import BY_COORDINATOR
 from kaa.log.errors import LogError
 from kaa.model.pieces import begun, in_pieces
-from kaa.records.batch import HEADER_BYTES, NO_SEQUENCE
+from kaa.records.batch import HEADER_BYTES, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kaa.records.build import BatchBuilder
 from kaa.records.control import (
     ControlRecordType,
@@ -79,8 +79,6 @@ Asked = TypeVar("Asked")
 if TYPE_CHECKING:
     Command = Callable[[MachineType, Moment], CoordinatorResult | Pieces[CoordinatorResult]]
 
-_NO_PRODUCER: Final = -1
-
 
 class ShardState(Enum):
     LOADING = "loading"
@@ -97,7 +95,7 @@ class TransactionalWriter(NamedTuple):
     guard: VerificationGuard | None = None
 
 
-_NO_WRITER: Final = TransactionalWriter(_NO_PRODUCER, -1)
+_NO_WRITER: Final = TransactionalWriter(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 class _Waiting:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kaa.controller.image import NO_LEADER
 from kaa.handlers import authorized_operations
 from kaa.handlers.context import response_of
 from kaa.handlers.in_slices import begun_at_once, in_slices_and_pieces
@@ -28,6 +27,7 @@ from kaa.limits import (
     METADATA_QUESTION_TOPICS_MAX,
     NAMES_ANSWERED_PER_SLICE_MAX,
 )
+from kaa.model.nodes import NO_LEADER
 from kaa.model.pieces import finish, mapped
 from kaa.model.topics import INTERNAL_TOPICS
 from kaa.model.turns import in_turns

@@ -4,6 +4,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 NO_PROTOCOL: Final = -1
+NO_LEADER: Final = -1
 
 
 class SecurityProtocol(IntEnum):

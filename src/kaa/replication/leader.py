@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kaa.controller.directories import LOST, UNASSIGNED, is_online
+from kaa.log.properties import NO_BROKER_EPOCH
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from kaa.wire.primitives import Uuid
 
 UNKNOWN_OFFSET: Final = -1
-NO_BROKER_EPOCH: Final = -1
 RECOVERED: Final = 0
 
 # The controller says that nothing was changed and the partition epoch is right.

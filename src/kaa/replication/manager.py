@@ -26,10 +26,10 @@ from kaa.limits import (
     PARTITIONS_MADE_PER_TURN_MAX,
     TOPIC_CONFIGS_PER_TURN_MAX,
 )
+from kaa.log.properties import NO_BROKER_EPOCH
 from kaa.model.kinds import ResourceType
 from kaa.model.topics import TopicPartition
 from kaa.model.words import count_text
-from kaa.replication.leader import NO_BROKER_EPOCH
 from kaa.replication.log_placement import ReplicaLogs, assigned_directory, has_other_copy
 from kaa.replication.partition import Partition
 from kaa.replication.throttle import ReplicationThrottle

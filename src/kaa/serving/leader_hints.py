@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kaa.controller.image import NO_LEADER
+from kaa.model.nodes import NO_LEADER
 from kaa.model.topics import NO_EPOCH
 from kaa.replication.partition import Partition
 from kaa.wire.errors import Errors

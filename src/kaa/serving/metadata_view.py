@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.controller.directories import is_online
-from kaa.controller.image import NO_LEADER
+from kaa.model.nodes import NO_LEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

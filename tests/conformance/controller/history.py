@@ -13,8 +13,9 @@ from kaa.controller.brokers import fence_stale_broker
 from kaa.controller.elections import balance_leaders, elect_unclean_leaders
 from kaa.controller.feature_table import METADATA_VERSION_MAX, record_version
 from kaa.controller.framing import encode_record
-from kaa.controller.image import NO_LEADER, PartitionImage, TopicImage
+from kaa.controller.image import PartitionImage, TopicImage
 from kaa.controller.result import ControllerError
+from kaa.model.nodes import NO_LEADER
 from kaa.model.pieces import in_pieces
 from kaa.wire.messages.k43_elect_leaders import ElectLeadersRequest, TopicPartitions
 from kaa.wire.messages.k45_alter_partition_reassignments import (

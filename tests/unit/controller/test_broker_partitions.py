@@ -3,7 +3,7 @@ from __future__ import annotations
 from random import Random
 
 from kaa.controller.broker_partitions import BrokerPartitions
-from kaa.controller.image import NO_LEADER
+from kaa.model.nodes import NO_LEADER
 from kaa.model.pieces import finish
 from kaa.wire.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.unit.controller.cluster import Cluster

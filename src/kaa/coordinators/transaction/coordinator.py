@@ -23,8 +23,8 @@ from kaa.coordinators.transaction.machine import (
 )
 from kaa.coordinators.transaction.markers import MarkerSender
 from kaa.coordinators.transaction.queries import list_transactions
-from kaa.coordinators.transaction.state import NO_PRODUCER_ID
 from kaa.model.topics import TRANSACTION_STATE
+from kaa.records.batch import NO_PRODUCER_ID
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:

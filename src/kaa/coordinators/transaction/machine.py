@@ -33,7 +33,6 @@ from kaa.coordinators.transaction.state import (
     EPOCH_BUMP_VERSION,
     EPOCH_MAX,
     EXPIRABLE,
-    NO_PRODUCER_ID,
     NO_TIMEOUT_MS,
     Transaction,
     TransactionState,
@@ -42,6 +41,7 @@ from kaa.limits import TRANSACTION_PARTITIONS_PER_TURN_MAX
 from kaa.model.ordered import OrderedSet
 from kaa.model.steady_date import SteadyDate
 from kaa.model.topics import NO_EPOCH
+from kaa.records.batch import NO_PRODUCER_ID
 from kaa.wire.errors import Errors
 from kaa.wire.messages.transaction_log import TransactionLogKey, TransactionLogValue
 

@@ -28,6 +28,7 @@ from kaa.limits import (
     TRANSACTION_MARKER_RETRY_SECONDS,
     TRANSACTION_MARKERS_PER_REQUEST_MAX,
 )
+from kaa.model.nodes import NO_LEADER
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k27_write_txn_markers import (
     WritableTxnMarker,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from kaa.model.topics import PartitionName
     from kaa.wire.messages.k27_write_txn_markers import WriteTxnMarkersResponse
 
-NO_LEADER: Final = -1
 # The partition has its marker, or needs none.
 _DONE: Final = frozenset({Errors.NONE, Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT})
 # The producer or the coordinator was replaced.

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kaa.limits import TRANSACTION_PARTITIONS_PER_TURN_MAX
 from kaa.model.pieces import finish
 from kaa.model.topics import NO_EPOCH, NO_TIMESTAMP
+from kaa.records.batch import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from kaa.model.pieces import Pieces
     from kaa.model.topics import PartitionName
 
-NO_PRODUCER_ID: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
 # The timeout of a transaction that takes part in two-phase commit: it has none.
 NO_TIMEOUT_MS: Final = 2**31 - 1
