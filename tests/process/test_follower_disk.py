@@ -7,6 +7,7 @@ import time
 
 from kaa.client.admin.admin import NewTopic
 from kaa.client.sync import Admin, Producer
+from kaa.controller.image import PartitionImage
 from kaa.testing import Cluster
 from kaa.testing.cluster_nodes import MemoryNode
 from tests.oracle.environment import wait_until
@@ -32,7 +33,11 @@ def test_acks_of_all_do_not_wait_for_a_disk_that_died() -> None:
         logs, image = broker.services.logs, broker.services.image
         # The follower may hear of the topic after the leader has.
         assert wait_until(lambda: "t" in image.topics, PATIENCE_SECONDS)
-        partitions = image.topics["t"].partitions
+
+        def state(number: int) -> PartitionImage:
+            # The image replaces the topic with a change of it.
+            return image.topics["t"].partitions[number]
+
         (directory,) = [each for each in logs.directories if each.path == SECOND]
         with Producer(servers) as producer:
             for number in range(PARTITIONS):
@@ -40,7 +45,7 @@ def test_acks_of_all_do_not_wait_for_a_disk_that_died() -> None:
             on_it = {key.partition for key in directory.logs}
             assert 0 < len(on_it) < PARTITIONS
             assert wait_until(
-                lambda: all(partitions[n].directories[1] == directory.directory_id for n in on_it),
+                lambda: all(state(n).directories[1] == directory.directory_id for n in on_it),
                 PATIENCE_SECONDS,
             )
             dead = OSError(errno.EIO, "dead")
@@ -51,4 +56,4 @@ def test_acks_of_all_do_not_wait_for_a_disk_that_died() -> None:
                 one.result()
             assert time.monotonic() - began < SECONDS_MAX
         for number in range(PARTITIONS):
-            assert (2 in partitions[number].isr) == (number not in on_it)
+            assert (2 in state(number).isr) == (number not in on_it)
