@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kaa.log.files import Files
 
 _VERSION = 0
+_OFFSET_MAX = 2**63 - 1
 
 
 def encode_checkpoint(entries: Iterable[str]) -> bytes:
@@ -73,10 +74,12 @@ def read_offset_checkpoint(files: Files, path: str) -> dict[TopicPartition, int]
     table: dict[TopicPartition, int] = {}
     for topic, partition, offset in decode_checkpoint(path, content, 3):
         try:
-            key = TopicPartition(topic, int(partition))
-            table[key] = int(offset)
+            key, number = TopicPartition(topic, int(partition)), int(offset)
         except ValueError:
             raise CorruptFileError(path, "an entry is not topic, partition, offset") from None
+        if not 0 <= number <= _OFFSET_MAX:
+            raise CorruptFileError(path, f"an entry has {number} as its offset")
+        table[key] = number
     return table
 
 

@@ -29,6 +29,7 @@ digits:
 | `move-cancelled` | directories with void copies of this log (`kaa.log.cancelled_moves`) |
 | `<offset>.log.cleaned` `<offset>.log.swap` | being compacted, about to replace its sources |
 | `<offset>.log.deleted` | removed, waiting for its readers |
+| `<offset>.log.aside` | below the start of its log; for an operator to look at, nobody else does |
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ SEGMENT_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACT
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 DELETED_SUFFIX = ".deleted"
+ASIDE_SUFFIX = ".aside"
 
 DELETE_FOLDER_SUFFIX = "-delete"
 FUTURE_FOLDER_SUFFIX = "-future"

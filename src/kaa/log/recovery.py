@@ -25,7 +25,7 @@ stable storage before the next flush.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,10 +39,12 @@ from kaa.log.leader_epochs import LeaderEpochCache
 from kaa.log.local_log import LogContents, LogPlace
 from kaa.log.log import UnifiedLog
 from kaa.log.names import (
+    ASIDE_SUFFIX,
     CLEAN_SHUTDOWN_FILE,
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LEADER_EPOCH_CHECKPOINT_FILE,
+    LOG_START_OFFSET_CHECKPOINT_FILE,
     LOG_SUFFIX,
     MOVE_CANCELLED_FILE,
     SEGMENT_SUFFIXES,
@@ -228,6 +230,8 @@ class _Loader:
             yield from self._recover()
         self._find_end()
         self._check_end()
+        if self._log_end_offset < self._options.log_start_offset:
+            self._settle_start()
         if not len(self._segments):
             self.add_empty_segment()
         self._loaded_epoch = self._epochs.latest_epoch
@@ -478,10 +482,36 @@ class _Loader:
         if not len(self._segments):
             return
         self._log_end_offset = self._segments.active.read_next_offset()
-        if self._log_end_offset < self._options.log_start_offset:
-            # Files were removed by somebody else; what is left lies below the start of the log.
-            self._remove(list(self._segments))
-            self._epochs.clear()
+
+    def _settle_start(self) -> None:
+        """The log ends below its start. A clean stop writes both down, and a start beyond an end
+        that is as it was then is wrong. Otherwise the end was lost, or removed by somebody else:
+        what is left was to be deleted. But a wrong start looks the same, so it is put aside.
+        """
+        options, end, start = self._options, self._log_end_offset, self._options.log_start_offset
+        said = f"{self._directory.path}/{LOG_START_OFFSET_CHECKPOINT_FILE} says"
+        if options.clean and end >= options.recovery_point > 0:
+            self._options = replace(options, log_start_offset=0)
+            self._directory.report(
+                f"{said} that {self._partition} begins at offset {start}, but it ended at {end} "
+                "when the broker was stopped: that is not believed, and all records of it that are "
+                "there are served. If some of them had been deleted, delete them again"
+            )
+            return
+        self._directory.report(
+            f"{said} that {self._partition} begins at offset {start}, but it ends at {end}: it is "
+            f"empty now, and goes on at {start}. Records that were left are put aside in "
+            f"{self._folder}, as *{LOG_SUFFIX}{ASIDE_SUFFIX}: delete these files. If the start was "
+            "wrong, and no other replica has the records, stop the broker, set the start in that "
+            "line to the right one and the recovery point of the partition to 0, remove "
+            f"{CLEAN_SHUTDOWN_FILE}, and rename the files to *{LOG_SUFFIX}, in place of those there"
+        )
+        for segment in reversed(list(self._segments)):
+            if segment.size:
+                path = segment.path(LOG_SUFFIX)
+                self._files.rename(path, path + ASIDE_SUFFIX)
+            self._remove([segment])
+        self._epochs.clear()
 
     def _check_end(self) -> None:
         """After a clean stop the cluster counts on this copy of all that was flushed. One that has

@@ -19,7 +19,7 @@ from kaa.records.record import Record, iter_records
 from tests.support.ids import uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kaa.log.jobs import Job
     from kaa.log.log import UnifiedLog
@@ -65,9 +65,11 @@ def reload(
     log_start_offset: int = 0,
     recovery_point: int | None = None,
     now_ms: int = 0,
+    report: Callable[[str], None] = lambda _: None,
 ) -> UnifiedLog:
     """The log as the next process loads it, with the recovery point of the checkpoint."""
     directory = LogDirectory(files, ROOT)
+    directory.report = report
     if not clean:
         files.sync_directory(ROOT)
     if recovery_point is None:

@@ -57,6 +57,8 @@ def test_missing_and_empty_files_are_empty_tables() -> None:
         b"0\n2\na 0 1\n",
         b"0\n1\na 0\n",
         b"0\n1\na x 1\n",
+        b"0\n1\na 0 -1\n",
+        b"0\n1\na 0 9223372036854775808\n",
         b"0\n0\na 0 1\n",
         b"\xff\xfe\n0\n",
         b"0\n1000000000000\n",

@@ -19,6 +19,7 @@ from kaa.log.leader_epochs import EpochEntry
 from kaa.log.names import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
 from kaa.log.sim_files import CrashError, SimFiles
 from kaa.model.kinds import AppendOrigin
+from kaa.records.errors import CorruptRecordsError
 from tests.unit.log.batches import ABORT, COMMIT, batch, marker
 from tests.unit.log.logs import SMALL, new_disk, new_log, purge, reload, stored_batches
 
@@ -310,11 +311,68 @@ def test_orphans_go_and_an_empty_folder_is_a_new_log() -> None:
     ]
 
 
-def test_segments_below_the_start_of_the_log_are_removed() -> None:
+def test_segments_below_the_start_of_the_log_are_put_aside() -> None:
+    """What is left was to be deleted; but a wrong start looks the same."""
     files = new_disk()
     log = new_log(files)
-    append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
-    found = reload(files.restart("kill"), log_start_offset=100)
+    for _ in range(12):
+        append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
+    bases = log.segments.base_offsets
+    assert len(bases) > 1
+    reports: list[str] = []
+    found = reload(files.restart("kill"), log_start_offset=100, report=reports.append)
     assert (found.log_start_offset, found.log_end_offset) == (100, 100)
     assert found.leader_epochs.entries == []
     append_as_leader(found, batch(2), leader_epoch=1, now_ms=0)
+    names = found.directory.files.list_directory(FOLDER)
+    put_aside = [file_name(base, LOG_SUFFIX) + ".aside" for base in bases]
+    assert [name for name in names if name.endswith(".aside")] == put_aside
+    assert file_name(0, ".index") not in names
+    (report,) = reports
+    start = "/data/log-start-offset-checkpoint says that topic-0 begins at offset 100, but it"
+    assert report.startswith(f"{start} ends at 24")
+
+
+def test_the_operator_can_bring_back_what_was_put_aside() -> None:
+    """As the report says."""
+    files = new_disk()
+    log = new_log(files)
+    for _ in range(12):
+        append_as_leader(log, batch(2), leader_epoch=0, now_ms=0)
+    files = files.restart("kill")
+    reload(files, log_start_offset=100)
+    files = files.restart("kill")
+    files.unlink(f"{FOLDER}/{file_name(100, LOG_SUFFIX)}")
+    for base in log.segments.base_offsets:
+        path = f"{FOLDER}/{file_name(base, LOG_SUFFIX)}"
+        files.rename(f"{path}.aside", path)
+    assert len(stored_batches(reload(files))) == 12
+
+
+def test_a_start_beyond_the_end_is_not_believed_after_a_clean_stop() -> None:
+    files = new_disk()
+    log = new_log(files)
+    append_as_leader(log, batch(3), leader_epoch=0, now_ms=0)
+    log.flush(now_ms=0)
+    log.close()
+    reports: list[str] = []
+    found = reload(files, clean=True, log_start_offset=30, recovery_point=3, report=reports.append)
+    assert (found.log_start_offset, found.log_end_offset) == (0, 3)
+    assert len(found.leader_epochs.entries) == 1
+    assert len(stored_batches(found)) == 1
+    (report,) = reports
+    start = "/data/log-start-offset-checkpoint says that topic-0 begins at offset 30, but it"
+    assert report.startswith(f"{start} ended at 3 when the broker was stopped")
+
+
+def test_a_damaged_log_is_refused_before_its_start_is_looked_at() -> None:
+    """Nothing of it goes meanwhile."""
+    files = new_disk()
+    log = new_log(files)
+    append_as_leader(log, batch(3), leader_epoch=0, now_ms=0)
+    log.flush(now_ms=0)
+    log.close()
+    before = files.list_directory(FOLDER)
+    with pytest.raises(CorruptRecordsError, match="ends at offset 3, and went on to 5"):
+        reload(files, clean=True, log_start_offset=30, recovery_point=5)
+    assert files.list_directory(FOLDER) == before
