@@ -158,7 +158,7 @@ def read_clean_shutdown(files: Files, directory: str) -> int | None:
         return None
     try:
         return int(json.loads(content)["brokerEpoch"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         # Versions before 3.7 left an empty file; the stop was clean, the epoch is not known.
         return NO_BROKER_EPOCH
 

@@ -117,9 +117,10 @@ def test_clean_shutdown_marker() -> None:
     assert read_clean_shutdown(files.restart("lost"), "/d") is None
 
 
-def test_an_empty_marker_is_a_clean_stop_of_unknown_epoch() -> None:
+@pytest.mark.parametrize("content", [b"", b'{"brokerEpoch":Infinity}', b'{"brokerEpoch":NaN}'])
+def test_a_marker_without_a_number_is_a_clean_stop_of_unknown_epoch(content: bytes) -> None:
     files = _files()
-    _write(files, "/d/.kafka_cleanshutdown", b"")
+    _write(files, "/d/.kafka_cleanshutdown", content)
     assert read_clean_shutdown(files, "/d") == -1
 
 
