@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any, Final, TypeGuard
 
+from kaa.config.client_habits import misfit_of
+from kaa.limits import WIRE_SHOWN_BYTES_MAX
 from kaa.model.kinds import ResourceType
 from kaa.model.topics import TopicPartition
 
@@ -29,7 +31,17 @@ def names_of(given: Iterable[str], what: str = "topic") -> list[str]:
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"{name!r} is not the name of a {what}; names are text")
+        carried(name, f"name of a {what}")
     return names
+
+
+def carried(text: str, what: str) -> str:
+    """A text that requests can carry; `what` says what it is."""
+    misfit = misfit_of(text)
+    if misfit is not None:
+        shown = text if len(text) <= WIRE_SHOWN_BYTES_MAX else f"{text[:WIRE_SHOWN_BYTES_MAX]}..."
+        raise ValueError(f"the {what} {shown!r} {misfit}")
+    return text
 
 
 def partitions_of(given: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -44,6 +56,7 @@ def partition_of(given: object) -> TopicPartition:
     if not _is_pair(given):
         raise TypeError(f"{given!r} is not a partition; write TopicPartition(topic, number)")
     topic, number = given
+    carried(topic, "name of a topic")
     return TopicPartition(topic, whole_number(number, "a partition", most=INT32_MAX))
 
 

@@ -8,7 +8,7 @@ most likely meant; what it cannot read it refuses with a message that says what 
 | Written | Read as |
 |---|---|
 | `5`, `2.0`, `True` | `5`, `2`, `true` |
-| `["a:9092", "b:9092"]` | `a:9092,b:9092` |
+| `["a:9092", ("b", 9092)]` | `a:9092,b:9092` |
 | `None` | not set |
 | `bootstrap_servers` | `bootstrap.servers` |
 | `sasl.username` and `sasl.password` | a line for `sasl.jaas.config` |
@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from kaa.config.client import ADMIN, CONSUMER, PRODUCER
 from kaa.config.definition import ConfigProblem, InvalidConfigError
+from kaa.limits import WIRE_STRING_BYTES_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from kaa.config.definition import ConfigDef
 
@@ -91,6 +92,20 @@ _VALUES: Final = {
 }
 """librdkafka's words for values, by Kafka's name of the setting."""
 
+_SERVERS: Final = frozenset({"bootstrap.servers", "bootstrap.controllers"})
+_SERVERS_HINT: Final = "give HOST:PORT as text, or a list of these or of pairs (host, port)"
+# What requests carry as it is.
+_CARRIED: Final = frozenset(
+    {
+        "client.id",
+        "client.rack",
+        "group.id",
+        "group.instance.id",
+        "group.remote.assignor",
+        "transactional.id",
+    }
+)
+
 _ALL: Final = (PRODUCER, CONSUMER, ADMIN)
 
 
@@ -139,7 +154,7 @@ def read_settings(definition: ConfigDef, given: Mapping[str, object]) -> GivenSe
         if callable(value) and name in CALLABLES and name in definition:
             callables[name] = value
             continue
-        text = _text(value)
+        text = _servers(value) if name in _SERVERS else _text(value)
         if text is None:
             problems.append(ConfigProblem(name, _unreadable(name, value)))
         elif name in definition or name in {_USER, _PASSWORD} | FILES:
@@ -150,6 +165,10 @@ def read_settings(definition: ConfigDef, given: Mapping[str, object]) -> GivenSe
             foreign.append(written)
         else:
             unknown.append(written)
+    for name in sorted(_CARRIED & texts.keys()):
+        misfit = misfit_of(texts[name])
+        if misfit is not None:
+            problems.append(ConfigProblem(name, f"The value of {name} {misfit}."))
     problems += _sign_in(texts)
     if "bootstrap.servers" in texts:
         texts["bootstrap.servers"] = with_ports(texts["bootstrap.servers"])
@@ -190,6 +209,8 @@ def _text(value: object) -> str | None:
 
 def _unreadable(name: str, value: object) -> str:
     kind = type(value).__name__
+    if name in _SERVERS:
+        return f"{value!r} is not a list of servers for {name}; {_SERVERS_HINT}."
     if callable(value):
         hint = f"only {', '.join(sorted(CALLABLES))} may be functions"
     elif isinstance(value, bytes):
@@ -197,6 +218,44 @@ def _unreadable(name: str, value: object) -> str:
     else:
         hint = "give text, a number, True or False, or a list of these"
     return f"The value of {name} is a {kind}; {hint}."
+
+
+def _servers(value: object) -> str | None:
+    """A list of servers; one of them may be a pair of host and port, and none is a mere number."""
+    if _is_pair(value):
+        return _joined(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = [_servers(one) for one in value]
+        return None if None in parts else ",".join(filter(None, parts))
+    if not isinstance(value, str) or any(one.strip().isdecimal() for one in value.split(",")):
+        return None
+    return value
+
+
+def _is_pair(value: object) -> TypeGuard[Sequence[object]]:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return False
+    host, port = value
+    # With one colon it has a port; an address of IPv6 has more.
+    return isinstance(host, str) and host.count(":") != 1 and type(port) is int
+
+
+def _joined(pair: Sequence[object]) -> str:
+    host, port = pair
+    host = str(host)
+    is_address = ":" in host and not host.startswith("[")
+    return f"[{host}]:{port}" if is_address else f"{host}:{port}"
+
+
+def misfit_of(text: str) -> str | None:
+    """Why no request can carry a text, as the end of a sentence; None if one can."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        return "has half of a character (a lone surrogate), which UTF-8 cannot write"
+    if size > WIRE_STRING_BYTES_MAX:
+        return f"has {size:,} bytes; requests carry texts of {WIRE_STRING_BYTES_MAX:,} at most"
+    return None
 
 
 def with_ports(servers: str) -> str:

@@ -35,6 +35,28 @@ def test_names() -> None:
             names_of(bad)
 
 
+@pytest.mark.parametrize("name", ["\ud800", "x" * 40_000], ids=["half", "long"])
+def test_names_that_no_request_can_carry(name: str) -> None:
+    async def send() -> None:
+        async with Producer({"bootstrap.servers": "127.0.0.1:1"}) as producer:
+            await producer.send(name, b"v")
+
+    async def subscribe(**what: Any) -> None:
+        settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}
+        async with Consumer(settings, group_protocol="consumer") as consumer:
+            consumer.subscribe(**what)
+
+    topic = r"the name of a topic '.{,60}' has "
+    with pytest.raises(ValueError, match=topic):
+        asyncio.run(send())
+    with pytest.raises(ValueError, match=topic):
+        asyncio.run(subscribe(topics=[name]))
+    with pytest.raises(ValueError, match=r"the pattern '.{,60}' has "):
+        asyncio.run(subscribe(pattern=name))
+    with pytest.raises(ValueError, match=topic):
+        partitions_of([TopicPartition(name, 1)])
+
+
 def test_names_of_other_clients_are_told_from_unknown_ones() -> None:
     with pytest.raises(
         TypeError, match=r"send\(\) has no argument 'timestamp'; here it is time_ms"

@@ -34,6 +34,40 @@ def test_numbers_lists_and_truth_are_texts() -> None:
     assert values.get_string("client.id") == ""
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (("127.0.0.1", 29092), "127.0.0.1:29092"),
+        (["a", ("b", 29092), ["c", 1]], "a:9092,b:29092,c:1"),
+        ([("::1", 29092), ("[::2]", 1)], "[::1]:29092,[::2]:1"),
+        (("a", "b:1"), "a:9092,b:1"),
+    ],
+)
+def test_a_server_may_be_a_pair(given: object, meant: str) -> None:
+    assert read_settings(ADMIN, {"bootstrap.servers": given}).texts["bootstrap.servers"] == meant
+
+
+@pytest.mark.parametrize("given", [29092, "29092", True, 5.5, ["a:1", 29092], ("a", 1, "b")])
+def test_a_number_is_no_server(given: object) -> None:
+    with pytest.raises(InvalidConfigError, match="give HOST:PORT as text, or a list of these or"):
+        read_settings(ADMIN, {"bootstrap.servers": given})
+
+
+@pytest.mark.parametrize("name", ["group.id", "client.id", "group.instance.id", "client.rack"])
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [("x" * 32_768, "has 32,768 bytes"), ("é" * 16_384, "32,767 at most"), ("\ud800", "surrogate")],
+    ids=["long", "wide", "half"],
+)
+def test_what_no_request_can_carry_is_refused(name: str, given: str, hint: str) -> None:
+    with pytest.raises(InvalidConfigError, match=hint):
+        read_settings(CONSUMER, {**SERVERS, name: given})
+
+
+def test_the_longest_group_id() -> None:
+    assert read_settings(CONSUMER, {**SERVERS, "group.id": "x" * 32_767}).texts["group.id"]
+
+
 def test_paths_are_texts() -> None:
     given = {**SERVERS, "ssl.truststore.location": Path("ca.pem")}
     assert read_settings(ADMIN, given).texts["ssl.truststore.location"] == "ca.pem"

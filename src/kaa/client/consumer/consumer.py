@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from kaa.client.arguments import (
     INT32_MAX,
+    carried,
     names_of,
     pairs_of,
     partition_of,
@@ -126,6 +127,8 @@ class Consumer(ClientLife):
         names = frozenset(names_of(topics))
         if bool(names) == (pattern is not None):
             raise ValueError("give topics or a pattern")
+        if pattern is not None:
+            carried(pattern, "pattern")
         membership.subscribe(self._running(), names, pattern, listener)
 
     async def unsubscribe(self) -> None:
