@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kaa.handlers.once_applied import once_applied
-from kaa.limits import PRODUCE_BATCHES_PER_TURN_MAX
+from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, PRODUCE_BATCHES_PER_TURN_MAX
 from kaa.model.kinds import ACKS_ALL, ACKS_NONE
 from kaa.model.pieces import finish
 from kaa.model.turns import Turns, in_turns
@@ -126,17 +126,19 @@ class _Produce:
 
     async def run_in_turns(self) -> Answer[ProduceResponse]:
         """The same for very many batches, with turns for others in between."""
-        if has_transactional(self.request):
-            unverified = await in_turns(self.appending.unverified(self.request))
-            if unverified is not None:
-                await self.appending.verify(unverified)
-        turns = Turns(PRODUCE_BATCHES_PER_TURN_MAX)
+        unverified = await in_turns(self.appending.unverified(self.request))
+        if unverified is not None:
+            await self.appending.verify(unverified)
+        turns, empty = Turns(PRODUCE_BATCHES_PER_TURN_MAX), Turns(NAMES_ANSWERED_PER_SLICE_MAX)
         for topic in self.request.topic_data:
+            await empty.next()
             answers: list[PartitionProduceResponse] = []
             for data in topic.partition_data:
                 if await turns.next():
                     self.appending.begin_turn()
                 answers += self.partitions(topic, [data])
+                # The request may be there for a while, to be freed in turns.
+                data.records = None
             if answers:
                 self.response.responses.append(
                     TopicProduceResponse(

@@ -274,6 +274,18 @@ def entries_of(request: Struct) -> list[Any]:
     return found
 
 
+def _decode_produce(frame: memoryview, header: RequestFrame) -> Any:
+    """A produce, whatever the size of its records; None for one with very many topics and
+    partitions, and for what else takes a thread to decode. That finds out what is malformed.
+    """
+    if header.api_key != ApiKey.PRODUCE:
+        return None
+    try:
+        return decode_request(frame, header, elements_max=NAMES_ANSWERED_PER_SLICE_MAX)
+    except WireError:
+        return None
+
+
 async def encode_in_thread(
     services: NodeServices, response: Response, header: RequestFrame
 ) -> list[Any]:
@@ -315,12 +327,15 @@ class Router:
             served = self.handlers.get(header.api_key)
             if served is None or header.api_version not in served.versions:
                 return self._unsupported(header)
-            if len(frame) > REQUEST_BYTES_ON_LOOP_MAX and header.api_key != ApiKey.PRODUCE:
-                context = RequestContext(header, connection)
-                entries: list[Any] = []
-                large = self._large(served, frame, context, entries)
-                return Pending(self._start(large, header, entries), Hold.FRAME)
-            request = decode_request(frame, header)
+            if len(frame) > REQUEST_BYTES_ON_LOOP_MAX:
+                request = _decode_produce(frame, header)
+                if request is None:
+                    context = RequestContext(header, connection)
+                    entries: list[list[Any]] = []
+                    large = self._large(served, frame, context, entries)
+                    return Pending(self._start(large, header, entries), Hold.FRAME)
+            else:
+                request = decode_request(frame, header)
         except WireError as error:
             raise CloseConnectionError(f"malformed request: {error}") from None
         try:
@@ -334,7 +349,7 @@ class Router:
             raise CloseConnectionError(self._failed(header, error)) from error
 
     async def _large(
-        self, served: Served, frame: memoryview, context: RequestContext, entries: list[Any]
+        self, served: Served, frame: memoryview, context: RequestContext, entries: list[list[Any]]
     ) -> Answer[Response]:
         """What the handler gives for a request of very many parts, which a thread decodes; they are
         added to the entries.
@@ -346,11 +361,11 @@ class Router:
             )
         except WireError as error:
             raise CloseConnectionError(f"malformed request: {error}") from None
-        entries += entries_of(request)
+        entries.append(entries_of(request))
         return served.handle(services, request, context)
 
     def _parts(
-        self, answer: Answer[Response], header: RequestFrame, entries: list[Any] | None = None
+        self, answer: Answer[Response], header: RequestFrame, entries: list[list[Any]] | None = None
     ) -> Reply:
         """What a connection sends, or waits for, where a handler gave this."""
         if isinstance(answer, Response):
@@ -393,7 +408,7 @@ class Router:
         self,
         response: Awaitable[Answer[Response]],
         header: RequestFrame,
-        entries: list[Any] | None = None,
+        entries: list[list[Any]] | None = None,
     ) -> asyncio.Future[Reply]:
         parts: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         running = self._run(response, header, parts, entries)
@@ -422,7 +437,7 @@ class Router:
         response: Awaitable[Answer[Response]],
         header: RequestFrame,
         parts: asyncio.Future[Reply],
-        entries: list[Any] | None,
+        entries: list[list[Any]] | None,
     ) -> None:
         """Waits for the response; frees the entries of large requests and responses after it."""
         given: Reply
@@ -430,7 +445,7 @@ class Router:
             answer = await response
             if isinstance(answer, Response) and is_long(answer):
                 given = await encode_in_thread(self._services, answer, header)
-                entries = [*(entries or ()), *entries_of(answer)]
+                entries = [*(entries or ()), entries_of(answer)]
             else:
                 given = self._parts(answer, header, entries)
         except CloseConnectionError as error:
@@ -441,7 +456,8 @@ class Router:
             parts.set_result(given)
             if entries and not isinstance(given, Pending):
                 del answer, given
-                await freed(entries)
+                for some in entries:
+                    await freed(some)
 
     def _failed(self, header: RequestFrame, error: Exception) -> str:
         where = error.__traceback__

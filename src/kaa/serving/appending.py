@@ -102,6 +102,8 @@ class Appending:
         if self.refusal is not None:
             return None
         batches = yield from transactional_batches(self._services, request, self._version)
+        if not batches.producers:
+            return None
         if request.transactional_id is None:
             self.refusal = RefusedBatch(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             return None

@@ -125,15 +125,20 @@ def _skip_tags(frame: bytes | bytearray | memoryview, position: int) -> int:
 
 
 def decode_request(
-    frame: bytes | bytearray | memoryview, header: RequestFrame, *, authenticated: bool = True
+    frame: bytes | bytearray | memoryview,
+    header: RequestFrame,
+    *,
+    authenticated: bool = True,
+    elements_max: int = 0,
 ) -> Any:
-    """The request in a frame whose header was read; before authentication under small limits.
+    """The request in a frame whose header was read; before authentication under small limits, and
+    with a limit of its own as if what has more were malformed.
 
     Bytes after the request are passed over, as Kafka passes over them.
     """
     codec = api(header.api_key).request.codec(header.api_version)
     if authenticated:
-        return codec.decode_prefix(frame, header.body_position)[0]
+        return codec.decode_prefix(frame, header.body_position, elements_max=elements_max)[0]
     return codec.decode_prefix(
         frame,
         header.body_position,

@@ -25,6 +25,12 @@ from kaa.net.connection import CloseConnectionError
 from kaa.net.pending import Hold, Pending
 from kaa.wire.errors import Errors
 from kaa.wire.frames import encode_request
+from kaa.wire.messages.k00_produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from kaa.wire.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -277,6 +283,43 @@ def test_a_large_request_is_freed_in_turns_after_its_answer(
     assert asyncio.run(route_large(large(request, 8), [], []))
     # The lists of all are not walked through for it.
     assert let_go == [5_000 if topics > 1 else 5_001, 0]
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_produce_of_very_many_topics_is_decoded_by_a_thread(*, is_whole: bool) -> None:
+    """However many records one of few topics has, it is handled at once."""
+    seen: list[int] = []
+
+    def handle(_: object, request: Any, context: RequestContext) -> Answer[ProduceResponse]:
+        assert context.header.correlation_id == 7
+        seen.append(len(request.topic_data))
+        return ProduceResponse()
+
+    found = api(ApiKey.PRODUCE)
+    handlers = {found.key: Served(found, handle, Versions(3, 13), Versions(0, 13))}
+    records = [PartitionProduceData(records=bytes(REQUEST_BYTES_ON_LOOP_MAX))]
+    few = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=records)])
+    many = ProduceRequest(topic_data=[TopicProduceData()] * REQUEST_BYTES_ON_LOOP_MAX)
+    frames = [large(few, 12), large(many, 12)]
+
+    async def main() -> None:
+        with ThreadPoolExecutor(1) as work:
+            async with asyncio.TaskGroup() as tasks:
+                router = Router(services(work), handlers, tasks)
+                assert isinstance(router(CONNECTION, frames[0]), list)
+                assert seen == [1]
+                answer = router(CONNECTION, frames[1] if is_whole else frames[1][:-9])
+                assert isinstance(answer, Pending)
+                assert answer.hold is Hold.FRAME
+                assert seen == [1]
+                if is_whole:
+                    assert await sent(answer)
+                else:
+                    with pytest.raises(CloseConnectionError, match="malformed request"):
+                        await sent(answer)
+
+    asyncio.run(main())
+    assert seen == ([1, REQUEST_BYTES_ON_LOOP_MAX] if is_whole else [1])
 
 
 def test_a_large_request_that_is_malformed_closes_and_is_not_handled() -> None:

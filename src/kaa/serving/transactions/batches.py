@@ -30,6 +30,9 @@ class TransactionalBatches(NamedTuple):
 
 def has_many_batches(request: ProduceRequest) -> bool:
     """Whether to append them takes longer than one turn of the loop may."""
+    count = len(request.topic_data)
+    if count > PRODUCE_BATCHES_AT_ONCE_MAX:
+        return True
     count = 0
     for topic in request.topic_data:
         count += len(topic.partition_data)
@@ -57,19 +60,26 @@ def transactional_batches(
     found = TransactionalBatches(set(), {})
     count = 0
     for topic in request.topic_data:
+        count += 1
+        if count % TRANSACTION_PARTITIONS_PER_TURN_MAX == 0:
+            yield
         name = topic_name(services, topic, version)
         for data in topic.partition_data:
             count += 1
             if count % TRANSACTION_PARTITIONS_PER_TURN_MAX == 0:
                 yield
             records = data.records
-            if records is None or len(records) < HEADER_BYTES or records[_MAGIC_POSITION] != _MAGIC:
+            if (
+                records is None
+                or len(records) < HEADER_BYTES
+                or records[_MAGIC_POSITION] != _MAGIC
+                or not records[ATTRIBUTES_POSITION + 1] & _TRANSACTIONAL_BIT
+            ):
                 continue
             batch = RecordBatch(records, 0)
-            if batch.is_transactional:
-                found.producers.add((batch.producer_id, batch.producer_epoch))
-                if name is not None:
-                    found.sequences[name, data.index] = batch.base_sequence
+            found.producers.add((batch.producer_id, batch.producer_epoch))
+            if name is not None:
+                found.sequences[name, data.index] = batch.base_sequence
     return found
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaa.limits import PRODUCE_BATCHES_AT_ONCE_MAX
+from kaa.limits import PRODUCE_BATCHES_AT_ONCE_MAX, TRANSACTION_PARTITIONS_PER_TURN_MAX
 from kaa.model.pieces import finish
 from kaa.serving.transactions.batches import (
     has_many_batches,
@@ -54,6 +54,15 @@ def test_batches_are_counted_over_all_topics() -> None:
     assert not has_many_batches(asked)
     asked.topic_data += request(PLAIN).topic_data
     assert has_many_batches(asked)
+
+
+def test_topics_without_batches_count() -> None:
+    empty = ProduceRequest(topic_data=[TopicProduceData()] * 10 * PRODUCE_BATCHES_AT_ONCE_MAX)
+    assert has_many_batches(empty)
+    empty.topic_data *= 10
+    with Node() as node:
+        pauses = sum(1 for _ in transactional_batches(node.services, empty, 12))
+    assert pauses == len(empty.topic_data) // TRANSACTION_PARTITIONS_PER_TURN_MAX
 
 
 def test_whose_they_are_and_where_they_go() -> None:
