@@ -57,9 +57,11 @@ _LEADER_HINTS_VERSION: Final = 16
 def handle(
     services: Services, request: FetchRequest, context: RequestContext
 ) -> Answer[FetchResponse]:
-    count = sum(len(topic.partitions) for topic in request.topics)
-    if request.forgotten_topics_data:
-        count += sum(len(topic.partitions) for topic in request.forgotten_topics_data)
+    count = len(request.topics) + len(request.forgotten_topics_data)
+    if count <= FETCH_PARTITIONS_PER_TURN_MAX:
+        count = sum(len(topic.partitions) for topic in request.topics)
+        if request.forgotten_topics_data:
+            count += sum(len(topic.partitions) for topic in request.forgotten_topics_data)
     if count > FETCH_PARTITIONS_PER_TURN_MAX:
         return Pending(_serve_large(services, request, context))
     forgotten = _forgotten(request) if request.forgotten_topics_data else []

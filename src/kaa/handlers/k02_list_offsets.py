@@ -67,12 +67,17 @@ async def _list_offsets(
     isolation = FetchIsolation.of(request.replica_id, request.isolation_level)
     response = ListOffsetsResponse(topics=[])
     turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
-    asked = ((one.name, each.partition_index) for one in request.topics for each in one.partitions)
-    await until_applied(services.replicas, asked)
+    if services.replicas.has_unapplied:
+        await until_applied(
+            services.replicas,
+            ((one.name, each.partition_index) for one in request.topics for each in one.partitions),
+        )
     for topic in request.topics:
         if topic.partitions:
             answer = await _topic(services, topic, isolation, context.api_version, turns)
             response.topics.append(answer)
+        else:
+            await turns.next()
     return response
 
 

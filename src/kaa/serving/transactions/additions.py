@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from kaa.limits import PARTS_BEGUN_PER_TURN_MAX, TRANSACTION_PARTITIONS_PER_TURN_MAX
+from kaa.limits import (
+    NAMES_ANSWERED_PER_SLICE_MAX,
+    PARTS_BEGUN_PER_TURN_MAX,
+    TRANSACTION_PARTITIONS_PER_TURN_MAX,
+)
 from kaa.model.turns import Turns, in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k24_add_partitions_to_txn import (
@@ -23,12 +28,13 @@ from kaa.wire.messages.k24_add_partitions_to_txn import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kaa.coordinators.transaction.coordinator import TransactionCoordinator
     from kaa.model.pieces import Pieces
     from kaa.model.topics import PartitionName
     from kaa.serving.view import NodeView
+    from kaa.wire.messages.k24_add_partitions_to_txn import AddPartitionsToTxnTopic
 
 NEWEST_VERSION: Final = AddPartitionsToTxnRequest.valid_versions.high
 _BATCH_VERSION: Final = 4
@@ -93,7 +99,7 @@ class Additions:
         self, asked: AddPartitionsToTxnTransaction, version: int = NEWEST_VERSION
     ) -> Mapping[PartitionName, Errors]:
         """What becomes of each partition of one transaction."""
-        names = [(topic.name, number) for topic in asked.topics for number in topic.partitions]
+        names = await in_turns(_names(asked.topics))
         missing = await in_turns(self._missing(names))
         if missing:
             errors = dict.fromkeys(names, Errors.OPERATION_NOT_ATTEMPTED)
@@ -126,6 +132,24 @@ class Additions:
             # What follows has to do with all of them at once.
             yield
         return missing
+
+
+def _names(topics: Iterable[AddPartitionsToTxnTopic]) -> Pieces[list[PartitionName]]:
+    names: list[PartitionName] = []
+    spent = 0
+    for topic in topics:
+        rest = iter(topic.partitions)
+        while some := list(islice(rest, NAMES_ANSWERED_PER_SLICE_MAX)):
+            names += [(topic.name, number) for number in some]
+            spent += len(some)
+            if spent >= NAMES_ANSWERED_PER_SLICE_MAX:
+                spent = 0
+                yield
+        spent += 1
+        if spent >= NAMES_ANSWERED_PER_SLICE_MAX:
+            spent = 0
+            yield
+    return names
 
 
 def fenced_for_client(error: Errors, *, is_known: bool) -> Errors:
