@@ -52,7 +52,7 @@ from kaa.limits import (
 )
 from kaa.log.append import BY_COORDINATOR
 from kaa.log.errors import LogError
-from kaa.model.pieces import begun, in_pieces
+from kaa.model.pieces import begun, emptied, in_pieces
 from kaa.records.batch import HEADER_BYTES, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kaa.records.build import BatchBuilder
 from kaa.records.control import (
@@ -476,6 +476,8 @@ class Shard(Generic[MachineType]):
         bytes_max = log.config.max_message_bytes
         whole = sum(sizes) if result.is_atomic else max(sizes)
         if whole + HEADER_BYTES > bytes_max:
+            # To free a hundred thousand at once takes long.
+            yield from emptied(encoded, records)
             raise CoordinatorError(Errors.RECORD_LIST_TOO_LARGE)
         if result.is_atomic:
             self._make_room(whole, bytes_max)

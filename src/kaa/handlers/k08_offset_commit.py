@@ -10,12 +10,9 @@ leader epochs (KIP-320), 7 static members (KIP-345), 9 the errors of the consume
 
 from __future__ import annotations
 
-import asyncio
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from kaa.handlers.context import response_of
-from kaa.handlers.unknown_partitions import joined
+from kaa.handlers.unknown_partitions import all_refused, joined, part_topics
 from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
 from kaa.net.pending import Hold, Pending
 from kaa.wire.errors import Errors
@@ -45,28 +42,59 @@ def handle(
     if context.api_version < 7:
         # Before static members, the field does not exist.
         request.group_instance_id = None
+    if _is_many(request.topics):
+        return Pending(_commit_many(services, request, context))
     known: list[OffsetCommitRequestTopic] = []
     refused: list[OffsetCommitResponseTopic] = []
-    if len(request.topics) > OFFSETS_LISTED_PER_SLICE_MAX:
-        return Pending(_commit_many(services, request, context, known, refused))
     _sort(services, request.topics, known, refused, has_ids=has_ids)
-    return _commit(services, request, context, known, refused)
+    if not known:
+        return OffsetCommitResponse(topics=refused)
+    request.topics = known
+    committed = services.groups.commit_offsets(
+        request, context.api_version, lambda error: _uncommitted(request, error)
+    )
+    return Pending(_merged(committed, refused) if refused else committed, Hold.NOTHING)
+
+
+def _is_many(topics: list[OffsetCommitRequestTopic]) -> bool:
+    count = len(topics)
+    for topic in topics if count <= OFFSETS_LISTED_PER_SLICE_MAX else ():
+        count += len(topic.partitions)
+    return count > OFFSETS_LISTED_PER_SLICE_MAX
 
 
 async def _commit_many(
-    services: Services,
-    request: OffsetCommitRequest,
-    context: RequestContext,
-    known: list[OffsetCommitRequestTopic],
-    refused: list[OffsetCommitResponseTopic],
-) -> Answer[OffsetCommitResponse]:
-    """The next request of the connection waits: it must not overtake this one."""
+    services: Services, request: OffsetCommitRequest, context: RequestContext
+) -> OffsetCommitResponse:
+    """The same with turns for others in between. The next request of the connection waits: it must
+    not overtake this one.
+    """
     has_ids = context.api_version >= _TOPIC_IDS_VERSION
-    rest = iter(request.topics)
-    while some := list(islice(rest, OFFSETS_LISTED_PER_SLICE_MAX)):
-        _sort(services, some, known, refused, has_ids=has_ids)
-        await asyncio.sleep(0)
-    return await response_of(_commit(services, request, context, known, refused))
+    image = services.image
+
+    def find(topic: OffsetCommitRequestTopic) -> TopicImage | None:
+        found = image.topics_by_id.get(topic.topic_id) if has_ids else image.topics.get(topic.name)
+        if found is not None:
+            topic.name, topic.topic_id = found.name, found.id
+        return found
+
+    unknown = Errors.UNKNOWN_TOPIC_ID if has_ids else Errors.UNKNOWN_TOPIC_OR_PARTITION
+    request.topics, refused = await part_topics(
+        request.topics, find, _topic, OffsetCommitResponsePartition, unknown
+    )
+    response = OffsetCommitResponse(topics=[])
+    if request.topics:
+        committed = await services.groups.commit_offsets(
+            request, context.api_version, lambda error: error.error
+        )
+        if isinstance(committed, Errors):
+            response.topics = await all_refused(
+                request.topics, committed, _topic, OffsetCommitResponsePartition
+            )
+        else:
+            response = committed
+    response.topics = joined(refused, response.topics)
+    return response
 
 
 def _sort(
@@ -86,22 +114,6 @@ def _sort(
             refused.append(_refused(topic, error))
         else:
             _split(topic, found, known, refused)
-
-
-def _commit(
-    services: Services,
-    request: OffsetCommitRequest,
-    context: RequestContext,
-    known: list[OffsetCommitRequestTopic],
-    refused: list[OffsetCommitResponseTopic],
-) -> Answer[OffsetCommitResponse]:
-    if not known:
-        return OffsetCommitResponse(topics=refused)
-    request.topics = known
-    committed = services.groups.commit_offsets(
-        request, context.api_version, lambda error: _uncommitted(request, error)
-    )
-    return Pending(_merged(committed, refused) if refused else committed, Hold.NOTHING)
 
 
 def _split(
@@ -125,13 +137,20 @@ def _split(
 
 
 def _refused(topic: OffsetCommitRequestTopic, error: Errors) -> OffsetCommitResponseTopic:
-    return OffsetCommitResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[
+    return _topic(
+        topic,
+        [
             OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
             for one in topic.partitions
         ],
+    )
+
+
+def _topic(
+    topic: OffsetCommitRequestTopic, partitions: list[OffsetCommitResponsePartition]
+) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name, topic_id=topic.topic_id, partitions=partitions
     )
 
 

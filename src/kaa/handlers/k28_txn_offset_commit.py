@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kaa.coordinators.shard import TransactionalWriter
-from kaa.handlers.unknown_partitions import joined, part_topics
+from kaa.handlers.unknown_partitions import all_refused, joined, part_topics
 from kaa.model.pieces import finish
 from kaa.model.topics import CONSUMER_OFFSETS
 from kaa.net.pending import Pending
@@ -27,10 +27,14 @@ from kaa.wire.messages.k28_txn_offset_commit import (
 if TYPE_CHECKING:
     from kaa.handlers.context import Answer, RequestContext
     from kaa.serving.services import Services
-    from kaa.wire.messages.k28_txn_offset_commit import TxnOffsetCommitRequest
+    from kaa.wire.messages.k28_txn_offset_commit import (
+        TxnOffsetCommitRequest,
+        TxnOffsetCommitRequestTopic,
+    )
 
 # Before it, clients did not know COORDINATOR_LOAD_IN_PROGRESS here.
 _LOADING_VERSION: Final = 2
+_OLD_ERRORS: Final = {Errors.COORDINATOR_LOAD_IN_PROGRESS: Errors.COORDINATOR_NOT_AVAILABLE}
 _NO_SEQUENCE: Final = -1
 
 
@@ -44,28 +48,32 @@ async def _commit_known(
     services: Services, request: TxnOffsetCommitRequest, context: RequestContext
 ) -> TxnOffsetCommitResponse:
     request.topics, refused = await part_topics(
-        services.image,
         request.topics,
-        TxnOffsetCommitResponseTopic,
+        lambda topic: services.image.topics.get(topic.name),
+        _topic,
         TxnOffsetCommitResponsePartition,
     )
     response = TxnOffsetCommitResponse(topics=[])
     if request.topics:
-        response = await _commit(services, request, context.api_version)
+        committed = await _commit(services, request, context.api_version)
+        if isinstance(committed, Errors):
+            if context.api_version < _LOADING_VERSION:
+                committed = _OLD_ERRORS.get(committed, committed)
+            response.topics = await all_refused(
+                request.topics, committed, _topic, TxnOffsetCommitResponsePartition
+            )
+        else:
+            response = committed
     response.topics = joined(refused, response.topics)
-    if context.api_version < _LOADING_VERSION:
-        for topic in response.topics:
-            for partition in topic.partitions:
-                if partition.error_code == Errors.COORDINATOR_LOAD_IN_PROGRESS:
-                    partition.error_code = Errors.COORDINATOR_NOT_AVAILABLE
     return response
 
 
 async def _commit(
     services: Services, request: TxnOffsetCommitRequest, version: int
-) -> TxnOffsetCommitResponse:
+) -> TxnOffsetCommitResponse | Errors:
+    """The answer, or the error that every partition gets."""
     if not request.group_id:
-        return _uncommitted(request, Errors.INVALID_GROUP_ID)
+        return Errors.INVALID_GROUP_ID
     producer = (request.producer_id, request.producer_epoch)
     name = (CONSUMER_OFFSETS, services.groups.partition_for(request.group_id))
     operation = offset_commit_operation(version)
@@ -78,28 +86,14 @@ async def _commit(
         error = verified.errors.get(name)
         if error is not None:
             is_network = error is Errors.NETWORK_EXCEPTION
-            return _uncommitted(
-                request, Errors.COORDINATOR_LOAD_IN_PROGRESS if is_network else error
-            )
+            return Errors.COORDINATOR_LOAD_IN_PROGRESS if is_network else error
     writer = TransactionalWriter(*producer, guard)
     return await services.groups.commit_transactional_offsets(
-        request, writer, lambda error: _uncommitted(request, error.error)
+        request, writer, lambda error: error.error
     )
 
 
-def _uncommitted(request: TxnOffsetCommitRequest, error: Errors) -> TxnOffsetCommitResponse:
-    """The same error for every partition."""
-    return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=[
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=partition.partition_index, error_code=error
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+def _topic(
+    topic: TxnOffsetCommitRequestTopic, partitions: list[TxnOffsetCommitResponsePartition]
+) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions)

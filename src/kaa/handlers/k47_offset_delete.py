@@ -31,7 +31,10 @@ def handle(
 
 async def _delete(services: Services, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     known, refused = await part_topics(
-        services.image, request.topics, OffsetDeleteResponseTopic, OffsetDeleteResponsePartition
+        request.topics,
+        lambda topic: services.image.topics.get(topic.name),
+        lambda topic, missing: OffsetDeleteResponseTopic(name=topic.name, partitions=missing),
+        OffsetDeleteResponsePartition,
     )
     if not known:
         return OffsetDeleteResponse(topics=refused)

@@ -1,8 +1,9 @@
 """What requests about the offsets of a group have in common: partitions that do not exist are
 refused here, and the coordinator hears of the others alone.
 
-`part_topics` is for 28 and 47; 8, the most frequent, names topics by id and has one of its own that
-leaves requests alone in which everything exists. All three join the answers by `joined`.
+`part_topics` is for 28 and 47, and for 8 where there are very many partitions: that is the most
+frequent, and has one of its own that leaves requests alone in which everything exists. All three
+join the answers by `joined`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kaa.limits import OFFSETS_LISTED_PER_SLICE_MAX
-from kaa.model.turns import Turns
+from kaa.model.pieces import mapped_groups
+from kaa.model.turns import Turns, in_turns
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from kaa.controller.image import ClusterImage
+    from kaa.controller.image import TopicImage
 
 
 class _Topic(Protocol):
@@ -29,10 +31,11 @@ A = TypeVar("A", bound=_Topic)
 
 
 async def part_topics(
-    image: ClusterImage,
     topics: Iterable[T],
-    topic_answer: Callable[..., A],
+    find: Callable[[T], TopicImage | None],
+    topic_answer: Callable[[T, list[Any]], A],
     partition_answer: Callable[..., Any],
+    unknown_topic: Errors = Errors.UNKNOWN_TOPIC_OR_PARTITION,
 ) -> tuple[list[T], list[A]]:
     """The topics, left with the partitions that exist, and the answers for the others."""
     known: list[T] = []
@@ -40,22 +43,39 @@ async def part_topics(
     turns = Turns(OFFSETS_LISTED_PER_SLICE_MAX)
     for topic in topics:
         await turns.next()
-        found = image.topics.get(topic.name)
+        found = find(topic)
         exist = {} if found is None else found.partitions
+        error = unknown_topic if found is None else Errors.UNKNOWN_TOPIC_OR_PARTITION
         there, missing = [], []
         for one in topic.partitions:
+            await turns.next()
             if one.partition_index in exist:
                 there.append(one)
                 continue
-            await turns.next()
-            error = Errors.UNKNOWN_TOPIC_OR_PARTITION
             missing.append(partition_answer(partition_index=one.partition_index, error_code=error))
         if missing:
-            refused.append(topic_answer(name=topic.name, partitions=missing))
+            refused.append(topic_answer(topic, missing))
         topic.partitions = there
         if topic.partitions:
             known.append(topic)
     return known, refused
+
+
+async def all_refused(
+    topics: Iterable[T],
+    error: Errors,
+    topic_answer: Callable[[T, list[Any]], A],
+    partition_answer: Callable[..., Any],
+) -> list[A]:
+    """The same error for every partition."""
+    return await in_turns(
+        mapped_groups(
+            topics,
+            lambda topic: topic.partitions,
+            lambda one: partition_answer(partition_index=one.partition_index, error_code=error),
+            topic_answer,
+        )
+    )
 
 
 def joined(refused: list[A], answered: Iterable[A]) -> list[A]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Found = TypeVar("Found")
 Item = TypeVar("Item")
@@ -54,6 +54,14 @@ def attempted(pieces: Pieces[Found]) -> Found | Pieces[Found]:
 def in_pieces(work: Found | Pieces[Found]) -> Pieces[Found]:
     """The same for work that was done at once and for work that is done in pieces."""
     return (yield from work) if isinstance(work, Generator) else work
+
+
+def emptied(*lists: Sequence[object]) -> Pieces[None]:
+    """Empties lists of thousands of things that nobody else needs."""
+    for things in lists:
+        while isinstance(things, list) and things:
+            del things[-RECORDS_PER_PIECE:]
+            yield
 
 
 def in_order(names: Iterable[str]) -> Pieces[Iterator[str]]:

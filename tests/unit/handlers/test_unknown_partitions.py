@@ -30,7 +30,10 @@ def test_what_does_not_exist_is_refused(node: Node) -> None:
     topics = [asked("t", 0, 7, 1), asked("none", 0), asked("u", 0), asked("t", 8)]
     known, refused = node.run(
         part_topics(
-            node.services.image, topics, OffsetDeleteResponseTopic, OffsetDeleteResponsePartition
+            topics,
+            lambda topic: node.services.image.topics.get(topic.name),
+            lambda topic, missing: OffsetDeleteResponseTopic(name=topic.name, partitions=missing),
+            OffsetDeleteResponsePartition,
         )
     )
     assert known == [asked("t", 0, 1), asked("u", 0)]

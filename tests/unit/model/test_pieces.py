@@ -9,6 +9,7 @@ from kaa.model.pieces import (
     attempted,
     begun,
     distinct,
+    emptied,
     finish,
     in_order,
     mapped,
@@ -85,6 +86,12 @@ def test_groups_of_any_size_leave_pauses() -> None:
         assert joined == [(group, [double(one) for one in group]) for group in groups]
         pieces = mapped_groups(groups, iter, double, lambda _, made: made)
         assert sum(1 for _ in pieces) == pauses
+
+
+def test_lists_are_emptied_with_pauses() -> None:
+    many, few = [*range(2 * RECORDS_PER_PIECE)], [1]
+    assert sum(1 for _ in emptied(many, (1,), few)) == 3
+    assert many == few == []
 
 
 def test_names_that_come_again() -> None:

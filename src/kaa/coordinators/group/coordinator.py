@@ -291,8 +291,8 @@ class GroupCoordinator:
         self,
         request: OffsetCommitRequest,
         api_version: int,
-        refused: Callable[[CoordinatorError], OffsetCommitResponse],
-    ) -> asyncio.Future[OffsetCommitResponse]:
+        refused: Callable[[CoordinatorError], R],
+    ) -> asyncio.Future[OffsetCommitResponse | R]:
         return self.runtime.write(
             self.partition_for(request.group_id),
             lambda machine, now: commit_offsets(machine, request, api_version, now),
@@ -303,8 +303,8 @@ class GroupCoordinator:
         self,
         request: TxnOffsetCommitRequest,
         writer: TransactionalWriter,
-        refused: Callable[[CoordinatorError], TxnOffsetCommitResponse],
-    ) -> asyncio.Future[TxnOffsetCommitResponse]:
+        refused: Callable[[CoordinatorError], R],
+    ) -> asyncio.Future[TxnOffsetCommitResponse | R]:
         """Stores offsets of partitions that exist, which count when the transaction commits."""
         return self.runtime.write(
             self.partition_for(request.group_id),
