@@ -262,19 +262,20 @@ async def _serve_until(
     from kaa.broker import running
     from kaa.observe.loop_guard import LoopGuard
 
-    async with running(broker):
-        _say_ready(broker, time.monotonic() - started)
-        guard = LoopGuard(asyncio.get_running_loop(), say)
-        guard.start()
-        try:
+    # A start and a stop hold up others as well: the clients of other nodes, and who is waited for.
+    guard = LoopGuard(asyncio.get_running_loop(), say)
+    guard.start()
+    try:
+        async with running(broker):
+            _say_ready(broker, time.monotonic() - started)
             async with asyncio.TaskGroup() as tasks:
                 other = None if beside is None else tasks.create_task(beside(broker))
                 await asyncio.to_thread(_load_the_rest, broker)
                 await stop.wait()
                 if other is not None:
                     other.cancel()
-        finally:
-            guard.stop()
+    finally:
+        guard.stop()
 
 
 def _load_the_rest(broker: Broker) -> None:

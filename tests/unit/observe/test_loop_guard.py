@@ -3,8 +3,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, cast
 
+import pytest
+
+from kaa.cli import broker
 from kaa.observe.loop_guard import BEAT_SECONDS, LoopGuard
+
+if TYPE_CHECKING:
+    from kaa.broker import Broker
 
 HELD_SECONDS = 0.3
 BLOCKED_SECONDS = 1.3
@@ -118,3 +127,29 @@ def test_a_loop_with_little_to_do_is_left_alone() -> None:
         return reports
 
     assert asyncio.run(main()) == []
+
+
+@pytest.mark.parametrize("place", ["start", "stop"])
+def test_a_start_and_a_stop_are_guarded(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    reports: list[str] = []
+    stop = asyncio.Event()
+
+    async def held(now: str) -> None:
+        await asyncio.sleep(3 * BEAT_SECONDS)
+        if now == place:
+            hog()
+        await asyncio.sleep(3 * BEAT_SECONDS)
+
+    @asynccontextmanager
+    async def running(_: object) -> AsyncIterator[None]:
+        await held("start")
+        yield
+        await held("stop")
+
+    monkeypatch.setattr("kaa.broker.running", running)
+    monkeypatch.setattr(broker, "say", reports.append)
+    monkeypatch.setattr(broker, "_say_ready", lambda *_: stop.set())
+    monkeypatch.setattr(broker, "_load_the_rest", lambda _: None)
+    asyncio.run(broker._serve_until(stop, cast("Broker", None), 0.0, None))
+    (report,) = reports
+    assert "_serve_until" in report
