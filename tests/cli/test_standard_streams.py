@@ -36,6 +36,41 @@ def test_streams_that_are_closed_take_everything() -> None:
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b""), closed
 
 
+def test_text_of_others_does_not_steer_a_terminal() -> None:
+    program = """
+from kaa.cli.standard_streams import open_streams
+import click, sys
+from kaa.cli.output import styled
+from kaa.cli.visible import steer
+open_streams()
+click.echo(styled("g\\x1b[2J", bold=True) + " \\x1b]0;title\\x07 \\x9b2J")
+click.echo("error \\x1b[2J", err=True)
+print("printed \\x1b[2J")
+steer(sys.stdout, "\\x1b[H")
+"""
+    shown = {}
+    for is_terminal in (True, False):
+        reader, writer = os.openpty() if is_terminal else os.pipe()
+        command = [sys.executable, "-c", program]
+        environment = {**os.environ, "TERM": "xterm"}
+        environment.pop("NO_COLOR", None)
+        subprocess.run(
+            command, stdout=writer, stderr=writer, env=environment, check=True, timeout=60
+        )
+        shown[is_terminal] = os.read(reader, 4096).decode().replace("\r\n", "\n")
+        os.close(reader)
+        os.close(writer)
+    lines = shown[True].splitlines()
+    assert lines == [
+        "\x1b[1mg\\x1b[2J\x1b[0m \\x1b]0;title\\x07 \\x9b2J",
+        "error \\x1b[2J",
+        "printed \\x1b[2J",
+        "\x1b[H",
+    ]
+    # A program that reads gets it as it is; click takes colours and the like away.
+    assert "printed \x1b[2J" in shown[False]
+
+
 def test_a_pipe_that_nobody_reads_is_told_once() -> None:
     """What could not be written is tried again at the end, when Python itself would complain."""
     program = """

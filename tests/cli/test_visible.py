@@ -3,9 +3,10 @@ from __future__ import annotations
 import sys
 from io import StringIO
 
+import click
 import pytest
 
-from kaa.cli.visible import for_stream, visible, visible_bytes
+from kaa.cli.visible import for_stream, steer, visible, visible_but_styles, visible_bytes
 
 
 class Terminal(StringIO):
@@ -27,6 +28,20 @@ class Terminal(StringIO):
 def test_what_steers_a_terminal_is_escaped(text: str, shown: str) -> None:
     assert visible(text) == shown
     assert visible_bytes(text.encode()) == shown.encode()
+
+
+def test_styles_of_the_program_pass() -> None:
+    styled = click.style("bold", bold=True) + click.style("red", fg="red")
+    assert visible_but_styles(styled) == styled
+    # Hidden text is no style of the program.
+    for steering in ("\x1b[8m", "\x1b[2J", "\x1b[1;1H", "\x1b]0;title\x07", "\x9b1m"):
+        assert visible_but_styles(f"{styled}{steering}") == styled + visible(steering)
+
+
+def test_what_is_meant_to_steer_does() -> None:
+    stream = Terminal()
+    steer(stream, "\x1b[H")
+    assert stream.getvalue() == "\x1b[H"
 
 
 def test_every_control_character_is_caught() -> None:

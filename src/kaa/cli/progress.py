@@ -16,6 +16,7 @@ import time
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kaa.cli.output import NO_PROGRESS_KEY, is_asked
+from kaa.cli.visible import steer, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -121,13 +122,13 @@ class Progress:
         seconds = now - self._started
         columns = columns_of(self._stream)  # A window may change its size.
         line = progress_line(self._what, self._unit, self.done, self.total, seconds, columns)
-        self._stream.write(f"\r{line}\x1b[K")
+        steer(self._stream, f"\r{visible(line, one_line=True)}\x1b[K")
         self._stream.flush()
         self._is_drawn = True
 
     def clear(self) -> None:
         """Takes the line away, so that something else can be printed."""
         if self._is_drawn:
-            self._stream.write("\r\x1b[K")
+            steer(self._stream, "\r\x1b[K")
             self._stream.flush()
             self._is_drawn = False

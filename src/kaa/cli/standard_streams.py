@@ -1,5 +1,7 @@
 """The standard streams of the program, when the shell closed them or cannot take what is written.
 
+Text that is written to a terminal is escaped where it would steer it.
+
 An error of the system does not say which file it is about. So standard output writes through a file
 that turns its own errors into `OutputError`. What is said on standard error is lost where nobody
 can take it, and the command goes on: what it did counts, and its exit code tells of it.
@@ -12,6 +14,19 @@ import sys
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+
+from kaa.cli.visible import visible_but_styles
+
+
+class _Text(TextIOWrapper):
+    """On a terminal, text of others is escaped (`visible`)."""
+
+    def write(self, text: str, /) -> int:
+        super().write(visible_but_styles(text) if self.isatty() else text)
+        return len(text)
+
+    def steer(self, text: str) -> None:
+        super().write(text)
 
 
 class OutputError(OSError):
@@ -64,7 +79,7 @@ def open_streams() -> None:
     for name, file in (("stdout", _Output), ("stderr", _Errors)):
         plain = getattr(sys, name)
         if plain is getattr(sys, f"__{name}__") and isinstance(plain, TextIOWrapper):
-            stream = TextIOWrapper(
+            stream = _Text(
                 BufferedWriter(file(plain.fileno(), "wb", closefd=False)),
                 encoding=plain.encoding,
                 errors=plain.errors,

@@ -296,6 +296,7 @@ def test_a_produce_of_very_many_topics_is_decoded_by_a_thread(*, is_whole: bool)
         return ProduceResponse()
 
     found = api(ApiKey.PRODUCE)
+    handlers: dict[int, Served]
     handlers = {found.key: Served(found, handle, Versions(3, 13), Versions(0, 13))}
     records = [PartitionProduceData(records=bytes(REQUEST_BYTES_ON_LOOP_MAX))]
     few = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=records)])

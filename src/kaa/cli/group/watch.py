@@ -11,6 +11,7 @@ import click
 
 from kaa.cli.output import print_rows, show
 from kaa.cli.progress import duration_text
+from kaa.cli.visible import steer
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _print(name: str, output: str, rows: list[dict[str, Any]]) -> None:
         sys.stdout.flush()
         return
     if sys.stdout.isatty():
-        click.echo(_HOME_AND_CLEAR, nl=False)
+        steer(sys.stdout, _HOME_AND_CLEAR)
     total = sum(row["lag"] or 0 for row in rows)
     click.echo(f"{name}: {count_text(total, 'record')} behind")
     shown = [
