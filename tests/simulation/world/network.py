@@ -374,7 +374,7 @@ class SimNetwork:
         try:
             end = await established
         except asyncio.CancelledError:
-            # Whoever gives up in the moment in which it is established closes it, as asyncio does.
+            # Who gives up in the moment in which it is established closes it, as asyncio does.
             if established.done() and not established.cancelled() and not established.exception():
                 established.result().close()
             raise
