@@ -337,7 +337,8 @@ class Cluster:
 
     async def topic(self, name: str, timeout_ms: int, *, create: bool = False) -> Topic:
         """A topic with its partitions, fetched if it is not known; raises KafkaError."""
-        (name,) = names_of([name])
+        if not isinstance(name, str) or name not in self.metadata.topics:
+            (name,) = names_of([name])
 
         async def attempt() -> Topic:
             found = self.metadata.topics.get(name)

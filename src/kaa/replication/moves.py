@@ -282,8 +282,9 @@ class LogDirectoryMoves:
                 self._resume(partition, future)
             elif self._logs.is_lost(key):
                 self._copy_again(partition, partition.log)
-            with suppress(StorageError):
-                copies_are_gone(partition.log, self._logs.directories)
+            if partition.log.cancelled_in:
+                with suppress(StorageError):
+                    copies_are_gone(partition.log, self._logs.directories)
             return
         if not move.target.is_online:
             self.cancel(partition)
