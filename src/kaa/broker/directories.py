@@ -10,6 +10,7 @@ the place of a disk that is not mounted must never be taken for that disk.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.broker.remedies import remedy
@@ -58,6 +59,19 @@ class Identity(NamedTuple):
     metadata_directory_id: Uuid
     # By path why a directory cannot be used, and what to do about it.
     unusable: dict[str, str]
+
+
+def take_lock(lock: Callable[[], None], setting: str) -> None:
+    """Takes what `setting` names for this process."""
+    try:
+        lock()
+    except BlockingIOError as error:
+        raise StartError(
+            f"{Path(error.filename).parent} is in use by another process; stop that one, "
+            f"or name another directory in {setting}"
+        ) from None
+    except OSError as error:
+        raise StartError(f"cannot lock {error_text(error)}; {remedy(error)}") from None
 
 
 def read_identity(

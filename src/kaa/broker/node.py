@@ -23,7 +23,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,7 +36,7 @@ from kaa.broker.assembly import (
 )
 from kaa.broker.assignments import AssignmentReporter
 from kaa.broker.development import format_if_empty
-from kaa.broker.directories import StartError, StorageLostError, read_identity
+from kaa.broker.directories import StartError, StorageLostError, read_identity, take_lock
 from kaa.broker.duties import (
     clean_logs,
     close_logs,
@@ -149,6 +148,8 @@ class Broker:
         self._log_duties: list[asyncio.Task[None]] = []
         self._log_configs = LogConfigs()
         self._logs: LogManager | None = None
+        # That of the metadata log, where it is none of log.dirs.
+        self._metadata_directory: LogDirectory | None = None
         self._listeners: BoundListeners | None = None
         self._metadata: NodeMetadata | None = None
         self._lifecycle: BrokerLifecycle | None = None
@@ -272,13 +273,7 @@ class Broker:
             self.report,
         )
         logs.exclude(identity.unusable)
-        try:
-            logs.lock()
-        except BlockingIOError as error:
-            raise StartError(
-                f"{Path(error.filename).parent} is in use by another process; stop that one, "
-                "or name another directory in log.dirs"
-            ) from None
+        take_lock(logs.lock, "log.dirs")
         self._logs = logs
         for directory in logs.directories:
             found = identity.directories.get(directory.path)
@@ -374,16 +369,18 @@ class Broker:
     def _make_metadata(self, logs: LogManager, directory_id: Uuid) -> NodeMetadata:
         path = self.config.metadata_log_dir
         directory = next((found for found in logs.directories if found.path == path), None)
-        if directory is not None and not directory.is_online:
-            raise StartError(
-                f"the directory of the metadata log is unusable: {directory.offline_reason}; "
-                f"{remedy(directory.offline_error)}"
-            )
         if directory is None:
             directory = LogDirectory(
                 self._files, path, None, self._directory_failed, self.clock.monotonic_ms
             )
             directory.report = self.report
+            self._metadata_directory = directory
+            take_lock(directory.take_lock, "metadata.log.dir")
+        elif not directory.is_online:
+            raise StartError(
+                f"the directory of the metadata log is unusable: {directory.offline_reason}; "
+                f"{remedy(directory.offline_error)}"
+            )
         advertised = self.config.listeners.advertised_controller if self.is_controller else ()
         return NodeMetadata(
             self.config,
@@ -607,6 +604,7 @@ class Broker:
         """Ends what was started, however far the start came."""
         async with AsyncExitStack() as steps:
             # The last step first; one that fails does not keep the others from happening.
+            steps.callback(self._release_locks)
             steps.callback(self._end)
             steps.push_async_callback(self._close_listeners, self.config.listeners.controller)
             if self._metadata is not None:
@@ -643,6 +641,10 @@ class Broker:
             self.services.share_partitions.stop()
             self.services.shares.runtime.stop()
             self.services.brokers.close()
+
+    def _release_locks(self) -> None:
+        if self._metadata_directory is not None:
+            self._metadata_directory.release_lock()
 
     def _end(self) -> None:
         if self._listeners is not None:

@@ -173,6 +173,24 @@ def test_a_node_starts_and_stops_in_order(monkeypatch: pytest.MonkeyPatch) -> No
     ]
 
 
+def test_a_directory_of_the_metadata_log_alone_is_locked() -> None:
+    settings = config("metadata.log.dir=/m")
+    files = formatted(settings)
+
+    async def main() -> None:
+        async with running(node(settings, files)):
+            assert files.locked == {"/m/.lock", f"{DATA}/.lock"}
+
+    asyncio.run(main())
+    assert not files.locked
+    files.lock("/m/.lock")
+    assert refusal(settings, files) == (
+        "/m is in use by another process; stop that one, or name another directory in "
+        "metadata.log.dir"
+    )
+    assert files.locked == {"/m/.lock"}
+
+
 def test_node_that_was_killed_recovers_and_reports_its_partitions() -> None:
     settings = config()
     files = formatted(settings)
