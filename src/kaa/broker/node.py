@@ -603,7 +603,8 @@ class Broker:
     async def stop(self) -> None:
         """Ends what was started, however far the start came."""
         async with AsyncExitStack() as steps:
-            # The last step first; one that fails does not keep the others from happening.
+            # The last step first; one that fails does not keep the others from happening. The
+            # metadata log is written until then, and a thread may still finish a snapshot.
             steps.callback(self._release_locks)
             steps.callback(self._end)
             steps.push_async_callback(self._close_listeners, self.config.listeners.controller)
@@ -643,6 +644,8 @@ class Broker:
             self.services.brokers.close()
 
     def _release_locks(self) -> None:
+        if self._logs is not None:
+            self._logs.release_locks()
         if self._metadata_directory is not None:
             self._metadata_directory.release_lock()
 
@@ -667,10 +670,7 @@ class Broker:
 
     async def _close_logs(self) -> None:
         logs = self._logs
-        if logs is None:
-            return
-        if not self._are_logs_loaded:
-            logs.release_locks()
+        if logs is None or not self._are_logs_loaded:
             return
         self._are_logs_loaded = self._are_replicas_started = False
         for duty in self._log_duties:

@@ -648,6 +648,7 @@ class LogManager:
             self.close_log(log, now_ms)
             yield log.partition
         self.finish_shutdown(broker_epoch)
+        self.release_locks()
 
     def close_log(self, log: UnifiedLog, now_ms: int) -> None:
         """The first part of a stop. Different logs may be closed by different threads."""
@@ -659,7 +660,9 @@ class LogManager:
         log.close()
 
     def finish_shutdown(self, broker_epoch: int) -> None:
-        """The second part: directories that failed on the way get no marker."""
+        """The second part: directories that failed on the way get no marker. The locks are kept,
+        since the metadata log in one of them may still be written.
+        """
         if self.unfilled:
             broker_epoch = NO_BROKER_EPOCH
         ids = [each.directory_id for each in self.directories if each.directory_id is not None]
@@ -676,7 +679,6 @@ class LogManager:
                 continue
             except OSError as error:
                 directory.fail(error)
-        self.release_locks()
 
     def abandon(self) -> None:
         """Closes files and locks without writing anything, as a kill would."""

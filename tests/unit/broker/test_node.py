@@ -145,6 +145,7 @@ def test_a_node_starts_and_stops_in_order(monkeypatch: pytest.MonkeyPatch) -> No
         (BrokerLifecycle, "leave", "leave the cluster"),
         (LogManager, "lock", "lock"),
         (LogManager, "start", "load logs"),
+        (LogManager, "release_locks", "release the locks"),
         (node_module, "close_logs", "close logs"),
     ):
         noted(monkeypatch, place, name, label, steps)
@@ -170,6 +171,7 @@ def test_a_node_starts_and_stops_in_order(monkeypatch: pytest.MonkeyPatch) -> No
         "close logs",
         "leave the quorum",
         "drain CONTROLLER",
+        "release the locks",
     ]
 
 
