@@ -375,6 +375,8 @@ SHARE_PARTITIONS_PER_TURN_MAX = 60
 # Voters of the metadata quorum, of which a handful are enough, and listeners of each.
 QUORUM_VOTERS_MAX = 128
 QUORUM_LISTENERS_MAX = 100
+# The last epoch of a quorum, of 32 bits on the wire: elections, each one epoch on, never get there.
+QUORUM_EPOCHS_MAX = 2**31 - 3
 # Observers that DescribeQuorum tells of, and how long after their last fetch (as in Kafka).
 QUORUM_OBSERVERS_MAX = 10_000
 QUORUM_OBSERVER_SESSION_MS = 300_000
@@ -393,8 +395,7 @@ QUORUM_REFUSED_PAUSE_MS = 5_000
 QUORUM_LEADERLESS_MS_MAX = 15_000
 # Transitions kept to explain a fault: the last few elections.
 QUORUM_STORY_LINES_MAX = 64
-# Transitions that one event may lead to before the machine hands its effects out. More is a
-# fault of the machine, which must not hang the node.
+# Transitions that one event may lead to before its effects leave: more is a fault of the machine.
 QUORUM_TRANSITIONS_PER_EVENT_MAX = 16
 # Between two dials of a node that cannot be reached; doubled each time, as Kafka's controllers do.
 PEER_RECONNECT_PAUSE_MS = 50
@@ -404,8 +405,7 @@ PEER_RECONNECT_PAUSE_MS_MAX = 500
 # A batch of the metadata log, as in Kafka, and the records of one operation of the controller.
 METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024
 METADATA_RECORDS_PER_OPERATION_MAX = 10_000
-# Partitions that one request may create, and those that a timer gives another leader at once, as in
-# Kafka.
+# Partitions that one request may create, and a timer gives another leader at once, as in Kafka.
 METADATA_PARTITIONS_PER_REQUEST_MAX = 10_000
 METADATA_ELECTIONS_PER_ROUND_MAX = 1_000
 # Sessions of brokers that were heard of; above it those of nobody who is registered are not noted.

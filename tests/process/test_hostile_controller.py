@@ -196,7 +196,7 @@ def versions(request: Request[Any]) -> int:
 def vote(
     epoch: int,
     *,
-    cluster_id: str = OTHER,
+    cluster_id: str | None = OTHER,
     voter_id: int = 1,
     directory_id: Uuid = UUID_ZERO,
 ) -> Request[Any]:
@@ -275,6 +275,11 @@ def test_requests_of_other_clusters(address: str, broker: BrokerProcess) -> None
 def test_other_voters_and_epochs(address: str, broker: BrokerProcess) -> None:
     epoch, own = quorum(broker).leader_epoch, cluster_id(broker)
     for request, expected in (
+        # After these epochs nobody could be elected.
+        (vote(2**31 - 1, cluster_id=None, voter_id=-1), Errors.INVALID_REQUEST),
+        (vote(2**31 - 2, cluster_id=own), Errors.INVALID_REQUEST),
+        (begin(2**31 - 1, cluster_id=own), Errors.INVALID_REQUEST),
+        (end(2**31 - 1, cluster_id=own), Errors.INVALID_REQUEST),
         (vote(epoch, cluster_id=own, voter_id=5), Errors.INVALID_VOTER_KEY),
         # This very id on another disk.
         (vote(epoch, cluster_id=own, directory_id=uuid(97)), Errors.INVALID_VOTER_KEY),

@@ -22,6 +22,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kaa.limits import QUORUM_EPOCHS_MAX
 from kaa.log.errors import CorruptFileError
 from kaa.log.files import read_whole, write_atomically
 from kaa.wire.primitives import UUID_ZERO, Uuid
@@ -61,11 +62,14 @@ def decode_quorum_state(path: str, content: bytes) -> QuorumStateData:
         version = int(fields["data_version"])
         if not 0 <= version <= _VERSION_MAX:
             raise CorruptFileError(path, f"data_version {version} is unknown")
+        epoch = int(fields["leaderEpoch"])
+        if epoch > QUORUM_EPOCHS_MAX:
+            raise CorruptFileError(path, f"leaderEpoch {epoch} is none that elections reach")
         voters = fields.get("currentVoters") or []
         directory_id = fields.get("votedDirectoryId")
         return QuorumStateData(
             leader_id=int(fields["leaderId"]),
-            leader_epoch=int(fields["leaderEpoch"]),
+            leader_epoch=epoch,
             voted_id=int(fields["votedId"]),
             voted_directory_id=Uuid.parse(directory_id) if directory_id else UUID_ZERO,
             current_voters=tuple(int(voter["voterId"]) for voter in voters),

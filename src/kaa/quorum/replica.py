@@ -422,6 +422,11 @@ class Replica:
 
     def _transition(self, new: State, keep_connections: bool = False) -> None:
         old = self.state
+        if new.epoch > limits.QUORUM_EPOCHS_MAX:
+            raise self.fault(
+                f"there is no epoch after {old.epoch}: the quorum has to be formed again from "
+                "the snapshot of one controller"
+            )
         check_transition(old, new, self.story)
         self.state = new
         self._settle(f"{type(old).__name__}({old.epoch})")

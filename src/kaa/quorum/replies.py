@@ -181,6 +181,8 @@ def _handle_common(replica: Replica, response: LeaderResponse) -> bool | None:
     if not endpoints and leader_id is not None:
         endpoints = replica.voter_set.endpoints(leader_id)
     state = replica.state
+    if epoch > limits.QUORUM_EPOCHS_MAX:
+        return False
     if epoch < state.epoch or error is Errors.UNKNOWN_LEADER_EPOCH:
         # The other is behind and will learn. A fetch is better tried elsewhere, a little later.
         return not isinstance(response, FetchResponse)

@@ -2,8 +2,9 @@
 
 A request from an older epoch is refused with FENCED_LEADER_EPOCH and the newer one; a request
 from a newer epoch makes this replica adopt it first (votes and epoch changes) or is refused with
-UNKNOWN_LEADER_EPOCH (fetches, which only a leader of that very epoch can serve). Every answer
-carries the leader and epoch known after handling.
+UNKNOWN_LEADER_EPOCH (fetches, which only a leader of that very epoch can serve). An epoch that no
+election reaches is refused by all: after the last one that the wire has nobody could be elected.
+Every answer carries the leader and epoch known after handling.
 
 The cluster id is compared before anything else; a stranger changes nothing. A voter key that means
 another disk of this id comes from a member of the cluster, whose epoch is real: it is adopted first
@@ -143,7 +144,7 @@ def _vote_response(replica: Replica, error: Errors, granted: bool) -> VoteRespon
 def _check_voter_request(replica: Replica, sender_id: int, epoch: int) -> Errors:
     if epoch < replica.epoch:
         return Errors.FENCED_LEADER_EPOCH
-    if sender_id < 0:
+    if sender_id < 0 or epoch > limits.QUORUM_EPOCHS_MAX:
         return Errors.INVALID_REQUEST
     return Errors.NONE
 

@@ -24,6 +24,9 @@ KAFKA_V1 = (
     b'"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAABQ","data_version":1}'
 )
 
+# After this epoch there is none that a request could carry.
+OVER = KAFKA_V1.replace(b"3", b"2147483646", 1)
+
 
 def test_version_0_bytes_are_kafkas() -> None:
     state = QuorumStateData(leader_id=1, leader_epoch=1, current_voters=(1,), version=0)
@@ -48,7 +51,7 @@ def test_written_state_survives_a_power_cut() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"[]", b"{}", b'{"data_version":2}', KAFKA_V1[:-1], KAFKA_V1.replace(b"AAB", b"")],
+    [b"", b"[]", b"{}", b'{"data_version":2}', KAFKA_V1[:-1], KAFKA_V1.replace(b"AAB", b""), OVER],
 )
 def test_damaged_state_is_corrupt(content: bytes) -> None:
     with pytest.raises(CorruptFileError):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kaa import limits
 from kaa.quorum import (
     BeginQuorumEpochRequest,
     ElectionState,
@@ -51,6 +52,13 @@ def test_the_state_goes_to_disk_only_if_it_is_news() -> None:
     assert started(None).effects[0] == PersistElection(ElectionState())
     bench = started(ElectionState(4, 1))
     assert not any(isinstance(effect, PersistElection) for effect in bench.effects)
+
+
+def test_nobody_stands_after_the_last_epoch() -> None:
+    bench = started(ElectionState(limits.QUORUM_EPOCHS_MAX - 1), voters=1)
+    assert bench.machine.is_leader
+    with pytest.raises(QuorumError, match="there is no epoch after 2147483645"):
+        started(ElectionState(limits.QUORUM_EPOCHS_MAX), voters=1)
 
 
 def test_an_election_older_than_the_log_is_void() -> None:

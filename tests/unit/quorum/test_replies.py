@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kaa import limits
 from kaa.quorum import (
     Append,
     AppendAsFollower,
@@ -124,6 +125,21 @@ def test_a_nominee_that_hears_of_a_higher_epoch_adopts_it() -> None:
     error = Errors.FENCED_LEADER_EPOCH
     bench.answer(votes(bench)[0], vote_response(epoch=7, error=error))
     assert bench.machine.election == ElectionState(7)
+
+
+@pytest.mark.parametrize("error", [Errors.NONE, Errors.FENCED_LEADER_EPOCH])
+def test_an_answer_with_an_epoch_that_none_could_follow_counts_nothing(error: Errors) -> None:
+    bench = standing()
+    told = limits.QUORUM_EPOCHS_MAX + 1
+    bench.answer(votes(bench)[0], vote_response(granted=True, epoch=told, error=error))
+    assert bench.is_in(Prospective)
+    assert bench.machine.epoch == 0
+    bench = Bench.following()
+    bench.advance(0)
+    answer = FetchResponse(error, 2, told, (address(2),), None, 0)
+    bench.answer(last_fetch(bench), answer)
+    assert bench.machine.election.epoch == 3
+    assert bench.machine.leader_id == 1
 
 
 def test_a_voter_too_old_for_pre_votes_is_asked_for_its_vote() -> None:

@@ -441,21 +441,22 @@ def test_a_leader_with_more_listeners_than_one_can_have_is_not_followed(is_begin
 
 
 @pytest.mark.parametrize("kind", ["vote", "begin", "end"])
-def test_who_names_no_cluster_is_believed_whatever_epoch_it_names_as_in_kafka(kind: str) -> None:
-    """`KafkaRaftClient.hasValidClusterId` of 4.3.1 takes a request without a cluster id, and
-    `validateVoterOnlyRequest` knows no highest epoch: the last one there is can be reached at once.
-    Who may send such requests is the matter of the listener.
+def test_who_names_no_cluster_is_believed_as_far_as_elections_can_go_on(kind: str) -> None:
+    """`KafkaRaftClient.hasValidClusterId` of 4.3.1 takes a request without a cluster id. Who may
+    send such requests is the matter of the listener; that another epoch can follow is ours.
     """
-    last_epoch = 2**31 - 1
-    requests: dict[str, Request] = {
-        "vote": vote(epoch=last_epoch),
-        "begin": BeginQuorumEpochRequest(CLUSTER_ID, None, 1, last_epoch, (address(1),)),
-        "end": EndQuorumEpochRequest(CLUSTER_ID, 1, last_epoch, (address(1),), ()),
-    }
-    for cluster_id, error, epoch in (
-        ("another", Errors.INCONSISTENT_CLUSTER_ID, 1),
-        (None, Errors.NONE, last_epoch),
+    limit = limits.QUORUM_EPOCHS_MAX
+    for cluster_id, told, error, epoch in (
+        ("another", limit, Errors.INCONSISTENT_CLUSTER_ID, 1),
+        (None, 2**31 - 1, Errors.INVALID_REQUEST, 1),
+        (None, limit + 1, Errors.INVALID_REQUEST, 1),
+        (None, limit, Errors.NONE, limit),
     ):
+        requests: dict[str, Request] = {
+            "vote": vote(epoch=told),
+            "begin": BeginQuorumEpochRequest(CLUSTER_ID, None, 1, told, (address(1),)),
+            "end": EndQuorumEpochRequest(CLUSTER_ID, 1, told, (address(1),), ()),
+        }
         bench = Bench.leading()
         assert bench.reply(requests[kind].replace(cluster_id=cluster_id)).error is error
         assert bench.machine.epoch == epoch
