@@ -410,6 +410,8 @@ METADATA_PARTITIONS_PER_REQUEST_MAX = 10_000
 METADATA_ELECTIONS_PER_ROUND_MAX = 1_000
 # Sessions of brokers that were heard of; above it those of nobody who is registered are not noted.
 METADATA_SESSIONS_MAX = 10_000
+# Features that a node names when it registers; its listeners are those of a voter at most.
+METADATA_NODE_FEATURES_MAX = 100
 # Partitions whose leader is chosen again, resources whose settings are judged, and topics that are
 # judged, before others are served.
 METADATA_ELECTIONS_PER_PIECE = 50
@@ -432,7 +434,6 @@ METADATA_DELETE_DELAY_MS = 60_000
 # second or two.
 CONTROLLER_RETRY_PAUSE_MS = 50
 CONTROLLER_RETRY_PAUSE_MS_MAX = 1_000
-
 # Before a controller registers again after another process has registered in its place: each time
 # is a record in the metadata log.
 REPLACED_CONTROLLER_PAUSE_MS = 1_000
@@ -461,8 +462,7 @@ TIER_METADATA_RETRY_SECONDS_MAX = 10.0
 # Pieces in which remote logs are read and kept, and what is read at once to find a batch in one.
 TIER_CHUNK_BYTES = 4 * 1024 * 1024
 TIER_SEEK_BYTES = 64 * 1024
-# What of remote logs and their indexes is kept in memory: 16 pieces, and the indexes of
-# some segments, which have 5 MB for one of a GiB.
+# What of remote logs is kept in memory: 16 pieces, and indexes, 5 MB for a segment of a GiB.
 TIER_CHUNK_CACHE_BYTES_MAX = 64 * 1024 * 1024
 TIER_INDEX_CACHE_BYTES_MAX = 32 * 1024 * 1024
 # How soon those who wait for a quota look whether it was raised.

@@ -25,6 +25,7 @@ from kaa.controller.leadership import (
     take_leaderships,
 )
 from kaa.controller.result import ControllerError, ControllerResult, check_record_count
+from kaa.limits import METADATA_NODE_FEATURES_MAX, QUORUM_LISTENERS_MAX
 from kaa.model.nodes import SecurityProtocol
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k62_broker_registration import (
@@ -51,8 +52,6 @@ from kaa.wire.messages.metadata_cluster import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kaa.controller.image import BrokerImage
     from kaa.controller.port import ControllerRequestContext
     from kaa.controller.state import ControllerState
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k62_broker_registration import (
         BrokerRegistrationRequest,
     )
-    from kaa.wire.messages.k62_broker_registration import Listener as BrokerListener
     from kaa.wire.messages.k63_broker_heartbeat import (
         BrokerHeartbeatRequest,
     )
@@ -70,7 +68,6 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k70_controller_registration import (
         ControllerRegistrationRequest,
     )
-    from kaa.wire.messages.k70_controller_registration import Listener as ControllerListener
     from kaa.wire.schema import MetadataRecord
 
 _SET = 1
@@ -151,13 +148,21 @@ def _check_registration(
         raise ControllerError(Errors.INVALID_REGISTRATION, "the id of a broker is negative")
     if state.metadata_version >= DIRECTORY_ASSIGNMENT:
         _check_directories(state, request)
-    _check_listeners(request.listeners)
+    _check_node(request)
 
 
-def _check_listeners(listeners: Iterable[BrokerListener | ControllerListener]) -> None:
+def _check_node(request: BrokerRegistrationRequest | ControllerRegistrationRequest) -> None:
     """What the record of a registration may not say: other nodes could not read it."""
+    for what, entries, entries_max in (
+        ("listeners", len(request.listeners), QUORUM_LISTENERS_MAX),
+        ("features", len(request.features), METADATA_NODE_FEATURES_MAX),
+    ):
+        if entries > entries_max:
+            raise ControllerError(
+                Errors.INVALID_REGISTRATION, f"a node has at most {entries_max} {what}"
+            )
     known = set(SecurityProtocol)
-    for listener in listeners:
+    for listener in request.listeners:
         if not listener.name:
             raise ControllerError(Errors.INVALID_REGISTRATION, "a listener has no name")
         if listener.security_protocol not in known:
@@ -235,7 +240,7 @@ def register_controller(
         raise ControllerError(
             Errors.UNSUPPORTED_VERSION, "the metadata.version is too old to register controllers"
         )
-    _check_listeners(request.listeners)
+    _check_node(request)
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,

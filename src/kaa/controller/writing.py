@@ -35,7 +35,7 @@ def batches_of(
 ) -> Pieces[list[MetadataBatch]]:
     """One batch if the result is atomic, else batches that are small enough for one turn.
 
-    UNKNOWN_SERVER_ERROR if records that must stay together do not fit a batch.
+    UNKNOWN_SERVER_ERROR if records that must stay together, or one alone, do not fit a batch.
     """
     # What need not stay together is cut small: every node applies a batch in one turn of its loop.
     records_max = METADATA_RECORDS_PER_OPERATION_MAX if result.is_atomic else RECORDS_PER_PIECE
@@ -49,12 +49,13 @@ def batches_of(
             builder.record_count >= records_max
             or builder.size_in_bytes + len(value) > METADATA_BATCH_BYTES_MAX
         )
-        if is_full and result.is_atomic:
+        # One record above the bound would be in every snapshot, and none could be read.
+        if is_full and (result.is_atomic or not builder.record_count):
             raise ControllerError(
                 Errors.UNKNOWN_SERVER_ERROR,
                 "the operation has too many or too large records for one batch",
             )
-        if is_full and builder.record_count:
+        if is_full:
             batches.append(MetadataBatch(records, builder.build()))
             builder, records = BatchBuilder(partition_leader_epoch=epoch), []
         builder.append(timestamp, None, value)

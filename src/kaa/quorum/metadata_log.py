@@ -340,7 +340,7 @@ def open_metadata_log(
     folder = f"{directory.path}/{folder_name(METADATA_PARTITION)}"
     files.make_directory(folder)
     names = files.list_directory(folder)
-    newest = _newest_snapshot(files, folder, names)
+    newest = _newest_snapshot(files, folder, names, directory.report)
     newest_id, content = newest if newest is not None else (None, None)
     options = LoadOptions(now_ms, recovery_point=0 if newest_id is None else newest_id.offset)
     log_config = config.log_config()
@@ -364,20 +364,24 @@ def open_metadata_log(
 
 
 def _newest_snapshot(
-    files: Files, folder: str, names: list[str]
+    files: Files, folder: str, names: list[str], report: Callable[[str], None]
 ) -> tuple[OffsetAndEpoch, SnapshotContent] | None:
     """The newest snapshot that is not damaged. A damaged one is passed over, not removed."""
     parsed = [parse_snapshot_name(name) for name in names]
     ids = sorted(name.id for name in parsed if name is not None and not name.mark)
-    damage: CorruptFileError | None = None
+    damages: list[CorruptFileError] = []
     for snapshot_id in reversed(ids):
-        path = f"{folder}/{snapshot_name(snapshot_id)}"
+        name = snapshot_name(snapshot_id)
         try:
-            return snapshot_id, load_snapshot(files, path)
+            content = load_snapshot(files, f"{folder}/{name}")
         except CorruptFileError as error:
-            damage = error
-    if damage is not None:
-        raise damage
+            damages.append(error)
+            continue
+        for damage in damages:
+            report(f"{damage}: this snapshot is passed over for {name} and the log after it")
+        return snapshot_id, content
+    if damages:
+        raise damages[-1]
     return None
 
 

@@ -29,6 +29,10 @@ from tests.unit.controller.cluster import NODE_ID, Cluster, directory, uuid
 
 SESSION_MS = 9_000
 
+METADATA_FEATURE = Feature(
+    name="metadata.version", min_supported_version=7, max_supported_version=30
+)
+
 
 def refusal(cluster: Cluster, broker_id: int, **changes: Any) -> Errors:
     with pytest.raises(ControllerError) as refused:
@@ -108,6 +112,8 @@ def test_an_unclean_end_takes_the_right_to_lead_away() -> None:
         ({"log_dirs": [uuid(1), uuid(1)]}, Errors.INVALID_REGISTRATION),
         ({"log_dirs": [directory(0)]}, Errors.INVALID_REGISTRATION),
         ({"features": []}, Errors.INVALID_REGISTRATION),
+        ({"features": [METADATA_FEATURE] * 101}, Errors.INVALID_REGISTRATION),
+        ({"listeners": [Listener(name="A", host="h", port=1)] * 101}, Errors.INVALID_REGISTRATION),
         ({"listeners": [Listener(name="", host="h", port=1)]}, Errors.INVALID_REGISTRATION),
         (
             {"listeners": [Listener(name="A", host="h", port=1, security_protocol=9)]},
@@ -190,12 +196,20 @@ def test_controllers_register() -> None:
 def test_a_controller_must_say_where_it_listens(name: str, protocol: int) -> None:
     """Kafka's nodes could not read the record."""
     listener = ControllerListener(name=name, host="h", port=9093, security_protocol=protocol)
+    refuse_controller([listener])
+
+
+def refuse_controller(listeners: list[ControllerListener]) -> None:
     request = ControllerRegistrationRequest(
-        controller_id=7, incarnation_id=uuid(7), listeners=[listener]
+        controller_id=7, incarnation_id=uuid(7), listeners=listeners
     )
     with pytest.raises(ControllerError) as refused:
         Cluster(0).send(request)
     assert refused.value.error is Errors.INVALID_REGISTRATION
+
+
+def test_a_controller_has_no_more_listeners_than_one_can_use() -> None:
+    refuse_controller([ControllerListener(name="CONTROLLER", host="h", port=9093)] * 101)
 
 
 # --- heartbeats

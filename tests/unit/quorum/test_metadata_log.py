@@ -17,7 +17,7 @@ from kaa.quorum.metadata_log import (
     OpenedLog,
     open_metadata_log,
 )
-from kaa.quorum.snapshots import build_snapshot
+from kaa.quorum.snapshots import build_snapshot, snapshot_name
 from kaa.records.build import BatchBuilder
 from tests.unit.quorum.disk_replica import FOLDER, ROOT, DiskReplica, new_disk, settle
 
@@ -119,7 +119,12 @@ def test_a_damaged_snapshot_is_passed_over_for_an_older_one() -> None:
     second = take_snapshot(log)
     flush(log)
     files.flip_bits(log.snapshot_path(second), 80)
-    assert opened(files).snapshot_id == first
+    directory, said = LogDirectory(files, ROOT), list[str]()
+    directory.report = said.append
+    assert open_metadata_log(directory, MetadataLogConfig(), 0, Random(1)).snapshot_id == first
+    (line,) = said
+    assert line.startswith(log.snapshot_path(second))
+    assert line.endswith(f"passed over for {snapshot_name(first)} and the log after it")
     files.flip_bits(log.snapshot_path(first), 80)
     with pytest.raises(CorruptFileError):
         opened(files)
