@@ -15,6 +15,7 @@ from kaa.cli.dev import GROUP
 from kaa.cli.root import root
 from kaa.cli.samples import CUSTOMERS, TOPICS
 from kaa.cli.supervisor import CONTROLLER_PORT_DISTANCE, format_cluster, plan_cluster
+from kaa.log.files import RealFiles
 from tests.support.broker_process import kaa_command
 from tests.support.pace import PATIENCE_SECONDS
 from tests.support.ports import free_cluster_port
@@ -100,6 +101,27 @@ def test_a_kept_cluster_has_its_ports_and_its_nodes(
     made = f"--brokers 2 --port {port}"
     assert f"{tmp_path} keeps a cluster that was made with {made}" in answer.stderr
     assert f"kaa dev {made}" in answer.stderr
+
+
+def test_a_cluster_that_runs_is_left_alone(tmp_path: Path) -> None:
+    """A look at its metadata log recovers it, which removes what the node there is writing."""
+    port = free_cluster_port(4)
+    plans = plan_cluster(tmp_path, 2, port)
+    format_cluster(plans, 0)
+    parts = [
+        plan.folder / "__cluster_metadata-0" / "00000000000000000099-0000000001.checkpoint.part"
+        for plan in plans
+    ]
+    for part in parts:
+        part.write_bytes(b"")
+    words = ["dev", "--brokers", "2", "--port", str(port + 1), "--data-dir", str(tmp_path)]
+    for plan in plans:
+        lock = RealFiles().lock(str(plan.folder / ".lock"))
+        answer = CliRunner().invoke(root, words)
+        lock.release()
+        assert answer.exit_code == 1
+        assert f"{plan.folder} is in use by another process" in answer.stderr
+        assert all(part.exists() for part in parts)
 
 
 def test_data_folders_that_are_none_or_two(tmp_path: Path) -> None:

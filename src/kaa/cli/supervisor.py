@@ -21,6 +21,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import ExitStack
 from enum import Enum
 from functools import partial
 from random import SystemRandom
@@ -160,22 +161,27 @@ def format_cluster(plans: Sequence[NodePlan], now_ms: int) -> bool:
     return True
 
 
-def voters_of_cluster(folder: str) -> VoterSet:
-    """Who votes by what a node has kept, with the addresses of that time."""
+def voters_of_cluster(folders: Sequence[str]) -> tuple[VoterSet, bool]:
+    """Who votes by what the first of the nodes has kept, with the addresses of that time, and
+    whether it has written anything since it was formatted. StartError while a node runs there.
+    """
+    from kaa.broker.directories import take_lock
     from kaa.log.dirs import LogDirectory
     from kaa.log.files import RealFiles
     from kaa.quorum.control_state import ControlState
     from kaa.quorum.metadata_log import MetadataLogConfig, open_metadata_log
     from kaa.quorum.voters import VoterSet
 
-    directory = LogDirectory(RealFiles(), folder)
-    opened = open_metadata_log(directory, MetadataLogConfig(), 0, SystemRandom())
-    try:
+    directories = [LogDirectory(RealFiles(), folder) for folder in folders]
+    with ExitStack() as locks:
+        for directory in directories:
+            take_lock(directory.take_lock, "--data-dir")
+            locks.callback(directory.release_lock)
+        opened = open_metadata_log(directories[0], MetadataLogConfig(), 0, SystemRandom())
+        locks.callback(opened.log.abandon)
         control = ControlState(VoterSet())
         control.read(opened)
-    finally:
-        opened.log.abandon()
-    return control.voters.last()
+        return control.voters.last(), opened.log.end_offset > 0
 
 
 def run_supervised() -> None:
