@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -122,6 +123,41 @@ def test_a_cluster_that_runs_is_left_alone(tmp_path: Path) -> None:
         assert answer.exit_code == 1
         assert f"{plan.folder} is in use by another process" in answer.stderr
         assert all(part.exists() for part in parts)
+
+
+def refused(folder: Path, port: int) -> str:
+    words = ["dev", "--brokers", "2", "--port", str(port), "--data-dir", str(folder)]
+    answer = CliRunner().invoke(root, words)
+    assert answer.exit_code == 1
+    assert isinstance(answer.exception, SystemExit), answer.exception
+    return answer.stderr
+
+
+def test_what_stands_in_the_place_of_a_kept_cluster(tmp_path: Path) -> None:
+    port = free_cluster_port(2)
+    (tmp_path / "node-1").write_bytes(b"")
+    assert "move the file that is in the place of a directory away" in refused(tmp_path, port)
+    (tmp_path / "node-1").unlink()
+    plans = plan_cluster(tmp_path, 2, port)
+    format_cluster(plans, 0)
+    (checkpoint,) = (plans[0].folder / "__cluster_metadata-0").glob("*.checkpoint")
+    whole = checkpoint.read_bytes()
+    checkpoint.write_bytes(whole[:-5])
+    assert f"{checkpoint}: " in refused(tmp_path, port)
+    checkpoint.write_bytes(whole)
+    properties = plans[0].folder / "meta.properties"
+    properties.write_text("version=x")
+    assert f"{properties}: " in refused(tmp_path, port)
+
+
+def test_a_format_that_was_interrupted(tmp_path: Path) -> None:
+    port = free_cluster_port(2)
+    format_cluster(plan_cluster(tmp_path, 2, port), 0)
+    shutil.rmtree(tmp_path / "node-2")
+    for _ in range(2):
+        said = refused(tmp_path, port)
+        assert "whose format was interrupted" in said
+        assert f"remove {tmp_path}/node-*" in said
 
 
 def test_data_folders_that_are_none_or_two(tmp_path: Path) -> None:

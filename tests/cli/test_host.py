@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import threading
@@ -9,9 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from kaa.cli.broker import load_config
 from kaa.cli.host import HostNode, plan_host
+from kaa.cli.root import root
 from tests.support.broker_process import kaa_command
 from tests.support.pace import PATIENCE_SECONDS
 from tests.support.ports import LOOPBACK, free_port
@@ -64,6 +67,17 @@ def test_ports_cannot_be_counted_from_nothing(
     with pytest.raises(SystemExit):
         planned(properties(tmp_path, 0, 9093), 2)
     assert "count their ports" in capsys.readouterr().err
+
+
+def test_a_derived_directory_of_another_node(tmp_path: Path) -> None:
+    path = properties(tmp_path, 9092, 9093)
+    words = ["storage", "format", "-t", "dCn2Yfs2Q8Kk3xhTn1LHmQ", "-c", str(path)]
+    assert CliRunner().invoke(root, [*words, "--standalone"]).exit_code == 0
+    shutil.copytree(tmp_path / "a", tmp_path / "a-1001")
+    answer = CliRunner().invoke(root, ["host", "start", str(path), "--brokers", "2"])
+    assert answer.exit_code == 1
+    assert f"{tmp_path}/a-1001 belongs to node 1 of cluster" in answer.stderr
+    assert "put the directory of this node there" in answer.stderr
 
 
 class Host:

@@ -103,19 +103,15 @@ def command(
 def _run_cluster(
     folder: Path, count: int, port: int, overrides: tuple[str, ...], rate: float, random: Random
 ) -> int:
-    from kaa.broker.directories import StartError
-    from kaa.cli.supervisor import HOST, Supervisor, format_cluster, plan_cluster
+    from kaa.cli.supervisor import HOST, Supervisor, format_cluster, plan_cluster, told_failures
 
     refuse_comma(folder)
     plans = plan_cluster(folder, count, port, overrides)
     for plan in plans:
         _refuse_busy_port(plan.controller_port, "of a controller ")
-    try:
+    with told_failures():
         if not format_cluster(plans, time.time_ns() // 1_000_000):
             _refuse_other_cluster(folder, plans)
-    except StartError as error:
-        complain(str(error))
-        sys.exit(EXIT_FAILED)
     servers = ",".join(f"{HOST}:{plan.port}" for plan in plans)
 
     async def run() -> int:
@@ -129,7 +125,11 @@ def _refuse_other_cluster(folder: Path, plans: list[NodePlan]) -> None:
     from kaa.cli.supervisor import CONTROLLER_PORT_DISTANCE, voters_of_cluster
 
     kept = sorted(folder.glob("node-*/meta.properties"))
-    voters, _ = voters_of_cluster([str(path.parent) for path in kept])
+    voters, has_run = voters_of_cluster([str(path.parent) for path in kept])
+    if len(kept) < len(voters) and not has_run:
+        complain(f"{folder} keeps a cluster whose format was interrupted; nothing is in it yet")
+        click.echo(f"  next         remove {folder}/node-*, then start again", err=True)
+        sys.exit(EXIT_FAILED)
     ports = {voter.key.id: voter.endpoints[0].port for voter in voters.voters if voter.endpoints}
     is_whole = len(kept) == len(plans)
     if is_whole and ports.items() <= {plan.node_id: plan.controller_port for plan in plans}.items():

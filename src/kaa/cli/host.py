@@ -95,11 +95,12 @@ def start(config_file: Path, brokers: int, overrides: tuple[str, ...]) -> None:
       kaa host start server.properties --brokers 2
       kill -HUP $(pgrep -f 'kaa host start')
     """
-    from kaa.cli.supervisor import OnExit, Supervisor
+    from kaa.cli.supervisor import OnExit, Supervisor, told_failures
 
     config = load_config(config_file, overrides, Path()).config
     nodes = plan_host(config_file, config, brokers, overrides, socket.gethostname())
-    format_host(config, nodes)
+    with told_failures():
+        format_host(config, nodes)
 
     async def run() -> int:
         return await Supervisor(nodes, OnExit.RESTART).run()

@@ -21,7 +21,7 @@ import os
 import signal
 import sys
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from enum import Enum
 from functools import partial
 from random import SystemRandom
@@ -32,7 +32,7 @@ from kaa.limits import RESTART_PAUSE_SECONDS_MAX, RESTART_PAUSE_SECONDS_MIN
 from kaa.model.words import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
     from pathlib import Path
 
     from kaa.quorum.voters import VoterSet
@@ -159,6 +159,32 @@ def format_cluster(plans: Sequence[NodePlan], now_ms: int) -> bool:
         for _ in plan_format(files, request, new_id).run(files, now_ms, "formatted by kaa"):
             pass
     return True
+
+
+@contextmanager
+def told_failures() -> Iterator[None]:
+    """What keeps the directories of nodes from being used ends a command in one line."""
+    from kaa.broker.directories import NodeError
+    from kaa.broker.remedies import remedy
+    from kaa.cli.client import complain
+    from kaa.controller.result import FormatError
+    from kaa.log.errors import CorruptFileError, StorageError, error_text
+
+    try:
+        yield
+    except NodeError as error:
+        text = str(error)
+    except FormatError as error:
+        step = remedy(error) if error.__cause__ else "put the directory of this node there"
+        text = f"{error}; {step}"
+    except (CorruptFileError, StorageError) as error:
+        text = f"{error}; {remedy(error)}"
+    except OSError as error:
+        text = f"cannot use {error_text(error)}; {remedy(error)}"
+    else:
+        return
+    complain(text)
+    sys.exit(EXIT_FAILED)
 
 
 def voters_of_cluster(folders: Sequence[str]) -> tuple[VoterSet, bool]:
