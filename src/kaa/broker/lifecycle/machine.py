@@ -11,9 +11,9 @@
 One request is under way at a time. A heartbeat says how far the broker has followed the metadata;
 the controller unfences a broker that wants it and has followed its own registration. A controller
 that knows another epoch of the broker, or none, answers STALE_BROKER_EPOCH: then the broker
-registers again, as the same incarnation, and goes on in the state it is in. Failures are tried
-again after a pause that doubles. What only an operator can mend ends a start at once; everything
-else does when no registration succeeds within its time limit.
+registers again, as the same incarnation, and goes on in the state it is in; one that is leaving has
+left. Failures are tried again after a pause that doubles. What only an operator can mend ends a
+start at once; everything else does when no registration succeeds within its time limit.
 
 What a heartbeat says of the broker's directories goes out at once when it changes. A directory that
 failed has to be reported within `log.dir.failure.timeout.ms` (KIP-858): a controller that does not
@@ -286,6 +286,10 @@ class LifecycleMachine:
         if answer.error is not Errors.NONE:
             if answer.error is Errors.STALE_BROKER_EPOCH:
                 self._is_registered = False
+                if self.state is LifecycleState.LEAVING:
+                    # It leads nothing that the controller knows of, and must not come back.
+                    self._end(effects, is_granted=False)
+                    return
             self._due_ms = now_ms + int(self._backoff.next_ms())
             return
         self._backoff.reset()

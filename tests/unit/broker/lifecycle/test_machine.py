@@ -113,6 +113,13 @@ def test_a_controller_without_the_broker_makes_it_register_again_and_go_on() -> 
     assert made.broker_epoch == 99
 
 
+def test_a_broker_that_leaves_does_not_register_again() -> None:
+    made = running()
+    made.handle(Leave(5_000), 100)
+    assert made.handle(Beaten(Errors.STALE_BROKER_EPOCH), 110) == [Left(False)]
+    assert made.next_deadline_ms is None
+
+
 def test_failures_are_tried_again_with_longer_pauses() -> None:
     made = machine()
     made.handle(Start(), 0)
