@@ -96,6 +96,9 @@ def handle_add_voter(replica: Replica, request_id: int, request: AddVoterRequest
     elif replica.voter_set.get(request.key.id) is not None:
         message = f"a voter with the id {request.key.id} already exists"
         _refuse(replica, request_id, Errors.DUPLICATE_VOTER, message)
+    elif len(replica.voter_set) >= limits.QUORUM_VOTERS_MAX:
+        message = f"there are {limits.QUORUM_VOTERS_MAX} voters, which is the most"
+        _refuse(replica, request_id, Errors.INVALID_REQUEST, message)
     else:
         # As in Kafka not the time that the sender would wait: no other change is made meanwhile.
         found.voter_change = VoterChange(

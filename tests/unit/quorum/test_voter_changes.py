@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from kaa import limits
 from kaa.controller.port import ControllerRequestContext
 from kaa.model.nodes import VersionRange
 from kaa.quorum import Respond
@@ -107,6 +110,15 @@ def asked_to_add(timeout_ms: int) -> Bench:
     assert [send.node.id for send, _ in bench.sent(ApiVersionsRequest)] == [2]
     assert not answers(bench)
     return bench
+
+
+def test_there_are_only_so_many_voters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "QUORUM_VOTERS_MAX", 2)
+    bench = leading(0, 1)
+    bench.forget()
+    bench.ask(AddVoterRequest(SIMULATED, key(2), (address(2),), 1000, True))
+    assert answers(bench) == [Errors.INVALID_REQUEST]
+    assert not bench.sent(ApiVersionsRequest)
 
 
 def test_a_voter_that_cannot_be_reached_is_refused_at_once() -> None:
