@@ -108,6 +108,7 @@ class Snapshotter:
             writer.abandon()
             raise
         log.add_snapshot(writer, self._clock.wall_ms())
+        self._driver.forget_voters_before(snapshot_id.offset)
         return True
 
 

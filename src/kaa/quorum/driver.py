@@ -247,6 +247,10 @@ class QuorumDriver:
         """
         return self._control.kraft_version_at(offset), self._control.voters.at(offset)
 
+    def forget_voters_before(self, offset: int) -> None:
+        """Those that a snapshot which ends there takes the place of."""
+        self._control.voters.forget_before(offset)
+
     def monotonic_ms(self) -> int:
         return int(self._loop.time() * 1000)
 

@@ -49,6 +49,20 @@ def test_a_snapshot_holds_the_image() -> None:
     asyncio.run(scenario())
 
 
+def test_voters_that_a_snapshot_covers_are_forgotten() -> None:
+    async def scenario() -> None:
+        node = await with_topics()
+        history = node.replica.driver._control.voters
+        for offset in (1, 2):
+            history.append(offset, history.last())
+        assert history.before_last() is not None
+        assert await snapshotter(node, bytes_max=1, interval_ms=0).take()
+        assert history.before_last() is None
+        assert history.last_offset() == 2
+
+    asyncio.run(scenario())
+
+
 def test_when_one_is_due() -> None:
     async def scenario() -> None:
         node = await with_topics()
