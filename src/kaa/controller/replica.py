@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kaa.model.seams import Clock
     from kaa.quorum.driver import QuorumDriver
     from kaa.quorum.log_view import OffsetAndEpoch
+    from kaa.quorum.metadata_log import OpenedLog
     from kaa.quorum.node import QuorumNode
     from kaa.quorum.replicated_state import CommittedBatch, QuorumNetwork
     from kaa.quorum.snapshots import SnapshotContent
@@ -153,21 +154,11 @@ class MetadataReplica:
             self._clock.wall_ms(),
             self._random,
         )
-        files = self._directory.files
-        values = read_bootstrap(files, self._directory.path)
-        self._bootstrap = bootstrap_records() if values is None else read_bootstrap_records(values)
-        self._driver = build_driver(
-            opened,
-            self._node,
-            state=self,
-            files=files,
-            clock=self._clock,
-            executor=self._executor,
-            loop=self._loop,
-            random=self._random,
-            network=network,
-            report=self._report,
-        )
+        try:
+            self._driver = self._make_driver(opened, network)
+        except BaseException:
+            opened.log.abandon()
+            raise
         self._snapshotter = Snapshotter(
             self._driver,
             self._loader,
@@ -179,6 +170,23 @@ class MetadataReplica:
         )
         if opened.snapshot_id is not None and opened.snapshot is not None:
             self._first_snapshot = (opened.snapshot_id, opened.snapshot)
+
+    def _make_driver(self, opened: OpenedLog, network: QuorumNetwork | None) -> QuorumDriver:
+        files = self._directory.files
+        values = read_bootstrap(files, self._directory.path)
+        self._bootstrap = bootstrap_records() if values is None else read_bootstrap_records(values)
+        return build_driver(
+            opened,
+            self._node,
+            state=self,
+            files=files,
+            clock=self._clock,
+            executor=self._executor,
+            loop=self._loop,
+            random=self._random,
+            network=network,
+            report=self._report,
+        )
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Joins the quorum; what the replica does from then on is in `tasks`, and a failure ends

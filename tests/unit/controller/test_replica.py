@@ -403,9 +403,11 @@ def test_commands_before_the_start_are_refused() -> None:
 
 def test_a_node_that_nobody_made_a_voter_does_not_start() -> None:
     async def scenario() -> None:
-        node = Node(new_disk(), voters=VoterSet())
+        files = new_disk()
+        node = Node(files, voters=VoterSet())
         with pytest.raises(NotAVoterError, match="--standalone"):
             await node.start()
+        assert files.open_handles == 0
 
     asyncio.run(scenario())
 
