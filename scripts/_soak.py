@@ -30,8 +30,8 @@ SECONDS_BY_NAME = {
 # What programs need beside the tools of developers.
 EXTRAS_BY_NAME = {"lake": ["lake", "spark"], "spark": ["spark"]}
 GRACE_SECONDS = 120
-# A program that goes through points takes the time that all of them take.
-_ALL = "--all"
+# A program that goes through points, or a number of seeds, takes the time that all of them take.
+_UNTIMED = {"--all", "--seeds"}
 # How long it may take to start, heal and read everything, where that is not all of the work.
 GRACE_SECONDS_BY_NAME = {
     "chaos": 1200,
@@ -58,13 +58,14 @@ def run(name: str, command: list[str], seconds: int, more: list[str]) -> bool:
     print(f"--- {name}", flush=True)
     started = time.monotonic()
     module, time_argument = command
+    is_timed = _UNTIMED.isdisjoint(word.partition("=")[0] for word in more)
     grace_seconds = GRACE_SECONDS_BY_NAME.get(name, GRACE_SECONDS)
     try:
         code: int | str = subprocess.run(
             [sys.executable, "-m", module, time_argument.format(seconds), *more],
             check=False,
             cwd=ROOT,
-            timeout=None if _ALL in more else seconds + grace_seconds,
+            timeout=seconds + grace_seconds if is_timed else None,
         ).returncode
     except subprocess.TimeoutExpired:
         code = "did not end"

@@ -376,6 +376,12 @@ class TestSoak:
         assert _soak.main(["--seconds", "1", "fuzz_good"]) == 0
         assert _soak.main(["--seconds", "1"]) == 1
         assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
+        # Who goes through a number of things takes the time that this takes.
+        monkeypatch.setattr(_soak, "GRACE_SECONDS", 0)
+        slow = "import sys, time; time.sleep(1.2 * sys.argv.count('7'))\n"
+        (tmp_path / "tests" / "soak" / "slow.py").write_text(slow)
+        assert _soak.main(["--seconds", "1", "slow", "--seeds", "7"]) == 0
+        assert _soak.main(["--seconds", "1", "slow", "--sleeps", "7"]) == 1
 
 
 class TestDocs:
