@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kaa.cli.dev import GROUP
+from kaa.cli.dev import GROUP, _create
 from kaa.cli.root import root
 from kaa.cli.samples import CUSTOMERS, TOPICS
 from kaa.cli.supervisor import CONTROLLER_PORT_DISTANCE, format_cluster, plan_cluster
+from kaa.client.admin.admin import Admin, NewTopic
 from kaa.log.files import RealFiles
 from tests.support.broker_process import kaa_command
 from tests.support.pace import PATIENCE_SECONDS
@@ -69,6 +71,20 @@ def test_playground(tmp_path: Path) -> None:
         process.kill()
         process.communicate()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_replicas_of_sample_topics_are_as_many_as_the_brokers_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[NewTopic] = []
+
+    async def create(_: Admin, topics: list[NewTopic]) -> dict[str, Exception | None]:
+        made.extend(topics)
+        return {}
+
+    monkeypatch.setattr(Admin, "create_topics", create)
+    asyncio.run(_create({"bootstrap.servers": "127.0.0.1:1"}))
+    assert {topic.replication_factor for topic in made} == {-1}
 
 
 def test_a_port_that_is_taken() -> None:

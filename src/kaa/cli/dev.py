@@ -200,7 +200,7 @@ async def _create(settings: dict[str, str]) -> None:
 
     async with Admin(settings) as admin:
         outcome = await admin.create_topics(
-            [NewTopic(topic.name, topic.partitions, 1, topic.configs) for topic in TOPICS]
+            [NewTopic(topic.name, topic.partitions, configs=topic.configs) for topic in TOPICS]
         )
     for error in outcome.values():
         if error is not None and error.error.name != "TOPIC_ALREADY_EXISTS":
