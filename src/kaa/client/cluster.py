@@ -337,7 +337,7 @@ class Cluster:
 
     async def topic(self, name: str, timeout_ms: int, *, create: bool = False) -> Topic:
         """A topic with its partitions, fetched if it is not known; raises KafkaError."""
-        if not isinstance(name, str) or name not in self.metadata.topics:
+        if name not in self.metadata.topics:
             (name,) = names_of([name])
 
         async def attempt() -> Topic:

@@ -35,7 +35,7 @@ def test_a_record_fits_a_batch_alone(is_atomic: bool) -> None:
     points = [BrokerEndpoint(name="l" * 32_000, host="h")] * (METADATA_BATCH_BYTES_MAX // 32_000)
     for count, is_taken in ((len(points), True), (len(points) + 1, False)):
         record = RegisterBrokerRecord(end_points=(points * 2)[:count])
-        result = ControllerResult[None]([record], None, is_atomic=is_atomic)
+        result = ControllerResult[object]([record], None, is_atomic=is_atomic)
         if is_taken:
             assert len(finish(batches_of(result, FEATURES, epoch=1, timestamp=0))) == 1
             continue

@@ -138,7 +138,7 @@ def test_an_answer_with_an_epoch_that_none_could_follow_counts_nothing(error: Er
     bench.advance(0)
     answer = FetchResponse(error, 2, told, (address(2),), None, 0)
     bench.answer(last_fetch(bench), answer)
-    assert bench.machine.election.epoch == 3
+    assert bench.machine.epoch == 3
     assert bench.machine.leader_id == 1
 
 
