@@ -193,6 +193,8 @@ class _Produce:
         replicated = until_replicated(loop, appended, timeout_ms, self.replicated)
         if isinstance(replicated, ProduceResponse):
             return replicated
+        # The frame may be large, and the wait long.
+        self.request.topic_data, self.deferred = [], []
         return Pending(replicated, Hold.NOTHING)
 
     def replicated(self, outcomes: list[Errors]) -> ProduceResponse:

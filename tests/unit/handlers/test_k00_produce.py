@@ -4,15 +4,19 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from kaa.handlers.context import RequestContext, response_of
+from kaa.handlers.k00_produce import handle
 from kaa.limits import PRODUCE_BATCHES_AT_ONCE_MAX, PRODUCE_ON_LOOP_WRITTEN_BYTES_MAX
 from kaa.log.segment import Segment
 from kaa.log.sim_files import Fault
+from kaa.net.pending import Pending
 from kaa.records.batch import CompressionType
 from kaa.wire.errors import Errors
+from kaa.wire.frames import RequestFrame
 from kaa.wire.messages.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -26,6 +30,9 @@ from kaa.wire.primitives import UUID_ZERO
 from tests.unit.handlers.support import NOW_MS, Node
 from tests.unit.log.batches import batch
 from tests.unit.records.samples import build, with_crc
+
+if TYPE_CHECKING:
+    from kaa.net.connection import Connection
 
 
 def request(
@@ -145,6 +152,29 @@ def test_answer_waits_for_replicas_until_its_time_is_up(node: Node) -> None:
     )
     assert produce(node, fresh()).error_code == Errors.REQUEST_TIMED_OUT
     assert node.partition("t").online_log().log_end_offset == 1
+
+
+def test_who_waits_for_replicas_does_not_keep_the_frame(node: Node) -> None:
+    node.create_topic("t")
+    topic_id = node.services.image.topics["t"].id
+    node.replay(
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, replicas=[1, 2], isr=[1, 2])
+    )
+    produce(node, None)
+    context = RequestContext(
+        RequestFrame(0, 12, 7, "client", 0), cast("Connection", node.connection)
+    )
+    frame = bytearray(request(node, fresh()).encode(12))
+
+    async def scenario() -> None:
+        answer: Any = handle(node.services, ProduceRequest.decode(frame, 12), context)
+        assert isinstance(answer, Pending)
+        # Nothing can be added to what has views.
+        frame.append(0)
+        response: Any = await response_of(answer)
+        assert response.responses[0].partition_responses[0].error_code == Errors.REQUEST_TIMED_OUT
+
+    node.run(scenario())
 
 
 # --- very many batches
