@@ -20,6 +20,7 @@ from kaa.controller.result import ControllerError
 from kaa.controller.snapshotter import Snapshotter
 from kaa.limits import METADATA_CLEAN_SECONDS
 from kaa.log.errors import LogError, StorageError
+from kaa.model.threads import outlast
 from kaa.quorum.metadata_log import MetadataLogConfig, open_metadata_log
 from kaa.quorum.node import build_driver
 from kaa.quorum.snapshots import read_bootstrap
@@ -146,7 +147,7 @@ class MetadataReplica:
 
     async def open(self, network: QuorumNetwork | None = None) -> None:
         """Recovers the metadata log; requests of other replicas are answered from then on."""
-        opened = await self._loop.run_in_executor(
+        opening = self._loop.run_in_executor(
             self._executor,
             open_metadata_log,
             self._directory,
@@ -154,7 +155,11 @@ class MetadataReplica:
             self._clock.wall_ms(),
             self._random,
         )
+        was_cancelled = await outlast(opening)
+        opened = opening.result()
         try:
+            if was_cancelled:
+                raise asyncio.CancelledError
             self._driver = self._make_driver(opened, network)
         except BaseException:
             opened.log.abandon()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kaa.controller.feature_table import record_version
 from kaa.controller.framing import encode_record
+from kaa.model.threads import outlast, outlasted
 from kaa.quorum.snapshots import build_snapshot
 from kaa.quorum.voters import NO_KRAFT_VERSION
 
@@ -99,11 +100,15 @@ class Snapshotter:
             voters=None if kraft_version == NO_KRAFT_VERSION else voters,
         )
         loop = asyncio.get_running_loop()
-        writer = await loop.run_in_executor(self._executor, log.begin_snapshot, snapshot_id)
+        beginning = loop.run_in_executor(self._executor, log.begin_snapshot, snapshot_id)
+        was_cancelled = await outlast(beginning)
+        writer = beginning.result()
         try:
+            if was_cancelled:
+                raise asyncio.CancelledError
             for batch in batches:
-                await loop.run_in_executor(self._executor, writer.append, batch)
-            await loop.run_in_executor(self._executor, writer.finish)
+                await outlasted(loop.run_in_executor(self._executor, writer.append, batch))
+            await outlasted(loop.run_in_executor(self._executor, writer.finish))
         except BaseException:
             writer.abandon()
             raise

@@ -289,7 +289,9 @@ class Connection:
 
     def _wait_for(self, answer: Pending[Any], place: Place) -> None:
         """Fills the place when the answer is known; what it holds waits until then."""
-        is_busy = self._is_busy = answer.hold is not Hold.NOTHING
+        is_busy = answer.hold is not Hold.NOTHING
+        # Another one may hold the connection meanwhile.
+        self._is_busy |= is_busy
         encode = answer.encode or _parts
 
         def done(future: asyncio.Future[Any]) -> None:

@@ -256,6 +256,24 @@ def test_leadership_lost_within_a_long_decision() -> None:
     asyncio.run(scenario())
 
 
+def test_a_start_that_is_given_up_closes_the_log_that_a_thread_opens() -> None:
+    async def scenario() -> None:
+        executor, disk = HeldExecutor(), new_disk()
+        replica = Node(disk, executor=executor).replica
+        start = asyncio.ensure_future(replica.open())  # noqa: TID251
+        while not executor.jobs:
+            await settle()
+        start.cancel()
+        await settle()
+        assert not start.done()
+        executor.work()
+        with pytest.raises(asyncio.CancelledError):
+            await start
+        assert disk.open_handles == 0
+
+    asyncio.run(scenario())
+
+
 def test_lost_leadership_drops_the_newest_image() -> None:
     """The committed image is what the next leadership starts from."""
 
