@@ -5,6 +5,9 @@ own (KIP-858). The directory of the metadata log says who this node is; without 
 node, it does not start. Any other directory that is missing, cannot be read, was never formatted or
 belongs to somebody else is left alone: it is offline, and the rest serves. An empty directory in
 the place of a disk that is not mounted must never be taken for that disk.
+
+A metadata log in any other directory of this node is refused, as in Kafka: another directory was
+put first in log.dirs, and the node would begin an empty cluster.
 """
 
 from __future__ import annotations
@@ -102,6 +105,8 @@ def read_identity(
             unusable[path] = f"cannot read {error_text(error)}; {remedy(error)}"
         else:
             problem = _problem(files, path, properties, own, node_id, may_vote=may_vote)
+            if properties is None or problem is None:
+                _refuse_metadata_log(files, path, metadata_path)
             if problem is not None:
                 unusable[path] = problem
             elif properties is not None:
@@ -182,6 +187,25 @@ def has_metadata_log(files: Files, path: str) -> bool:
     return files.is_directory(folder) and any(
         name.endswith(LOG_SUFFIX) for name in files.list_directory(folder)
     )
+
+
+def _refuse_metadata_log(files: Files, path: str, metadata_path: str) -> None:
+    """Without what is in that log the cluster would be empty, and every log here a stray one.
+
+    A disk of another node or cluster has its own, which is not ours to go by.
+    """
+    try:
+        has_log = has_metadata_log(files, path)
+    except OSError:
+        # What fails there takes the directory offline when its logs are loaded.
+        return
+    if has_log:
+        raise StartError(
+            f"{path} has the metadata log ({_METADATA_FOLDER}), but the metadata directory is "
+            f"{metadata_path} (metadata.log.dir, or the first of log.dirs): set "
+            f"metadata.log.dir={path}; or, if the log there is an old one that the one in "
+            f"{metadata_path} goes on from, move that folder out of {path}"
+        )
 
 
 def _is_formatted(files: Files, path: str) -> bool:

@@ -119,3 +119,23 @@ def test_a_new_disk_is_formatted_beside_the_others() -> None:
     assert "by: kaa storage format --ignore-formatted -t c -c" in told
     told = identity(files, "/a", "/b", may_vote=True).unusable["/b"]
     assert "by: kaa storage format --ignore-formatted --no-initial-controllers -t c -c" in told
+
+
+@pytest.mark.parametrize("is_formatted", [True, False])
+def test_metadata_log_in_another_directory_is_refused(is_formatted: bool) -> None:
+    files = files_with(a=MetaProperties(1, "c", FIRST))
+    folder = "/b/__cluster_metadata-0"
+    files.make_directory(folder)
+    if is_formatted:
+        write_meta_properties(files, "/b", MetaProperties(1, "c", SECOND), "test")
+    identity(files, "/a", "/b")
+    files.create(f"{folder}/00000000000000000000.log").close()
+    with pytest.raises(StartError, match=r"set metadata\.log\.dir=/b;"):
+        identity(files, "/a", "/b")
+
+
+def test_metadata_log_of_another_node_is_left_alone() -> None:
+    files = files_with(a=MetaProperties(1, "c", FIRST), b=MetaProperties(2, "c", SECOND))
+    files.make_directory("/b/__cluster_metadata-0")
+    files.create("/b/__cluster_metadata-0/00000000000000000000.log").close()
+    assert "node.id" in identity(files, "/a", "/b").unusable["/b"]
