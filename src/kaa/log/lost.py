@@ -16,7 +16,7 @@ again, and a log that counts for nothing since another one went on in its place 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kaa.log.errors import CorruptFileError, StorageError
 from kaa.log.names import DELETE_FOLDER_SUFFIX, FUTURE_FOLDER_SUFFIX, STRAY_FOLDER_SUFFIX
@@ -33,6 +33,22 @@ if TYPE_CHECKING:
 
     # Whether this node has a replica of a partition, of the topic with that id.
     IsOurs = Callable[[TopicPartition, Uuid | None], bool]
+
+
+class LogExtent(NamedTuple):
+    """Of two logs the greater one is the later one."""
+
+    leader_epoch: int
+    end_offset: int
+    start_offset: int
+
+
+class Outdone(NamedTuple):
+    """A log of which another directory had a later one, with how far both have come."""
+
+    progress: LogExtent
+    served_in: str
+    served_progress: LogExtent
 
 
 class LostLogsHost(Protocol):
@@ -70,6 +86,8 @@ class LostLogs:
         self._ambiguous: set[TopicPartition] = set()
         # Whether the folders of all directories are known.
         self._has_found_all = False
+        # By folder those that were put aside for another log of the same partition.
+        self.outdone: dict[str, Outdone] = {}
         # Folders that are no logs any more, deleted or put aside, with their directories.
         self._marked: dict[TopicPartition, dict[str, LogDirectory]] = {}
 
@@ -301,7 +319,7 @@ def is_emptied(log: UnifiedLog, recovery_point: int) -> bool:
     return end < recovery_point and end == log.segments.first.base_offset
 
 
-def progress(log: UnifiedLog) -> tuple[int, int, int]:
+def progress(log: UnifiedLog) -> LogExtent:
     """How far a log has come when it was loaded, to compare it with a copy of it that a crash has
     left. Only one of the two may know of an epoch in which nothing was written. Of a log that was
     trimmed to its end nothing but the file of epochs tells the last one.
@@ -309,4 +327,4 @@ def progress(log: UnifiedLog) -> tuple[int, int, int]:
     epoch = log.leader_epochs.epoch_for_offset(log.log_end_offset - 1)
     if epoch is None and log.log_end_offset > 0:
         epoch = log.loaded_epoch
-    return -1 if epoch is None else epoch, log.log_end_offset, log.log_start_offset
+    return LogExtent(-1 if epoch is None else epoch, log.log_end_offset, log.log_start_offset)

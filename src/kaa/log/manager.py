@@ -35,7 +35,7 @@ from kaa.log.errors import LogError, StorageError, is_shortage
 from kaa.log.files import TEMPORARY_SUFFIX
 from kaa.log.futures import FutureLogs
 from kaa.log.jobs import SyncFoldersJob
-from kaa.log.lost import LostLogs, is_emptied, progress
+from kaa.log.lost import LostLogs, Outdone, is_emptied, progress
 from kaa.log.names import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_CHECKPOINT_FILE,
@@ -339,7 +339,7 @@ class LogManager:
             return
         # Of a directory that has failed since its log was loaded, nothing can be put aside.
         is_served = other.directory.is_online
-        ours, theirs = progress(log), progress(other)
+        ours, theirs, before = progress(log), progress(other), len(self.strays)
         if ours > theirs or (ours == theirs and not is_served):
             self._retire(log.partition, STRAY_FOLDER_SUFFIX, now_ms)
             if is_served:
@@ -351,6 +351,10 @@ class LogManager:
             log.close()
             self._put_aside(log.directory, log.partition, log.folder)
             self._files.sync_directory(log.directory.path)
+            ours, theirs = theirs, ours
+        served = self.logs[log.partition].folder
+        for aside in self.strays[before:][-1:]:
+            self.lost.outdone[aside] = Outdone(theirs, served, ours)
 
     def _put_aside(self, directory: LogDirectory, partition: TopicPartition, folder: str) -> None:
         aside = self._marked_folder(directory, partition, STRAY_FOLDER_SUFFIX)

@@ -50,6 +50,8 @@ from kaa.replication.start_report import (
     kept_text,
     missing_copy_text,
     missing_text,
+    outdated_text,
+    outdone_text,
     stray_text,
     void_text,
 )
@@ -112,13 +114,35 @@ class ReplicaLogs:
             for folder in self._logs.lost.void_folders(name):
                 self._report(void_text(folder, str(self._logs.void.path)))
         for folder in self._logs.strays:
-            self._report(stray_text(folder))
+            outdone = self._logs.lost.outdone.get(folder)
+            self._report(outdone_text(folder, outdone) if outdone else stray_text(folder))
+        self._report_outdated(partitions)
         for has_other, text in ((False, missing_text), (True, missing_copy_text)):
             if missing[has_other]:
                 self._report(text(missing[has_other]))
         if self._begun_empty:
             self._report(begun_empty_text(self._begun_empty))
             self._begun_empty.clear()
+
+    def _report_outdated(self, partitions: Mapping[PartitionName, Partition]) -> None:
+        """A disk that was restored from an old copy may have the log of a replica which is on one
+        that is away. So it looks after a crash in a move as well, and so the log is served.
+        """
+        away = {
+            each.directory_id: each.path for each in self._logs.directories if not each.is_online
+        }
+        online = {each.directory_id for each in self._logs.online_directories}
+        found: dict[tuple[str, str], list[PartitionName]] = {}
+        for key, partition in partitions.items() if away else ():
+            if partition.log is None or has_other_copy(partition.image, self._node_id):
+                continue
+            assigned = assigned_directory(partition.image, self._node_id)
+            # One without an identity, as that of a disk which is not mounted, may be any.
+            place = away.get(assigned, away.get(None))
+            if place is not None and assigned not in {None, LOST, *online}:
+                found.setdefault((partition.log.directory.path, place), []).append(key)
+        for (path, place), keys in found.items():
+            self._report(outdated_text(keys, path, place))
 
     def open(self, topic: TopicImage, number: int, image: PartitionImage) -> UnifiedLog | None:
         """The log of a replica; None if there must be none, or its directory is offline."""

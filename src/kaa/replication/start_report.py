@@ -9,6 +9,7 @@ from kaa.limits import PARTITIONS_NAMED_MAX
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kaa.log.lost import LogExtent, Outdone
     from kaa.model.topics import PartitionName
 
 
@@ -17,6 +18,24 @@ def stray_text(folder: str) -> str:
         f"{folder} is the log of a partition that is not, or no longer, on this broker, or an "
         "unfinished copy: it is kept aside and not served. Delete the folder if its records are "
         "not needed"
+    )
+
+
+def outdone_text(folder: str, outdone: Outdone) -> str:
+    return (
+        f"{folder} is another log of a partition that is served from {outdone.served_in}: it has "
+        f"{_range(outdone.progress)}, and the one that is served, which is the later one or as "
+        f"good, {_range(outdone.served_progress)}. It is kept aside and not served. Delete the "
+        "folder if its records are not needed"
+    )
+
+
+def outdated_text(partitions: Sequence[PartitionName], path: str, away: str) -> str:
+    """Of partitions with a log here, while the metadata has them on a disk that is away."""
+    return (
+        f"served from {path}, but in the metadata in {away}, which is offline: "
+        f"{_names(partitions)}. If {path} is an old copy, records are missing, and what is written "
+        f"now takes their place for good. Then stop the broker, and bring {away} back first"
     )
 
 
@@ -75,6 +94,13 @@ def begun_empty_text(partitions: Sequence[PartitionName]) -> str:
         f"no log was found of {_names(partitions)}, and nothing shows that there ever was one: "
         "they begin empty. If records were written to them in the moment before the broker or its "
         "disk failed, they are lost"
+    )
+
+
+def _range(progress: LogExtent) -> str:
+    return (
+        f"offsets {progress.start_offset} to {progress.end_offset} (the end), the last of leader "
+        f"epoch {progress.leader_epoch}"
     )
 
 

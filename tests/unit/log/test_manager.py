@@ -156,7 +156,11 @@ def test_a_log_that_was_trimmed_to_its_end_is_later_than_one_of_an_earlier_epoch
     manager = started(files, paths)
     assert manager.logs[key].folder == f"{B}/t-0"
     assert manager.logs[key].log_start_offset == end
-    assert len(manager.strays) == 1
+    (aside,) = manager.strays
+    outdone = manager.lost.outdone[aside]
+    assert outdone.served_in == f"{B}/t-0"
+    assert outdone.progress.end_offset == 10
+    assert outdone.served_progress.end_offset == end
 
 
 def test_a_log_in_two_directories_is_not_served() -> None:

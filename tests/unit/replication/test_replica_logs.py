@@ -1,8 +1,17 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
 from kaa.controller.image import PartitionImage, TopicImage
 from kaa.replication.log_placement import ReplicaLogs
+from tests.support.ids import uuid
 from tests.unit.replication.support import NODE, TOPIC_ID, Replicas
+
+if TYPE_CHECKING:
+    from kaa.replication.partition import Partition
 
 TOPIC = TopicImage("t", TOPIC_ID)
 NEW = PartitionImage((NODE,), (NODE,), NODE, 0, 0)
@@ -75,3 +84,29 @@ def test_nothing_is_made_without_a_disk() -> None:
     case.fail("/a")
     case.fail("/b")
     assert case.logs.open(TOPIC, 0, NEW) is None
+
+
+@pytest.mark.parametrize("is_identified", [True, False])
+def test_log_that_the_metadata_has_on_a_disk_that_is_away_is_reported(is_identified: bool) -> None:
+    case = Case()
+    first, second = case.manager.directories
+    first.directory_id = uuid(106)
+    log = case.logs.open(TOPIC, 0, NEW._replace(directories=(uuid(106),)))
+    assert log is not None
+    case.fail("/b")
+    second.directory_id = uuid(107) if is_identified else None
+
+    def reports(image: PartitionImage) -> list[str]:
+        case.reports.clear()
+        partition = cast("Partition", SimpleNamespace(log=log, image=image))
+        case.logs.report({("t", 0): partition})
+        return case.reports
+
+    away = (uuid(107),)
+    (text,) = reports(USED._replace(directories=away))
+    assert "served from /a, but in the metadata in /b, which is offline: t-0." in text
+    assert not reports(USED._replace(directories=(uuid(106),)))
+    assert not reports(USED)
+    # Another replica has what may be missing here.
+    assert not reports(COPIED._replace(directories=(*away, uuid(108))))
+    assert bool(reports(USED._replace(directories=(uuid(109),)))) is not is_identified

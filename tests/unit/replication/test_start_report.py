@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from kaa.log.lost import LogExtent, Outdone
 from kaa.replication.start_report import (
     begun_empty_text,
     missing_copy_text,
     missing_text,
+    outdone_text,
     stray_text,
 )
 
@@ -24,3 +26,10 @@ def test_texts_say_what_to_do() -> None:
     assert "kaa storage format --ignore-formatted" in whole
     # The other replicas are good: nobody should be led to delete them.
     assert "delete" not in whole
+
+
+def test_log_that_had_to_yield_is_not_called_one_of_a_partition_that_is_gone() -> None:
+    text = outdone_text("/a/t-0.stray", Outdone(LogExtent(3, 20, 5), "/b/t-0", LogExtent(4, 9, 0)))
+    assert "served from /b/t-0" in text
+    assert "offsets 5 to 20 (the end), the last of leader epoch 3" in text
+    assert "offsets 0 to 9 (the end), the last of leader epoch 4" in text
