@@ -26,7 +26,7 @@ _BY_NUMBER: Final = {
             (errno.ENOTDIR, errno.EEXIST),
             "move the file that is in the place of a directory away, or mount its disk",
         ),
-        ((errno.ENOENT,), "mount its disk, or restore it from a backup"),
+        ((errno.ENOENT, errno.ESTALE), "mount its disk, or restore it from a backup"),
         ((errno.ELOOP,), "put the file itself in the place of the link"),
     )
     for number in numbers

@@ -4,6 +4,10 @@ The first error of a write, a sync or a read takes the whole directory offline, 
 a failed fsync dropped are gone, and a retry that succeeds would only hide it. From then on every
 operation on its logs is refused with KAFKA_STORAGE_ERROR; other directories go on. A restart tries
 again, and recovery finds out what is left.
+
+A disk that is unmounted in spite of the files that are open on it goes on for those. New names
+would go to the folder that it was mounted on: before a log or a checkpoint is made, the place is
+compared.
 """
 
 from __future__ import annotations
@@ -75,7 +79,8 @@ class LogDirectory:
         # Whether it takes no new logs (KIP-1066); those that are there stay.
         self.is_cordoned = False
         self._on_offline = on_offline
-        self._lock: DirectoryLock | None = None
+        # Held from the start to the end; it tells, too, whether the directory is in its place.
+        self.lock: DirectoryLock | None = None
         self._checkpoint_lock = Lock()
         self._checkpoints_made = 0
         # By file the number of the table in it.
@@ -104,12 +109,12 @@ class LogDirectory:
 
     def take_lock(self) -> None:
         """BlockingIOError if another process, ours or a Kafka, uses the directory."""
-        self._lock = self.files.lock(f"{self.path}/{LOCK_FILE}")
+        self.lock = self.files.lock(f"{self.path}/{LOCK_FILE}")
 
     def release_lock(self) -> None:
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        if self.lock is not None:
+            self.lock.release()
+            self.lock = None
 
     def fail(self, error: OSError) -> StorageError:
         """Takes the directory offline; returns the error for the caller to raise."""
@@ -168,6 +173,9 @@ class LogDirectory:
         """
         with self._checkpoint_lock:
             if number > self._checkpoints_written.get(name, 0):
+                lock = self.lock
+                if lock is not None:
+                    lock.check_place()
                 write_atomically(self.files, f"{self.path}/{name}", content)
                 self._checkpoints_written[name] = number
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 Buffer = bytes | bytearray | memoryview
 
 TEMPORARY_SUFFIX = ".tmp"
+OTHER_FOLDER = "another folder is in its place; was its disk unmounted?"
 
 
 class File(Protocol):
@@ -76,6 +77,12 @@ class File(Protocol):
 
 class DirectoryLock(Protocol):
     """The hold of one process on a log directory, until released or until the process ends."""
+
+    def check_place(self) -> None:
+        """OSError if the path leads to another folder by now: what is written there would be
+        beside the disk, and be hidden when that is mounted again.
+        """
+        ...
 
     def release(self) -> None: ...
 
@@ -311,18 +318,27 @@ class RealDirectoryLock:
     second broker in the same process would get it too; `flock` belongs to the open file.
     """
 
-    __slots__ = ("_descriptor",)
+    __slots__ = ("_descriptor", "_folder", "_place")
 
     def __init__(self, path: str) -> None:
+        # The file itself may be removed by hand, which says nothing of the disk.
+        self._folder = str(Path(path).parent)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = Path(self._folder).stat()
+            self._place = (found.st_dev, found.st_ino)
         except OSError as error:
             os.close(self._descriptor)
             if error.errno in {errno.EACCES, errno.EAGAIN}:
                 raise BlockingIOError(error.errno, "the directory is locked", path) from error
             raise
+
+    def check_place(self) -> None:
+        found = Path(self._folder).stat()
+        if (found.st_dev, found.st_ino) != self._place:
+            raise OSError(errno.ESTALE, OTHER_FOLDER, self._folder)
 
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

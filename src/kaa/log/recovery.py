@@ -116,6 +116,8 @@ def create_log(
 ) -> UnifiedLog:
     """A new, empty log in a folder of its own. OSError is the caller's."""
     folder = folder or f"{directory.path}/{folder_name(partition)}"
+    if directory.lock is not None:
+        directory.lock.check_place()
     directory.files.make_directory(folder)
     loader = _Loader(directory, folder, partition, config, options)
     loader.topic_id = topic_id

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
+from kaa.log.files import OTHER_FOLDER
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -251,11 +253,17 @@ class SimDirectory:
 
 
 class SimDirectoryLock:
-    __slots__ = ("_files", "_path")
+    __slots__ = ("_files", "_folder", "_path", "_place")
 
     def __init__(self, files: SimFiles, path: str) -> None:
         self._files = files
         self._path = path
+        self._folder = path.rpartition("/")[0]
+        self._place = files.node_at(self._folder)
+
+    def check_place(self) -> None:
+        if self._files.node_at(self._folder) is not self._place:
+            raise OSError(errno.ESTALE, OTHER_FOLDER, self._folder)
 
     def release(self) -> None:
         self._files.locked.discard(self._path)
@@ -441,6 +449,10 @@ class SimFiles:
         return SimDirectoryLock(self, path)
 
     # --- names
+
+    def node_at(self, path: str) -> object:
+        """What has the name, to compare; None if nothing has."""
+        return self._find(path)
 
     def _find(self, path: str) -> _Inode | _Directory | None:
         if self.dead:

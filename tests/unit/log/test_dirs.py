@@ -18,6 +18,7 @@ from kaa.log.names import (
 from kaa.log.sim_files import Fault
 from tests.unit.log.batches import batch
 from tests.unit.log.logs import PARTITION, ROOT, new_disk, new_log
+from tests.unit.log.managers import A, B, partition_of, started
 
 
 def test_the_lock_is_taken_and_given_back() -> None:
@@ -29,6 +30,34 @@ def test_the_lock_is_taken_and_given_back() -> None:
     directory.release_lock()
     directory.release_lock()
     LogDirectory(files, ROOT).take_lock()
+
+
+def test_nothing_is_made_in_the_folder_that_a_disk_was_mounted_on() -> None:
+    files = new_disk()
+    manager = started(files, (A, B))
+    first, second = manager.directories
+    log = manager.get_or_create(partition_of(0), None, 0)
+    assert log.directory is first
+    files.rename(B, "/unmounted")
+    files.make_directory(B)
+    with pytest.raises(StorageError, match="was its disk unmounted"):
+        manager.futures.create(log, second, 0)
+    assert not second.is_online
+    files.rename(A, "/unmounted-too")
+    files.make_directory(A)
+    with pytest.raises(StorageError, match="was its disk unmounted"):
+        first.checkpoint_recovery_points()
+    assert not first.is_online
+    assert files.list_directory(A) == files.list_directory(B) == []
+
+
+def test_new_log_is_made_on_a_disk_that_is_there() -> None:
+    files = new_disk()
+    manager = started(files, (A, B))
+    files.rename(A, "/unmounted")
+    files.make_directory(A)
+    assert manager.get_or_create(partition_of(0), None, 0).folder == f"{B}/t-0"
+    assert files.list_directory(A) == []
 
 
 def test_the_first_error_counts_and_is_told_once() -> None:

@@ -200,6 +200,20 @@ def test_lock_is_held_by_one(disk: tuple[Files, str]) -> None:
     files.lock(f"{root}/.lock").release()
 
 
+def test_lock_tells_whether_its_directory_is_in_its_place(disk: tuple[Files, str]) -> None:
+    files, root = disk
+    files.make_directory(f"{root}/a")
+    lock = files.lock(f"{root}/a/.lock")
+    lock.check_place()
+    files.unlink(f"{root}/a/.lock")
+    lock.check_place()
+    files.rename(f"{root}/a", f"{root}/b")
+    files.make_directory(f"{root}/a")
+    with pytest.raises(OSError, match="was its disk unmounted"):
+        lock.check_place()
+    lock.release()
+
+
 def test_a_durable_directory_survives_a_power_cut() -> None:
     files = SimFiles()
     make_durable_directory(files, "/a/b/c")
