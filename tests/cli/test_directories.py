@@ -215,6 +215,8 @@ def test_directory_that_no_broker_has(disks: Disks) -> None:
     refused = disks.kaa("topic", "move", "nowhere", "--to", "/no/such/disk")
     assert refused.exit_code != 0
     assert "no broker has the directory /no/such/disk; kaa cluster dirs shows" in refused.stderr
+    root = disks.kaa("topic", "move", "nowhere", "--to", "/")
+    assert "no broker has the directory /; kaa cluster dirs shows" in root.stderr
     target = ("--to", f"{disks.paths[0]}/")
     for words, code, told in (
         (("nowhere:7", *target), EXIT_NOT_FOUND, "nowhere-7: the topic has partition 0 alone"),

@@ -161,7 +161,7 @@ def move(session: Session, name: str, path: str | None, **wish: Any) -> None:
     name. To cancel is to keep replicas where they are, as does a move to the directory in which
     they are; those that have arrived stay there. A throttle is a setting of the brokers, and stays
     until it is changed. Nothing moves to a disk that has no room for all of it. With --watch the
-    exit code tells whether everything has moved.
+    exit code tells whether everything has moved; --timeout bounds each request, and not the wait.
 
     \b
     Examples:
@@ -172,7 +172,7 @@ def move(session: Session, name: str, path: str | None, **wish: Any) -> None:
     if (path is None) != wish["cancel"]:
         raise click.UsageError("give --to DIR, or --cancel")
     if path is not None:
-        path = path.rstrip("/")
+        path = path.rstrip("/") or "/"
     topic, numbers = read_name(name)
 
     async def work() -> int:
@@ -215,7 +215,8 @@ def balance_dirs(session: Session, **wish: Any) -> None:
     """Even out the bytes in the log directories of each broker.
 
     Shows which replicas would move; with --yes they do, and Ctrl-C takes back those that are still
-    on their way. No disk gets more than it has room for.
+    on their way. No disk gets more than it has room for. --timeout bounds each request, and not the
+    time for which the command waits for the moves.
 
     \b
     Examples:
