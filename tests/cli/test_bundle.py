@@ -150,3 +150,27 @@ def test_the_folder_in_a_bundle_does_not_have_its_name(tmp_path: Path, name: str
     bundle.close()
     with tarfile.open(tmp_path / name) as archive:
         assert {entry.split("/")[0] for entry in archive.getnames()}.isdisjoint({name})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "s3cret horse,s3cret;staple&s3cret",
+        "'s3cret' s3cret",
+        '"s3cret\\" s3cret',
+        "s3cret\ns3cret",
+        "[hidden] s3cret",
+    ],
+)
+@pytest.mark.parametrize("name", ["KAFKA_SSL_KEYSTORE_PASSWORD", "KAA_SASL_PASSWORD"])
+def test_a_secret_of_the_environment_goes_up_to_its_end(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    found = machine({name: value, "KAA_X": "1"})
+    assert sorted(found["environment"]) == sorted([f"{name}=[hidden]", "KAA_X=1"])
+    bundle = Bundle(tmp_path / "b.tgz")
+    bundle.add("machine.json", json.dumps(found, indent=2))
+    bundle.close()
+    text = content(tmp_path / "b.tgz")["machine.json"]
+    assert SECRET not in text
+    assert json.loads(text) == found

@@ -47,6 +47,10 @@ from kaa.cli.secrets import HIDDEN, without_secrets
         "DefaultEndpointsProtocol=https;AccountKey=s3cret;x=y",
         "http://user:p@s3cret@host:1/x",
         "http://:s3cret@host",
+        "asked https://s3cret@host/x",
+        "https://store.blob.core.windows.net/x?sv=1&sig=s3cret",
+        "https://store.blob.core.windows.net/x?sig=s3cret&sv=1",
+        "KAFKA_SSL_KEYSTORE_KEY=s3cret s3cret",
         "jdbc:postgresql://me:s3cret@host/db in the middle",
     ],
 )
@@ -68,6 +72,11 @@ def test_secrets_go(text: str) -> None:
         "[1] INFO a = b, http://host:80/x@y",
         "see kaa topic --help",
         "compass=1, bypass: 2",
+        "design=1, config: 2",
+        "abfss://container@account.dfs.core.windows.net/x",
+        "http://host/x@y",
+        "http://host?x=a@y",
+        '{"port": 9092}',
     ],
 )
 def test_all_else_stays(text: str) -> None:
@@ -83,3 +92,19 @@ def test_what_stands_beside_a_secret_in_its_line_stays() -> None:
     shown = without_secrets("[1] INFO ssl.key.password = s3cret, ssl.protocol = TLSv1.3")
     assert shown == f"[1] INFO ssl.key.password = {HIDDEN}, ssl.protocol = TLSv1.3"
     assert without_secrets("a http://u:s3cret@host:1/x b") == f"a http://{HIDDEN}@host:1/x b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"password": 12345678, "a": 1}',
+        '{"a": 1, "db.password":-1234.5678e3}',
+        '{"name": "ssl.key.password", "value": 12345678}',
+        '{"line": "{\\"password\\": 12345678}"}',
+    ],
+)
+def test_a_secret_that_is_a_number_goes(text: str) -> None:
+    shown = without_secrets(text)
+    assert "34" not in shown, shown
+    assert "5678" not in shown, shown
+    assert HIDDEN in shown

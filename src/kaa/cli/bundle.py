@@ -291,11 +291,13 @@ def settings_text(data: bytes) -> str:
     """
     from kaa.config.properties import decode_properties
 
-    lines = [
-        without_secrets(f"{entry.name}={entry.value}".replace("\n", "\\n"))
-        for entry in decode_properties(data)
-    ]
+    lines = [_setting_text(entry.name, entry.value) for entry in decode_properties(data)]
     return "\n".join(lines) + "\n"
+
+
+def _setting_text(name: str, value: str) -> str:
+    """Name and value on a line of their own, where what is secret goes up to the end."""
+    return without_secrets(f"{name}={value}".replace("\n", "\\n"))
 
 
 def files_of(folder: Path) -> Iterator[str]:
@@ -327,7 +329,7 @@ def machine(environment: Any) -> dict[str, Any]:
         "page_bytes": os.sysconf("SC_PAGE_SIZE"),
         "disk_here": {"total_bytes": disk.total, "free_bytes": disk.free},
         "environment": [
-            f"{name}={environment[name]}"
+            _setting_text(name, environment[name])
             for name in sorted(environment)
             if name.startswith(("KAA_", "KAFKA_"))
         ],
