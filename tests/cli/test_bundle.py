@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import tarfile
 from pathlib import Path
@@ -174,3 +175,43 @@ def test_a_secret_of_the_environment_goes_up_to_its_end(
     text = content(tmp_path / "b.tgz")["machine.json"]
     assert SECRET not in text
     assert json.loads(text) == found
+
+
+def test_a_file_of_a_node_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (data / "zz-checkpoint").mkdir(parents=True)
+    os.mkfifo(data / "yy-checkpoint")
+    (data / "xx-checkpoint").symlink_to(data / "nowhere")
+    (data / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    (data / "meta.properties").write_text("node.id=1\n")
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={data}\n")
+    target = tmp_path / "out.tar.gz"
+    call = ["debug", "bundle", "--to", str(target), "-c", str(config), "-o", "json"]
+    answer = CliRunner().invoke(root, [*call, "-b", f"{LOOPBACK}:{free_port()}"])
+    assert answer.exit_code == 0, answer.output
+    problems = {part["name"]: part["problem"] for part in json.loads(answer.stdout)}
+    assert "Is a directory" in problems["node/0/zz-checkpoint"]
+    assert "is not a file" in problems["node/0/yy-checkpoint"]
+    assert "No such file" in problems["node/0/xx-checkpoint"]
+    parts = content(target)
+    assert parts["node/0/meta.properties"] == "node.id=1\n"
+    assert "node/0/recovery-point-offset-checkpoint" in parts
+    assert "zz-checkpoint" not in parts["node/files.txt"]
+
+
+def test_a_working_directory_that_is_gone_is_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert "No such file" in machine({})["disk_here"]["problem"]
+
+
+def test_an_archive_that_does_not_get_whole_is_removed(tmp_path: Path) -> None:
+    bundle = Bundle(tmp_path / "b.tgz")
+    bundle.add("a.txt", "text")
+    bundle.discard()
+    assert not (tmp_path / "b.tgz").exists()

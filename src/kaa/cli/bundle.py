@@ -29,6 +29,7 @@ import sys
 import tarfile
 import tempfile
 import time
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -78,6 +79,7 @@ class Bundle:
     """The archive while it is written; `add` is the only way in."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         # Never the name of the archive itself, beside which it is unpacked.
         name = path.name.removesuffix(".gz").removesuffix(".tar").removesuffix(".tgz")
         self._name = name if name != path.name else f"{name}-files"
@@ -111,6 +113,14 @@ class Bundle:
         self.add("manifest.json", json.dumps(manifest, indent=2))
         self._tar.close()
         self._file.close()
+
+    def discard(self) -> None:
+        """Removes what was written of a file that does not get whole; a device stays."""
+        with suppress(OSError):
+            # What is still to be written fails once more where there is no room.
+            self._file.close()
+        if self._path.is_file():
+            self._path.unlink()
 
 
 def _for_the_owner(path: str, flags: int) -> int:
@@ -161,8 +171,12 @@ def bundle(
     async def work() -> int:
         try:
             made = Bundle(path)
-            _collect(made, session, config, logs)
-            made.close()
+            try:
+                _collect(made, session, config, logs)
+                made.close()
+            except BaseException:
+                made.discard()
+                raise
         except OSError as error:
             complain(f"cannot write {path}: {error.strerror}")
             return 1
@@ -273,14 +287,38 @@ def _add_node(made: Bundle, config: Path) -> None:
     folders = settings.get("log.dirs") or settings.get("log.dir") or "/tmp/kafka-logs"  # noqa: S108
     listed: list[str] = []
     for number, folder in enumerate(Path(one.strip()) for one in folders.split(",")):
-        if not folder.is_dir():
+        try:
+            found = _text_files(folder)
+            listed += list(files_of(folder))
+        except OSError as error:
+            made.fail(f"node/{number}", f"cannot read {folder}: {error.strerror}")
+            continue
+        if found is None:
             made.fail(f"node/{number}", f"{folder} is not there")
             continue
-        listed += list(files_of(folder))
-        for pattern in _TEXT_FILES:
-            for path in sorted(folder.glob(pattern)):
-                made.add(f"node/{number}/{path.name}", path.read_text("utf-8", "replace"))
+        for path in found:
+            _add_text_file(made, f"node/{number}/{path.name}", path)
     made.add("node/files.txt", "\n".join(listed) + "\n")
+
+
+def _text_files(folder: Path) -> list[Path] | None:
+    """The small text files of a log directory; None if that is not there."""
+    if not folder.is_dir():
+        return None
+    return [path for pattern in _TEXT_FILES for path in sorted(folder.glob(pattern))]
+
+
+def _add_text_file(made: Bundle, name: str, path: Path) -> None:
+    try:
+        # A pipe of that name would keep its reader waiting.
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            made.fail(name, f"{path} is not a file")
+            return
+        text = path.read_text("utf-8", "replace")
+    except OSError as error:
+        made.fail(name, f"cannot read {path}: {error.strerror}")
+    else:
+        made.add(name, text)
 
 
 def settings_text(data: bytes) -> str:
@@ -316,9 +354,16 @@ def files_of(folder: Path) -> Iterator[str]:
             yield f"{found.st_size:>14}  {when}  {path}"
 
 
+def _disk_here() -> dict[str, Any]:
+    try:
+        disk = shutil.disk_usage(Path.cwd())
+    except OSError as error:
+        return {"problem": f"the working directory cannot be read: {error.strerror}"}
+    return {"total_bytes": disk.total, "free_bytes": disk.free}
+
+
 def machine(environment: Any) -> dict[str, Any]:
     """Limits, disks and the environment that this program sees."""
-    disk = shutil.disk_usage(Path.cwd())
     return {
         "system": platform.platform(),
         "python": sys.version,
@@ -327,7 +372,7 @@ def machine(environment: Any) -> dict[str, Any]:
         "descriptors": list(resource.getrlimit(resource.RLIMIT_NOFILE)),
         "memory_pages": os.sysconf("SC_PHYS_PAGES"),
         "page_bytes": os.sysconf("SC_PAGE_SIZE"),
-        "disk_here": {"total_bytes": disk.total, "free_bytes": disk.free},
+        "disk_here": _disk_here(),
         "environment": [
             _setting_text(name, environment[name])
             for name in sorted(environment)
