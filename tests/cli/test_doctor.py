@@ -168,3 +168,18 @@ def test_a_full_disk_and_few_descriptors_are_told(
     monkeypatch.setattr(doctor, "DESCRIPTORS_MIN", 1 << 62)
     found = doctor.descriptors()
     assert found.state == "warning" or "any number" in found.detail
+
+
+def test_a_working_directory_that_is_gone_is_one_line_of_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    answer = CliRunner().invoke(doctor.command, ["-o", "json"])
+    assert answer.exit_code == 0, answer.output
+    findings = {row["part"]: Finding(**row) for row in json.loads(answer.output)}
+    assert findings["disk"].state == "warning"
+    assert "the working directory cannot be read (No such file" in findings["disk"].detail
+    assert findings["descriptors"].state == "ok"

@@ -79,7 +79,7 @@ def find() -> Iterator[Finding]:
     yield optional("pyarrow", "no Arrow columns; pip install 'kaa[spark]'")
     yield from sessions()
     yield port()
-    yield disk(Path.cwd())
+    yield disk()
     yield descriptors()
     yield optional("pyiceberg", "no tables of topics; pip install 'kaa[lake]'")
     yield maven()
@@ -132,9 +132,15 @@ def port() -> Finding:
     return Finding("port", "ok", f"{DEFAULT_PORT} is free")
 
 
-def disk(folder: Path) -> Finding:
-    """Tells how much room there is for data."""
-    usage = shutil.disk_usage(folder)
+def disk(folder: Path | None = None) -> Finding:
+    """Tells how much room there is for data, here unless a folder is named."""
+    try:
+        folder = folder or Path.cwd()
+        usage = shutil.disk_usage(folder)
+    except OSError as error:
+        place = folder or "the working directory"
+        detail = f"{place} cannot be read ({error.strerror}); cd to a directory that is there"
+        return Finding("disk", "warning", detail)
     room = f"{size_text(usage.free)} free of {size_text(usage.total)} at {folder}"
     if usage.free < DISK_FREE_BYTES_MIN:
         return Finding(
