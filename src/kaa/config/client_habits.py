@@ -122,8 +122,12 @@ class GivenSettings(NamedTuple):
 
 def kafka_name(name: str) -> str:
     """Kafka's name of a setting; the name itself if it has no other."""
-    dotted = name if "." in name else name.replace("_", ".")
+    dotted = _dotted(name)
     return _ALIASES.get(dotted, dotted)
+
+
+def _dotted(name: str) -> str:
+    return name if "." in name else name.replace("_", ".")
 
 
 def is_known(name: str) -> bool:
@@ -159,8 +163,8 @@ def read_settings(definition: ConfigDef, given: Mapping[str, object]) -> GivenSe
             problems.append(ConfigProblem(name, _unreadable(name, value)))
         elif name in definition or name in {_USER, _PASSWORD} | FILES:
             texts[name] = _VALUES.get(name, {}).get(text.lower(), text)
-            if written in _PEM_TYPES:
-                texts.setdefault(_PEM_TYPES[written], "PEM")
+            if (dotted := _dotted(written)) in _PEM_TYPES:
+                texts.setdefault(_PEM_TYPES[dotted], "PEM")
         elif is_known(name):
             foreign.append(written)
         else:

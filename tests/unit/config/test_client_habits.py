@@ -196,3 +196,19 @@ def test_values_of_topics() -> None:
     assert config_text("retention.ms", None) is None
     with pytest.raises(InvalidConfigError, match=r"retention.ms is a dict"):
         config_text("retention.ms", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("ssl.ca.location", "ssl.truststore.type"),
+        ("ssl_ca_location", "ssl.truststore.type"),
+        ("ssl_ca_pem", "ssl.truststore.type"),
+        ("ssl_certificate_pem", "ssl.keystore.type"),
+        ("ssl_key_pem", "ssl.keystore.type"),
+    ],
+)
+def test_names_of_librdkafka_say_that_it_is_pem_in_both_spellings(name: str, kind: str) -> None:
+    assert read_settings(ADMIN, {**SERVERS, name: "x"}).texts[kind] == "PEM"
+    given = {**SERVERS, name: "x", kind: "JKS"}
+    assert read_settings(ADMIN, given).texts[kind] == "JKS"
