@@ -28,7 +28,7 @@ from kaa.config.definition import ConfigProblem, InvalidConfigError
 from kaa.limits import WIRE_STRING_BYTES_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kaa.config.definition import ConfigDef
 
@@ -150,11 +150,11 @@ def read_settings(definition: ConfigDef, given: Mapping[str, object]) -> GivenSe
     callables: dict[str, Callable[..., Any]] = {}
     unknown: list[str] = []
     foreign: list[str] = []
-    problems: list[ConfigProblem] = []
+    problems = _unnamed(given)
     for written, value in given.items():
-        name = kafka_name(written)
-        if value is None:
+        if value is None or not isinstance(written, str):
             continue
+        name = kafka_name(written)
         if callable(value) and name in CALLABLES and name in definition:
             callables[name] = value
             continue
@@ -209,6 +209,18 @@ def _text(value: object) -> str | None:
         if all(part is not None for part in parts):
             return ",".join(part for part in parts if part is not None)
     return None
+
+
+def _unnamed(names: Iterable[object]) -> list[ConfigProblem]:
+    return [
+        ConfigProblem(
+            repr(name),
+            f"Names of settings are text, as 'client.id'; {name!r} is of type "
+            f"{type(name).__name__}.",
+        )
+        for name in names
+        if not isinstance(name, str)
+    ]
 
 
 def _unreadable(name: str, value: object) -> str:

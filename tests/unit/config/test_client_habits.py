@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -212,3 +213,11 @@ def test_names_of_librdkafka_say_that_it_is_pem_in_both_spellings(name: str, kin
     assert read_settings(ADMIN, {**SERVERS, name: "x"}).texts[kind] == "PEM"
     given = {**SERVERS, name: "x", kind: "JKS"}
     assert read_settings(ADMIN, given).texts[kind] == "JKS"
+
+
+@pytest.mark.parametrize("name", [5, b"client.id", None, ("a", "b")])
+def test_names_are_text(name: Any) -> None:
+    with pytest.raises(InvalidConfigError) as refused:
+        read_settings(PRODUCER, {**SERVERS, name: "1"})
+    expected = f"Names of settings are text, as 'client.id'; {name!r} is of type "
+    assert expected in str(refused.value)
