@@ -11,6 +11,11 @@ NOW_MS = 1_700_000_000_000
     ("text", "expected"),
     [
         ("start", ReadRange(Point("start"))),
+        ("beginning", ReadRange(Point("start"))),
+        ("earliest", ReadRange(Point("start"))),
+        ("latest", ReadRange(Point("end"))),
+        ("beginning:5", ReadRange(Point("start"), Point("offset", 5))),
+        ("@2023-11-14T22:13:20Z:latest", ReadRange(Point("time", NOW_MS), Point("end"))),
         ("+5", ReadRange(Point("start", 5))),
         ("-5", ReadRange(Point("end", -5))),
         ("5:end", ReadRange(Point("offset", 5), Point("end"))),

@@ -2,8 +2,8 @@
 
 | POINT | where |
 |---|---|
-| `start` | the first record |
-| `end` | after the last one |
+| `start`, `beginning`, `earliest` | the first record |
+| `end`, `latest` | after the last one |
 | `N` | offset N |
 | `+N` | N records after the first |
 | `-N` | N records before the end |
@@ -32,6 +32,14 @@ import re
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+# With the words of Kafka and of librdkafka.
+_WORDS: Final = {
+    "start": "start",
+    "beginning": "start",
+    "earliest": "start",
+    "end": "end",
+    "latest": "end",
+}
 _ADDED: Final = re.compile(r"\+\d+")
 _FROM_END: Final = re.compile(r"-\d+")
 _AGO: Final = re.compile(r"-(\d+)([smhd])")
@@ -78,7 +86,7 @@ def parse_range(text: str, now_ms: int) -> ReadRange:
         start = _parse_point(left, now_ms) if left else Point("start")
         if start is None:
             continue
-        if left.startswith("@") and not right.startswith("@") and right != "end":
+        if left.startswith("@") and not right.startswith("@") and right not in _WORDS:
             right = f"@{right}"
         stop = _parse_point(right, now_ms)
         if stop is not None:
@@ -92,8 +100,8 @@ def parse_range(text: str, now_ms: int) -> ReadRange:
 
 
 def _parse_point(text: str, now_ms: int) -> Point | None:
-    if text in {"start", "end"}:
-        return Point(text)
+    if text in _WORDS:
+        return Point(_WORDS[text])
     if text.isdecimal():
         return Point("offset", int(text))
     if _ADDED.fullmatch(text):

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from kaa.client.admin.admin import Admin
     from kaa.model.topics import TopicPartition
 
-# The words of Kafka's own tool.
-_WORDS = {"earliest": "start", "latest": "end"}
-
 
 class SeekError(Exception):
     """What was asked for cannot be planned."""
@@ -90,7 +87,7 @@ def read_targets(text: str) -> dict[tuple[str, int], int]:
 def parse_target(text: str, now_ms: int) -> Point:
     """A point of the offset grammar; raises SeekError."""
     try:
-        wanted = parse_range(_WORDS.get(text, text), now_ms)
+        wanted = parse_range(text, now_ms)
     except ValueError as error:
         raise SeekError(str(error)) from error
     if wanted.stop is not None:
