@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -168,3 +170,13 @@ def test_version_is_an_option_too() -> None:
     answer = CliRunner().invoke(root, ["--version"])
     assert answer.exit_code == 0
     assert answer.output == CliRunner().invoke(root, ["version"]).output
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["topic", "--help"], ["version"]])
+def test_a_pipe_that_nobody_reads_ends_every_command_alike(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    program = [sys.executable, "-c", "from kaa.cli import main; main()", *words]
+    ended = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, b"")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
@@ -112,6 +112,13 @@ class LazyGroup(Suggesting):
             pacify_output()
             sys.exit(EXIT_FAILED)
 
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        """Reads the words; `--help` and `--version` print here already."""
+        try:
+            return super().make_context(*arguments, **more)
+        except BrokenPipeError:
+            _end_without_a_reader()
+
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; nobody sees a traceback who has not asked for it."""
         try:
@@ -119,10 +126,7 @@ class LazyGroup(Suggesting):
         except KeyboardInterrupt:
             sys.exit(EXIT_INTERRUPTED)
         except BrokenPipeError:
-            from kaa.cli.client import pacify_output
-
-            pacify_output()
-            sys.exit(EXIT_BROKEN_PIPE)
+            _end_without_a_reader()
         except (click.ClickException, click.exceptions.Exit, click.Abort, OutputError):
             raise
         except Exception as error:
@@ -138,6 +142,13 @@ class LazyGroup(Suggesting):
             complain(f"{type(error).__name__}: {error}")
             click.echo("  next         run it again with -v to see where it happened", err=True)
             sys.exit(EXIT_FAILED)
+
+
+def _end_without_a_reader() -> NoReturn:
+    from kaa.cli.client import pacify_output
+
+    pacify_output()
+    sys.exit(EXIT_BROKEN_PIPE)
 
 
 def load(entry: Entry) -> click.Command:
