@@ -290,8 +290,10 @@ REGEX_UNICODE_CLASSES_MAX = 8
 REGEX_BYTES_MAX = 1 << 19
 
 # --- groups
-# Topics that a member subscribes to by name, protocols that it knows, and all metadata for them.
+# Topics that a member subscribes to by name, and the characters of all their names: more does not
+# fit into the record of a member. Protocols that it knows, and all metadata for them.
 GROUP_SUBSCRIBED_NAMES_MAX = 20_000
+GROUP_SUBSCRIBED_CHARACTERS_MAX = 1 << 20
 CLASSIC_GROUP_PROTOCOLS_MAX = 1_000
 CLASSIC_GROUP_METADATA_BYTES_MAX = 4 << 20
 # How long a member whose first JoinGroup waits is kept without a sign of life. Fixed in Kafka.

@@ -13,6 +13,7 @@ from kaa.coordinators.machine import CoordinatorError
 from kaa.limits import (
     CLASSIC_GROUP_METADATA_BYTES_MAX,
     CLASSIC_GROUP_PROTOCOLS_MAX,
+    GROUP_SUBSCRIBED_CHARACTERS_MAX,
     GROUP_SUBSCRIBED_NAMES_MAX,
 )
 from kaa.wire.errors import Errors
@@ -98,9 +99,16 @@ def _join_problem(request: ConsumerGroupHeartbeatRequest) -> str | None:
 
 
 def _names_problem(names: list[str] | None) -> str | None:
-    if names is None or len(names) <= GROUP_SUBSCRIBED_NAMES_MAX:
+    if names is None:
         return None
-    return (
-        f"A member can subscribe to at most {GROUP_SUBSCRIBED_NAMES_MAX:,} topics by name, not to "
-        f"{len(names):,}."
-    )
+    if len(names) > GROUP_SUBSCRIBED_NAMES_MAX:
+        return (
+            f"A member can subscribe to at most {GROUP_SUBSCRIBED_NAMES_MAX:,} topics by name, not "
+            f"to {len(names):,}."
+        )
+    if sum(map(len, names)) > GROUP_SUBSCRIBED_CHARACTERS_MAX:
+        return (
+            "The names of the topics that a member subscribes to can have at most "
+            f"{GROUP_SUBSCRIBED_CHARACTERS_MAX:,} characters together."
+        )
+    return None

@@ -14,6 +14,7 @@ from kaa.coordinators.machine import CoordinatorError
 from kaa.limits import (
     CLASSIC_GROUP_METADATA_BYTES_MAX,
     CLASSIC_GROUP_PROTOCOLS_MAX,
+    GROUP_SUBSCRIBED_CHARACTERS_MAX,
     GROUP_SUBSCRIBED_NAMES_MAX,
 )
 from kaa.wire.errors import Errors
@@ -83,3 +84,17 @@ def test_more_names_of_a_share_member() -> None:
     assert share_heartbeat_problem(request) is None
     request.subscribed_topic_names = MANY
     assert "20,001" in (share_heartbeat_problem(request) or "")
+
+
+def test_longer_names_than_a_member_may_subscribe_to() -> None:
+    names = ["n" * (GROUP_SUBSCRIBED_CHARACTERS_MAX // 64)] * 64
+    validate_heartbeat(heartbeat(names, 0), 1, ())
+    names.append("n")
+    with pytest.raises(CoordinatorError) as refused:
+        validate_heartbeat(heartbeat(names, 0), 1, ())
+    assert refused.value.error is Errors.INVALID_REQUEST
+    assert "at most 1,048,576 characters" in (refused.value.message or "")
+    request = ShareGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=0, subscribed_topic_names=names
+    )
+    assert "at most 1,048,576 characters" in (share_heartbeat_problem(request) or "")
