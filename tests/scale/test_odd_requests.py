@@ -181,6 +181,10 @@ ODD: dict[str, Request[Any]] = {
     "Metadata of nameless topics": MetadataRequest(
         topics=[MetadataRequestTopic(name=None) for _ in MANY_ABSENT]
     ),
+    "CreatePartitions of too many": CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name=NAMES[0], count=200_000, assignments=None)],
+        timeout_ms=TIMEOUT_MS,
+    ),
     "CreateTopics of too many partitions": creation(MANY_ABSENT, 5),
     "CreateTopics of illegal names": creation([f"n {name}" for name in MANY_ABSENT], -1),
     "CreateTopics of the same name": creation([NAMES[0]] * len(MANY_ABSENT), 0),

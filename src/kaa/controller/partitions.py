@@ -18,6 +18,8 @@ from kaa.wire.messages.k37_create_partitions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sized
+
     from kaa.controller.port import ControllerRequestContext
     from kaa.controller.state import ControllerState
     from kaa.model.pieces import Pieces
@@ -51,9 +53,7 @@ def create_partitions(
             continue
         result = CreatePartitionsTopicResult(name=topic.name)
         try:
-            created = yield from _create(state, topic, context)
-            check_record_count(records, created)
-            records += created
+            records += yield from _create(state, topic, context, records)
         except ControllerError as problem:
             result.error_code, result.error_message = problem.error, problem.message
         response.results.append(result)
@@ -61,8 +61,12 @@ def create_partitions(
 
 
 def _create(
-    state: ControllerState, topic: CreatePartitionsTopic, context: ControllerRequestContext
+    state: ControllerState,
+    topic: CreatePartitionsTopic,
+    context: ControllerRequestContext,
+    others: Sized,
 ) -> Pieces[list[MetadataRecord]]:
+    """The records of a topic, beside those of others in the request."""
     image = state.image.topics.get(topic.name)
     if image is None:
         raise ControllerError(Errors.UNKNOWN_TOPIC_OR_PARTITION, is_silent=True)
@@ -80,6 +84,8 @@ def _create(
             f"{len(topic.assignments)} of {additional} new partitions have an assignment",
         )
     context.charge(additional)
+    # Before they are made: a count may be as large as an int32.
+    check_record_count(others, range(additional))
     replication_factor = len(next(iter(image.partitions.values())).replicas)
     if topic.assignments is None:
         partitions = yield from placed_partitions(state, additional, replication_factor)

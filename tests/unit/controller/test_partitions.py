@@ -1,6 +1,13 @@
 from __future__ import annotations
 
+import pytest
+
+from kaa.controller import partitions
+from kaa.controller.image import PartitionImage
 from kaa.controller.result import ControllerError
+from kaa.controller.state import ControllerState
+from kaa.controller.topics import placed_partitions
+from kaa.model.pieces import Pieces
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k37_create_partitions import (
     CreatePartitionsAssignment,
@@ -88,3 +95,22 @@ def test_partition_mutations_are_charged() -> None:
     request = CreatePartitionsRequest(topics=[wanted("t", 5)])
     response = cluster.send(request, charge_partition_mutations=refuse)
     assert response.results[0].error_code == Errors.THROTTLING_QUOTA_EXCEEDED
+
+
+def test_too_many_are_refused_before_they_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = made()
+    cluster.create("other", partitions=2, factor=2)
+    placed = []
+
+    def placing(state: ControllerState, count: int, factor: int) -> Pieces[list[PartitionImage]]:
+        placed.append(count)
+        return (yield from placed_partitions(state, count, factor))
+
+    monkeypatch.setattr(partitions, "placed_partitions", placing)
+    for validate_only in (False, True):
+        many = wanted("t", 2**31 - 1)
+        assert add(cluster, many, validate_only=validate_only) == [Errors.POLICY_VIOLATION]
+    assert not placed
+    topics = (wanted("t", 102), wanted("other", 9_903))
+    assert add(cluster, *topics) == [Errors.NONE, Errors.POLICY_VIOLATION]
+    assert placed == [100]
