@@ -4,6 +4,7 @@ thousand partitions.
 
 from __future__ import annotations
 
+from kaa.limits import GROUP_SUBSCRIBED_NAMES_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -136,6 +137,25 @@ def test_consumers_of_everything(scale: Scale) -> None:
     described.beat(0, JOINS)
     scale.ask("ConsumerGroupDescribe of all", ConsumerGroupDescribeRequest(group_ids=["wide"]))
     described.beat(0, LEAVES)
+
+
+def test_a_consumer_of_what_is_not_there(scale: Scale) -> None:
+    scale.wait_for_coordinator(0, "absent")
+    names = [f"absent-{number}" for number in range(GROUP_SUBSCRIBED_NAMES_MAX)]
+    for joining in (
+        ConsumerGroupHeartbeatRequest(
+            group_id="absent",
+            member_id="m",
+            member_epoch=JOINS,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=names,
+            topic_partitions=[],
+        ),
+        ConsumerGroupHeartbeatRequest(group_id="absent", member_id="m", member_epoch=LEAVES),
+    ):
+        assert scale.node.client.ask(joining).error_code == Errors.NONE
+        request = ConsumerGroupDescribeRequest(group_ids=["absent"])
+        scale.ask("ConsumerGroupDescribe of what is not there", request)
 
 
 def streams(scale: Scale, group_id: str, application: Topology, tasks: int) -> None:

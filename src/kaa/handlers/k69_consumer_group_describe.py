@@ -13,8 +13,7 @@ from kaa.coordinators.group.coordinator import GROUP_FEATURE
 from kaa.coordinators.group.java_order import (
     integer_hash,
     map_order,
-    set_order,
-    string_hash,
+    name_set_order,
     uuid_hash,
 )
 from kaa.handlers.described_groups import (
@@ -102,7 +101,7 @@ def _member(
         member_epoch=member.member_epoch,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=set_order(sorted(member.subscribed_topic_names), string_hash),
+        subscribed_topic_names=(yield from name_set_order(member.subscribed_topic_names)),
         subscribed_topic_regex=member.subscribed_topic_regex,
         assignment=(yield from _assignment(owned, topics)),
         target_assignment=(yield from _assignment(target, topics)),

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kaa.coordinators.group.java_order import (
     integer_hash,
     map_order,
-    set_order,
-    string_hash,
+    name_set_order,
     uuid_hash,
 )
 from kaa.coordinators.group.share.group import ShareGroup
@@ -93,6 +92,6 @@ def _member(member: ShareMember, topics: GroupTopics) -> Pieces[Member]:
         member_epoch=member.member_epoch,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=set_order(sorted(member.subscribed_topic_names), string_hash),
+        subscribed_topic_names=(yield from name_set_order(member.subscribed_topic_names)),
         assignment=Assignment(topic_partitions=[one for one in found if one.topic_name]),
     )

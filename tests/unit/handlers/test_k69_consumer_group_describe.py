@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from kaa.coordinators.group.java_order import set_order, string_hash
 from kaa.handlers import authorized_operations
 from kaa.handlers.k69_consumer_group_describe import describe
+from kaa.limits import GROUP_SUBSCRIBED_NAMES_MAX, NAMES_ANSWERED_PER_SLICE_MAX
 from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
@@ -83,3 +85,13 @@ def test_members_and_epochs() -> None:
     bench.delete("t")
     group = finish(describe(bench.consumer_group(), bench.topics, "uniform"))
     assert group.members[0].assignment.topic_partitions == []
+
+
+def test_a_member_of_many_topics_is_described_in_pieces() -> None:
+    bench = ConsumerBench()
+    names = [f"n{number}" for number in range(GROUP_SUBSCRIBED_NAMES_MAX)]
+    bench.beat("a", topics=names)
+    described = describe(bench.consumer_group(), bench.topics, "uniform")
+    assert sum(1 for _ in described) > len(names) // NAMES_ANSWERED_PER_SLICE_MAX
+    group = finish(describe(bench.consumer_group(), bench.topics, "uniform"))
+    assert group.members[0].subscribed_topic_names == set_order(sorted(names), string_hash)

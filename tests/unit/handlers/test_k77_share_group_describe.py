@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from kaa.coordinators.group.java_order import set_order, string_hash
 from kaa.handlers import authorized_operations
 from kaa.handlers.k77_share_group_describe import describe
+from kaa.limits import GROUP_SUBSCRIBED_NAMES_MAX, NAMES_ANSWERED_PER_SLICE_MAX
 from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k77_share_group_describe import ShareGroupDescribeRequest
@@ -40,3 +42,13 @@ def test_members_and_what_they_read() -> None:
         for topic in member.assignment.topic_partitions
         for number in topic.partitions
     } == {0, 1}
+
+
+def test_a_member_of_many_topics_is_described_in_pieces() -> None:
+    bench = ready(1, "a")
+    names = [f"n{number}" for number in range(GROUP_SUBSCRIBED_NAMES_MAX)]
+    bench.heartbeat_share("a", subscribed_topic_names=names)
+    described = describe(bench.share_group, bench.topics)
+    assert sum(1 for _ in described) > len(names) // NAMES_ANSWERED_PER_SLICE_MAX
+    (member,) = finish(describe(bench.share_group, bench.topics)).members
+    assert member.subscribed_topic_names == set_order(sorted(names), string_hash)

@@ -10,15 +10,17 @@ power of two, at least 16, and the table is at most three quarters full.
 from __future__ import annotations
 
 from functools import lru_cache
+from heapq import merge
+from itertools import islice
 from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaa.coordinators.java_hash import java_hash
-from kaa.limits import GROUP_MEMBER_HASHES_MAX
+from kaa.limits import GROUP_MEMBER_HASHES_MAX, NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
 from kaa.model.pieces import mapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from kaa.model.pieces import Pieces
     from kaa.wire.primitives import Uuid
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 Key = TypeVar("Key")
 
 _BUCKETS_MIN: Final = 16
+# Of a name that is hashed as quickly as most are.
+_CHARACTERS_HASHED: Final = 64
 _HALVES: Final = Struct(">2q")
 _INTS: Final = Struct(">4I")
 
@@ -91,8 +95,34 @@ def computed_map_order(
 def set_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
     """Keys of a set that was made as the copy of a collection."""
     listed = list(keys)
-    wanted = max(len(listed) * 4 // 3 + 1, _BUCKETS_MIN)
-    return _ordered(listed, hash_of, 1 << (wanted - 1).bit_length())
+    return _ordered(listed, hash_of, _set_buckets(len(listed)))
+
+
+def name_set_order(names: Collection[str]) -> Pieces[list[str]]:
+    """The same for names in their order, in pieces: a member may have thousands of topics."""
+    mask = _set_buckets(len(names)) - 1
+    placed: list[tuple[int, str]] = []
+    left = RECORDS_PER_PIECE
+    for name in names:
+        placed.append((_bucket(string_hash(name), mask), name))
+        # Every character counts for the hash.
+        left -= 1 + len(name) // _CHARACTERS_HASHED
+        if left <= 0:
+            left = RECORDS_PER_PIECE
+            yield
+    runs: list[list[tuple[int, str]]] = []
+    rest = iter(placed)
+    while part := list(islice(rest, NAMES_ANSWERED_PER_SLICE_MAX)):
+        runs.append(sorted(part))
+        if len(part) == NAMES_ANSWERED_PER_SLICE_MAX:
+            yield
+    ordered = merge(*runs)
+    return (yield from mapped(lambda one: one[1], ordered, NAMES_ANSWERED_PER_SLICE_MAX))
+
+
+def _set_buckets(count: int) -> int:
+    wanted = max(count * 4 // 3 + 1, _BUCKETS_MIN)
+    return 1 << (wanted - 1).bit_length()
 
 
 def _ordered(keys: list[Key], hash_of: Callable[[Key], int], buckets: int) -> list[Key]:

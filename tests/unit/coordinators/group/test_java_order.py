@@ -6,11 +6,13 @@ from kaa.coordinators.group.java_order import (
     integer_hash,
     java_string_order,
     map_order,
+    name_set_order,
     set_order,
     string_hash,
     uuid_halves,
     uuid_hash,
 )
+from kaa.model.pieces import finish
 from kaa.wire.primitives import Uuid
 
 
@@ -41,3 +43,13 @@ def test_strings_and_uuids() -> None:
 
 def test_strings_compare_by_code_units() -> None:
     assert sorted(["\uffff", "\U0001f600"], key=java_string_order) == ["\U0001f600", "\uffff"]
+
+
+def test_names_in_pieces_come_as_those_of_a_set() -> None:
+    for count in (0, 1, 12, 13, 99, 100, 5_000):
+        names = frozenset(f"topic-{number}" for number in range(count))
+        assert finish(name_set_order(names)) == set_order(sorted(names), string_hash)
+    # Both have the same hash.
+    assert finish(name_set_order({"BB", "Aa"})) == ["Aa", "BB"]
+    assert sum(1 for _ in name_set_order(frozenset(map(str, range(5_000))))) == 50 + 5 + 5
+    assert sum(1 for _ in name_set_order({letter * 30_000 for letter in "abc"})) == 3
