@@ -318,6 +318,8 @@ GROUP_TOPIC_HASHES_PER_PIECE = 100
 # Topics and partitions of a share group that are looked at before others have a turn.
 GROUP_TOPICS_PER_PIECE = 250
 GROUP_PARTITIONS_PER_PIECE = 2_000
+# Subtopologies of an application, their topics with the settings, and places in copartition groups.
+STREAMS_TOPOLOGY_ENTRIES_MAX = 10_000
 # Tasks of a streams group that are assigned before others have a turn, a few microseconds each.
 STREAMS_TASKS_PER_PIECE = 500
 # Names of topics that members of a group subscribe to, and are put together between two turns.

@@ -4,7 +4,7 @@ thousand partitions.
 
 from __future__ import annotations
 
-from kaa.limits import GROUP_SUBSCRIBED_NAMES_MAX
+from kaa.limits import GROUP_SUBSCRIBED_NAMES_MAX, STREAMS_TOPOLOGY_ENTRIES_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -12,13 +12,16 @@ from kaa.wire.messages.k68_consumer_group_heartbeat import (
 )
 from kaa.wire.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 from kaa.wire.messages.k88_streams_group_heartbeat import (
+    CopartitionGroup,
+    KeyValue,
     StreamsGroupHeartbeatRequest,
     Subtopology,
     TaskIds,
+    TopicInfo,
     Topology,
 )
 from kaa.wire.messages.k89_streams_group_describe import StreamsGroupDescribeRequest
-from tests.scale.requests import NAMES
+from tests.scale.requests import NAMES, PARTITIONS
 from tests.scale.steps import Scale
 
 JOINS, LEAVES = 0, -1
@@ -179,3 +182,43 @@ def test_streams_of_everything(scale: Scale) -> None:
     """A task has one partition."""
     application = topology(*([name] for name in NAMES))
     streams(scale, "wide-streams", application, sum(scale.partition_counts(NAMES)))
+
+
+def test_streams_with_many_internal_topics(scale: Scale) -> None:
+    """They ask for more replicas than there are nodes, so the application waits for them."""
+    application = topology(NAMES[:1])
+    application.subtopologies[0].state_changelog_topics = [
+        TopicInfo(
+            name=f"changelog-{number}",
+            topic_configs=[KeyValue(key="cleanup.policy", value="compact")],
+            replication_factor=9,
+        )
+        for number in range(STREAMS_TOPOLOGY_ENTRIES_MAX // 2 - 1)
+    ]
+    scale.wait_for_coordinator(0, "changelogs")
+    member = StreamsGroup(scale, "changelogs", application)
+
+    def life() -> None:
+        for epoch in (JOINS, None, LEAVES):
+            member.beat(0, epoch)
+
+    scale.undisturbed("streams group of many internal topics", life)
+
+
+def test_streams_of_many_copartition_groups(scale: Scale) -> None:
+    application = topology(NAMES)
+    alike = [
+        number for number, count in enumerate(scale.partition_counts(NAMES)) if count == PARTITIONS
+    ]
+    application.subtopologies[0].copartition_groups = [
+        CopartitionGroup(source_topics=alike, source_topic_regex=[], repartition_source_topics=[])
+        for _ in range(3)
+    ]
+    scale.wait_for_coordinator(0, "copartitioned")
+    member = StreamsGroup(scale, "copartitioned", application)
+
+    def life() -> None:
+        for epoch in (JOINS, LEAVES):
+            member.beat(0, epoch)
+
+    scale.undisturbed("streams group of many copartition groups", life)

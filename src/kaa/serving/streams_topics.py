@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaa.controller.port import ControllerRequestContext
 from kaa.limits import STREAMS_TOPIC_REFUSALS_MAX, STREAMS_TOPICS_NAMED_MAX
+from kaa.model.pieces import mapped
+from kaa.model.turns import in_turns
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k19_create_topics import (
     CreatableTopic,
@@ -76,19 +78,20 @@ class StreamsTopics:
 
     async def _create(self, wanted: list[InternalTopic], ttl_ms: int) -> None:
         names = [topic.name for topic in wanted]
-        request = CreateTopicsRequest(
-            topics=[_creatable(topic) for topic in wanted],
-            timeout_ms=self._view.config.get_int("request.timeout.ms"),
-        )
         try:
+            request = CreateTopicsRequest(
+                topics=await in_turns(mapped(_creatable, wanted)),
+                timeout_ms=self._view.config.get_int("request.timeout.ms"),
+            )
             context = ControllerRequestContext(_CREATE_TOPICS_VERSION)
             response = await self._controller.submit(request, context)
         finally:
             self._under_way.difference_update(names)
-        for result in response.topics:
-            error = Errors.of(result.error_code)
-            if error is not Errors.NONE:
-                self._refuse(result.name, result.error_message or error.message, ttl_ms)
+        refused = [one for one in response.topics if one.error_code != Errors.NONE]
+        # More of them would push each other out.
+        for result in refused[-STREAMS_TOPIC_REFUSALS_MAX:]:
+            message = result.error_message or Errors.of(result.error_code).message
+            self._refuse(result.name, message, ttl_ms)
 
     def _refuse(self, name: str, reason: str, ttl_ms: int) -> None:
         self._refusals.pop(name, None)

@@ -101,23 +101,29 @@ def set_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 def name_set_order(names: Collection[str]) -> Pieces[list[str]]:
     """The same for names in their order, in pieces: a member may have thousands of topics."""
     mask = _set_buckets(len(names)) - 1
-    placed: list[tuple[int, str]] = []
-    left = RECORDS_PER_PIECE
-    for name in names:
-        placed.append((_bucket(string_hash(name), mask), name))
-        # Every character counts for the hash.
-        left -= 1 + len(name) // _CHARACTERS_HASHED
-        if left <= 0:
-            left = RECORDS_PER_PIECE
-            yield
+    hashes = yield from name_hashes(names)
+    placed = ((_bucket(hashed, mask), name) for hashed, name in zip(hashes, names, strict=True))
     runs: list[list[tuple[int, str]]] = []
-    rest = iter(placed)
-    while part := list(islice(rest, NAMES_ANSWERED_PER_SLICE_MAX)):
+    while part := list(islice(placed, NAMES_ANSWERED_PER_SLICE_MAX)):
         runs.append(sorted(part))
         if len(part) == NAMES_ANSWERED_PER_SLICE_MAX:
             yield
     ordered = merge(*runs)
     return (yield from mapped(lambda one: one[1], ordered, NAMES_ANSWERED_PER_SLICE_MAX))
+
+
+def name_hashes(names: Iterable[str]) -> Pieces[list[int]]:
+    """Their hashes, which are kept for a while: what is ordered by them next takes less long."""
+    hashes: list[int] = []
+    left = RECORDS_PER_PIECE
+    for name in names:
+        hashes.append(string_hash(name))
+        # Every character counts.
+        left -= 1 + len(name) // _CHARACTERS_HASHED
+        if left <= 0:
+            left = RECORDS_PER_PIECE
+            yield
+    return hashes
 
 
 def _set_buckets(count: int) -> int:

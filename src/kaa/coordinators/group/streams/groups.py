@@ -31,7 +31,7 @@ from kaa.coordinators.group.streams.member import (
     task_map,
 )
 from kaa.coordinators.group.streams.records import STREAMS_RECORDS, epoch_record
-from kaa.coordinators.group.streams.topology import Status
+from kaa.coordinators.group.streams.topology import Status, is_larger
 from kaa.coordinators.group.streams.update import Update, computed, stored_standby_count
 from kaa.coordinators.machine import CoordinatorError, CoordinatorResult
 from kaa.limits import GROUP_TOPICS_PER_PIECE, STREAMS_TASKS_PER_PIECE
@@ -109,7 +109,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsTimes]):
             subtopologies = request.topology.subtopologies
         elif group is not None and group.topology is not None:
             subtopologies = group.topology.subtopologies.values()
-        if len(subtopologies) > GROUP_TOPICS_PER_PIECE:
+        if is_larger(subtopologies, GROUP_TOPICS_PER_PIECE):
             return True
         names = (name for one in subtopologies for name in one.source_topics)
         ids = (self.topics.topic_id(name) for name in names)

@@ -20,9 +20,10 @@ gone. A topology that makes no sense is refused with STREAMS_INVALID_TOPOLOGY.
 from __future__ import annotations
 
 from enum import IntEnum
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.coordinators.group.java_order import java_string_order, map_order, string_hash
+from kaa.coordinators.group.java_order import java_string_order, map_order, name_hashes, string_hash
 from kaa.coordinators.machine import CoordinatorError
 from kaa.limits import GROUP_TOPICS_PER_PIECE, STREAMS_TOPICS_NAMED_MAX
 from kaa.model.pieces import mapped
@@ -36,7 +37,7 @@ from kaa.wire.messages.offsets_streams import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from kaa.coordinators.group.topics import GroupTopics
     from kaa.model.pieces import Pieces
@@ -125,19 +126,43 @@ class ConfiguredTopology(NamedTuple):
 # --- what members send, and what is stored
 
 
+def is_larger(subtopologies: Iterable[k88.Subtopology | Subtopology], entries_max: int) -> bool:
+    """Whether they have more entries than this, found out without a look at all of very many."""
+    sizes = (size for one in subtopologies for size in _sizes(one))
+    return any(entries > entries_max for entries in accumulate(sizes))
+
+
+def _sizes(one: k88.Subtopology | Subtopology) -> Iterator[int]:
+    yield 1 + len(one.source_topics) + len(one.repartition_sink_topics)
+    for group in one.copartition_groups:
+        yield 1 + len(group.source_topics) + len(group.repartition_source_topics)
+    for topics in (one.state_changelog_topics, one.repartition_source_topics):
+        for topic in topics:
+            yield 1 + len(topic.topic_configs)
+
+
 def topology_value(topology: k88.Topology) -> Pieces[StreamsGroupTopologyValue]:
-    subtopologies = yield from mapped(_subtopology, topology.subtopologies)
+    subtopologies: list[Subtopology] = []
+    left = GROUP_TOPICS_PER_PIECE
+    for one in topology.subtopologies:
+        subtopologies.append((yield from _subtopology(one)))
+        left -= sum(_sizes(one))
+        if left <= 0:
+            left = GROUP_TOPICS_PER_PIECE
+            yield
     return StreamsGroupTopologyValue(epoch=topology.epoch, subtopologies=subtopologies)
 
 
-def _subtopology(one: k88.Subtopology) -> Subtopology:
+def _subtopology(one: k88.Subtopology) -> Pieces[Subtopology]:
+    changelogs = yield from mapped(_topic_info, one.state_changelog_topics)
+    repartitioned = yield from mapped(_topic_info, one.repartition_source_topics)
     return Subtopology(
         subtopology_id=one.subtopology_id,
         source_topics=one.source_topics,
         source_topic_regex=one.source_topic_regex,
-        state_changelog_topics=[_topic_info(each) for each in one.state_changelog_topics],
+        state_changelog_topics=changelogs,
         repartition_sink_topics=one.repartition_sink_topics,
-        repartition_source_topics=[_topic_info(each) for each in one.repartition_source_topics],
+        repartition_source_topics=repartitioned,
         copartition_groups=[
             CopartitionGroup(
                 source_topics=each.source_topics,
@@ -229,9 +254,9 @@ class _Configuration:
     def run(self) -> Pieces[ConfiguredTopology]:
         self._check_sources()
         yield
-        self._decided = self._repartition_counts()
+        self._decided = yield from self._repartition_counts()
         yield
-        self._check_copartitioning()
+        yield from self._check_copartitioning()
         yield
         for one in self._subtopologies:
             count = self._task_count(one)
@@ -241,7 +266,8 @@ class _Configuration:
         ordered = sorted(by_id, key=java_string_order)
         found = yield from mapped(lambda name: self._configured(by_id[name]), ordered)
         configured = dict(zip(ordered, found, strict=True))
-        missing = self._missing(configured)
+        yield
+        missing = yield from self._missing(configured)
         problem = None
         if missing:
             detail = f"Internal topics are missing: {_named(missing)}"
@@ -269,19 +295,25 @@ class _Configuration:
             )
         return count
 
-    def _repartition_counts(self) -> dict[str, int]:
+    def _repartition_counts(self) -> Pieces[dict[str, int]]:
         counts = {
             topic.name: topic.partitions
             for one in self._subtopologies
             for topic in one.repartition_source_topics
             if topic.partitions
         }
+        left = GROUP_TOPICS_PER_PIECE
         while True:
             is_progress = is_open = False
             for one in self._subtopologies:
+                left -= 1
                 for sink in one.repartition_sink_topics:
                     if sink in counts:
                         continue
+                    left -= len(one.source_topics) + len(one.repartition_source_topics)
+                    if left <= 0:
+                        left = GROUP_TOPICS_PER_PIECE
+                        yield
                     count = self._largest_source(one, counts)
                     if count is None:
                         is_open = True
@@ -313,9 +345,11 @@ class _Configuration:
 
     # --- copartition groups
 
-    def _check_copartitioning(self) -> None:
+    def _check_copartitioning(self) -> Pieces[None]:
         internal = [topic for one in self._subtopologies for topic in one.repartition_source_topics]
-        fixed = [topic.name for topic in internal if topic.partitions]
+        fixed = {topic.name: self._count(topic.name) for topic in internal if topic.partitions}
+        fixed_counts = set(fixed.values())
+        left = GROUP_TOPICS_PER_PIECE
         flexible = {topic.name for topic in internal if not topic.partitions}
         for one in self._subtopologies:
             for group in one.copartition_groups:
@@ -324,10 +358,20 @@ class _Configuration:
                     one.repartition_source_topics[place].name
                     for place in group.repartition_source_topics
                 }
+                left -= 1 + len(names)
+                if left <= 0:
+                    left = GROUP_TOPICS_PER_PIECE
+                    yield
                 if names:
-                    self._copartition(names, fixed, flexible)
+                    self._copartition(names, fixed, fixed_counts, flexible)
 
-    def _copartition(self, names: set[str], fixed: list[str], flexible: set[str]) -> None:
+    def _copartition(
+        self,
+        names: set[str],
+        fixed: Mapping[str, int],
+        fixed_counts: set[int],
+        flexible: set[str],
+    ) -> None:
         counts = {name: self._count(name) for name in sorted(names, key=java_string_order)}
         repartitioned = {
             name: count for name, count in counts.items() if name in flexible or name in fixed
@@ -339,9 +383,9 @@ class _Configuration:
             count = next(iter(external.values()))
         elif fixed:
             # All that are fixed anywhere, as Kafka has it.
-            if len({self._count(name) for name in fixed}) > 1:
+            if len(fixed_counts) > 1:
                 raise _unequal(repartitioned)
-            count = self._count(fixed[0])
+            count = next(iter(fixed_counts))
         else:
             count = max(repartitioned.values())
         for name, decided in repartitioned.items():
@@ -372,7 +416,9 @@ class _Configuration:
             {one.key: one.value for one in topic.topic_configs},
         )
 
-    def _missing(self, configured: Mapping[str, ConfiguredSubtopology]) -> dict[str, InternalTopic]:
+    def _missing(
+        self, configured: Mapping[str, ConfiguredSubtopology]
+    ) -> Pieces[dict[str, InternalTopic]]:
         wanted = {
             topic.name: topic
             for one in configured.values()
@@ -381,6 +427,7 @@ class _Configuration:
                 *one.state_changelog_topics.values(),
             )
         }
+        yield from name_hashes(wanted)
         missing = {}
         for name in map_order(wanted, string_hash):
             existing = self._existing.get(name)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.group.modern.group import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from kaa.coordinators.group.streams.topology import is_larger
 from kaa.coordinators.machine import CoordinatorError
+from kaa.limits import STREAMS_TOPOLOGY_ENTRIES_MAX
 from kaa.wire.errors import Errors
 
 if TYPE_CHECKING:
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
 
 def validate_streams_heartbeat(request: StreamsGroupHeartbeatRequest) -> None:
     """CoordinatorError for a request that is refused whatever the group is."""
+    if request.topology is not None and is_larger(
+        request.topology.subtopologies, STREAMS_TOPOLOGY_ENTRIES_MAX
+    ):
+        raise CoordinatorError(
+            Errors.STREAMS_INVALID_TOPOLOGY,
+            f"A topology can have at most {STREAMS_TOPOLOGY_ENTRIES_MAX:,} subtopologies, topics "
+            "with their settings, and places in copartition groups together.",
+        )
     problem = _unsupported(request) or _problem(request)
     if problem is not None:
         raise CoordinatorError(Errors.INVALID_REQUEST, problem)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from kaa.coordinators.group.streams.topology import Status
-from kaa.limits import GROUP_TOPICS_PER_PIECE, STREAMS_TASKS_PER_PIECE
+from kaa.limits import GROUP_TOPICS_PER_PIECE, RECORDS_PER_PIECE, STREAMS_TASKS_PER_PIECE
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k88_streams_group_heartbeat import Topology
+from kaa.wire.messages.k88_streams_group_heartbeat import CopartitionGroup, Topology
 from tests.unit.coordinators.group.streams.bench import (
     AT_ONCE,
     StreamsBench,
+    copartitioned,
+    info,
     shown,
     subtopology,
     topology,
@@ -161,3 +163,26 @@ def test_a_topic_that_goes_between_two_pieces_is_missed_by_the_next_heartbeat() 
         assert set(bench.statuses(answer)) == {Status.MISSING_SOURCE_TOPICS}, piece
         piece += 1
     assert count > 3
+
+
+def test_an_application_of_very_many_internal_topics_is_handled_in_pieces() -> None:
+    bench = StreamsBench()
+    changelogs = [info(f"changelog-{number}") for number in range(4_000)]
+    bench.ask(topology=topology(subtopology(state_changelog_topics=changelogs)))
+    # They are taken over, and hashed, a hundred at a time.
+    assert bench.pieces > 2 * len(changelogs) // RECORDS_PER_PIECE
+
+
+def test_copartition_groups_of_very_many_topics_are_handled_in_pieces() -> None:
+    groups = [copartitioned([0], []) for _ in range(3_000)]
+
+    def pieces(*groups: CopartitionGroup) -> int:
+        bench = StreamsBench()
+        names = [f"n{number}" for number in range(300)]
+        for name in names:
+            bench.create(name, 1)
+        bench.ask(topology=topology(subtopology("0", *names, copartition_groups=list(groups))))
+        return bench.pieces
+
+    few = pieces(groups[0])
+    assert pieces(*groups) >= few + 2 * len(groups) // GROUP_TOPICS_PER_PIECE

@@ -1,17 +1,26 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kaa.coordinators.group.streams.validate import validate_streams_heartbeat
 from kaa.coordinators.machine import CoordinatorError
+from kaa.limits import STREAMS_TOPOLOGY_ENTRIES_MAX
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k88_streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
+    Subtopology,
     TaskOffset,
 )
-from tests.unit.coordinators.group.streams.bench import info, subtopology, task_ids, topology
+from tests.unit.coordinators.group.streams.bench import (
+    copartitioned,
+    info,
+    subtopology,
+    task_ids,
+    topology,
+)
 
 OFFSET = TaskOffset(subtopology_id="0", partition=0, offset=1)
 REFUSED: list[dict[str, Any]] = [
@@ -54,3 +63,22 @@ def test_what_is_not() -> None:
     assert validate(member_epoch=-1, topology=None) is Errors.NONE
     stated = topology(subtopology(state_changelog_topics=[info("c", 3)]))
     assert validate(topology=stated) is Errors.STREAMS_INVALID_TOPOLOGY
+
+
+@pytest.mark.parametrize(
+    "largest",
+    [
+        lambda count: [subtopology("0", *(["t"] * (count - 1)))],
+        lambda count: [subtopology(state_changelog_topics=[info("c")] * ((count - 2) // 2))],
+        lambda count: [subtopology(repartition_source_topics=[info("r")] * ((count - 2) // 2))],
+        lambda count: [subtopology(repartition_sink_topics=["r"] * (count - 2))],
+        lambda count: [subtopology(copartition_groups=[copartitioned([0] * (count - 3), [])])],
+        lambda count: [subtopology(copartition_groups=[copartitioned([], [0] * (count - 3))])],
+        lambda count: [subtopology()] * (count // 2),
+    ],
+)
+def test_a_topology_that_is_too_large(largest: Callable[[int], list[Subtopology]]) -> None:
+    count = STREAMS_TOPOLOGY_ENTRIES_MAX
+    assert validate(topology=topology(*largest(count))) is Errors.NONE
+    refused = validate(topology=topology(*largest(count + 2)))
+    assert refused is Errors.STREAMS_INVALID_TOPOLOGY
