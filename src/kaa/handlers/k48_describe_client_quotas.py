@@ -20,6 +20,8 @@ from kaa.wire.messages.k48_describe_client_quotas import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kaa.controller.image import QuotaEntity
     from kaa.handlers.context import Answer, RequestContext
     from kaa.model.pieces import Pieces
@@ -43,22 +45,26 @@ def handle(
     if problem is not None:
         error, message = problem
         return DescribeClientQuotasResponse(error_code=error, error_message=message, entries=None)
-    matching = [
-        (entity, dict(values))
-        for entity, values in services.image.quotas.items()
-        if _is_match(entity, components, strict=request.strict)
-    ]
-    return Pending(in_turns(_response(matching)))
+    return Pending(in_turns(_response(services.image.quotas, components, strict=request.strict)))
 
 
 def _response(
-    found: list[tuple[QuotaEntity, dict[str, float]]],
+    quotas: Mapping[QuotaEntity, Mapping[str, float]],
+    components: list[ComponentData],
+    *,
+    strict: bool,
 ) -> Pieces[DescribeClientQuotasResponse]:
-    entries = yield from mapped(lambda one: _entry(*one), found)
-    return DescribeClientQuotasResponse(entries=entries)
+    def entry(entity: QuotaEntity) -> EntryData | None:
+        # It may have gone since the first piece.
+        values = quotas.get(entity)
+        is_wanted = values is not None and _is_match(entity, components, strict=strict)
+        return _entry(entity, values) if values is not None and is_wanted else None
+
+    found = yield from mapped(entry, list(quotas))
+    return DescribeClientQuotasResponse(entries=[one for one in found if one is not None])
 
 
-def _entry(entity: QuotaEntity, values: dict[str, float]) -> EntryData:
+def _entry(entity: QuotaEntity, values: Mapping[str, float]) -> EntryData:
     return EntryData(
         entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
         values=[ValueData(key=key, value=value) for key, value in sorted(values.items())],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.coordinators.machine import CoordinatorError
+from kaa.model.pieces import mapped
 from kaa.net.pending import Pending
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k92_delete_share_group_offsets import (
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kaa.handlers.context import Answer, RequestContext
+    from kaa.model.pieces import Pieces
     from kaa.serving.services import Services
     from kaa.wire.messages.k92_delete_share_group_offsets import DeleteShareGroupOffsetsRequest
     from kaa.wire.primitives import Uuid
@@ -29,8 +31,8 @@ def handle(
         return _refused(CoordinatorError(Errors.INVALID_GROUP_ID).for_clients())
     names = [topic.topic_name for topic in request.topics]
 
-    def respond(outcomes: dict[Uuid, Errors]) -> DeleteShareGroupOffsetsResponse:
-        topics = [_topic(services, name, outcomes) for name in names]
+    def respond(outcomes: dict[Uuid, Errors]) -> Pieces[DeleteShareGroupOffsetsResponse]:
+        topics = yield from mapped(lambda name: _topic(services, name, outcomes), names)
         return DeleteShareGroupOffsetsResponse(responses=topics)
 
     return Pending(services.share_offsets.delete(request.group_id, names, _refused, respond))

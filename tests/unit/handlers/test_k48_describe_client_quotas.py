@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from kaa.controller.image import QuotaEntity
+from kaa.handlers.k48_describe_client_quotas import _response
+from kaa.model.pieces import finish
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k48_describe_client_quotas import (
     ComponentData,
@@ -88,3 +90,19 @@ def test_filters_that_make_no_sense(
     assert response.error_code == error
     assert response.error_message
     assert response.entries is None
+
+
+def test_others_have_turns_while_entities_are_looked_at(node: Node) -> None:
+    kept: QuotaEntity = (("user", "250"),)
+    for number in range(251):
+        name = EntityData(entity_type="user", entity_name=str(number))
+        node.replay(ClientQuotaRecord(entity=[name], key="some_rate", value=1.0))
+    quotas = node.services.image.quotas
+    components = request(("user", ANY, None)).components
+    pieces = _response(quotas, components, strict=False)
+    next(pieces)
+    for entity in [entity for entity in quotas if entity != kept]:
+        del quotas[entity]
+    found = finish(pieces).entries or []
+    # What went before its piece is left out.
+    assert [entry.entity[0].entity_name for entry in found] == [*map(str, range(100)), "250"]

@@ -178,14 +178,14 @@ class ShareGroupOffsets:
         group_id: str,
         names: Sequence[str],
         refused: Callable[[CoordinatorError], R],
-        respond: Callable[[dict[Uuid, Errors]], R],
+        respond: Callable[[dict[Uuid, Errors]], Pieces[R]],
     ) -> R:
         """Responds with what became of the topics that the group has state of, by topic id."""
         try:
             outcomes = await self._delete(group_id, names)
         except CoordinatorError as refusal:
             return refused(refusal.for_clients())
-        return respond(outcomes)
+        return await in_turns(respond(outcomes))
 
     async def _alter(
         self, group_id: str, wanted: Mapping[str, Mapping[int, int]]

@@ -59,7 +59,7 @@ def test_offsets_are_altered_and_deleted() -> None:
         altered = node.run(offsets.alter("g", {"t": {0: 4, 9: 1}}, refused, in_pieces))
         assert altered == {topic_id(node): {0: Errors.NONE}}
         assert described(node, None) == {"t": {0: ShareOffset(Errors.NONE, 4, 0, 6)}}
-        deleted = node.run(offsets.delete("g", ["t", "absent"], refused, lambda found: found))
+        deleted = node.run(offsets.delete("g", ["t", "absent"], refused, in_pieces))
         assert deleted == {topic_id(node): Errors.NONE}
         assert described(node, None) == {}
         assert described(node, {"t": [0]})["t"][0] == ShareOffset()
@@ -70,6 +70,6 @@ def test_a_change_is_refused_as_a_whole() -> None:
         offsets = node.services.share_offsets
         altered = offsets.alter("g", {"t": {0: 4}}, refused, lambda _: in_pieces(Errors.NONE))
         assert node.run(altered) is Errors.NOT_COORDINATOR
-        deleted = offsets.delete("g", ["t"], refused, lambda _: Errors.NONE)
+        deleted = offsets.delete("g", ["t"], refused, lambda _: in_pieces(Errors.NONE))
         assert node.run(deleted) is Errors.NOT_COORDINATOR
         assert described(node, None) is Errors.NOT_COORDINATOR
