@@ -308,8 +308,9 @@ CONSUMER_GROUP_ASSIGNOR_PAUSE_MS = 1
 CONSUMER_GROUP_ASSIGNOR_ROUNDS_MAX = 16
 # Shortest time between two resolutions of the regular expressions of a group. Fixed in Kafka.
 CONSUMER_GROUP_REGEX_REFRESH_MS_MIN = 10_000
-# Matches in one go, of one topic and one expression each; several of them make a slice.
-CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX = 100
+# Matches in one go, of one topic and one expression each, 40 us where that is expensive; several of
+# them make a slice.
+CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX = 25
 # Topics among those that match which are hashed in one go; several of them make a slice.
 CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX = 20
 # Hashes of the topics of groups that are kept, and that are made in a turn, ten microseconds each.

@@ -10,8 +10,10 @@ from kaa.coordinators.group.consumer import regex as regex_module
 from kaa.coordinators.group.consumer.group import ConsumerGroupState, ResolvedRegex
 from kaa.coordinators.group.consumer.regex import resolve, resolved_records
 from kaa.limits import (
+    CONSUMER_GROUP_ASSIGNOR_SLICE_STEPS_MAX,
     CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX,
     CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX,
+    LOOP_HELD_MS_MAX,
     NAMES_ANSWERED_PER_SLICE_MAX,
 )
 from kaa.model.pieces import finish
@@ -49,8 +51,9 @@ def test_the_hash_of_what_matches_is_prepared_in_pieces() -> None:
         for _ in resolve(["many-.*"], bench.topics, 0)
     ]
     step = CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX
-    # It is compiled in a step of its own.
-    assert prepared == [0, step, 2 * step, 3 * step]
+    # It is compiled in a step of its own, and matched with these names and t.
+    before = 1 + (len(names) + 1) // CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX
+    assert prepared == [0] * before + [step, 2 * step, 3 * step]
     assert bench.topics.is_prepared(names)
     assert not bench.topics.is_prepared(["t"])
 
@@ -76,6 +79,12 @@ def test_many_expressions_are_matched_in_as_small_steps_as_one(
     assert done == {"compiled": 30, "matched": 3_000}
     most = {what: max(b[what] - a[what] for a, b in pairwise(steps)) for what in done}
     assert most == {"compiled": 1, "matched": CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX}
+
+
+def test_a_slice_of_expensive_matches_is_short() -> None:
+    # In an expression of the largest size, a match has been seen to take 40 us.
+    matches = CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX * CONSUMER_GROUP_ASSIGNOR_SLICE_STEPS_MAX
+    assert matches * 0.04 <= LOOP_HELD_MS_MAX / 2
 
 
 def test_records_of_many_expressions_are_made_in_pieces() -> None:
