@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from kaa.config.entity import IP, USER
-from kaa.config.values import ConfigType
+from kaa.config.values import ConfigType, shown
 from kaa.controller.image import quota_entity
 from kaa.controller.result import ControllerError, ControllerResult, check_record_count
 from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
@@ -112,7 +112,7 @@ def _alter(
         if count % NAMES_ANSWERED_PER_SLICE_MAX == 0:
             yield
         if operation.key in wanted:
-            raise ControllerError(Errors.INVALID_REQUEST, f"{operation.key} is given twice")
+            raise ControllerError(Errors.INVALID_REQUEST, f"{shown(operation.key)} is given twice")
         wanted[operation.key] = None if operation.remove else operation.value
     _check_entity(entity)
     current = state.image.quotas.get(entity, {})
@@ -137,7 +137,7 @@ def _check_entity(entity: QuotaEntity) -> None:
     for kind, name in entity:
         if kind not in _KINDS:
             raise ControllerError(
-                Errors.INVALID_REQUEST, f"{kind} is not a type of entity that has quotas"
+                Errors.INVALID_REQUEST, f"{shown(kind)} is not a type of entity that has quotas"
             )
         if name is not None and not name:
             raise ControllerError(Errors.INVALID_REQUEST, f"the {kind} is empty")
@@ -149,7 +149,7 @@ def _check_entity(entity: QuotaEntity) -> None:
             )
         if kinds["ip"] is not None and not _is_address(kinds["ip"]):
             raise ControllerError(
-                Errors.INVALID_REQUEST, f"{kinds['ip']} is neither an address nor a host"
+                Errors.INVALID_REQUEST, f"{shown(kinds['ip'])} is neither an address nor a host"
             )
 
 
@@ -166,7 +166,7 @@ def _check_value(entity: QuotaEntity, key: str, value: float) -> None:
     is_address = entity[0][0] == "ip"
     found = IP.get(key) if is_address else USER.get(key) if key in _USER_QUOTAS else None
     if found is None:
-        raise ControllerError(Errors.INVALID_REQUEST, f"there is no such quota as {key}")
+        raise ControllerError(Errors.INVALID_REQUEST, f"there is no such quota as {shown(key)}")
     if value <= 0:
         raise ControllerError(Errors.INVALID_REQUEST, f"{key} must be greater than 0")
     largest = _INTEGER_MAX.get(found.type)

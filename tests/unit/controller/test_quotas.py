@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kaa.controller.port import ControllerRequestContext
-from kaa.limits import NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
+from kaa.limits import CONFIG_SHOWN_CHARACTERS_MAX, NAMES_ANSWERED_PER_SLICE_MAX, RECORDS_PER_PIECE
 from kaa.wire.errors import Errors
 from kaa.wire.messages.k49_alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -15,6 +15,7 @@ from kaa.wire.messages.metadata_settings import ClientQuotaRecord
 from tests.unit.controller.cluster import Cluster
 
 Entity = dict[str, str | None]
+LONG = "n" * 30_000
 
 
 def entry(entity: Entity, **values: float | None) -> RequestEntryData:
@@ -123,3 +124,22 @@ def test_validate_only() -> None:
     change = entry({"user": "u"}, producer_byte_rate=1)
     assert alter(cluster, change, validate_only=True) == [Errors.NONE]
     assert cluster.image.quotas == {}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        entry({"ip": LONG}, connection_creation_rate=1),
+        entry({LONG: "a"}, producer_byte_rate=1),
+        entry({"user": "a"}, **{LONG: 1}),
+        RequestEntryData(
+            entity=[EntityData(entity_type="user", entity_name="a")],
+            ops=[OpData(key=LONG, value=1.0)] * 2,
+        ),
+    ],
+)
+def test_a_refusal_does_not_repeat_all_of_a_long_name(wrong: RequestEntryData) -> None:
+    (refused,) = Cluster(0).send(AlterClientQuotasRequest(entries=[wrong])).entries
+    assert refused.error_code == Errors.INVALID_REQUEST
+    assert "n..." in refused.error_message
+    assert len(refused.error_message) < 2 * CONFIG_SHOWN_CHARACTERS_MAX
