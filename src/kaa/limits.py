@@ -290,8 +290,7 @@ REGEX_UNICODE_CLASSES_MAX = 8
 REGEX_BYTES_MAX = 1 << 19
 
 # --- groups
-# Topics that a member subscribes to by name, and the characters of all their names: more does not
-# fit into the record of a member. Protocols that it knows, and all metadata for them.
+# Topics that a member names, characters of the names, protocols that it knows, and their metadata.
 GROUP_SUBSCRIBED_NAMES_MAX = 20_000
 GROUP_SUBSCRIBED_CHARACTERS_MAX = 1 << 20
 CLASSIC_GROUP_PROTOCOLS_MAX = 1_000
@@ -308,10 +307,8 @@ CONSUMER_GROUP_ASSIGNOR_PAUSE_MS = 1
 CONSUMER_GROUP_ASSIGNOR_ROUNDS_MAX = 16
 # Shortest time between two resolutions of the regular expressions of a group. Fixed in Kafka.
 CONSUMER_GROUP_REGEX_REFRESH_MS_MIN = 10_000
-# Matches in one go, of one topic and one expression each, 40 us where that is expensive; several of
-# them make a slice.
+# Matches in one go, up to 40 us each, and hashes of topics that match; several such make a slice.
 CONSUMER_GROUP_REGEX_MATCHES_PER_STEP_MAX = 25
-# Topics among those that match which are hashed in one go; several of them make a slice.
 CONSUMER_GROUP_REGEX_HASHES_PER_STEP_MAX = 20
 # Hashes of the topics of groups that are kept, and that are made in a turn, ten microseconds each.
 GROUP_HASHES_MAX = 1_000
@@ -319,17 +316,14 @@ GROUP_TOPIC_HASHES_PER_PIECE = 100
 # Topics and partitions of a share group that are looked at before others have a turn.
 GROUP_TOPICS_PER_PIECE = 250
 GROUP_PARTITIONS_PER_PIECE = 2_000
-# Subtopologies of an application, their topics with the settings, and places in copartition groups.
+# Entries of a topology, and tasks that are assigned in one turn, a few microseconds each.
 STREAMS_TOPOLOGY_ENTRIES_MAX = 10_000
-# Tasks of a streams group that are assigned before others have a turn, a few microseconds each.
 STREAMS_TASKS_PER_PIECE = 500
-# Names of topics that members of a group subscribe to, and are put together between two turns.
+# Names of topics of members that are put together in one turn, and hashes of names that are kept.
 GROUP_NAMES_PER_PIECE = 20_000
-# Hashes of member ids that are remembered, some 100 bytes each.
 GROUP_MEMBER_HASHES_MAX = 10_000
-# Internal topics of streams groups of which is kept why they were refused, until members ask.
+# Internal topics of which is kept why they were refused, and topics that one message names.
 STREAMS_TOPIC_REFUSALS_MAX = 1_000
-# Topics that a message to such a member names, of those that it is about.
 STREAMS_TOPICS_NAMED_MAX = 3
 
 # --- transactions
