@@ -43,6 +43,7 @@ from kaa.log.names import (
     CLEAN_SHUTDOWN_FILE,
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
+    FUTURE_FOLDER_SUFFIX,
     LEADER_EPOCH_CHECKPOINT_FILE,
     LOG_START_OFFSET_CHECKPOINT_FILE,
     LOG_SUFFIX,
@@ -210,6 +211,8 @@ class _Loader:
         self._rescan: set[int] = set()
         # Whether the scan met a batch that is valid, but too far from the name of its segment.
         self._has_overflowed = False
+        # Whether the operator has been informed that recovery ended the log.
+        self._has_reported_cut = False
         # Base offsets of segments that came from splitting one; gaps between them are natural.
         self._split_offsets: set[int] = set()
         self._log_end_offset = options.log_start_offset
@@ -422,6 +425,7 @@ class _Loader:
 
     def _report_cut(self, segment: Segment, excess: int, later: list[Segment]) -> None:
         """Distinguishes what was never flushed, and may be torn, from what was, and is damaged."""
+        self._has_reported_cut = True
         end, durable = self._state.end_offset, self._options.recovery_point
         segments = f", with {count_text(len(later), 'later segment')}" if later else ""
         lost = f". Offsets {end} to {durable - 1} had been flushed, and are lost here"
@@ -518,13 +522,28 @@ class _Loader:
     def _check_end(self) -> None:
         """After a clean stop the cluster counts on this copy of all that was flushed. One that has
         lost some of it must not be taken for whole, nor be written to. After any other stop the
-        cluster knows, and goes by what was recovered.
+        cluster knows, and goes by what was recovered; the operator hears of it. A log without any
+        record is taken for lost (`kaa.log.lost`), and of a copy its move makes up for what it lost.
         """
         end, durable = self._log_end_offset, self._options.recovery_point
-        if self._options.clean and end < durable:
+        if end >= durable:
+            return
+        if self._options.clean:
             raise CorruptRecordsError(
                 f"{self._folder} ends at offset {end}, and went on to {durable} when the broker "
                 "was stopped"
+            )
+        is_empty = not len(self._segments) or end == self._segments.first.base_offset
+        is_future = self._folder.endswith(FUTURE_FOLDER_SUFFIX)
+        # Below its start the end is reported by itself, with what becomes of the log.
+        is_said = self._has_reported_cut or end < self._options.log_start_offset
+        if not is_empty and not is_future and not is_said:
+            self._directory.report(
+                f"{self._partition} ends at offset {end}: {self._folder} is shorter than it was. "
+                f"Offsets {end} to {durable - 1} had been flushed, and are lost here: files of it "
+                "were removed, or put back from an older copy. Only if the broker was killed while "
+                "it cut the log back to that of its leader, nothing is lost. Unless another "
+                "replica has the records, stop the broker and bring the files back from a copy"
             )
 
     def _load_producer_state(self) -> Iterator[RecoveryProgress]:

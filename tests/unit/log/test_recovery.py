@@ -16,7 +16,13 @@ import pytest
 
 from kaa.log.append import AppendSource, append_as_follower, append_as_leader
 from kaa.log.leader_epochs import EpochEntry
-from kaa.log.names import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
+from kaa.log.names import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_name,
+)
 from kaa.log.sim_files import CrashError, SimFiles
 from kaa.model.kinds import AppendOrigin
 from kaa.records.errors import CorruptRecordsError
@@ -198,6 +204,57 @@ def test_recovery_scans_only_behind_the_recovery_point() -> None:
     found = reload(files.restart("kill"), recovery_point=bases[2])
     assert found.log_end_offset == bases[2]
     assert found.segments.base_offsets == bases[:3]
+
+
+def _flushed(count: int = 20) -> tuple[SimFiles, list[int]]:
+    """The disk of a log that was killed when all of it was flushed, and its segments."""
+    files = new_disk()
+    log = new_log(files)
+    for n in range(count):
+        append_as_leader(log, batch(2, timestamp=n), leader_epoch=0, now_ms=n)
+    log.flush(now_ms=0)
+    log.directory.checkpoint_recovery_points()
+    return files, log.segments.base_offsets
+
+
+def _remove(files: SimFiles, base_offset: int, suffixes: tuple[str, ...]) -> None:
+    for suffix in suffixes:
+        files.unlink(f"{FOLDER}/{file_name(base_offset, suffix)}")
+
+
+ALL_FILES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_a_log_that_has_lost_what_was_flushed_is_recovered_and_named(is_cut: bool) -> None:
+    """An older file was put back, or the last segment removed; what is left is whole."""
+    files, bases = _flushed()
+    end = bases[-1]
+    if is_cut:
+        end += 2
+        files.open(f"{FOLDER}/{file_name(bases[-1], LOG_SUFFIX)}").truncate(len(batch(2)))
+    else:
+        _remove(files, bases[-1], ALL_FILES)
+    reports: list[str] = []
+    log = reload(files.restart("kill"), report=reports.append)
+    assert (log.log_end_offset, log.recovery_point) == (end, end)
+    (report,) = reports
+    assert report.startswith(f"topic-0 ends at offset {end}: {FOLDER} is shorter than it was. ")
+    assert f"Offsets {end} to 38 had been flushed, and are lost here" in report
+
+
+def test_a_loss_that_has_another_reason_is_reported_once() -> None:
+    files, bases = _flushed()
+    files.flip_bits(f"{FOLDER}/{file_name(bases[-1], LOG_SUFFIX)}", 50)
+    reports: list[str] = []
+    reload(files.restart("kill"), recovery_point=39, report=reports.append)
+    assert [report.partition(":")[0] for report in reports] == [
+        f"topic-0 was recovered up to offset {bases[-1]}"
+    ]
+    reports.clear()
+    reload(files.restart("kill"), log_start_offset=60, recovery_point=60, report=reports.append)
+    (report,) = [each for each in reports if "was recovered" not in each]
+    assert "begins at offset 60" in report
 
 
 @pytest.mark.parametrize("position", range(0, 700, 37))
