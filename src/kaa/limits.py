@@ -186,7 +186,7 @@ LOG_CLOSING_THREADS = 16
 # New partitions that get their logs in one turn of the loop; each is a millisecond or two of the
 # disk.
 PARTITIONS_MADE_PER_TURN_MAX = 1
-# Partitions that a message of a start names; of the others it says how many there are.
+# Partitions, or ranges of offsets, that a message of a start names; of others it counts how many.
 PARTITIONS_NAMED_MAX = 5
 # How long new folders are gathered before one sync of their directory makes all of them durable.
 FOLDER_SYNC_DELAY_SECONDS = 0.25

@@ -24,12 +24,13 @@ stable storage before the next flush.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaa.limits import SCAN_WINDOW_BYTES
+from kaa.limits import PARTITIONS_NAMED_MAX, SCAN_WINDOW_BYTES
 from kaa.log.cancelled_moves import read_cancelled
 from kaa.log.config import LogManagerConfig
 from kaa.log.errors import CorruptFileError
@@ -301,6 +302,7 @@ class _Loader:
 
     def _load_segments(self, names: list[str]) -> None:
         present = set(names)
+        orphans: set[int] = set()
         for name in names:
             base_offset = base_offset_of(name)
             if base_offset is None:
@@ -313,7 +315,44 @@ class _Loader:
                 name.endswith(SEGMENT_SUFFIXES)
                 and file_name(base_offset, LOG_SUFFIX) not in present
             ):
+                orphans.add(base_offset)
                 self._files.unlink(f"{self._folder}/{name}")
+        if orphans:
+            self._report_missing(sorted(orphans))
+
+    def _report_missing(self, orphans: list[int]) -> None:
+        """Names segments that were there, as their indexes show, and that others follow. What is
+        missing at the end shows by the recovery point. A kill may leave indexes of segments that
+        were compacted, or were never flushed; and below the first segment, of one that was deleted.
+        """
+        options, bases = self._options, self._segments.base_offsets
+        if not options.clean:
+            known = range(options.first_dirty_offset, options.recovery_point)
+            orphans = [each for each in orphans if each in known and not self._config.compact]
+        # By the segment that follows the first offset that is missing before it.
+        missing: dict[int, int] = {}
+        for orphan in orphans:
+            number = bisect_left(bases, orphan)
+            if number < len(bases) and bases[number] > options.log_start_offset:
+                missing.setdefault(bases[number], orphan)
+        if not missing:
+            return
+        gaps = [f"{start} to {end - 1}" for end, start in missing.items()]
+        named = ", ".join(gaps[:PARTITIONS_NAMED_MAX])
+        more = len(gaps) - PARTITIONS_NAMED_MAX
+        others = f" and {count_text(more, 'more range')}" if more > 0 else ""
+        path = f"{self._folder}/{file_name(next(iter(missing.values())), LOG_SUFFIX)}"
+        doubt = (
+            ". Only if the broker was killed while it deleted old segments, nothing is lost"
+            if not options.clean and list(missing) == bases[:1]
+            else ""
+        )
+        self._directory.report(
+            f"{path} is missing, and its index is there: offsets {named}"
+            f"{others} of {self._partition} "
+            f"are lost here, and what follows them is served{doubt}. Unless another replica has "
+            "the records, stop the broker and bring the files back from a copy"
+        )
 
     def _check_transaction_indexes(self) -> None:
         segments = list(self._segments)

@@ -257,6 +257,51 @@ def test_a_loss_that_has_another_reason_is_reported_once() -> None:
     assert "begins at offset 60" in report
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_segment_that_was_removed_is_named_by_its_index(number: int, *, is_clean: bool) -> None:
+    files, bases = _flushed(40)
+    for gone in (number, number + 1):
+        _remove(files, bases[gone], (LOG_SUFFIX,))
+    reports: list[str] = []
+    files = files.restart("kill")
+    log = reload(files, clean=is_clean, report=reports.append)
+    assert log.log_end_offset == 80
+    (report,) = reports
+    assert report.startswith(
+        f"{FOLDER}/{file_name(bases[number], LOG_SUFFIX)} is missing, and its index is there: "
+        f"offsets {bases[number]} to {bases[number + 2] - 1} of topic-0 are lost here"
+    )
+    assert ("Only if the broker was killed" in report) is (number == 0 and not is_clean)
+
+
+def test_an_index_that_a_kill_may_leave_shows_no_loss() -> None:
+    """Of a segment below the start, one that was compacted, one that was never flushed."""
+    reports: list[str] = []
+    for number, options in (
+        (0, {"log_start_offset": 12}),
+        (2, {"recovery_point": 20}),
+        (2, {"config": replace(SMALL, cleanup_policy=frozenset({"compact"}))}),
+    ):
+        files, bases = _flushed()
+        _remove(files, bases[number], (LOG_SUFFIX,))
+        reload(files.restart("kill"), report=reports.append, **options)
+    assert not [report for report in reports if "is missing" in report]
+
+
+def test_of_many_ranges_that_are_missing_some_are_named() -> None:
+    files, bases = _flushed(96)
+    gone = bases[1:-1:2]
+    for base_offset in gone:
+        _remove(files, base_offset, (LOG_SUFFIX,))
+    reports: list[str] = []
+    reload(files.restart("kill"), clean=True, report=reports.append)
+    (report,) = reports
+    assert len(gone) == 7
+    assert report.count(" to ") == 5
+    assert "and 2 more ranges of topic-0" in report
+
+
 @pytest.mark.parametrize("position", range(0, 700, 37))
 def test_damage_behind_the_recovery_point_ends_the_log_there(position: int) -> None:
     files = new_disk()
