@@ -55,6 +55,8 @@ class LeaderEpochCache:
             entries = [EpochEntry(int(e), int(s)) for e, s in decode_checkpoint(path, content, 2)]
         except ValueError:
             raise CorruptFileError(path, "an entry is not epoch and offset") from None
+        if any(epoch < 0 or start < 0 for epoch, start in entries):
+            raise CorruptFileError(path, "an epoch or an offset is below zero")
         return LeaderEpochCache(entries)
 
     def encode(self) -> bytes:

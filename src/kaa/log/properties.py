@@ -158,7 +158,7 @@ def read_clean_shutdown(files: Files, directory: str) -> int | None:
         return None
     try:
         return int(json.loads(content)["brokerEpoch"])
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         # Versions before 3.7 left an empty file; the stop was clean, the epoch is not known.
         return NO_BROKER_EPOCH
 
@@ -168,7 +168,7 @@ def read_stopped_directories(files: Files, directory: str) -> set[str]:
     try:
         ids = json.loads(read_whole(files, f"{directory}/{CLEAN_SHUTDOWN_FILE}"))["directoryIds"]
         return {str(each) for each in ids}
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return set()
 
 

@@ -75,7 +75,7 @@ def decode_quorum_state(path: str, content: bytes) -> QuorumStateData:
             current_voters=tuple(int(voter["voterId"]) for voter in voters),
             version=version,
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise CorruptFileError(path, "is not the JSON of a quorum state") from None
 
 

@@ -25,6 +25,12 @@ def test_file_bytes_are_kafkas() -> None:
         LeaderEpochCache.decode("f", b"0\n1\n0 x\n")
 
 
+@pytest.mark.parametrize("entry", [b"-1 0", b"0 -5"])
+def test_a_file_with_a_negative_number_is_damaged(entry: bytes) -> None:
+    with pytest.raises(CorruptFileError, match="below zero"):
+        LeaderEpochCache.decode("f", b"0\n1\n%b\n" % entry)
+
+
 def test_a_known_epoch_is_not_assigned_again() -> None:
     cache = _cache((0, 0), (2, 10))
     cache.assign(2, 50)

@@ -117,7 +117,11 @@ def test_clean_shutdown_marker() -> None:
     assert read_clean_shutdown(files.restart("lost"), "/d") is None
 
 
-@pytest.mark.parametrize("content", [b"", b'{"brokerEpoch":Infinity}', b'{"brokerEpoch":NaN}'])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b'{"brokerEpoch":Infinity}', b'{"brokerEpoch":NaN}', b"[" * 100_000],
+    ids=["empty", "infinite", "not a number", "deep"],
+)
 def test_a_marker_without_a_number_is_a_clean_stop_of_unknown_epoch(content: bytes) -> None:
     files = _files()
     _write(files, "/d/.kafka_cleanshutdown", content)
@@ -132,7 +136,11 @@ def test_a_clean_shutdown_marker_names_the_directories_of_the_broker() -> None:
     assert read_stopped_directories(files, "/d") == {str(uuid(1)), str(uuid(2))}
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"version":0,"brokerEpoch":15}'])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b'{"version":0,"brokerEpoch":15}', b"[" * 100_000],
+    ids=["empty", "no object", "Kafka's", "deep"],
+)
 def test_a_marker_of_others_names_no_directories(content: bytes) -> None:
     files = _files()
     _write(files, "/d/.kafka_cleanshutdown", content)

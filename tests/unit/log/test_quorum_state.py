@@ -24,6 +24,8 @@ KAFKA_V1 = (
     b'"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAABQ","data_version":1}'
 )
 
+INFINITE = KAFKA_V1.replace(b"3", b"Infinity", 1)
+DEEP = b"[" * 100_000
 # After this epoch there is none that a request could carry.
 OVER = KAFKA_V1.replace(b"3", b"2147483646", 1)
 
@@ -51,7 +53,18 @@ def test_written_state_survives_a_power_cut() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"[]", b"{}", b'{"data_version":2}', KAFKA_V1[:-1], KAFKA_V1.replace(b"AAB", b""), OVER],
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"data_version":2}',
+        KAFKA_V1[:-1],
+        KAFKA_V1.replace(b"AAB", b""),
+        OVER,
+        INFINITE,
+        DEEP,
+    ],
+    ids=range(9),
 )
 def test_damaged_state_is_corrupt(content: bytes) -> None:
     with pytest.raises(CorruptFileError):
