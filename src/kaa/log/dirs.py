@@ -35,7 +35,7 @@ from kaa.log.names import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Executor
 
     from kaa.log.files import DirectoryLock, Files
@@ -237,6 +237,26 @@ class LogDirectory:
 def is_log_directory(files: Files, path: str) -> bool:
     """Whether a folder is itself a log directory, whatever its name: no log has such files."""
     return any(files.exists(f"{path}/{name}") for name in (META_PROPERTIES_FILE, LOCK_FILE))
+
+
+def report_older_stops(
+    directories: Sequence[LogDirectory], epochs: Mapping[str, int | None]
+) -> None:
+    """Names directories that were stopped in an earlier life of the broker than others, by the
+    broker epochs of their markers. One without a marker, or of an unknown epoch, tells nothing.
+    """
+    known = [(epochs.get(each.path), each) for each in directories]
+    stops = [(epoch, each) for epoch, each in known if epoch is not None and epoch >= 0]
+    newest, other = max(stops, key=lambda stop: stop[0], default=(-1, None))
+    for epoch, directory in stops:
+        if other is not None and epoch < newest:
+            directory.report(
+                f"{directory.path} is as it was at an earlier stop, in broker epoch {epoch} and "
+                f"not in {newest} as {other.path}: it was away when the broker ran since, or put "
+                "back from an older copy. If it is a copy, what was written to its logs since is "
+                "lost here, unless another replica has it: stop the broker and bring the newest "
+                "files back"
+            )
 
 
 def nested_text(path: str) -> str:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from kaa.limits import LOGS_PER_SLICE_MAX, PREFERRED_DIRECTORIES_MAX
 from kaa.log.cancelled_moves import is_void
 from kaa.log.cleaner import LogCleaner
-from kaa.log.dirs import LogDirectory, is_log_directory, nested_text
+from kaa.log.dirs import LogDirectory, is_log_directory, nested_text, report_older_stops
 from kaa.log.errors import LogError, StorageError, is_shortage
 from kaa.log.files import TEMPORARY_SUFFIX
 from kaa.log.futures import FutureLogs
@@ -174,6 +174,7 @@ class LogManager:
                 directory.fail(error)
             else:
                 self.clean_broker_epochs[directory.path] = epoch
+        report_older_stops(self.online_directories, self.clean_broker_epochs)
         is_whole = stopped <= {str(directory.directory_id) for directory in self.directories}
         epochs = {self.clean_broker_epochs.get(directory.path) for directory in self.directories}
         epoch = epochs.pop() if len(epochs) == 1 and is_whole else None

@@ -655,8 +655,15 @@ def test_a_stop_is_not_clean_without_one_of_its_directories() -> None:
 
 def test_a_stop_of_which_directories_tell_different_epochs_is_not_clean() -> None:
     files = _stopped(A, B)
-    write_clean_shutdown(files, B, 14)
-    assert _identified(new_manager(files, (A, B))).read_clean_shutdowns() == -1
+    for epoch, is_older in ((14, True), (-1, False)):
+        write_clean_shutdown(files, B, epoch)
+        manager, reports = _identified(new_manager(files, (A, B))), list[str]()
+        for directory in manager.directories:
+            directory.report = reports.append
+        assert manager.read_clean_shutdowns() == -1
+        starts = [report.partition(":")[0] for report in reports]
+        named = f"{B} is as it was at an earlier stop, in broker epoch 14 and not in 15 as {A}"
+        assert starts == ([named] if is_older else [])
 
 
 def test_a_clean_stop_of_kafka_names_no_directories() -> None:
