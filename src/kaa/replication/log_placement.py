@@ -42,9 +42,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kaa.controller.directories import LOST, MIGRATING, RESERVED
 from kaa.log.errors import LogError, ShortageError
-from kaa.log.names import STRAY_FOLDER_SUFFIX
+from kaa.log.names import STRAY_FOLDER_SUFFIX, parse_folder_name
 from kaa.model.topics import TopicPartition
 from kaa.replication.start_report import (
+    begun_beside_text,
     begun_empty_text,
     copy_text,
     kept_text,
@@ -87,7 +88,7 @@ class ReplicaLogs:
         # Replicas whose log could not be made because too many files were open.
         self.short: set[PartitionName] = set()
         # Partitions without a log at the start that may have had one before.
-        self._begun_empty: list[PartitionName] = []
+        self._begun_empty: dict[PartitionName, None] = {}
 
     def begin(self) -> None:
         """The broker starts, and opens the logs of all its replicas."""
@@ -114,14 +115,13 @@ class ReplicaLogs:
             for folder in self._logs.lost.void_folders(name):
                 self._report(void_text(folder, str(self._logs.void.path)))
         for folder in self._logs.strays:
-            outdone = self._logs.lost.outdone.get(folder)
-            self._report(outdone_text(folder, outdone) if outdone else stray_text(folder))
+            self._report_stray(folder)
         self._report_outdated(partitions)
         for has_other, text in ((False, missing_text), (True, missing_copy_text)):
             if missing[has_other]:
                 self._report(text(missing[has_other]))
         if self._begun_empty:
-            self._report(begun_empty_text(self._begun_empty))
+            self._report(begun_empty_text(list(self._begun_empty)))
             self._begun_empty.clear()
 
     def _report_outdated(self, partitions: Mapping[PartitionName, Partition]) -> None:
@@ -143,6 +143,16 @@ class ReplicaLogs:
                 found.setdefault((partition.log.directory.path, place), []).append(key)
         for (path, place), keys in found.items():
             self._report(outdated_text(keys, path, place))
+
+    def _report_stray(self, folder: str) -> None:
+        """Where an empty log has begun in its place, it shows that there was one."""
+        found = parse_folder_name(folder.rpartition("/")[2])
+        if found is None or found.partition not in self._begun_empty:
+            outdone = self._logs.lost.outdone.get(folder)
+            self._report(outdone_text(folder, outdone) if outdone else stray_text(folder))
+            return
+        del self._begun_empty[found.partition]
+        self._report(begun_beside_text(folder, str(found.partition)))
 
     def open(self, topic: TopicImage, number: int, image: PartitionImage) -> UnifiedLog | None:
         """The log of a replica; None if there must be none, or its directory is offline."""
@@ -186,7 +196,7 @@ class ReplicaLogs:
                 return None
             directory_id = place.directory
             if self._is_starting and may_be_only_copy(image, self._node_id):
-                self._begun_empty.append((topic.name, number))
+                self._begun_empty[topic.name, number] = None
         try:
             return self._logs.get_or_create(
                 key, topic.id, self._wall_ms(), directory_id=directory_id

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kaa.limits import PARTITIONS_NAMED_MAX
+from kaa.log.names import PARTITION_METADATA_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,6 +102,19 @@ def _range(progress: LogExtent) -> str:
     return (
         f"offsets {progress.start_offset} to {progress.end_offset} (the end), the last of leader "
         f"epoch {progress.leader_epoch}"
+    )
+
+
+def begun_beside_text(folder: str, name: str) -> str:
+    """Of a log that was put aside since it does not name the topic, and in whose place an empty one
+    begins: the topic was made again, or the file with its id is not what it was.
+    """
+    return (
+        f"{folder} was the log of {name}, and its {PARTITION_METADATA_FILE} does not name this "
+        f"topic: it was put aside, and {name} begins empty. Delete the folder if it is of an "
+        "earlier topic of that name. If it is of this one, stop the broker, put the id of the "
+        f"topic into the file, and the folder in the place of {name}, without what was written "
+        "there since, and start the broker"
     )
 
 

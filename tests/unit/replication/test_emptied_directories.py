@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kaa.log.checkpoints import encode_offset_checkpoint
 from kaa.log.files import remove_tree, write_atomically
-from kaa.log.properties import read_meta_properties, write_meta_properties
+from kaa.log.properties import read_meta_properties, write_meta_properties, write_topic_id
 from kaa.wire.errors import Errors
 from tests.support.ids import uuid
 from tests.unit.replication.movers import KEY, create, find, log_of, new_files, node, plain, until
@@ -84,6 +84,21 @@ def test_log_of_which_nothing_tells_begins_empty_and_not_without_a_word() -> Non
     assert "begin empty" in line
     reports = asyncio.run(reports_of(files, None, only))
     assert not [line for line in reports if "no log was found" in line]
+
+
+def test_log_that_names_another_topic_is_shown_where_an_empty_one_takes_its_place() -> None:
+    files, only = new_files(), "log.dirs=/a"
+    path = asyncio.run(filled(files, only))
+    files.unlink(f"{path}/{KEY}/partition.metadata")
+    write_topic_id(files, f"{path}/{KEY}", uuid(99))
+    reports = asyncio.run(reports_of(files, None, only))
+    (aside,) = [name for name in files.list_directory(path) if name.endswith("-stray")]
+    (line,) = [line for line in reports if aside in line]
+    assert line.startswith(
+        f"{path}/{aside} was the log of t-0, and its partition.metadata does not"
+    )
+    assert "it was put aside, and t-0 begins empty" in line
+    assert not [line for line in reports if "nothing shows that there ever was one" in line]
 
 
 def test_first_start_marks_its_directories_before_there_is_a_log() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from kaa.log.lost import LogExtent, Outdone
 from kaa.replication.start_report import (
+    begun_beside_text,
     begun_empty_text,
     missing_copy_text,
     missing_text,
@@ -19,6 +20,9 @@ def test_partitions_are_named_and_many_are_counted() -> None:
 
 def test_texts_say_what_to_do() -> None:
     assert "Delete the folder" in stray_text("/a/t-0.stray")
+    beside = begun_beside_text("/a/t-0.1-stray", "t-0")
+    assert "Delete the folder if it is of an earlier topic" in beside
+    assert "put the id of the topic into the file" in beside
     alone = missing_text([("t", 0)])
     assert "Bring the disk back that they are on and restart" in alone
     assert "delete and create the topics" in alone.partition("Only if it is gone for good")[2]
