@@ -91,12 +91,15 @@ class BrokerLifecycle:
         """
         self._trouble = trouble
         self._config = config
+        self._report = report
         self._controller = ReportingPort(controller, report)
         self._identity = identity
         self._published_offset = published_offset
         self._offline_directories = offline_directories
         self._cordoned_directories = cordoned_directories
         self._lacks_directories = lacks_directories
+        # Whether it was reported that a registration waits for the session of another broker.
+        self._is_wait_reported = False
         # Whether the broker has registered again to tell of them.
         self._has_told_directories = False
         session_ms = config.get_int("broker.session.timeout.ms")
@@ -262,7 +265,15 @@ class BrokerLifecycle:
         answer = await self._controller.submit(
             request, ControllerRequestContext(_REGISTRATION_VERSION, timeout_ms=self._timeout_ms)
         )
-        self._take(Registered(Errors.of(answer.error_code), answer.broker_epoch))
+        error = Errors.of(answer.error_code)
+        if error is Errors.DUPLICATE_BROKER_REGISTRATION and not self._is_wait_reported:
+            self._is_wait_reported = True
+            self._report(
+                f"the controller takes broker {self._config.node_id} for alive: this one waits "
+                "until the session of its last run has ended (broker.session.timeout.ms). If it "
+                "did not run just before, another broker has this node.id"
+            )
+        self._take(Registered(error, answer.broker_epoch))
 
     async def _beat(self, beat: SendHeartbeat) -> None:
         offline = self._offline_directories()

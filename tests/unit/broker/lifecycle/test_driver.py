@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -22,6 +23,7 @@ def lifecycle(
     cluster_id: str,
     *settings: str,
     trouble: str | None = None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> BrokerLifecycle:
     return BrokerLifecycle(
         config(*settings),
@@ -31,6 +33,7 @@ def lifecycle(
         published_offset=lambda: 0,
         offline_directories=list,
         trouble=lambda: trouble,
+        report=report,
     )
 
 
@@ -60,10 +63,14 @@ def test_second_broker_with_the_same_id_is_refused() -> None:
     async def main() -> None:
         async with running(node(config())) as broker:
             short = "initial.broker.registration.timeout.ms=300"
-            other = lifecycle(broker, b"o", broker.cluster_id, short)
+            reports: list[str] = []
+            other = lifecycle(broker, b"o", broker.cluster_id, short, report=reports.append)
             said = await refusal(other)
             assert "no controller registered this broker" in said
             assert "node.id" in said
+            # Once, however often it is tried.
+            (waits,) = reports
+            assert "waits until the session of its last run has ended" in waits
 
     asyncio.run(main())
 
