@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from kaa.wire.messages.k70_controller_registration import (
         ControllerRegistrationRequest,
     )
-    from kaa.wire.primitives import Uuid
     from kaa.wire.schema import MetadataRecord
 
 _SET = 1
@@ -340,10 +339,7 @@ def _next_life(state: ControllerState, request: BrokerHeartbeatRequest) -> tuple
         if request.want_shut_down:
             return current, _Life.SHUTDOWN_NOW
         registered = state.registration_offset(request.broker_id)
-        is_caught_up = request.current_metadata_offset >= registered
-        # The image has to lack directories that are lost, or the broker would lead there: a broker
-        # that registers again names them all.
-        if not request.want_fence and is_caught_up and not _lost_directories(state, request):
+        if not request.want_fence and request.current_metadata_offset >= registered:
             return current, _Life.UNFENCED
         return current, current
     current = _Life.UNFENCED
@@ -394,22 +390,14 @@ def fence_stale_broker(state: ControllerState) -> Pieces[ControllerResult[bool]]
     return ControllerResult((yield from fence(state, broker_id)), True, is_atomic=False)
 
 
-def _lost_directories(state: ControllerState, request: BrokerHeartbeatRequest) -> list[Uuid]:
-    """The directories that the broker has by the image, and not by its heartbeat."""
-    if state.metadata_version < DIRECTORY_ASSIGNMENT:
-        return []
-    broker = state.image.brokers[request.broker_id]
-    return [each for each in broker.directories if each in request.offline_log_dirs]
-
-
 def _directory_records(
     state: ControllerState, request: BrokerHeartbeatRequest
 ) -> Pieces[list[MetadataRecord]]:
     broker = state.image.brokers[request.broker_id]
     level = state.metadata_version
     records: list[MetadataRecord] = []
-    offline = _lost_directories(state, request)
-    if offline:
+    offline = [each for each in broker.directories if each in request.offline_log_dirs]
+    if offline and level >= DIRECTORY_ASSIGNMENT:
         for directory in offline:
             records += yield from move_leaderships_of_directory(state, broker.id, directory)
         online = [each for each in broker.directories if each not in offline]

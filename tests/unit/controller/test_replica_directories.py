@@ -5,7 +5,6 @@ import pytest
 from kaa.controller.directories import UNASSIGNED
 from kaa.controller.result import ControllerError
 from kaa.wire.errors import Errors
-from kaa.wire.messages.k64_unregister_broker import UnregisterBrokerRequest
 from kaa.wire.messages.k73_assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
@@ -81,22 +80,6 @@ def test_a_replica_that_is_found_in_another_directory_leads_what_nobody_led() ->
     assert topic.partitions[0].leader == -1
     cluster.send(request(cluster, 0, directory(0), topic.id, 0))
     assert (topic.partitions[0].leader, topic.partitions[0].isr) == (0, (0,))
-
-
-def test_a_broker_that_registers_again_leads_nothing_in_a_directory_that_failed() -> None:
-    """A registration names every directory that was there at the start, as Kafka's does."""
-    cluster = Cluster(2, directories=2)
-    cluster.create("t", replicas=[[0], [0]])
-    topic_id, failed = cluster.image.topics["t"].id, directory(0, 1)
-    cluster.send(request(cluster, 0, failed, topic_id, 0))
-    cluster.heartbeat(0, offline_log_dirs=[failed])
-    cluster.send(UnregisterBrokerRequest(broker_id=0))
-    cluster.register(0, count=2)
-    # It asks again at once.
-    assert cluster.heartbeat(0, offline_log_dirs=[failed]).is_fenced
-    assert not cluster.heartbeat(0, offline_log_dirs=[failed]).is_fenced
-    leaders = [cluster.image.topics["t"].partitions[number].leader for number in (0, 1)]
-    assert leaders == [-1, 0]
 
 
 def test_refusals() -> None:
