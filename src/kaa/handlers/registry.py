@@ -271,6 +271,8 @@ def entries_of(request: Struct) -> list[Any]:
                 found += value
                 if isinstance(value[0], Struct):
                     waiting += value[:NAMES_ANSWERED_PER_SLICE_MAX]
+    # They are let go of from the end on: first what has others in it.
+    found.reverse()
     return found
 
 

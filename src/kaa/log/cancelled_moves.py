@@ -12,8 +12,7 @@ elsewhere before, the file goes with it. Kafka does not know it, and goes on wit
 
 from __future__ import annotations
 
-from os import fsdecode, fsencode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kaa.log.files import read_whole, unlink_if_exists, write_atomically
 from kaa.log.names import MOVE_CANCELLED_FILE
@@ -23,17 +22,22 @@ if TYPE_CHECKING:
     from kaa.log.files import Files
     from kaa.log.log import UnifiedLog
 
+# A path may have bytes that are not UTF-8.
+_AS_NAMED: Final = "surrogateescape"
+
 
 def read_cancelled(files: Files, folder: str) -> frozenset[str]:
     """The lines of the file, which has to be there. OSError."""
-    return frozenset(fsdecode(read_whole(files, f"{folder}/{MOVE_CANCELLED_FILE}")).splitlines())
+    content = read_whole(files, f"{folder}/{MOVE_CANCELLED_FILE}")
+    return frozenset(content.decode(errors=_AS_NAMED).splitlines())
 
 
 def write_cancelled(log: UnifiedLog, names: frozenset[str]) -> None:
     """OSError is the caller's."""
     files, path = log.directory.files, f"{log.folder}/{MOVE_CANCELLED_FILE}"
     if names:
-        write_atomically(files, path, fsencode("".join(f"{name}\n" for name in sorted(names))))
+        lines = "".join(f"{name}\n" for name in sorted(names))
+        write_atomically(files, path, lines.encode(errors=_AS_NAMED))
     else:
         unlink_if_exists(files, path)
     log.cancelled_in = names

@@ -340,7 +340,7 @@ MUTANTS = (
     Mutant(
         "open transactions are read",
         PRODUCERS,
-        "        first = next(iter(self._in_order()), None)\n        if self.unreplicated:",
+        "        first = next(iter(ongoing), None)\n        if self.unreplicated:",
         "        first = None\n        if self.unreplicated:",
     ),
     Mutant(

@@ -152,7 +152,9 @@ class Faults:
                 node.disk_slowness = self._random.choice((10.0, 100.0, 500.0))
                 self._last(1, 8, kind, lambda: setattr(node, "disk_slowness", 1.0))
             case "clock jump":
-                node.clock.jump_ms += self._random.choice((-HOUR_MS, HOUR_MS, -500, 500))
+                # A broker refuses records that are more than an hour ahead of it, for good reason.
+                jumped_ms = node.clock.jump_ms + self._random.choice((-HOUR_MS, HOUR_MS, -500, 500))
+                node.clock.jump_ms = max(-HOUR_MS, min(HOUR_MS, jumped_ms))
                 self._kernel.say(node.name, f"clock jumps to {node.clock.jump_ms} ms off")
             case "disk error":
                 self._disk_error(node)
